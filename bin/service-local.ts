@@ -5,17 +5,17 @@
 const argv = process.argv.slice(2);
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
-  const { packageVersion } = await import('../src/version.ts');
+  const { packageVersion } = await import('../src/base/version.ts');
   console.log(packageVersion());
 } else {
-  const { isNodeTooOld, oldestNode } = await import('../src/version.ts');
+  const { isNodeTooOld, oldestNode } = await import('../src/base/version.ts');
   if (isNodeTooOld()) {
     const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
     runOnNewerNode(oldestNode());
   } else {
     const { run } = await import('../src/cli/main.ts');
     process.exitCode = await run(argv, process);
-    const { exitDespiteStuckThreads } = await import('../src/end-thread.ts');
+    const { exitDespiteStuckThreads } = await import('../src/base/end-thread.ts');
     await exitDespiteStuckThreads(process.exitCode);
   }
 }

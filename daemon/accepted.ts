@@ -18,7 +18,7 @@ import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import { verifyTrust, type HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
-import type { LicenseFiles } from '../src/license-files.ts';
+import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { readState } from './state.ts';
 
 /**

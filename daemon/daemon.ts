@@ -1,11 +1,11 @@
 import { refuseExposed } from '../src/client/client.ts';
 import { holdLock, type Lock } from '../src/client/lock.ts';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
 import { watchFiles } from '../src/gate/watch.ts';
-import { licenseFiles } from '../src/license-files.ts';
-import { createLog, lineForPeople, type Log } from '../src/log.ts';
-import type { Settings } from '../src/settings.ts';
+import { licenseFiles } from '../src/gate/license-files.ts';
+import { createLog, lineForPeople, type Log } from '../src/base/log.ts';
+import type { Settings } from '../src/base/settings.ts';
 import { deniedSince } from './denial.ts';
 import { daemonFiles, type DaemonFiles } from './files.ts';
 import { appendLine } from './log-file.ts';

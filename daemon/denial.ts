@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../src/errors.ts';
+import type { ErrorCode } from '../src/base/errors.ts';
 import type { DaemonState } from './state.ts';
 
 const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([

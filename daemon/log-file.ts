@@ -1,5 +1,5 @@
 import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from 'node:fs';
-import { isSystemError } from '../src/errors.ts';
+import { isSystemError } from '../src/base/errors.ts';
 import type { DaemonFiles } from './files.ts';
 
 /** As much again is kept of what was before. */

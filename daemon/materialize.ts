@@ -1,7 +1,7 @@
 import { judgeKeysetText } from '../src/client/keyset.ts';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 import {
   byWorth,
   readLicenseTexts,
@@ -16,7 +16,7 @@ import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
-import type { LicenseFiles } from '../src/license-files.ts';
+import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedOf } from './accepted.ts';
 import { partsOf, refuseOtherDeployment, refuseOtherOwner, whyRefused } from './offline.ts';
 

@@ -3,10 +3,10 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isLocked } from '../src/client/lock.ts';
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
-import { isSystemError, ServiceError } from '../src/errors.ts';
+import { isSystemError, ServiceError } from '../src/base/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
 import { isJsonObject } from '../src/lease/json.ts';
-import { packageVersion } from '../src/version.ts';
+import { packageVersion } from '../src/base/version.ts';
 import type { DaemonFiles } from './files.ts';
 
 /** `daemon.json`: who the daemon is. Only the holder of its lock writes it. */

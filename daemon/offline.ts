@@ -6,7 +6,7 @@ import { judgeKeysetText } from '../src/client/keyset.ts';
 import { ROOT_REASONS } from '../src/client/lease-server.ts';
 import { storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 import { readAnchor } from '../src/gate/anchor.ts';
 import {
   backupOf,
@@ -26,7 +26,7 @@ import { LEASE_REASONS, type LeaseReason } from '../src/lease/reasons.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import type { HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
-import { pinRemedy, type LicenseFiles } from '../src/license-files.ts';
+import { pinRemedy, type LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedOf } from './accepted.ts';
 import { announceAnchor } from './announcement.ts';
 import { readState, writeState } from './state.ts';

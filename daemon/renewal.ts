@@ -16,7 +16,7 @@ import {
 } from '../src/client/lease-server.ts';
 import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 import { newAnnouncement } from '../src/gate/anchor.ts';
 import {
   byWorth,
@@ -32,7 +32,7 @@ import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { HeldTrust } from '../src/lease/trust.ts';
-import type { LicenseFiles } from '../src/license-files.ts';
+import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedIn, acceptedOf, type Accepted } from './accepted.ts';
 import { deniedSince, isDenial } from './denial.ts';
 import {

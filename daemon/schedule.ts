@@ -3,7 +3,7 @@
  * `renewalMoment` of the lease. Pure: time and chance come in as numbers.
  */
 
-import { backoffMs } from '../src/backoff.ts';
+import { backoffMs } from '../src/base/backoff.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

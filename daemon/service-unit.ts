@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 
 /** Whether the daemon is started when its user logs in, or when the machine starts. */
 export type ServiceScope = 'user' | 'system';

@@ -1,5 +1,5 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
-import { ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/base/errors.ts';
 import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';

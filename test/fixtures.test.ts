@@ -13,7 +13,7 @@ import { importKeyset } from '../src/lease/keys.ts';
 import { leaseStatus } from '../src/lease/status.ts';
 import { checkLeaseUse } from '../src/lease/use.ts';
 import { verifyLease } from '../src/lease/verify.ts';
-import { SCOPES } from '../src/scopes.ts';
+import { SCOPES } from '../src/base/scopes.ts';
 import { openStorage, type Storage } from '../src/storage/storage.ts';
 import { inProcess } from './cli/in-process.ts';
 import type { Result } from './cli/service-local.ts';

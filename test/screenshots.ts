@@ -10,8 +10,8 @@ import { pathToFileURL } from 'node:url';
 import { parse } from 'yaml';
 import { NO_RISK_LIMITS } from '../src/engine/config.ts';
 import { addToken } from '../src/identity/tokens.ts';
-import { openDesk, type Desk } from './console/browser.ts';
-import { seedFleet } from './console/fleet.ts';
+import { openDesk, type Desk } from './server/console/browser.ts';
+import { seedFleet } from './server/console/fleet.ts';
 
 const root = join(import.meta.dirname, '..');
 const cli = join(root, 'bin/service-local.ts');

@@ -17,7 +17,7 @@ import { newDatabase } from './storage/databases.ts';
 import { startPostgres } from './storage/cluster.ts';
 import { torture } from './server/torture.ts';
 import { tortureBots } from './server/torture-bots.ts';
-import { fillCatalogue } from './tasks/market.ts';
+import { fillCatalogue } from './fleet/tasks/market.ts';
 
 const { values } = parseArgs({
   options: {

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { MAX_TOKEN_DEPLOYMENTS, SCOPES } from '../scopes.ts';
+import { MAX_TOKEN_DEPLOYMENTS, SCOPES } from '../base/scopes.ts';
 import {
   actorName,
   administrator,

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 type HaltFailureReason = 'halt_not_in_force' | 'halt_unknown';
 

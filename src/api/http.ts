@@ -26,11 +26,11 @@
  * the callers that `security` names, or by the one after whom it is named: `device: {…}`.
  */
 import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
-import { LICENSE_STATUS_HEADER, type Feature } from '../license-features.ts';
-import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
-import { hiddenCharacterProblem } from '../hidden-characters.ts';
-import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../proof-claims.ts';
-import type { Scope } from '../scopes.ts';
+import { LICENSE_STATUS_HEADER, type Feature } from '../lease/license-features.ts';
+import { ERROR_CODES, ServiceError, type ErrorCode } from '../base/errors.ts';
+import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
+import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../base/proof-claims.ts';
+import type { Scope } from '../base/scopes.ts';
 
 /** The answer of every request that failed (RFC 9457), as `application/problem+json`. */
 export const Problem = z

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { PAYLOAD_TYPE } from '../lease/envelope.ts';
-import { OFFLINE_REQUEST_TYPE } from '../proof-claims.ts';
+import { OFFLINE_REQUEST_TYPE } from '../base/proof-claims.ts';
 import {
   actorName,
   administrator,

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
+import { GIVEN_ID, GIVEN_ID_RULE } from '../base/given-id.ts';
 import {
   actorName,
   administrator,

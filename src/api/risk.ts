@@ -12,7 +12,7 @@ import {
   text,
   time,
 } from './http.ts';
-import { LIFTABLE } from '../liftable.ts';
+import { LIFTABLE } from '../base/liftable.ts';
 
 /** Of the examples. */
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';

@@ -3,8 +3,8 @@ import { Engine } from '../engine/engine.ts';
 import type { EngineSetup } from '../engine/engine.ts';
 import type { RunResult } from '../engine/result.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
-import { runStrategy } from '../strategy-guard.ts';
-import { inSlices } from '../watchdog.ts';
+import { runStrategy } from '../base/strategy-guard.ts';
+import { inSlices } from '../base/watchdog.ts';
 
 export interface ExecuteOptions {
   /** Longest time the strategy may keep the run from going on, ms. */

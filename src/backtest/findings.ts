@@ -1,5 +1,5 @@
 import type { OrderCounts, RunResult } from '../engine/result.ts';
-import { formatCountOf, formatPercent, formatRatio } from '../format.ts';
+import { formatCountOf, formatPercent, formatRatio } from '../base/format.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/gaps.ts';
 import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';

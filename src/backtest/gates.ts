@@ -1,5 +1,5 @@
-import { closest } from '../closest.ts';
-import { ServiceError } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError } from '../base/errors.ts';
 import { UNDEFINED_REASONS } from './summary.ts';
 import type { Gate, Summary } from './summary.ts';
 

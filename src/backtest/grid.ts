@@ -1,8 +1,8 @@
-import { closest } from '../closest.ts';
+import { closest } from '../base/closest.ts';
 import { paramFromText, resolveParams } from '../engine/params.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Trial } from './trial.ts';
 
 /** One axis of a sweep as it was typed: a parameter and the texts of its values. */

@@ -1,6 +1,6 @@
 /** The memory of a thread that runs a strategy, watched by the thread that started it. */
 import type { ResourceLimits, Worker } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 export const MB = 1024 * 1024;
 const WATCH_EVERY_MS = 25;

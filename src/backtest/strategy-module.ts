@@ -5,7 +5,7 @@ import { createRequire, registerHooks, syncBuiltinESMExports } from 'node:module
 import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { lateError } from '../engine/late-error.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
@@ -16,7 +16,7 @@ import {
   guardNode,
   loadGuarded,
   unguarded,
-} from '../strategy-guard.ts';
+} from '../base/strategy-guard.ts';
 
 export interface StrategyModule {
   readonly strategy: Strategy;

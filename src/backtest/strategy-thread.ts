@@ -11,8 +11,8 @@ import {
 import { Journal } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { endThread } from '../end-thread.ts';
-import { ServiceError } from '../errors.ts';
+import { endThread } from '../base/end-thread.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Execute, ExecuteOptions } from './execute.ts';
 import { heapLimits, isHeapFull, MB, outOfMemory, watchMemory } from './memory-watch.ts';
 import type { StrategyModule } from './strategy-module.ts';

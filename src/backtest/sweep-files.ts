@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 import { csvCell } from './csv.ts';
 import { notWritable } from './files.ts';
 import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './trial.ts';

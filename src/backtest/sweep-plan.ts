@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import canonicalize from 'canonicalize';
-import { packageVersion } from '../version.ts';
+import { packageVersion } from '../base/version.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { DAY } from '../market/time.ts';
 import { deflatedSharpe } from './deflated-sharpe.ts';

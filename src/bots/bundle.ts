@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import canonicalize from 'canonicalize';
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 
 /** Texts by path, relative to the spec and below it, with `/`. */
 export type Bundle = Readonly<Record<string, string>>;

@@ -1,9 +1,9 @@
 import { gatesOfSpec, impossibleToFail, impossibleToPass, isMetric } from '../backtest/gates.ts';
-import { closest } from '../closest.ts';
+import { closest } from '../base/closest.ts';
 import { resolveParams, type Params, type ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import { parseWindow } from '../market/time.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { modelProblems } from './model-checks.ts';

@@ -1,6 +1,6 @@
 /** Checks of the data that a spec names. */
 import { windowBeyondData } from '../backtest/findings.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
 import { parseWindow } from '../market/time.ts';
 import type { SourceDocument } from './document.ts';

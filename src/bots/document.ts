@@ -9,7 +9,7 @@ import {
   type Pair,
   type YAMLError,
 } from 'yaml';
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 
 /** Keys and indexes from the root to a value. */
 export type Path = readonly PropertyKey[];

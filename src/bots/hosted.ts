@@ -1,6 +1,6 @@
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import { isAddress } from '../market/catalogue.ts';
-import type { Model } from '../models/model.ts';
+import type { Model } from './models/model.ts';
 import {
   bundleFaults,
   bytesOf,

@@ -4,9 +4,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Params } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
-import { ServiceError, writeRemedy, type Problem } from '../errors.ts';
+import { ServiceError, writeRemedy, type Problem } from '../base/errors.ts';
 import type { ColumnNames } from '../market/header.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 import { parseSpec } from './parse.ts';
 
 /** What a new bot is made from. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { closest } from '../closest.ts';
-import type { Problem } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import type { Problem } from '../base/errors.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { SPECIAL_PROBLEMS } from './spec.ts';
 

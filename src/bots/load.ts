@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { closest } from '../closest.ts';
+import { closest } from '../base/closest.ts';
 import { paramFromText, resolveParams, type Params, type ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { isSystemError, ServiceError, type Problem } from '../errors.ts';
+import { isSystemError, ServiceError, type Problem } from '../base/errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
 import type { ColumnNames } from '../market/header.ts';
 import { parseWindow } from '../market/time.ts';
-import { MOST_MODEL_BYTES, tooLarge, type Model } from '../models/model.ts';
+import { MOST_MODEL_BYTES, tooLarge, type Model } from './models/model.ts';
 import { codeOf, digestsOf } from './bundle.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
 import {

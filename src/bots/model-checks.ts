@@ -1,20 +1,20 @@
 /** What is wrong with the models of a spec: in its text, and in the files that it names. */
-import { closest } from '../closest.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import {
   featureFaults,
   FEATURE_COLUMNS,
   INDICATOR_NAMES,
   type Feature,
-} from '../models/features.ts';
+} from './models/features.ts';
 import {
   digestOf,
   readModel,
   type Model,
   type ModelFault,
   type ModelSpec,
-} from '../models/model.ts';
-import { openModel } from '../models/runtime.ts';
+} from './models/model.ts';
+import { openModel } from './models/runtime.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { fieldsOf, isFields, listOf } from './fields.ts';
 import { mlModelSchema, MOST_MODELS } from './spec.ts';

@@ -1,5 +1,5 @@
-import type { Problem } from '../errors.ts';
-import { hiddenCharacterProblem } from '../hidden-characters.ts';
+import type { Problem } from '../base/errors.ts';
+import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
 import type { Path, SourceDocument } from './document.ts';
 import { isFields } from './fields.ts';
 

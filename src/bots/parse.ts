@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import { crossChecks } from './checks.ts';
 import { parseDocument, type SourceDocument } from './document.ts';
 import { problemsOfIssues } from './issues.ts';

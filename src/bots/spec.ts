@@ -8,11 +8,11 @@ import {
   type RiskControls,
   type RiskLimits,
 } from '../engine/config.ts';
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 import { SYMBOL, SYMBOL_RULE } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
-import { FEATURE_COLUMNS, INDICATOR_NAMES } from '../models/features.ts';
+import { FEATURE_COLUMNS, INDICATOR_NAMES } from './models/features.ts';
 import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agents.ts';
 
 /** What a wrong value is called where the schema's own words would not help. */

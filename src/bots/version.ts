@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import canonicalize from 'canonicalize';
 import { z } from 'zod';
-import { writeAtomically } from '../atomic-file.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
 import type { Lock } from '../backtest/summary.ts';
-import { ServiceError, isSystemError, writeRemedy } from '../errors.ts';
+import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
 
 /**
  * What identifies a version: sha256 over the spec in canonical JSON (RFC 8785), as its author wrote

@@ -1,5 +1,5 @@
 import type { Passkey, Session } from '../api/account.ts';
-import { NO_VALUE } from '../format.ts';
+import { NO_VALUE } from '../base/format.ts';
 import type { Columns } from './items.ts';
 
 export const SESSION_COLUMNS: Columns<Session> = {

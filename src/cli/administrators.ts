@@ -1,5 +1,5 @@
 /** What the verbs `identity administrators …` have in common. */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { Identity } from '../identity/context.ts';
 import type { NewToken } from '../identity/tokens.ts';

@@ -1,7 +1,7 @@
 /** What the verbs `bots agents …` have in common. */
 import type { Agent, setAgentSchedule } from '../api/agents.ts';
-import { formatActor } from '../format.ts';
-import { printableLine } from '../printable.ts';
+import { formatActor } from '../base/format.ts';
+import { printableLine } from '../base/printable.ts';
 import { connect } from './connect.ts';
 import type { Columns } from './items.ts';
 import type { Context } from './verb.ts';

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Context, Io } from './verb.ts';
 
 type Person = Pick<Context, 'interactive' | 'io'>;

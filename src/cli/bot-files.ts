@@ -10,7 +10,7 @@ import { hostedProblems } from '../bots/hosted.ts';
 import { modelFiles } from '../bots/load.ts';
 import { readModels } from '../bots/model-checks.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
 /**

@@ -4,8 +4,8 @@ import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
-import { ServiceError, type Problem } from '../errors.ts';
-import { formatActor, formatCountOf } from '../format.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
+import { formatActor, formatCountOf } from '../base/format.ts';
 import type { Columns } from './items.ts';
 import type { Output } from './output.ts';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import type { CheckedSecret } from '../cloud/check.ts';
-import type { Install } from '../cloud/cloud-file.ts';
-import type { SecretStore } from '../cloud/secret-store.ts';
-import type { Seeding } from '../cloud/seed.ts';
-import { NO_VALUE } from '../format.ts';
+import type { CheckedSecret } from '../deploy/cloud/check.ts';
+import type { Install } from '../deploy/cloud/cloud-file.ts';
+import type { SecretStore } from '../deploy/cloud/secret-store.ts';
+import type { Seeding } from '../deploy/cloud/seed.ts';
+import { NO_VALUE } from '../base/format.ts';
 import { connect } from './connect.ts';
 import type { Columns } from './items.ts';
 import type { Context } from './verb.ts';
@@ -24,8 +24,8 @@ export async function installOf(
   { settings, io }: Context,
   { customer, env }: Named,
 ): Promise<Install> {
-  const { readInstall } = await import('../cloud/cloud-file.ts');
-  const { licenseFiles } = await import('../license-files.ts');
+  const { readInstall } = await import('../deploy/cloud/cloud-file.ts');
+  const { licenseFiles } = await import('../gate/license-files.ts');
   const { pin } = licenseFiles(settings.home, io.env);
   return { ...readInstall(settings.cloud_file, customer, env), pin };
 }
@@ -36,7 +36,7 @@ export async function withStore<T>(
   install: Install,
   work: (store: SecretStore) => Promise<T>,
 ): Promise<T> {
-  const { openSecretStore } = await import('../cloud/open.ts');
+  const { openSecretStore } = await import('../deploy/cloud/open.ts');
   const store = await openSecretStore(install, settings.clusters_file);
   try {
     return await work(store);

@@ -1,7 +1,7 @@
 import { Command, CommanderError, Help, Option } from 'commander';
-import { closest } from '../closest.ts';
-import { ServiceError } from '../errors.ts';
-import { SETTINGS, environmentName, flagName, type SettingKey } from '../settings.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError } from '../base/errors.ts';
+import { SETTINGS, environmentName, flagName, type SettingKey } from '../base/settings.ts';
 import { USUAL_COLUMNS } from './output.ts';
 import type {
   ArgumentValues,

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** Of an option: how many, of those that the server takes. */
 export function parseCountIn(least: number, most: number): (text: string) => number {

@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises';
 import type { DaemonFiles } from '../../daemon/files.ts';
-import { isSystemError } from '../errors.ts';
+import { isSystemError } from '../base/errors.ts';
 import { isJsonObject } from '../lease/json.ts';
 
 /** A line of the daemon's log; it may have more members. */

@@ -8,10 +8,10 @@ import { serviceEnvironment } from '../../daemon/service-unit.ts';
 import { placeOf, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { refuseExposed } from '../client/client.ts';
-import { isSystemError, ServiceError, type ErrorCode } from '../errors.ts';
-import { licenseFiles } from '../license-files.ts';
-import { makeDirectory } from '../make-directory.ts';
-import type { Settings } from '../settings.ts';
+import { isSystemError, ServiceError, type ErrorCode } from '../base/errors.ts';
+import { licenseFiles } from '../gate/license-files.ts';
+import { makeDirectory } from '../base/make-directory.ts';
+import type { Settings } from '../base/settings.ts';
 
 /** What can be seen of the daemon of a home from outside. */
 export interface DaemonView {

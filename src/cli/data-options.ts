@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { BAR_COLUMNS } from '../market/bars.ts';
 import type { ColumnNames } from '../market/header.ts';
 

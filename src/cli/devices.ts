@@ -1,5 +1,5 @@
 import type { Device } from '../api/devices.ts';
-import { NO_VALUE } from '../format.ts';
+import { NO_VALUE } from '../base/format.ts';
 import type { Columns } from './items.ts';
 
 /** Of the verbs `identity devices …`. */

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, relative, resolve, sep } from 'node:path';
-import { MOST_DOCUMENT_BYTES } from '../document-size.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { MOST_DOCUMENT_BYTES } from '../base/document-size.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 
 /** A file as a document. */
 export interface DocumentFile {

@@ -1,6 +1,6 @@
 import { valueOf } from '../backtest/gates.ts';
 import type { Gate, Summary } from '../backtest/summary.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** What a verb that shows a result fails with, where a gate is not met. */
 export function gateFailure({ gates }: Summary): ServiceError | undefined {

@@ -2,8 +2,8 @@
 import { haltFailure, isHaltReason } from '../api/halt-failure.ts';
 import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
-import { formatActor, formatCountOf } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatActor, formatCountOf } from '../base/format.ts';
 import type { Columns } from './items.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /**
  * npm passes on a Ctrl-C that the terminal has already sent to the whole process group, so under

@@ -1,5 +1,5 @@
 import type { KeyState } from '../api/keys.ts';
-import { NO_VALUE } from '../format.ts';
+import { NO_VALUE } from '../base/format.ts';
 import type { Columns } from './items.ts';
 
 export const KEY_COLUMNS: Columns<KeyState> = {

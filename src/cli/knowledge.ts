@@ -1,7 +1,7 @@
 /** What the verbs `knowledge …` have in common. */
 import type { Document, listDocuments } from '../api/knowledge.ts';
 import type { Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Columns } from './items.ts';
 
 export const DOCUMENT_ARGUMENT = { description: 'name or id of a document' } as const;

@@ -1,6 +1,6 @@
 import type { LeaseAnswer, LeaseRecord, License } from '../api/leases.ts';
-import { formatActor, NO_VALUE } from '../format.ts';
-import { formatSeconds } from '../seconds.ts';
+import { formatActor, NO_VALUE } from '../base/format.ts';
+import { formatSeconds } from '../base/seconds.ts';
 import type { Columns } from './items.ts';
 
 export const LEASE_COLUMNS: Columns<LeaseRecord> = {

@@ -4,13 +4,13 @@ import { resolve } from 'node:path';
 import { deniedSince } from '../../daemon/denial.ts';
 import type { Brought } from '../../daemon/offline.ts';
 import type { DaemonState } from '../../daemon/state.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
-import { licenseFiles, pinRemedy, type LicenseFiles } from '../license-files.ts';
-import type { Settings } from '../settings.ts';
+import { licenseFiles, pinRemedy, type LicenseFiles } from '../gate/license-files.ts';
+import type { Settings } from '../base/settings.ts';
 import type { Output } from './output.ts';
 import type { Context } from './verb.ts';
 

@@ -1,6 +1,6 @@
 import type { revokeToken } from '../api/administrators.ts';
 import { bearer, type StoredToken } from '../client/token.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 
 /**

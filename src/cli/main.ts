@@ -1,9 +1,9 @@
 import { Console } from 'node:console';
-import { closest } from '../closest.ts';
-import { ServiceError, formatProblem } from '../errors.ts';
-import { printable } from '../printable.ts';
-import { resolveSettings, type Settings } from '../settings.ts';
-import { packageVersion } from '../version.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError, formatProblem } from '../base/errors.ts';
+import { printable } from '../base/printable.ts';
+import { resolveSettings, type Settings } from '../base/settings.ts';
+import { packageVersion } from '../base/version.ts';
 import {
   GLOBAL_FLAGS,
   fullName,

@@ -1,6 +1,6 @@
 import { relative, resolve, sep } from 'node:path';
 import { namesFor, planProblems, slugOf, type BotPlan } from '../bots/init.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { promptOn } from './ask.ts';
 import type { Context } from './verb.ts';
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 
 /** What a verb writes to a file that somebody then carries elsewhere. */
 export interface OutFile {
@@ -43,7 +43,7 @@ export async function writeOutFile(
   text: string,
   failure = `cannot write ${path}`,
 ): Promise<void> {
-  const { writeAtomically } = await import('../atomic-file.ts');
+  const { writeAtomically } = await import('../base/atomic-file.ts');
   try {
     await writeAtomically(path, [text], { mode: 0o600 });
   } catch (error) {

@@ -1,4 +1,4 @@
-import { printable, printableLine } from '../printable.ts';
+import { printable, printableLine } from '../base/printable.ts';
 
 /** Puts terminal colour around a text, or leaves it as it is. */
 type Paint = (text: string) => string;

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { parseCount } from './count.ts';
 
 /** Options of verbs that start a run of a bot on a server. */

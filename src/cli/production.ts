@@ -7,7 +7,7 @@ import type {
 } from '../api/production.ts';
 import type { BotDeployment, listBotDeployments } from '../api/tasks.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { findBot } from './bots.ts';
 import type { Columns } from './items.ts';
 import type { Output } from './output.ts';

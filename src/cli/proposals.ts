@@ -1,7 +1,7 @@
 import type { BotDetail, getBotVersionFiles, listBotEvents } from '../api/bots.ts';
 import { parseDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { BotFile } from './bots.ts';
 
 /** The payload of `chat.proposal`, as far as it is needed here. */

@@ -1,11 +1,11 @@
 /** What the verbs `identity customers|plans|contracts|deployments …` have in common. */
 import type { Contract, Customer, Deployment, Plan } from '../api/registry.ts';
-import { ServiceError } from '../errors.ts';
-import { NO_VALUE } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { NO_VALUE } from '../base/format.ts';
 import { BINDINGS } from '../lease/claims.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import type { Columns } from './items.ts';
-import { formatSeconds, parseSeconds } from '../seconds.ts';
+import { formatSeconds, parseSeconds } from '../base/seconds.ts';
 import type { OptionValues } from './verb.ts';
 
 /** Of what is created. */

@@ -1,7 +1,7 @@
 /** What the verbs of thresholds and overrides have in common. */
 import type { Override, Threshold } from '../api/risk.ts';
-import { ServiceError } from '../errors.ts';
-import { formatActor } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatActor } from '../base/format.ts';
 import type { Columns } from './items.ts';
 
 export const LEVELS = ['client', 'instrument', 'trader', 'desk', 'firm'] as const;

@@ -1,5 +1,5 @@
 /** Keys of the next signed keyset. */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { type PublicKey, publicKeyId } from '../lease/keys.ts';
 import { LeaseError } from '../lease/refusal.ts';

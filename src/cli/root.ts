@@ -2,11 +2,11 @@
 import { dirname, resolve } from 'node:path';
 import type { getKeyset, StoredTrust, storeTrust } from '../api/keys.ts';
 import type { Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { SignatureCount, TrustDocument } from '../identity/root-documents.ts';
 import type { Signer } from '../identity/signing-key.ts';
 import type { KeysetClaims } from '../lease/root.ts';
-import { parseSeconds } from '../seconds.ts';
+import { parseSeconds } from '../base/seconds.ts';
 import { connect } from './connect.ts';
 import { readDocumentFile } from './document-files.ts';
 import type { Output } from './output.ts';

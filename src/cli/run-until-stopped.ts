@@ -1,5 +1,5 @@
-import type { Log } from '../log.ts';
-import { printable } from '../printable.ts';
+import type { Log } from '../base/log.ts';
+import { printable } from '../base/printable.ts';
 import { abortOnInterrupt } from './interrupt.ts';
 import type { Io } from './verb.ts';
 
@@ -12,7 +12,7 @@ export async function runUntilStopped<T extends { readonly stop: () => Promise<v
   logJson: boolean,
   start: (log: Log) => Promise<T>,
 ): Promise<T> {
-  const { createLog } = await import('../log.ts');
+  const { createLog } = await import('../base/log.ts');
   const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
   const signal = abortOnInterrupt((text) => log.info(text));
   const started = await start(log);

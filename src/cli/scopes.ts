@@ -1,5 +1,5 @@
-import { ServiceError } from '../errors.ts';
-import { SCOPES, type Scope } from '../scopes.ts';
+import { ServiceError } from '../base/errors.ts';
+import { SCOPES, type Scope } from '../base/scopes.ts';
 
 /** For the help of verbs that make tokens. */
 export const SCOPES_HELP =

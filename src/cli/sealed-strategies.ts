@@ -6,9 +6,9 @@ import type { LoadModule } from '../bots/load.ts';
 import { readSpec } from '../bots/parse.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { resolveParams } from '../engine/params.ts';
-import { ServiceError } from '../errors.ts';
-import { takeAll } from '../sandbox/hosted.ts';
-import { openSandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
+import { ServiceError } from '../base/errors.ts';
+import { takeAll } from '../trading/sandbox/hosted.ts';
+import { openSandbox, type SandboxOptions } from '../trading/sandbox/sandbox.ts';
 import { readCode } from './bot-files.ts';
 import type { Context } from './verb.ts';
 

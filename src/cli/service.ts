@@ -12,12 +12,12 @@ import {
   type ServiceManager,
   type ServiceScope,
 } from '../../daemon/service-unit.ts';
-import { writeAtomically } from '../atomic-file.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
 import { isLocked } from '../client/lock.ts';
-import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
-import { licenseFiles } from '../license-files.ts';
-import { makeDirectory, nearestExisting } from '../make-directory.ts';
-import { oldestNode } from '../version.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
+import { licenseFiles } from '../gate/license-files.ts';
+import { makeDirectory, nearestExisting } from '../base/make-directory.ts';
+import { oldestNode } from '../base/version.ts';
 import type { Context } from './verb.ts';
 
 type Command = ServiceManager['stop'];

@@ -1,7 +1,7 @@
 /** How the results of tests of bots are shown. */
 import type { ConformanceResult, StressResult } from '../api/compliance.ts';
-import { ServiceError } from '../errors.ts';
-import { formatCountOf, NO_VALUE } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatCountOf, NO_VALUE } from '../base/format.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
 

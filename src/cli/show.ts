@@ -1,6 +1,12 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/sweep-plan.ts';
-import { formatCountOf, formatMoney, formatPercent, formatRatio, NO_VALUE } from '../format.ts';
+import {
+  formatCountOf,
+  formatMoney,
+  formatPercent,
+  formatRatio,
+  NO_VALUE,
+} from '../base/format.ts';
 import { formatTime } from '../market/time.ts';
 import type { Cell, Output } from './output.ts';
 

@@ -1,6 +1,6 @@
 import type { createStepUp } from '../api/administrators.ts';
 import type { Client, RequestOf } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { ask } from './ask.ts';
 import type { Context } from './verb.ts';
 

@@ -10,8 +10,8 @@ import type {
 } from '../api/tasks.ts';
 import type { Summary } from '../backtest/summary.ts';
 import type { AnswerOf, Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
-import { formatActor } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';
 import { gateFailure } from './gate-failure.ts';
 import type { Columns } from './items.ts';

@@ -1,6 +1,6 @@
 import type { Token } from '../api/administrators.ts';
-import { NO_VALUE } from '../format.ts';
-import { formatSeconds } from '../seconds.ts';
+import { NO_VALUE } from '../base/format.ts';
+import { formatSeconds } from '../base/seconds.ts';
 import type { Columns } from './items.ts';
 
 /** Describes the narrowing of a token; empty if it is not narrowed. */

@@ -1,5 +1,5 @@
 import type { ChatTurn } from '../api/research.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** A turn that did not fail. @throws ServiceError why it did. */
 export function whole(turn: ChatTurn): ChatTurn {

@@ -2,9 +2,9 @@ import { readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parseDocument } from 'yaml';
-import { writeAtomically } from '../atomic-file.ts';
-import { isSystemError } from '../errors.ts';
-import type { SettingKey } from '../settings.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
+import { isSystemError } from '../base/errors.ts';
+import type { SettingKey } from '../base/settings.ts';
 
 /**
  * Adds a setting that it does not have to the user file; what is there stays as it was typed.

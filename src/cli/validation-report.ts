@@ -1,7 +1,7 @@
 /** What the verbs `bots validation-report …` have in common. */
 import type { ValidationReport } from '../api/compliance.ts';
-import { formatCountOf } from '../format.ts';
-import { openInReport, reportStatus } from '../report-open.ts';
+import { formatCountOf } from '../base/format.ts';
+import { openInReport, reportStatus } from '../base/report-open.ts';
 import type { Output } from './output.ts';
 
 export const REPORT_PATH = '/bots/{bot_ref}/risk/validation-report';

@@ -1,5 +1,5 @@
-import type { FlagSetting, Settings, SettingSources } from '../settings.ts';
-import type { ServiceError } from '../errors.ts';
+import type { FlagSetting, Settings, SettingSources } from '../base/settings.ts';
+import type { ServiceError } from '../base/errors.ts';
 import type { Output, Progress } from './output.ts';
 
 /**

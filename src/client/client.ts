@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { Problem } from '../api/http.ts';
 import type { Dispatcher } from 'undici';
-import { ERROR_CODES, ServiceError } from '../errors.ts';
-import { printableLine } from '../printable.ts';
+import { ERROR_CODES, ServiceError } from '../base/errors.ts';
+import { printableLine } from '../base/printable.ts';
 import type { ServerSentEvent } from './server-sent-events.ts';
 
 /** A definition of `src/api`; only its type is used here. */

@@ -4,7 +4,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { createPrivateFile, readPrivateFile } from './private-file.ts';
 

@@ -6,7 +6,7 @@ import {
   PROOF_TYPE,
   type OfflineRequestClaims,
   type ProofClaims,
-} from '../proof-claims.ts';
+} from '../base/proof-claims.ts';
 import type { SentRequest } from './client.ts';
 import type { DeviceKey } from './device-key.ts';
 

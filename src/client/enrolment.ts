@@ -1,8 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { enrolDevice, rotateDevice } from '../api/devices.ts';
 import type { LeaseAnswer } from '../api/leases.ts';
-import { isEnrolmentCode, parseEnrolmentText, type EnrolmentText } from '../enrolment-code.ts';
-import { ServiceError } from '../errors.ts';
+import {
+  isEnrolmentCode,
+  parseEnrolmentText,
+  type EnrolmentText,
+} from '../lease/enrolment-code.ts';
+import { ServiceError } from '../base/errors.ts';
 import { anchorText } from '../gate/anchor.ts';
 import { ownMachineHash } from '../gate/machine-id.ts';
 import { readLicense, type License } from '../gate/license.ts';
@@ -16,8 +20,8 @@ import { leaseStatus } from '../lease/status.ts';
 import type { HeldTrust, Trust } from '../lease/trust.ts';
 import { checkLeaseUse } from '../lease/use.ts';
 import { verifyLease } from '../lease/verify.ts';
-import type { LicenseFiles } from '../license-files.ts';
-import { successionBody } from '../proof-claims.ts';
+import type { LicenseFiles } from '../gate/license-files.ts';
+import { successionBody } from '../base/proof-claims.ts';
 import { refuseExposed, type Client } from './client.ts';
 import { deviceKeyAt, newDeviceKey, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';

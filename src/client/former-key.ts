@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 import { readLicense } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import type { LicenseFiles } from '../license-files.ts';
+import type { LicenseFiles } from '../gate/license-files.ts';
 import { readDeviceKey, type DeviceKey } from './device-key.ts';
 import { writePrivateFile } from './private-file.ts';
 

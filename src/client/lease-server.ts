@@ -1,6 +1,6 @@
 import type { createLease, LeaseAnswer, LeaseRequest } from '../api/leases.ts';
 import type { getKeyset } from '../api/keys.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { ownMachineHash } from '../gate/machine-id.ts';
 import { importKeys } from '../gate/machine-trust.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
@@ -8,7 +8,7 @@ import type { TrustedKeys } from '../lease/keys.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyTrust, type HeldTrust, type TrustOptions } from '../lease/trust.ts';
 import { verifyLease } from '../lease/verify.ts';
-import { pinRemedy } from '../license-files.ts';
+import { pinRemedy } from '../gate/license-files.ts';
 import {
   ANSWER_TIMEOUT_MS,
   createClient,

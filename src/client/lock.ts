@@ -3,8 +3,8 @@ import { open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
-import { isSystemError, ServiceError } from '../errors.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 import { checkOwner } from './private-file.ts';
 
 const RETRY_MS = 25;

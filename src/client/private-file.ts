@@ -1,9 +1,9 @@
 import { constants, type Stats } from 'node:fs';
 import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { replaceFile, syncDirectory, writeAtomically } from '../atomic-file.ts';
-import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { replaceFile, syncDirectory, writeAtomically } from '../base/atomic-file.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 
 /** Far more than any of these files takes. */
 const MAX_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../atomic-file.ts';
-import { ServiceError } from '../errors.ts';
+import { syncDirectory } from '../base/atomic-file.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Authorize } from './client.ts';
 import { readPrivateFile, writePrivateFile, writing } from './private-file.ts';
 

@@ -1,4 +1,4 @@
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 
 /** The codes are stable: scripts and monitoring go by them. */
 export type CheckCode =

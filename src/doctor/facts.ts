@@ -7,14 +7,14 @@ import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
 import { readNote, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { createClient, type AnswerOf, type Client } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
 import { connectAsDevice, fetchKeyset, requireTrusted } from '../client/lease-server.ts';
 import { readLicense, type License } from '../gate/license.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import type { TrustOptions } from '../lease/trust.ts';
-import type { LicenseFiles } from '../license-files.ts';
+import type { LicenseFiles } from '../gate/license-files.ts';
 
 /** The machine that is looked at. */
 export interface Machine {

@@ -1,9 +1,9 @@
 import { chmod, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { removeAbandoned } from '../atomic-file.ts';
+import { removeAbandoned } from '../base/atomic-file.ts';
 import { quarantine, storeKeyset, storeLease } from '../client/lease-store.ts';
 import { withLock } from '../client/lock.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 import { readLicense, type HeldLease, type License } from '../gate/license.ts';
 import { acceptedAnchor } from '../gate/machine-trust.ts';
 import type { CheckCode } from './check.ts';

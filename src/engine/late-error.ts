@@ -1,5 +1,5 @@
-import { ServiceError } from '../errors.ts';
-import { placeIn } from '../strategy-guard.ts';
+import { ServiceError } from '../base/errors.ts';
+import { placeIn } from '../base/strategy-guard.ts';
 import { strategyStack } from './strategy-error.ts';
 
 /**

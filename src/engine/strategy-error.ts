@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** A strategy's own code threw; `step` and `time` (ms) say at which bar. */
 export class StrategyError extends Error {

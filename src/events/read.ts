@@ -1,5 +1,5 @@
 import { sql, type AliasedExpression } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { placeAt, type PlaceInTime, type SeqSpan } from './clock-steps.ts';

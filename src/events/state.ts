@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { SessionState } from '../trading/session-state.ts';
+import type { SessionState } from './session-state.ts';
 import type { BotEvent } from './event.ts';
 
 /**

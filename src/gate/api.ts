@@ -9,8 +9,8 @@
  */
 export { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
 export type { LeaseClaims } from '../lease/claims.ts';
-export { LICENSE_STATUS_HEADER } from '../license-features.ts';
-export { licenseFiles, type LicenseFiles } from '../license-files.ts';
+export { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
+export { licenseFiles, type LicenseFiles } from './license-files.ts';
 export type { Decision, GateStatus, Refusal } from './decide.ts';
 export { openLicenseGate, type GateOptions, type LicenseGate } from './gate.ts';
 export type { RefusedFile } from './license.ts';

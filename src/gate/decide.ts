@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { RunningTime } from '../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';

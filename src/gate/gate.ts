@@ -1,11 +1,11 @@
 import type { MiddlewareHandler } from 'hono';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { parseTime } from '../lease/time.ts';
-import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
-import { homeFrom } from '../settings.ts';
-import { isNodeTooOld, oldestNode } from '../version.ts';
+import { licenseFiles, parsePin, type LicenseFiles } from './license-files.ts';
+import { homeFrom } from '../base/settings.ts';
+import { isNodeTooOld, oldestNode } from '../base/version.ts';
 import { isAnnouncementOf } from './anchor.ts';
 import { systemBoot } from './boot.ts';
 import { leasesHere } from './lease-use.ts';

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { MiddlewareHandler } from 'hono';
-import { LICENSE_STATUS_HEADER } from '../license-features.ts';
+import { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
 import { licenseInvalid, type Decision, type Refusal } from './decide.ts';
 
 /**

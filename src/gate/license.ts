@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isTemporary } from '../atomic-file.ts';
-import { isSystemError } from '../errors.ts';
+import { isTemporary } from '../base/atomic-file.ts';
+import { isSystemError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { isJsonObject } from '../lease/json.ts';
 import { isRunningTime, knownTime, type RunningTime } from '../lease/known-time.ts';
@@ -11,7 +11,7 @@ import type { Refused } from '../lease/refusal.ts';
 import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
-import type { LicenseFiles } from '../license-files.ts';
+import type { LicenseFiles } from './license-files.ts';
 import { judgeTrust, type JudgedTrust, type TrustMemory } from './machine-trust.ts';
 import { readTextFile, type TextFile } from './text-file.ts';
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { isSystemError } from '../errors.ts';
+import { isSystemError } from '../base/errors.ts';
 import { machineHash } from '../lease/use.ts';
 
 /** Where the operating system keeps the id of the machine. */

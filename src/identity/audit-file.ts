@@ -1,6 +1,6 @@
 /** Exported audit logs: the output of `identity audit list --after SEQ --json`. */
 import * as z from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { auditHead, readAudit, verifyAudit, type AuditEntry, type AuditFault } from './audit.ts';
 

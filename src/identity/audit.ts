@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { prepared } from '../storage/prepared.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';

@@ -1,6 +1,6 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { type Binding, isDigest, isId, type LeaseClaims } from '../lease/claims.ts';
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 import { problemUnless } from './checks.ts';
 import type { LeasePolicy } from './context.ts';
 

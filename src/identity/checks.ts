@@ -1,8 +1,8 @@
-import { ServiceError, type Problem } from '../errors.ts';
-import { hiddenCharacterProblem } from '../hidden-characters.ts';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
+import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
+import { GIVEN_ID, GIVEN_ID_RULE } from '../base/given-id.ts';
 import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
-import { formatSeconds } from '../seconds.ts';
+import { formatSeconds } from '../base/seconds.ts';
 
 const MAX_TEXT_LENGTH = 200;
 

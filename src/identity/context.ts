@@ -1,4 +1,4 @@
-import type { ServiceError } from '../errors.ts';
+import type { ServiceError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Signer } from './signing-key.ts';
 

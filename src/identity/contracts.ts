@@ -1,4 +1,4 @@
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { ContractsTable, Db } from '../storage/tables.ts';
 import { appendAudit, detailsOf } from './audit.ts';

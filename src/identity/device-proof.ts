@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
-import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
+import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../base/proof-claims.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';

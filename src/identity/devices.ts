@@ -1,8 +1,8 @@
-import { formatEnrolmentText, parseEnrolmentText } from '../enrolment-code.ts';
-import { ServiceError } from '../errors.ts';
+import { formatEnrolmentText, parseEnrolmentText } from '../lease/enrolment-code.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
-import { successionBody } from '../proof-claims.ts';
+import { successionBody } from '../base/proof-claims.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';

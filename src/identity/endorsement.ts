@@ -3,7 +3,7 @@
  * the current key, it signs a keyset with both. Machines that trust the current key then accept the
  * next one.
  */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
 import type { KeysetClaims } from '../lease/root.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 

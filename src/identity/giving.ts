@@ -3,10 +3,10 @@
  * fresh second factor, as revoking does. Narrowing does not. A stolen token alone can therefore not
  * extend a contract, add a feature or undo a revocation.
  */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { BINDINGS, type Binding } from '../lease/claims.ts';
 import { formatTime } from '../lease/time.ts';
-import { formatSeconds } from '../seconds.ts';
+import { formatSeconds } from '../base/seconds.ts';
 import type { Db } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import type { LeasePurpose } from './binding.ts';

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
 import { formatTime } from '../lease/time.ts';
 import type { Db } from '../storage/tables.ts';
-import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../proof-claims.ts';
+import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../base/proof-claims.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import { machineHashProblems, purposeClaims } from './binding.ts';

@@ -1,5 +1,5 @@
-import { ServiceError } from '../errors.ts';
-import { formatCountOf } from '../format.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatCountOf } from '../base/format.ts';
 import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
 import { formatTime } from '../lease/time.ts';

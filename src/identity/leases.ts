@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import { getDeployment } from './deployments.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';

@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
 import { LONGEST_REST_MS } from '../lease/schedule.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { AdministratorsTable, Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';

@@ -4,9 +4,9 @@
  * alone are narrowed, and the API accepts them only for operations that check the narrowing.
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
-import { ServiceError, type Problem } from '../errors.ts';
-import { MAX_TOKEN_DEPLOYMENTS, type Scope } from '../scopes.ts';
-import { formatSeconds } from '../seconds.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
+import { MAX_TOKEN_DEPLOYMENTS, type Scope } from '../base/scopes.ts';
+import { formatSeconds } from '../base/seconds.ts';
 import type { ApiTokensTable, Db } from '../storage/tables.ts';
 import { idProblems, problemUnless, secondsProblems } from './checks.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   WebAuthnCredential,
 } from '@simplewebauthn/server';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { ChallengesTable, Db, PasskeysTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
 import { hashSecret, newSecret } from './secrets.ts';

@@ -4,7 +4,7 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
 import { v7 as uuidv7 } from 'uuid';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Db, PasskeysTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';

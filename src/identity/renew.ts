@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { sql } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { readClaims, type LeaseClaims } from '../lease/claims.ts';
 import { parseEnvelope, PAYLOAD_TYPE, preAuthEncoding } from '../lease/envelope.ts';
 import { LeaseError } from '../lease/refusal.ts';

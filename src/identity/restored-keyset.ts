@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { KeysetClaims } from '../lease/root.ts';
 import { verifyTrust } from '../lease/trust.ts';
 import type { Db, SigningKeysTable } from '../storage/tables.ts';

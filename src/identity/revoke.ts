@@ -1,5 +1,5 @@
 import type { ExpressionBuilder } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { Db, Tables } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';

@@ -3,7 +3,7 @@
  * and signatures that several key holders add one after another. See `src/lease/root.ts` for what
  * verifiers ask of them. Nothing here reads or writes files, or asks a server.
  */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
 import { encodeEnvelope, preAuthEncoding } from '../lease/envelope.ts';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';

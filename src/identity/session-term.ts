@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { AdministratorsTable, Db, SessionsTable } from '../storage/tables.ts';
 
 /** A session ends when nobody has used it for so long. */

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
-import { ServiceError } from '../errors.ts';
-import { SCOPES } from '../scopes.ts';
+import { ServiceError } from '../base/errors.ts';
+import { SCOPES } from '../base/scopes.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, SessionsTable } from '../storage/tables.ts';

@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
 /** Makes the Ed25519 signatures of leases. The private key does not leave it. */

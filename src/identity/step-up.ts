@@ -2,8 +2,8 @@ import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server';
-import { ServiceError } from '../errors.ts';
-import type { Scope } from '../scopes.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Scope } from '../base/scopes.ts';
 import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';

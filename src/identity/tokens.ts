@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
-import { SCOPES, type Scope } from '../scopes.ts';
+import { SCOPES, type Scope } from '../base/scopes.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
 import { preAuthEncoding } from '../lease/envelope.ts';
 import type { Refused } from '../lease/refusal.ts';

@@ -1,9 +1,15 @@
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeAtomically } from '../atomic-file.ts';
-import { FULL_DISK, ServiceError, isSystemError, writeRemedy, type Problem } from '../errors.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
+import {
+  FULL_DISK,
+  ServiceError,
+  isSystemError,
+  writeRemedy,
+  type Problem,
+} from '../base/errors.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { badDataError, checkBars } from './check.ts';
 import { barsDigest } from './digest.ts';

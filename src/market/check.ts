@@ -1,4 +1,4 @@
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 import type { BarColumn, Bars } from './bars.ts';
 import type { CsvRow } from './csv.ts';
 import type { Layout } from './header.ts';

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { quotePath } from './duckdb.ts';
 import { findOverlongLine, OverlongLine, overlongLineOf } from './overlong-line.ts';
 

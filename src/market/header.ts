@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { BAR_COLUMNS, type BarColumn } from './bars.ts';
 
 /** Which column of the file holds what, by its name in the file; for headers that cannot be guessed. */

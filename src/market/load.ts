@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
 import { resolveDataset, type Manifest } from './catalogue.ts';
 import { badDataError, canDrop, checkBars, type CheckReport, type DefectCounts } from './check.ts';

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
-import { ServiceError, isSystemError } from '../errors.ts';
+import { ServiceError, isSystemError } from '../base/errors.ts';
 import { allocateBars, BAR_COLUMNS } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { allocateBars, type Bars } from './bars.ts';
 import { DAY, formatTime } from './time.ts';
 import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';

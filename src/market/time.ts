@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;

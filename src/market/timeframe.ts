@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
 import { DAY, HOUR, MINUTE } from './time.ts';
 

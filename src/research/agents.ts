@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { closest } from '../closest.ts';
-import { ServiceError } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { WantedBudget } from './answering.ts';
 import { toolNamed, TOOLS, type Tool } from './tools.ts';
 

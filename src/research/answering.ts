@@ -1,4 +1,4 @@
-import type { ServiceError } from '../errors.ts';
+import type { ServiceError } from '../base/errors.ts';
 import type { Ask } from './ask.ts';
 import type { Tool, ToolAnswer, ToolRefusal } from './tools.ts';
 

@@ -1,4 +1,4 @@
-import { ServiceError, type ErrorCode } from '../errors.ts';
+import { ServiceError, type ErrorCode } from '../base/errors.ts';
 
 /**
  * The one way in which tools, the analyst and assistants of others reach anything: a request to the

@@ -3,12 +3,12 @@
  * asked has gone, within its budget, and its answer is kept.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { countPace, type Pace } from '../pace.ts';
-import type { Scope } from '../scopes.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { countPace, type Pace } from '../base/pace.ts';
+import type { Scope } from '../base/scopes.ts';
 import type { Storage } from '../storage/storage.ts';
-import { newWorkerId, retire } from '../tasks/worker-id.ts';
+import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
 import type { Answered, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
 import type { Ask } from './ask.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { datasetNames, readManifest, type Manifest } from '../market/catalogue.ts';
 
 /** The datasets of a catalogue, by name, without those that are damaged. */

@@ -1,8 +1,8 @@
 /** Answers with a language model: asks, runs the tools it calls, and asks on, within a budget. */
 import type { ModelMessage, ToolSet } from 'ai';
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import { printableLine } from '../printable.ts';
+import { ServiceError } from '../base/errors.ts';
+import { printableLine } from '../base/printable.ts';
 import type { Answered, Citation, Question, StoppedBy, Usage } from './answering.ts';
 import { loadModel, type ProviderSettings } from './sdk.ts';
 import { toolNamed } from './tools.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BotSpec } from '../bots/spec.ts';
-import type { Problem } from '../errors.ts';
+import type { Problem } from '../base/errors.ts';
 
 type Risk = NonNullable<BotSpec['spec']['risk']>;
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { getBot } from '../bot-registry/bots.ts';
-import { getRunnable } from '../bot-registry/versions.ts';
+import { getBot } from '../fleet/registry/bots.ts';
+import { getRunnable } from '../fleet/registry/versions.ts';
 import { diffDocuments, type Change } from '../bots/diff.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { specHash } from '../bots/version.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { proposalProblems } from './proposable.ts';
-import { startBacktest, type Task, type TaskService } from '../tasks/tasks.ts';
+import { startBacktest, type Task, type TaskService } from '../fleet/tasks/tasks.ts';
 
 export interface Proposal {
   readonly proposal_id: string;

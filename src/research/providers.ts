@@ -1,6 +1,6 @@
 /** Which language model answers, as settings say; it is loaded with the first question. */
-import { ServiceError } from '../errors.ts';
-import type { Settings } from '../settings.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Settings } from '../base/settings.ts';
 import type { Answerer } from './answering.ts';
 import { EMBEDDED } from './embedded.ts';
 import type { ProviderSettings } from './sdk.ts';

@@ -5,10 +5,10 @@
  * milliseconds since the Unix epoch.
  */
 import { nextDue } from '../bots/agents.ts';
-import { getBot, type Bot } from '../bot-registry/bots.ts';
-import { ServiceError } from '../errors.ts';
+import { getBot, type Bot } from '../fleet/registry/bots.ts';
+import { ServiceError } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
-import type { Scope } from '../scopes.ts';
+import type { Scope } from '../base/scopes.ts';
 import type { AgentRunsTable, AgentSchedulesTable, Db } from '../storage/tables.ts';
 import { agentsOf, scheduleOf, type AgentSchedule } from './agents.ts';
 import {

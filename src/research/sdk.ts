@@ -1,6 +1,6 @@
 /** The AI SDK and its providers, which are installed by those who use them. */
 import type { LanguageModel } from 'ai';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 export interface ProviderSettings {
   readonly kind: 'openai_compatible' | 'anthropic';

@@ -1,7 +1,7 @@
 import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/statistics.ts';
 import type { Summary } from '../backtest/summary.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, type Ask } from './ask.ts';
 import { parseCsv } from './csv.ts';
 

@@ -6,8 +6,8 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { closest } from '../closest.ts';
-import { ServiceError, type ErrorCode } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError, type ErrorCode } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, send, withQuery, type Ask } from './ask.ts';
 import { parseCsv } from './csv.ts';
 import { cutTo } from './cut.ts';

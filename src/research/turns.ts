@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
-import { botIdOf, getBot } from '../bot-registry/bots.ts';
-import { ServiceError, type ErrorCode } from '../errors.ts';
+import { botIdOf, getBot } from '../fleet/registry/bots.ts';
+import { ServiceError, type ErrorCode } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { ChatSessionsTable, ChatTurnsTable, Db } from '../storage/tables.ts';
-import { hasEnded } from '../tasks/worker-id.ts';
+import { hasEnded } from '../fleet/tasks/worker-id.ts';
 import { agentOf, type Agent } from './agents.ts';
 import {
   NO_USAGE,

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import * as api from '../api/administrators.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { withNames } from '../identity/actor-names.ts';
 import { readAudit, searchAudit, verifyWholeAudit } from '../identity/audit.ts';
 import { grantStepUp, type StepUpRequest } from '../identity/step-up.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as api from '../api/agents.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
 import {

@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono';
-import { ServiceError } from '../errors.ts';
-import { countPace, type Pace } from '../pace.ts';
+import { ServiceError } from '../base/errors.ts';
+import { countPace, type Pace } from '../base/pace.ts';
 import { addressOf, clientNetwork } from './client-address.ts';
 import type { AppEnv, Services } from './services.ts';
 

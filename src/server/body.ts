@@ -1,7 +1,7 @@
 import type { HonoRequest } from 'hono';
 import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/production.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** Far more than other requests of this API need. */
 const MOST_BYTES = 128 * 1024;

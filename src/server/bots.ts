@@ -13,21 +13,21 @@ import {
   type BotRegistry,
   type BotRow,
   type TagMatch,
-} from '../bot-registry/bots.ts';
+} from '../fleet/registry/bots.ts';
 import {
   diffVersions,
   filesOf,
   getVersion,
   listVersions,
   type BotVersionRow,
-} from '../bot-registry/versions.ts';
+} from '../fleet/registry/versions.ts';
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import { activityOf } from '../tasks/activity.ts';
-import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
-import { haltInForce } from '../tasks/latch.ts';
+import { activityOf } from '../fleet/tasks/activity.ts';
+import { activeDeployments, type ActiveDeployments } from '../fleet/tasks/active-deployments.ts';
+import { haltInForce } from '../fleet/tasks/latch.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';

@@ -11,8 +11,8 @@ import {
 import { reportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
 import { startConformance, startStress } from '../compliance/tests/start.ts';
-import type { TaskService } from '../tasks/tasks.ts';
-import { showHidden } from '../hidden-characters.ts';
+import type { TaskService } from '../fleet/tasks/tasks.ts';
+import { showHidden } from '../base/hidden-characters.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { alertRaised } from '../events/raised-alerts.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../base/log.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
 import {
   databaseIdentity,

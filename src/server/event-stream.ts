@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from 'hono';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
 import type { AppEnv, Services } from './services.ts';
 

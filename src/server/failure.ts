@@ -1,5 +1,5 @@
 import { HTTPException } from 'hono/http-exception';
-import { ServiceError, type ErrorCode } from '../errors.ts';
+import { ServiceError, type ErrorCode } from '../base/errors.ts';
 
 /** What went wrong as a caller may know it: of a bug, no more than that it is one. */
 export function asServiceError(thrown: unknown): ServiceError {

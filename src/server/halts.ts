@@ -1,9 +1,9 @@
 import * as api from '../api/halts.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
-import { haltAll, haltBot, type HaltReport } from '../halts/halt.ts';
-import { listHalts, type HaltService, type ListedHalt } from '../halts/halts.ts';
-import { reEnableBot } from '../halts/re-enable.ts';
-import { resumeAll, resumeBot } from '../halts/resume.ts';
+import { haltAll, haltBot, type HaltReport } from '../fleet/halts/halt.ts';
+import { listHalts, type HaltService, type ListedHalt } from '../fleet/halts/halts.ts';
+import { reEnableBot } from '../fleet/halts/re-enable.ts';
+import { resumeAll, resumeBot } from '../fleet/halts/resume.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { actorOf } from './authentication.ts';
 import { pageAnswer } from './page.ts';

@@ -1,6 +1,6 @@
 import { z, type RouteConfig } from '@hono/zod-openapi';
-import { closest } from '../closest.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { closest } from '../base/closest.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { AppEnv } from './services.ts';
 
 /**

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from 'hono';
 import { etag } from 'hono/etag';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/keys.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { listKeys, publishedKeys, retireKey, type KeyState } from '../identity/keys.ts';
 import { announceKey, publishedEndorsement } from '../identity/endorsement.ts';
 import { publishedTrust, storeTrust } from '../identity/trust.ts';

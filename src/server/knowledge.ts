@@ -1,6 +1,6 @@
 import * as api from '../api/knowledge.ts';
 import { formatInstant } from '../api/http.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { licenseInvalid } from '../gate/decide.ts';
 import { withNames } from '../identity/actor-names.ts';
 import {
@@ -13,10 +13,10 @@ import {
   type DocumentHead,
   type Knowledge,
   type Published,
-} from '../knowledge/documents.ts';
-import { interleaved, type Answered } from '../knowledge/federation.ts';
-import { searchPassages } from '../knowledge/search.ts';
-import { LICENSE_STATUS_HEADER } from '../license-features.ts';
+} from '../research/knowledge/documents.ts';
+import { interleaved, type Answered } from '../research/knowledge/federation.ts';
+import { searchPassages } from '../research/knowledge/search.ts';
+import { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';

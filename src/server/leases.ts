@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/leases.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';

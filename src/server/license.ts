@@ -5,9 +5,9 @@ import { licenseInvalid, type GateStatus } from '../gate/decide.ts';
 import { openLicenseGate, type LicenseGate } from '../gate/gate.ts';
 import { requireFeature } from '../gate/hono.ts';
 import { LEASE_REASONS } from '../lease/reasons.ts';
-import { licenseFiles } from '../license-files.ts';
-import type { Log } from '../log.ts';
-import type { Settings } from '../settings.ts';
+import { licenseFiles } from '../gate/license-files.ts';
+import type { Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
 import type { Metrics } from './metrics.ts';
 import type { Services } from './services.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { REPLAYED_HEADER } from '../api/http.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, IdempotencyKeysTable } from '../storage/tables.ts';
 import { actorOf } from './authentication.ts';

@@ -1,6 +1,6 @@
 import { getOpenApi } from '../api/health.ts';
 import { SECURITY_SCHEMES, TAGS } from '../api/http.ts';
-import { packageVersion } from '../version.ts';
+import { packageVersion } from '../base/version.ts';
 import type { App, Services } from './services.ts';
 
 /** OpenAPI 3.1 of all routes that there are. */

@@ -1,8 +1,8 @@
 import * as api from '../api/paper.ts';
-import { botIdOf } from '../bot-registry/bots.ts';
-import { ServiceError } from '../errors.ts';
-import { startPaper, stopPaper } from '../tasks/paper.ts';
-import { getTask, type TaskService } from '../tasks/tasks.ts';
+import { botIdOf } from '../fleet/registry/bots.ts';
+import { ServiceError } from '../base/errors.ts';
+import { startPaper, stopPaper } from '../fleet/tasks/paper.ts';
+import { getTask, type TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';

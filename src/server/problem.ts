@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Problem } from '../api/http.ts';
-import type { ServiceError } from '../errors.ts';
+import type { ServiceError } from '../base/errors.ts';
 import type { AppEnv } from './services.ts';
 
 /** Answers with what went wrong (RFC 9457), in a form that has no more than the error says. */

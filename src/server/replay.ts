@@ -1,7 +1,7 @@
 import * as api from '../api/replay.ts';
-import { botIdOf } from '../bot-registry/bots.ts';
+import { botIdOf } from '../fleet/registry/bots.ts';
 import { verifyEvents } from '../events/verify.ts';
-import { compareWithBacktest, replayRun } from '../replay/replay.ts';
+import { compareWithBacktest, replayRun } from '../fleet/parity/replay.ts';
 import { momentOf, stateAnswer } from './bots.ts';
 import type { App, Services } from './services.ts';
 

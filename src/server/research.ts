@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/research.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
 import { LONGEST_FILE, type Ask } from '../research/ask.ts';
@@ -17,7 +17,7 @@ import {
   type Turn,
   type TurnKeeper,
 } from '../research/turns.ts';
-import type { TaskService } from '../tasks/tasks.ts';
+import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
 import { refuseTooManyStreams, streamAdmitted } from './event-stream.ts';
 import { once } from './once.ts';

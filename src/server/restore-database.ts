@@ -1,5 +1,5 @@
 /** Restores a backup so that no trading in it continues by itself. */
-import { endAllIn, latchIn } from '../halts/halt.ts';
+import { endAllIn, latchIn } from '../fleet/halts/halt.ts';
 import { newerEntries } from '../identity/audit-file.ts';
 import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
 import { endCredentials } from '../identity/restored.ts';

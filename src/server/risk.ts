@@ -7,14 +7,14 @@ import {
   requestOverride,
   verifyOverride,
   type Override,
-} from '../risk/overrides.ts';
+} from '../fleet/thresholds/overrides.ts';
 import {
   countSharers,
   listThresholds,
   sessionGroups,
   setThreshold,
   type KnownThreshold,
-} from '../risk/thresholds.ts';
+} from '../fleet/thresholds/thresholds.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';

@@ -4,12 +4,12 @@ import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
-import type { Federation } from '../knowledge/federation.ts';
-import type { Log } from '../log.ts';
-import type { ProductionService } from '../production/service.ts';
+import type { Federation } from '../research/knowledge/federation.ts';
+import type { Log } from '../base/log.ts';
+import type { ProductionService } from '../fleet/deployments/service.ts';
 import type { Chat } from '../research/chat.ts';
-import type { TaskRunner } from '../tasks/runner.ts';
-import type { TaskService } from '../tasks/tasks.ts';
+import type { TaskRunner } from '../fleet/tasks/runner.ts';
+import type { TaskService } from '../fleet/tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
 
 /** What the slices work with. */

@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { authenticateSession, type Session } from '../identity/sessions.ts';
 import { SESSION_MS } from '../identity/session-term.ts';
 import type { AppEnv, Services } from './services.ts';

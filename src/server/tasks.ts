@@ -3,10 +3,10 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { testResult } from '../compliance/tests/stale.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import { listFiles, readFile } from '../tasks/files.ts';
-import { haltThatEnded, type KnownHalt } from '../tasks/latch.ts';
+import { listFiles, readFile } from '../fleet/tasks/files.ts';
+import { haltThatEnded, type KnownHalt } from '../fleet/tasks/latch.ts';
 import type { Db } from '../storage/tables.ts';
-import type { TaskError } from '../tasks/lifecycle.ts';
+import type { TaskError } from '../fleet/tasks/lifecycle.ts';
 import {
   cancelTask,
   getResult,
@@ -17,7 +17,7 @@ import {
   type BotDeployment,
   type Task,
   type TaskService,
-} from '../tasks/tasks.ts';
+} from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { streamAnswer } from './event-stream.ts';
 import { once } from './once.ts';

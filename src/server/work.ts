@@ -1,16 +1,20 @@
 import { testBots } from '../compliance/tests/test-bot.ts';
-import { ServiceError } from '../errors.ts';
-import { licenseFiles } from '../license-files.ts';
-import type { Log } from '../log.ts';
-import type { Settings } from '../settings.ts';
-import { connectCluster } from '../kubernetes/connect.ts';
-import { chooseCluster, readClusters } from '../kubernetes/clusters-file.ts';
-import { startControllers } from '../production/controller.ts';
-import { connections, type Connections, type ProductionService } from '../production/service.ts';
+import { ServiceError } from '../base/errors.ts';
+import { licenseFiles } from '../gate/license-files.ts';
+import type { Log } from '../base/log.ts';
+import type { Settings } from '../base/settings.ts';
+import { connectCluster } from '../deploy/kubernetes/connect.ts';
+import { chooseCluster, readClusters } from '../deploy/kubernetes/clusters-file.ts';
+import { startControllers } from '../fleet/deployments/controller.ts';
+import {
+  connections,
+  type Connections,
+  type ProductionService,
+} from '../fleet/deployments/service.ts';
 import type { Storage } from '../storage/storage.ts';
-import { startTaskRunner, type TaskRunner } from '../tasks/runner.ts';
-import type { TaskService } from '../tasks/tasks.ts';
-import { readExchanges } from '../trading/exchanges-file.ts';
+import { startTaskRunner, type TaskRunner } from '../fleet/tasks/runner.ts';
+import type { TaskService } from '../fleet/tasks/tasks.ts';
+import { readExchanges } from '../trading/venues/exchanges-file.ts';
 import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
 
 /** The tasks of a database, and who works on them in this process. */

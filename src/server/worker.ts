@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { serveProbes, type ProbeAnswer } from '../probe-server.ts';
-import type { Settings } from '../settings.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { serveProbes, type ProbeAnswer } from '../base/probe-server.ts';
+import type { Settings } from '../base/settings.ts';
 import { tradingHold } from '../storage/database-identity.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';

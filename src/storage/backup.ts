@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { storageLocation } from './location.ts';
 import { backupPostgres } from './postgres-backup.ts';
 import {

@@ -1,5 +1,5 @@
 /** Identity of a database, so that only one of a database and its copies trades. */
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { differences, placeOf, type Place } from './place.ts';
 import type { DatabaseIdentityTable, Db } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';

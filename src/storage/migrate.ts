@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { MIGRATIONS, type Migration, type Statement } from './migrations.ts';
 import type { Db } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';

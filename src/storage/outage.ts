@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { backoffMs } from '../backoff.ts';
-import { ServiceError } from '../errors.ts';
+import { backoffMs } from '../base/backoff.ts';
+import { ServiceError } from '../base/errors.ts';
 import { OutcomeUnknown } from './unavailable.ts';
 
 /** Longer than a restart of PostgreSQL takes; no attempt begins after this time, ms. */

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { writeAtomically } from '../atomic-file.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
 import { RESTORE_MARKER } from './restore-marker.ts';
 import type { BackupOptions } from './sqlite-backup.ts';
 

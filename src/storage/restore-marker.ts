@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Db } from './tables.ts';
 
 /** A table that a restore into PostgreSQL creates first and drops last. */

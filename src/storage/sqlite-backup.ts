@@ -1,8 +1,8 @@
 /** Backups of a SQLite database: one file, complete without a write-ahead log. */
 import { open, stat } from 'node:fs/promises';
 import Database from 'better-sqlite3';
-import { writeAtomically } from '../atomic-file.ts';
-import { ServiceError } from '../errors.ts';
+import { writeAtomically } from '../base/atomic-file.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** Pages that are copied before other work of this process gets a turn. */
 const PAGES_AT_ONCE = 2_000;

@@ -3,9 +3,9 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { removeAbandoned, writeAtomically } from '../atomic-file.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { removeAbandoned, writeAtomically } from '../base/atomic-file.ts';
+import { isSystemError, ServiceError } from '../base/errors.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 import { checkBackup, hasIdentity, isSameFile, syncFile } from './sqlite-backup.ts';
 
 const HEADER = 'SQLite format 3\0';

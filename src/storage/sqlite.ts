@@ -10,8 +10,8 @@ import {
   type SqliteDatabase,
   type SqliteStatement,
 } from 'kysely';
-import { ServiceError } from '../errors.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { ServiceError } from '../base/errors.ts';
+import { makeDirectory } from '../base/make-directory.ts';
 import { atOnce } from './prepared.ts';
 
 /** Time that opening the file waits for a lock of another process, ms. */

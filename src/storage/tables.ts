@@ -441,7 +441,7 @@ export interface TasksTable {
   error: string | null;
   /** How often it was begun, but for those that were given back in good order. */
   attempts: number;
-  /** Who is at it: see `src/tasks/worker-id.ts`; null unless it is running. */
+  /** Who is at it: see `src/fleet/tasks/worker-id.ts`; null unless it is running. */
   worker_id: string | null;
   /** When the worker last was heard of. */
   heartbeat_at: number | null;
@@ -679,7 +679,7 @@ export interface KnowledgePassagesTable {
   first_line: number;
   last_line: number;
   text: string;
-  /** Its words as they are compared: see `src/knowledge/terms.ts`. */
+  /** Its words as they are compared: see `src/research/knowledge/terms.ts`. */
   terms: string;
 }
 

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** The error for callers; `cause` is what the database or its driver reported, for the log only. */
 export function storageUnavailable(cause: unknown): ServiceError {

@@ -1,5 +1,5 @@
 import type { ControlledTransaction } from 'kysely';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { isConnectionFault, throughOutage } from './outage.ts';
 import type { Db, Tables } from './tables.ts';
 import { ofWork, OutcomeUnknown, storageUnavailable } from './unavailable.ts';

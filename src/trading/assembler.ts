@@ -1,7 +1,7 @@
 import type { Candle } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import type { ExchangeBar } from './ccxt.ts';
+import type { ExchangeBar } from './venues/ccxt.ts';
 import { Intake, type FeedItem } from './feed.ts';
 
 /** What an exchange said when it was asked for the bars that are missing. */

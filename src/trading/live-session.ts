@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
-import { backoffMs } from '../backoff.ts';
-import { ServiceError } from '../errors.ts';
+import { backoffMs } from '../base/backoff.ts';
+import { ServiceError } from '../base/errors.ts';
 import { findMissing } from '../market/gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { liveItems } from './live-thread.ts';

@@ -1,8 +1,8 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { THREAD_ENV } from '../thread-env.ts';
-import { chooseExchange, noExchange, type Exchanges } from './exchanges-file.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { THREAD_ENV } from '../base/thread-env.ts';
+import { chooseExchange, noExchange, type Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
 

@@ -3,10 +3,10 @@
  * wrong in it takes nothing else down.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { parseTimeframe, type TimeframeName } from '../market/timeframe.ts';
-import { openExchange, type Exchange } from './ccxt.ts';
-import type { Exchanges } from './exchanges-file.ts';
+import { openExchange, type Exchange } from './venues/ccxt.ts';
+import type { Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import { liveFeed } from './live.ts';
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs } from '../backoff.ts';
+import { backoffMs } from '../base/backoff.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
-import { whyOf } from './ccxt-client.ts';
-import type { Exchange } from './ccxt.ts';
+import { whyOf } from './venues/ccxt-client.ts';
+import type { Exchange } from './venues/ccxt.ts';
 import type { FeedItem } from './feed.ts';
 
 export interface LiveOptions {

@@ -1,8 +1,8 @@
 /** Initial account of a session that continues another one. */
 import { z } from 'zod';
 import type { Opening, RiskState } from '../engine/venue.ts';
-import type { Problem } from '../errors.ts';
-import type { SessionState } from './session-state.ts';
+import type { Problem } from '../base/errors.ts';
+import type { SessionState } from '../events/session-state.ts';
 
 export type { Opening } from '../engine/venue.ts';
 

@@ -11,14 +11,19 @@ import type { Strategy } from '../engine/strategy.ts';
 import type { Thresholds } from '../engine/risk/supervision.ts';
 import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
-import { runStrategy } from '../strategy-guard.ts';
-import { inSlices } from '../watchdog.ts';
+import { runStrategy } from '../base/strategy-guard.ts';
+import { inSlices } from '../base/watchdog.ts';
 import { controlEngine, type ControlInput, type Supervised } from './session-controls.ts';
 import type { SessionInput } from './session-input.ts';
-import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
+import type {
+  Progress,
+  SessionState,
+  SessionStatus,
+  WorkingOrder,
+} from '../events/session-state.ts';
 
 export interface SessionSetup {
   /** In the order of the universe, which is also the order of simultaneous events. */

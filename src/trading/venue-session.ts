@@ -1,10 +1,10 @@
 import type { Order } from '../engine/orders.ts';
 import type { SentOrder } from '../engine/venue-desk.ts';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { ControlInput } from './session-controls.ts';
 import type { SessionInput } from './session-input.ts';
-import type { Progress, SessionState, WorkingOrder } from './session-state.ts';
+import type { Progress, SessionState, WorkingOrder } from '../events/session-state.ts';
 import { Session, workingOrder } from './session.ts';
 import type { SessionSetup } from './session.ts';
 import { clientOrderId } from './venue.ts';

@@ -110,7 +110,7 @@ describe('a cell of CSV', () => {
 
 /** A process that writes a file and never ends, until it is killed. */
 async function endlessWriter(path: string) {
-  const module = new URL('../../src/atomic-file.ts', import.meta.url).href;
+  const module = new URL('../../src/base/atomic-file.ts', import.meta.url).href;
   const program = `
     import { writeAtomically } from ${JSON.stringify(module)};
     async function* parts() {

@@ -12,7 +12,7 @@ import {
 } from '../../src/backtest/gates.ts';
 import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
 import { statistics } from '../../src/backtest/statistics.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { daily, goldenRun, run } from './golden.ts';
 
 function figuresOf(of = goldenRun()): GateFigures {

@@ -10,7 +10,7 @@ import {
   formatNumber,
   formatPercent,
   formatPrice,
-} from '../../src/format.ts';
+} from '../../src/base/format.ts';
 import { html } from '../../src/backtest/report/html.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';

@@ -2,13 +2,13 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { exampleDocument } from '../../src/api/bots.ts';
-import { createBot } from '../../src/bot-registry/bots.ts';
+import { createBot } from '../../src/fleet/registry/bots.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { startPostgres } from '../storage/cluster.ts';
 import { newDatabase, newSqlite, type TestDatabase } from '../storage/databases.ts';
-import { documentOn, fillCatalogue } from '../tasks/market.ts';
+import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { figure, median, round, type Figure } from './figure.ts';
 
 /** What a page holds: as much as the tiny database has of each. */

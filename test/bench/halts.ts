@@ -1,6 +1,6 @@
-import { haltAll } from '../../src/halts/halt.ts';
+import { haltAll } from '../../src/fleet/halts/halt.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
-import { makeSessions } from '../halts/sessions.ts';
+import { makeSessions } from '../fleet/halts/sessions.ts';
 import { startPostgres } from '../storage/cluster.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { figure, median, round, type Figure } from './figure.ts';

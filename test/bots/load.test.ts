@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkBot, loadBot } from '../../src/bots/load.ts';
-import { formatProblem, ServiceError } from '../../src/errors.ts';
+import { formatProblem, ServiceError } from '../../src/base/errors.ts';
 import { directoryWith, VALID } from './specs.ts';
 
 const STRATEGY = `

@@ -7,7 +7,7 @@ import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { checkBot } from '../../src/bots/load.ts';
 import { triedModels } from '../../src/bots/model-checks.ts';
 import { driftOf, lockOf } from '../../src/bots/version.ts';
-import { specOf, TANH } from '../models/models.ts';
+import { specOf, TANH } from './models/models.ts';
 import { EXAMPLES } from './example-bots.ts';
 import { directoryWith, VALID } from './specs.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addAdministrator } from '../../src/identity/administrators.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import { openStorage } from '../../src/storage/storage.ts';
-import { sessionFor } from '../console/visitor.ts';
+import { sessionFor } from '../server/console/visitor.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';

@@ -8,9 +8,9 @@ import { verb as createToken } from '../../src/cli/verbs/identity-tokens-create.
 import { appendAudit, readAudit } from '../../src/identity/audit.ts';
 import { countFailures, loginSubject } from '../../src/identity/failed-tries.ts';
 import { openStorage } from '../../src/storage/storage.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { startServer, type RunningServer } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/settings.ts';
+import { resolveSettings } from '../../src/base/settings.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';

@@ -10,7 +10,7 @@ import { serveHere } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, query } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 
 const SLOW = { speed: 1 };

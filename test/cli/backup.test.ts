@@ -13,7 +13,7 @@ import { SCRATCH } from '../scratch.ts';
 import { serveHere, startServer, type ServerHere } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { newSqliteTables, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 

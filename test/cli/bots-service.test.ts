@@ -10,7 +10,7 @@ import { readHostedFiles } from '../../src/cli/bot-files.ts';
 import { findBot, putBot } from '../../src/cli/bots.ts';
 import { createClient } from '../../src/client/client.ts';
 import { addToken } from '../../src/identity/tokens.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';

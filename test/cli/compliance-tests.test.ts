@@ -7,7 +7,7 @@ import type { ConformanceResult } from '../../src/api/compliance.ts';
 import { testResultAnswer } from '../../src/cli/show-tests.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { tradingDocument } from '../replay/play.ts';
+import { tradingDocument } from '../fleet/parity/play.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';

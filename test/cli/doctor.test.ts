@@ -9,7 +9,7 @@ import type { CheckResult } from '../../src/doctor/check.ts';
 import { examine } from '../../src/doctor/examine.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
 import { addToken, type NewToken, type TokenTerms } from '../../src/identity/tokens.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { newLicensed, startIssuer, type Issuer, type Licensed } from '../doctor/licensed.ts';
 import { revokeAs } from '../identity/lease-world.ts';
 import { inProcess } from './in-process.ts';

@@ -14,7 +14,7 @@ import { isAtLength } from '../length.ts';
 import { addTrader, tradingDocument } from '../server/trader.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 

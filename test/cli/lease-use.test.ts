@@ -12,7 +12,7 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { createEnrolmentCode } from '../../src/identity/devices.ts';
 import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { machineHash } from '../../src/lease/use.ts';
-import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';

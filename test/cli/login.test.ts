@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { writeToken } from '../../src/client/token.ts';
 import { addToken } from '../../src/identity/tokens.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { newPerson, newWorld, PASSWORD, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';

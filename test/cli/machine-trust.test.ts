@@ -29,7 +29,7 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan, updatePlan } from '../../src/identity/plans.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { startDaemon, type RunningDaemon } from '../daemon/running-daemon.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';

@@ -1,5 +1,5 @@
 /** The CLI's frame around verbs that do what the real ones seldom do. Run it like the real bin. */
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { run } from '../../src/cli/main.ts';
 import { defineVerb, type Verb, type VerbEntry } from '../../src/cli/verb.ts';
 

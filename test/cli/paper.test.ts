@@ -11,7 +11,7 @@ import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { isAtLength } from '../length.ts';
 import { tradingDocument } from '../server/trader.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { BIN, type Result } from './service-local.ts';
 

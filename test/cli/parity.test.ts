@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { BotParity } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { addToken } from '../../src/identity/tokens.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { tradingDocument } from '../replay/play.ts';
+import { tradingDocument } from '../fleet/parity/play.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
-import { fillCatalogue, replaceDays } from '../tasks/market.ts';
+import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KeyState, Keyset } from '../../src/api/keys.ts';
-import { parseEnrolmentText } from '../../src/enrolment-code.ts';
+import { parseEnrolmentText } from '../../src/lease/enrolment-code.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SCRATCH } from '../scratch.ts';
-import { startControl } from '../runner/control.ts';
+import { startControl } from '../trading/host/control.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
 

@@ -42,7 +42,7 @@ describe('--version', () => {
   it('loads nothing but itself', async () => {
     expect(await loadedBy('--version')).toEqual([
       BIN,
-      join(ROOT, 'src/version.ts'),
+      join(ROOT, 'src/base/version.ts'),
       join(ROOT, 'package.json'),
     ]);
   });

@@ -10,7 +10,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
-import { documentOn, fillCatalogue } from '../tasks/market.ts';
+import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { BIN, type Result } from './service-local.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ValidationReport } from '../../src/api/compliance.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
-import { tradingDocument } from '../replay/play.ts';
+import { tradingDocument } from '../fleet/parity/play.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';

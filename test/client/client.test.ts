@@ -16,7 +16,7 @@ import type {
   listCustomers,
 } from '../../src/api/registry.ts';
 import { createClient, type Client } from '../../src/client/client.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { runNode } from '../cli/service-local.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
 

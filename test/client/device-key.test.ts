@@ -17,7 +17,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { deviceKeyAt, newDeviceKey, readDeviceKey } from '../../src/client/device-key.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 
 let directory: string;

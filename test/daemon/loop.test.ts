@@ -21,7 +21,7 @@ import { holdLock } from '../../src/client/lock.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { fingerprintOf } from '../gate/signed-keyset.ts';
 import { keysetOf, rootOf, testKey } from '../lease/issuer.ts';
 import { DAY, endorsed, HOUR, MINUTE, newRig, refusing, type Rig } from './rig.ts';

@@ -10,8 +10,8 @@ import { holdLock } from '../../src/client/lock.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
-import type { OfflineRequestClaims } from '../../src/proof-claims.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
+import type { OfflineRequestClaims } from '../../src/base/proof-claims.ts';
 import { claimsOf, issue, testKey, type LeaseFile, type SigningKey } from '../lease/issuer.ts';
 
 const KEY = testKey(1);

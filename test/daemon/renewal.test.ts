@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
-import type { ServiceError } from '../../src/errors.ts';
+import type { ServiceError } from '../../src/base/errors.ts';
 import { readAnchor } from '../../src/gate/anchor.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';

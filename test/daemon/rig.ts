@@ -12,8 +12,8 @@ import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles } from '../../src/license-files.ts';
-import { createLog } from '../../src/log.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
+import { createLog } from '../../src/base/log.ts';
 import {
   claimsOf,
   issue,

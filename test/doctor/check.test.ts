@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { makeChecks, worstOf, type Check, type Finding } from '../../src/doctor/check.ts';
 import { CHECKS } from '../../src/doctor/examine.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 
 const finds = (
   code: Check<null>['code'],

@@ -20,7 +20,7 @@ import type { Machine } from '../../src/doctor/facts.ts';
 import { repair } from '../../src/doctor/repair.ts';
 import { backupOf } from '../../src/gate/license.ts';
 import { holdLock } from '../../src/client/lock.ts';
-import { licenseFiles } from '../../src/license-files.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
 import { newLicensed, startIssuer, type Issuer } from './licensed.ts';
 
 let issuer: Issuer;

@@ -7,7 +7,7 @@ import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles } from '../../src/license-files.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
 
 const KEYS = [testKey(1), testKey(2)] as const;

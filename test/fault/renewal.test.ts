@@ -12,8 +12,8 @@ import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { createEnrolmentCode } from '../../src/identity/devices.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
-import { licenseFiles } from '../../src/license-files.ts';
-import { createLog } from '../../src/log.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
+import { createLog } from '../../src/base/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { GateStatus } from '../../src/gate/decide.ts';
 import { openLicenseGate } from '../../src/gate/gate.ts';
 import { readLicense, readLicenseTexts, verifyLicense } from '../../src/gate/license.ts';
-import { licenseFiles } from '../../src/license-files.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
 import { nodeKey, testKey, type LeaseFile } from '../lease/issuer.ts';
 import {
   DAY,

@@ -9,7 +9,7 @@ import { anchorText } from '../../src/gate/anchor.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
 import type { Decision, GateStatus } from '../../src/gate/decide.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { BASIC_ENV } from '../cli/service-local.ts';
 import { claimsOf, issue, rootOf, testKey, type SigningKey } from '../lease/issuer.ts';

@@ -5,7 +5,7 @@ import { openLicenseGate, type GateOptions, type LicenseGate } from '../../src/g
 import type { GateStatus } from '../../src/gate/decide.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { claimsOf, issue, testKey, type SigningKey } from '../lease/issuer.ts';
 
 export const KEY = testKey(1);

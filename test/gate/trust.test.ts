@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { anchorText, newAnnouncement, readAnchor } from '../../src/gate/anchor.ts';
 import type { GateStatus } from '../../src/gate/decide.ts';
 import { readLicense } from '../../src/gate/license.ts';
-import { licenseFiles } from '../../src/license-files.ts';
+import { licenseFiles } from '../../src/gate/license-files.ts';
 import { keysetOf as signedKeyset, rootOf, testKey } from '../lease/issuer.ts';
 import {
   DAY,

@@ -6,18 +6,18 @@ import { parse } from 'yaml';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verb as serverVerb } from '../../src/cli/verbs/server.ts';
 import { verb as workerVerb } from '../../src/cli/verbs/worker.ts';
-import { readKnowledgeFile } from '../../src/knowledge/knowledge-file.ts';
-import { readClusters } from '../../src/kubernetes/clusters-file.ts';
+import { readKnowledgeFile } from '../../src/research/knowledge/knowledge-file.ts';
+import { readClusters } from '../../src/deploy/kubernetes/clusters-file.ts';
 import {
   environmentName,
   resolveSettings,
   SETTING_KEYS,
   type Settings,
-} from '../../src/settings.ts';
-import { readExchanges } from '../../src/trading/exchanges-file.ts';
-import { packageVersion } from '../../src/version.ts';
-import { podSecurityFaults, type PodSpec } from '../kubernetes/pod-security.ts';
-import { validatorOf } from '../kubernetes/schemas.ts';
+} from '../../src/base/settings.ts';
+import { readExchanges } from '../../src/trading/venues/exchanges-file.ts';
+import { packageVersion } from '../../src/base/version.ts';
+import { podSecurityFaults, type PodSpec } from '../deploy/kubernetes/pod-security.ts';
+import { validatorOf } from '../deploy/kubernetes/schemas.ts';
 import { CHART, EXAMPLES, render, runHelm, template, type Rendered } from './helm.ts';
 import { VALUES } from './values.ts';
 

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { manifests } from '../../src/kubernetes/manifests.ts';
-import { packageVersion } from '../../src/version.ts';
-import { testPlan } from '../kubernetes/plan.ts';
+import { manifests } from '../../src/deploy/kubernetes/manifests.ts';
+import { packageVersion } from '../../src/base/version.ts';
+import { testPlan } from '../deploy/kubernetes/plan.ts';
 import { render } from './helm.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

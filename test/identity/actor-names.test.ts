@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withNames } from '../../src/identity/actor-names.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
-import { seedFleet } from '../console/fleet.ts';
+import { seedFleet } from '../server/console/fleet.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
 
 describe.each(DATABASES)('names of actors on %s', (kind) => {

@@ -16,7 +16,7 @@ import { dryRunRenewal, renewLease } from '../../src/identity/renew.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { machineHash } from '../../src/lease/use.ts';
 import type { SigningKey } from '../lease/issuer.ts';
-import { successionBody } from '../../src/proof-claims.ts';
+import { successionBody } from '../../src/base/proof-claims.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { claimsFor, ORIGIN, requestOf, seal, signerOf } from './devices.ts';
 import { newLeaseWorld, proofOf, readAnswer, renew, type LeaseWorld } from './lease-world.ts';

@@ -13,7 +13,7 @@ import {
   useDeviceProof,
 } from '../../src/identity/device-proof.ts';
 import { purgeDevices, revokeDevice } from '../../src/identity/devices.ts';
-import { PROOF_TYPE } from '../../src/proof-claims.ts';
+import { PROOF_TYPE } from '../../src/base/proof-claims.ts';
 import { type SigningKey, signingKey, testKey } from '../lease/issuer.ts';
 import { L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
 import { mainlyOn } from '../storage/databases.ts';

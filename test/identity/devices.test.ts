@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ServiceError } from '../../src/errors.ts';
+import type { ServiceError } from '../../src/base/errors.ts';
 import { readAudit, type AuditHead } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
@@ -15,7 +15,7 @@ import {
   revokeDevice,
   rotateDevice,
 } from '../../src/identity/devices.ts';
-import { successionBody } from '../../src/proof-claims.ts';
+import { successionBody } from '../../src/base/proof-claims.ts';
 import { type SigningKey, signingKey } from '../lease/issuer.ts';
 import { NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
 import { mainlyOn } from '../storage/databases.ts';

@@ -6,7 +6,7 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import type { ProvenRequest } from '../../src/identity/device-proof.ts';
 import { createEnrolmentCode, enrolDevice } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
-import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/proof-claims.ts';
+import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/base/proof-claims.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import type { SigningKey } from '../lease/issuer.ts';
 import { newWorld, type World } from './people.ts';

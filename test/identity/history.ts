@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';

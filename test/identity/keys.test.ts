@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { issueLease } from '../../src/identity/issue.ts';
 import { listKeys, publishedKeys, registerSigner, retireKey } from '../../src/identity/keys.ts';
 import { loadSigner, type Signer } from '../../src/identity/signing-key.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof, makeOfflineRequest } from '../../src/client/device-proof.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';
 import type { Identity } from '../../src/identity/context.ts';
@@ -20,7 +20,7 @@ import {
 import { revoke } from '../../src/identity/revoke.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { OFFLINE_REQUEST_TYPE } from '../../src/proof-claims.ts';
+import { OFFLINE_REQUEST_TYPE } from '../../src/base/proof-claims.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import {

@@ -8,7 +8,7 @@ import {
   type LicenseFilter,
 } from '../../src/identity/licenses.ts';
 import { previewRevocation } from '../../src/identity/revoke.ts';
-import { seedFleet } from '../console/fleet.ts';
+import { seedFleet } from '../server/console/fleet.ts';
 import { DATABASES } from '../storage/databases.ts';
 import { newWorld, type World } from './people.ts';
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { TOTP } from 'otpauth';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import type { Credentials } from '../../src/identity/login.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { replaceRecoveryCodes } from '../../src/identity/second-factor.ts';
 import { createToken, type Caller } from '../../src/identity/tokens.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { cheapHash } from './cheap-hash.ts';
 import { USUAL_POLICY } from './policy.ts';

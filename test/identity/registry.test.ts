@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Problem, ServiceError } from '../../src/errors.ts';
+import type { Problem, ServiceError } from '../../src/base/errors.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import {

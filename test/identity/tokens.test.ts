@@ -11,7 +11,7 @@ import {
   type NewToken,
   type TokenTerms,
 } from '../../src/identity/tokens.ts';
-import { SCOPES, type Scope } from '../../src/scopes.ts';
+import { SCOPES, type Scope } from '../../src/base/scopes.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newWorld, type Person, type World } from './people.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatProblem } from '../../src/errors.ts';
+import { formatProblem } from '../../src/base/errors.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { badDataError, canDrop, checkBars, type CheckReport } from '../../src/market/check.ts';
 import type { CsvRow } from '../../src/market/csv.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { formatProblem, type ServiceError } from '../../src/errors.ts';
+import { formatProblem, type ServiceError } from '../../src/base/errors.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load.ts';
 import { DAY } from '../../src/market/time.ts';

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { mkdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { BAR_COLUMNS } from '../../src/market/bars.ts';
 import { barsDigest } from '../../src/market/digest.ts';
 import { readBars } from '../../src/market/read.ts';

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { ChatTurn } from '../../src/api/research.ts';
-import { getBot } from '../../src/bot-registry/bots.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { getBot } from '../../src/fleet/registry/bots.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { answerQuestion } from '../../src/research/analyst/analyst.ts';
 import { QUESTIONS } from '../../src/research/analyst/questions.ts';
 import { LONGEST_FILE, type Ask } from '../../src/research/ask.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
 import { sp500 } from '../engine/market.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 

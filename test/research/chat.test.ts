@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createBot } from '../../src/bot-registry/bots.ts';
+import { createBot } from '../../src/fleet/registry/bots.ts';
 import { readEvents } from '../../src/events/read.ts';
 import type { Answerer } from '../../src/research/answering.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
@@ -9,7 +9,7 @@ import { beginTurn, endTurn, getSession, getTurn, listSessions } from '../../src
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { researchDocument, talkerOf, type Talker } from './talk.ts';
 
 /** Whoever answers in these tests: what `next` says, else the prompt. */

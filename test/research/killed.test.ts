@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import type { ChatTurn } from '../../src/api/research.ts';
-import { createBot } from '../../src/bot-registry/bots.ts';
+import { createBot } from '../../src/fleet/registry/bots.ts';
 import { CHAT_API_KEY } from '../../src/research/providers.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { startServer, type RunningServer } from '../server/running.ts';

@@ -11,12 +11,12 @@ import {
   TOOLS,
   type ToolRefusal,
 } from '../../src/research/tools.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { askAs } from '../../src/server/research.ts';
-import { queueTask } from '../../src/tasks/tasks.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { queueTask } from '../../src/fleet/tasks/tasks.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 
 let server: TestApp;
 let writer: Ask;

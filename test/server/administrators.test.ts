@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../src/api/administrators.ts';
 import { GENESIS, verifyAudit } from '../../src/identity/audit.ts';
 import { addToken } from '../../src/identity/tokens.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { newPerson, PASSWORD, type Person } from '../identity/people.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 

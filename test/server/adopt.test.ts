@@ -8,7 +8,7 @@ import { differences, placeOf } from '../../src/storage/place.ts';
 import { serviceLocal } from '../cli/service-local.ts';
 import { SCRATCH } from '../scratch.ts';
 import { newDatabase, query, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startServer, startWorker, type RunningServer } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Problem } from '../../src/api/http.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import type { Db } from '../../src/storage/tables.ts';
 import { createApp } from '../../src/server/app.ts';

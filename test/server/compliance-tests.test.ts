@@ -6,9 +6,9 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import type { ConformanceResult, StressResult } from '../../src/api/compliance.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { testBots } from '../../src/compliance/tests/test-bot.ts';
-import { testFigures } from '../../src/console/test-figures.ts';
+import { testFigures } from '../../src/server/console/test-figures.ts';
 import { appendEvents } from '../../src/events/append.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createBot } from '../../src/bot-registry/bots.ts';
-import { getRunnable } from '../../src/bot-registry/versions.ts';
+import { createBot } from '../../src/fleet/registry/bots.ts';
+import { getRunnable } from '../../src/fleet/registry/versions.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { createApp } from '../../src/server/app.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage } from '../../src/storage/storage.ts';
-import { strategyThat, WAIT } from '../sandbox/bundles.ts';
+import { strategyThat, WAIT } from '../trading/sandbox/bundles.ts';
 import { newTables } from '../storage/databases.ts';
-import { documentOn } from '../tasks/market.ts';
+import { documentOn } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 const OWN = 'strategies/own.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createBot, getBot } from '../../src/bot-registry/bots.ts';
+import { createBot, getBot } from '../../src/fleet/registry/bots.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
@@ -14,7 +14,7 @@ import { serviceLocal, type Result } from '../cli/service-local.ts';
 import { isAtLength } from '../length.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, newSqlite, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startWorker, type ServerHere } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 

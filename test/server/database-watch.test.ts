@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { onAlert } from '../../src/events/raised-alerts.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { watchDatabase } from '../../src/server/database-watch.ts';
 import { createProcessMetrics } from '../../src/server/process-metrics.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';

@@ -7,7 +7,7 @@ import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
-import { successionBody } from '../../src/proof-claims.ts';
+import { successionBody } from '../../src/base/proof-claims.ts';
 import { newTestApp, PUBLIC_URL, type Answer, type TestApp } from './in-process.ts';
 
 const CODES = '/identity/deployments/acme-tokyo/enrolment-codes';

@@ -1,5 +1,5 @@
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
-import type { Scope } from '../../src/scopes.ts';
+import type { Scope } from '../../src/base/scopes.ts';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import {

@@ -14,7 +14,7 @@ import { renewalMoment } from '../../src/lease/schedule.ts';
 import type { HeldTrust } from '../../src/lease/trust.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { createApp } from '../../src/server/app.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { Halt, HaltReport } from '../../src/api/halts.ts';
-import { makeSessions } from '../halts/sessions.ts';
+import { makeSessions } from '../fleet/halts/sessions.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;

@@ -1,4 +1,4 @@
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import type { Answerer } from '../../src/research/answering.ts';
 import { openChat } from '../../src/research/chat.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';

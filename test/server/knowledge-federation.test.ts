@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Decision } from '../../src/gate/decide.ts';
-import { federationOf } from '../../src/knowledge/federation.ts';
+import { federationOf } from '../../src/research/knowledge/federation.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 import { serveHere, type ServerHere } from './running.ts';

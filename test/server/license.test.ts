@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { administrator, answer, defineRoute, type Problem } from '../../src/api/http.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { openOwnGate } from '../../src/server/license.ts';
 import { startServer } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/settings.ts';
+import { resolveSettings } from '../../src/base/settings.ts';
 import {
   DAY,
   KEY,

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createLog, redact, type Log } from '../../src/log.ts';
+import { createLog, redact, type Log } from '../../src/base/log.ts';
 
 function logged(json: boolean, use: (log: Log) => void): string[] {
   const lines: string[] = [];

@@ -4,14 +4,14 @@ import { execute } from '../../src/backtest/execute.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { prepare } from '../../src/bots/prepare.ts';
-import { hashOfLines } from '../../src/replay/rerun.ts';
-import { openHosted, takeAll } from '../../src/sandbox/hosted.ts';
+import { hashOfLines } from '../../src/fleet/parity/rerun.ts';
+import { openHosted, takeAll } from '../../src/trading/sandbox/hosted.ts';
 import type { App } from '../../src/server/services.ts';
-import { startTaskRunner } from '../../src/tasks/runner.ts';
-import { startPaper } from '../../src/tasks/paper.ts';
-import { startBacktest } from '../../src/tasks/tasks.ts';
-import { specOf, TANH } from '../models/models.ts';
-import { allowedToTrade, documentOn, fillCatalogue } from '../tasks/market.ts';
+import { startTaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startPaper } from '../../src/fleet/tasks/paper.ts';
+import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
+import { specOf, TANH } from '../bots/models/models.ts';
+import { allowedToTrade, documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
 /** Follows what fell and rose again. */

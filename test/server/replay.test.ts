@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { BotParity, RunReplay } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
-import { startTaskRunner } from '../../src/tasks/runner.ts';
-import { startBacktest } from '../../src/tasks/tasks.ts';
-import { play, tradingDocument } from '../replay/play.ts';
-import { fillCatalogue, replaceDays } from '../tasks/market.ts';
-import { haltBot } from '../../src/halts/halt.ts';
+import { startPaper, stopPaper, type PaperRequest } from '../../src/fleet/tasks/paper.ts';
+import { startTaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
+import { play, tradingDocument } from '../fleet/parity/play.ts';
+import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
+import { haltBot } from '../../src/fleet/halts/halt.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let catalogue: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { tortureBots } from './torture-bots.ts';
 
 /** `npm run torture -- --only bots` has more rounds, and other set-ups. */

@@ -1,6 +1,6 @@
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Storage } from '../../src/storage/storage.ts';
-import { allowedToTrade, documentOn } from '../tasks/market.ts';
+import { allowedToTrade, documentOn } from '../fleet/tasks/market.ts';
 
 const YEAR = 365 * 86_400;
 

@@ -1,5 +1,5 @@
 import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { Task } from '../../src/api/tasks.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
-import { fillCatalogue, replaceDays } from '../tasks/market.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
 import { startWorker as startWorkerInProcess } from '../../src/server/worker.ts';
-import { resolveSettings } from '../../src/settings.ts';
+import { resolveSettings } from '../../src/base/settings.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { isAtLength } from '../length.ts';
 import { newTables, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from '../tasks/market.ts';
+import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { startServer, startWorker, type RunningServer, type RunningWorker } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ExchangeDefinition } from '../../src/trading/exchanges-file.ts';
+import type { ExchangeDefinition } from '../../src/trading/venues/exchanges-file.ts';
 import { acceptStream, frameOf, onFrames, type TestExchange } from './exchange.ts';
 
 export interface PlacedOrder {

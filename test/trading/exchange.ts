@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createHash } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ExchangeDefinition } from '../../src/trading/exchanges-file.ts';
+import type { ExchangeDefinition } from '../../src/trading/venues/exchanges-file.ts';
 
 /** Open, high, low, close and volume, as decimal text; anything where it is to be garbage. */
 export type Kline = readonly [

@@ -5,10 +5,10 @@ import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { OrderRequest } from '../../src/engine/orders.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
-import { controlEvent, controlOf } from '../../src/tasks/session-events.ts';
+import { controlEvent, controlOf } from '../../src/trading/session-events.ts';
 import { controlInputs, type ControlInput } from '../../src/trading/session-controls.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
-import { stateHash } from '../../src/trading/session-state.ts';
+import { stateHash } from '../../src/events/session-state.ts';
 import { Session } from '../../src/trading/session.ts';
 import { ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';
 

@@ -7,7 +7,7 @@ import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Fill, StrategyContext } from '../../src/engine/strategy.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
-import { stateHash, type SessionState } from '../../src/trading/session-state.ts';
+import { stateHash, type SessionState } from '../../src/events/session-state.ts';
 import { openingFrom } from '../../src/trading/opening.ts';
 import { Session, type SessionSetup } from '../../src/trading/session.ts';
 import { VenueSession, type VenueSessionSetup } from '../../src/trading/venue-session.ts';

@@ -8,7 +8,7 @@ import {
   formatPercentPoints,
   formatPrice,
   NO_VALUE,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import { html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';

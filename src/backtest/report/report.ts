@@ -12,7 +12,7 @@ import {
   formatPercent,
   formatRatio,
   NO_VALUE,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import { DAY } from '../../market/time.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';

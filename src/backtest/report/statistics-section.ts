@@ -1,6 +1,12 @@
 import { UNDEFINED_REASONS } from '../summary.ts';
 import type { Summary } from '../summary.ts';
-import { formatMoney, formatNumber, formatPercent, formatRatio, NO_VALUE } from '../../format.ts';
+import {
+  formatMoney,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+  NO_VALUE,
+} from '../../base/format.ts';
 import { type Child, html, type Html } from './html.ts';
 
 /** Where a summary has a statistic that may be undefined; the same name is in `undefined`. */

@@ -1,4 +1,4 @@
-import { ROOT_STYLE } from '../../root-style.ts';
+import { ROOT_STYLE } from '../../base/root-style.ts';
 
 /** Rows of a long table that go on paper. */
 export const PRINTED_ROWS = 60;

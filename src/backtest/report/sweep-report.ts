@@ -10,7 +10,7 @@ import {
   formatPercent,
   formatRatio,
   NO_VALUE,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import { html, type Html, nothing } from './html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
 import { PRINTED_ROWS } from './style.ts';

@@ -7,7 +7,7 @@ import {
   formatPercent,
   formatPrice,
   formatQuantity,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { type Column, sortableTable } from './page.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseAxis } from '../../backtest/grid.ts';
 import type { TrialResult } from '../../backtest/trial.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -42,7 +42,7 @@ export const verb = defineVerb({
     }
     const { loadBot } = await import('../../bots/load.ts');
     const { prepare, strategySource } = await import('../../bots/prepare.ts');
-    const { signalsOver } = await import('../../models/signals.ts');
+    const { signalsOver } = await import('../../bots/models/signals.ts');
     const { prepareDirectory } = await import('../../backtest/files.ts');
     const { planSweep, finishSweep } = await import('../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../backtest/sweep.ts');

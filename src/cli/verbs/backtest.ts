@@ -2,7 +2,7 @@ import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { gateFailure } from '../gate-failure.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb, type Answer } from '../verb.ts';
@@ -54,7 +54,7 @@ export const verb = defineVerb({
   async run(context, args, options) {
     const { loadBot } = await import('../../bots/load.ts');
     const { prepare } = await import('../../bots/prepare.ts');
-    const { signalsOver } = await import('../../models/signals.ts');
+    const { signalsOver } = await import('../../bots/models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOld, writeRun, writeText } =
       await import('../../backtest/files.ts');

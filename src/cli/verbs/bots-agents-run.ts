@@ -1,5 +1,5 @@
 import type { runAgent } from '../../api/agents.ts';
-import { printable, printableLine } from '../../printable.ts';
+import { printable, printableLine } from '../../base/printable.ts';
 import { ROLE_ARGUMENT } from '../agents.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';

@@ -1,6 +1,6 @@
 import type { BotDetail, createBot } from '../../api/bots.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { FILE_OPTION, findBot, putBot, sending, type BotChange, type BotFile } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';

@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
 import type { cancelChatTurn, ChatParts, chatWithBot, ChatTurn } from '../../api/research.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { printable, printableLine } from '../../printable.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { printable, printableLine } from '../../base/printable.ts';
 import { promptOn } from '../ask.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';

@@ -1,5 +1,5 @@
 import type { archiveBot } from '../../api/bots.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { ask } from '../ask.ts';
 import { BOT_ARGUMENT, findBot } from '../bots.ts';
 import { connect } from '../connect.ts';

@@ -1,5 +1,5 @@
 import type { stopDeployment } from '../../api/production.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { connect } from '../connect.ts';
 import { activeDeployments, onlyOne } from '../production.ts';
 import { findTask, unlessMissing, waitForTask } from '../tasks.ts';

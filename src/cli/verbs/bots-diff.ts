@@ -1,7 +1,7 @@
 import type { diffBotVersions } from '../../api/bots.ts';
 import type { Change, FileChange } from '../../bots/diff.ts';
-import { ServiceError } from '../../errors.ts';
-import { NO_VALUE } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { NO_VALUE } from '../../base/format.ts';
 import { findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

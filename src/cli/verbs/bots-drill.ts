@@ -4,7 +4,7 @@ import type { archiveBot, createBot, getBot, getBotSnapshot, listBots } from '..
 import type { haltBot, HaltReport, resumeBot } from '../../api/halts.ts';
 import type { startPaper } from '../../api/paper.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { connect } from '../connect.ts';
 import { haltAnswer, haltOfAll, requestHalt, showReport } from '../halts.ts';
 import { defineVerb, type Context } from '../verb.ts';

@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts';
+import { formatCount } from '../../base/format.ts';
 import { BOT_ARGUMENT, replay, tampered } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';

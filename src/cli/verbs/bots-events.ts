@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { BotEvent, listBotEvents, streamBotEvents } from '../../api/bots.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { BOT_ARGUMENT, findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

@@ -1,5 +1,5 @@
 import type { requestOverride } from '../../api/risk.ts';
-import { LIFTABLE } from '../../liftable.ts';
+import { LIFTABLE } from '../../base/liftable.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

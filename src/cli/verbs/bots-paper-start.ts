@@ -1,6 +1,6 @@
 import type { startPaper, StartedPaper } from '../../api/paper.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { formatDuration } from '../output.ts';

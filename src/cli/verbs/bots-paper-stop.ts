@@ -1,7 +1,7 @@
 import type { stopPaper } from '../../api/paper.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { findTask, unlessMissing } from '../tasks.ts';

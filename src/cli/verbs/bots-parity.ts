@@ -1,6 +1,6 @@
 import type { BotParity, compareBot } from '../../api/replay.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { BOT_ARGUMENT, tampered } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

@@ -1,5 +1,5 @@
 import type { reEnableBot } from '../../api/halts.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { REASON_OPTION } from '../halts.ts';

@@ -1,7 +1,7 @@
 import type { replayBot, RunReplay } from '../../api/replay.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { BOT_ARGUMENT, parseMoment, replay, showState, tampered } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

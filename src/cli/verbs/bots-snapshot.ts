@@ -1,5 +1,5 @@
 import type { getBotSnapshot } from '../../api/bots.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { BOT_ARGUMENT, parseMoment, showState } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';

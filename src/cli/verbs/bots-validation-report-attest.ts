@@ -5,7 +5,7 @@ import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { REPORT_PATH, showReport } from '../validation-report.ts';
-import { openInReport } from '../../report-open.ts';
+import { openInReport } from '../../base/report-open.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

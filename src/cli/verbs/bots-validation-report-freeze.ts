@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { freezeValidationReport } from '../../api/compliance.ts';
 import type { RequestOf } from '../../client/client.ts';
-import { isSystemError, ServiceError } from '../../errors.ts';
+import { isSystemError, ServiceError } from '../../base/errors.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

@@ -2,7 +2,7 @@ import type { listValidationReports, ValidationReports } from '../../api/complia
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
-import { reportStatus } from '../../report-open.ts';
+import { reportStatus } from '../../base/report-open.ts';
 import { defineVerb } from '../verb.ts';
 
 type Listed = ValidationReports['versions'][number];

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { getValidationReport } from '../../api/compliance.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';

@@ -1,5 +1,5 @@
 import type { listBotVersions } from '../../api/bots.ts';
-import { formatActor } from '../../format.ts';
+import { formatActor } from '../../base/format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';

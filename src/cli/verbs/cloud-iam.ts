@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { INSTALL_OPTIONS, installOf } from '../cloud.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -15,7 +15,7 @@ export const verb = defineVerb({
     'cloud iam --customer acme --env prod | jq .seed > seed-policy.json',
   ],
   async run(context, _args, options) {
-    const { policiesOf } = await import('../../cloud/policies.ts');
+    const { policiesOf } = await import('../../deploy/cloud/policies.ts');
     const policies = policiesOf(await installOf(context, options), options.account);
     return {
       data: policies,

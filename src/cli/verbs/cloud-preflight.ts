@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
 import { showItems } from '../items.ts';
 import { readNamed } from '../license.ts';
@@ -23,9 +23,9 @@ export const verb = defineVerb({
     'cloud preflight --manifest seeded.json --json | jq .secrets',
   ],
   async run(context, _args, options) {
-    const { checkFailure, checkSecrets } = await import('../../cloud/check.ts');
+    const { checkFailure, checkSecrets } = await import('../../deploy/cloud/check.ts');
     const { howTrusted } = await import('../../gate/trust-words.ts');
-    const { readManifest, refuseOther } = await import('../../cloud/manifest.ts');
+    const { readManifest, refuseOther } = await import('../../deploy/cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
       options.manifest === undefined ? undefined : readManifest(await readNamed(path), path);

@@ -12,9 +12,9 @@ export const verb = defineVerb({
   settings: ['cloud_file', 'clusters_file'],
   examples: ['cloud redeploy --customer acme --env prod --wait'],
   async run(context, _args, options) {
-    const { checkFailure, checkSecrets, isUsable } = await import('../../cloud/check.ts');
-    const { openServices } = await import('../../cloud/open.ts');
-    const { waitForRollouts } = await import('../../cloud/redeploy.ts');
+    const { checkFailure, checkSecrets, isUsable } = await import('../../deploy/cloud/check.ts');
+    const { openServices } = await import('../../deploy/cloud/open.ts');
+    const { waitForRollouts } = await import('../../deploy/cloud/redeploy.ts');
     const install = await installOf(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     const { customer, env } = install;

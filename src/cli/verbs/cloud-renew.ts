@@ -12,8 +12,8 @@ export const verb = defineVerb({
     'cloud renew --customer acme --env prod --json | jq -r .status',
   ],
   async run(context, _args, options) {
-    const { renew } = await import('../../cloud/renew.ts');
-    const { openServices } = await import('../../cloud/open.ts');
+    const { renew } = await import('../../deploy/cloud/renew.ts');
+    const { openServices } = await import('../../deploy/cloud/open.ts');
     const install = await installOf(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     try {

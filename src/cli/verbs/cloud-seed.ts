@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { Seeded } from '../../cloud/seed.ts';
+import type { Seeded } from '../../deploy/cloud/seed.ts';
 import { INSTALL_OPTIONS, installOf, withSeeding } from '../cloud.ts';
 import { limitLines } from '../leases.ts';
 import { checkOutFile, writeOutFile, type OutFile } from '../out-file.ts';
@@ -21,7 +21,7 @@ export const verb = defineVerb({
     const out = options.out === undefined ? undefined : manifestAt(context.cwd, options.out);
     if (out !== undefined) await checkOutFile(out);
     const install = await installOf(context, options);
-    const { seed } = await import('../../cloud/seed.ts');
+    const { seed } = await import('../../deploy/cloud/seed.ts');
     const seeded: Seeded = await withSeeding(context, install, seed);
     const { manifest, limits } = seeded;
     for (const line of limitLines(limits)) context.message(line);

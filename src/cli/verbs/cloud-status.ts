@@ -1,7 +1,7 @@
-import { ServiceError } from '../../errors.ts';
-import type { Install } from '../../cloud/cloud-file.ts';
-import type { Outlook, RunningService } from '../../cloud/in-use.ts';
-import { NO_VALUE } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { Install } from '../../deploy/cloud/cloud-file.ts';
+import type { Outlook, RunningService } from '../../deploy/cloud/in-use.ts';
+import { NO_VALUE } from '../../base/format.ts';
 import { INSTALL_OPTIONS, installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
 import { showItems, type Columns } from '../items.ts';
 import { defineVerb } from '../verb.ts';
@@ -16,9 +16,9 @@ export const verb = defineVerb({
     'cloud status --customer acme --env prod --json | jq -r .act_by',
   ],
   async run(context, _args, options) {
-    const { isUsable } = await import('../../cloud/check.ts');
-    const { leaseInUse } = await import('../../cloud/in-use.ts');
-    const { openServices } = await import('../../cloud/open.ts');
+    const { isUsable } = await import('../../deploy/cloud/check.ts');
+    const { leaseInUse } = await import('../../deploy/cloud/in-use.ts');
+    const { openServices } = await import('../../deploy/cloud/open.ts');
     const install = await installOf(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     try {

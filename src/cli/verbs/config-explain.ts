@@ -4,7 +4,7 @@ import {
   SETTING_KEYS,
   environmentName,
   settingKey,
-} from '../../settings.ts';
+} from '../../base/settings.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

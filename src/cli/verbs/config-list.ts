@@ -1,4 +1,4 @@
-import { FLAG_SETTINGS, SETTING_KEYS } from '../../settings.ts';
+import { FLAG_SETTINGS, SETTING_KEYS } from '../../base/settings.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

@@ -1,4 +1,4 @@
-import { licenseFiles } from '../../license-files.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import { defineVerb } from '../verb.ts';
 
 /** As service managers answer for a service that does not run. */

@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { formatTime } from '../../market/time.ts';
 import { TIMEFRAME_NAMES } from '../../market/timeframe.ts';
-import { formatCount } from '../../format.ts';
+import { formatCount } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -1,5 +1,5 @@
-import { ServiceError } from '../../errors.ts';
-import { formatCount, NO_VALUE } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCount, NO_VALUE } from '../../base/format.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

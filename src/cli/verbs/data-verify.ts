@@ -1,4 +1,4 @@
-import { ServiceError, type Problem } from '../../errors.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

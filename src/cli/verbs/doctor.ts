@@ -1,10 +1,10 @@
-import { licenseFiles } from '../../license-files.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
 import type { Diagnosis } from '../../doctor/examine.ts';
 import type { Machine } from '../../doctor/facts.ts';
 import type { Repair } from '../../doctor/repair.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';

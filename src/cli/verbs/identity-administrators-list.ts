@@ -1,4 +1,4 @@
-import { NO_VALUE } from '../../format.ts';
+import { NO_VALUE } from '../../base/format.ts';
 import { formatTime } from '../../lease/time.ts';
 import { onDatabase } from '../administrators.ts';
 import { showItems } from '../items.ts';

@@ -1,7 +1,7 @@
 import type { AuditEntry, listAudit, searchAudit } from '../../api/administrators.ts';
 import type { Client, RequestOf } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatActor, formatFacts, NO_VALUE } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatActor, formatFacts, NO_VALUE } from '../../base/format.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { showItems } from '../items.ts';

@@ -1,7 +1,7 @@
 import type { listAudit } from '../../api/administrators.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCount } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCount } from '../../base/format.ts';
 import type { AuditFault, AuditHead } from '../../identity/audit.ts';
 import { connect } from '../connect.ts';
 import { NEEDS_ADMIN } from '../scopes.ts';

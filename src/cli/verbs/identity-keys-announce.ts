@@ -1,6 +1,6 @@
 import type { createStepUp } from '../../api/administrators.ts';
 import type { announceKey } from '../../api/keys.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
 import { NEEDS_ADMIN } from '../scopes.ts';

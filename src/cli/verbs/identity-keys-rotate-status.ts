@@ -1,5 +1,5 @@
 import type { KeyState, listKeys } from '../../api/keys.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { connect } from '../connect.ts';
 import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb } from '../verb.ts';

@@ -8,8 +8,8 @@ import type {
   revokeLease,
 } from '../../api/leases.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
 import { defineVerb, type Context } from '../verb.ts';

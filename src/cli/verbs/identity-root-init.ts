@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { exists, makeRootKeys, parseCount, parseLifetime, textOf } from '../root.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { TrustDocument } from '../../identity/root-documents.ts';
 import type { Signer } from '../../identity/signing-key.ts';
 import {

@@ -1,5 +1,5 @@
 import type { listKeys } from '../../api/keys.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { KeysetClaims } from '../../lease/root.ts';
 import type { TrustDocument } from '../../identity/root-documents.ts';
 import type { Signer } from '../../identity/signing-key.ts';

@@ -1,6 +1,6 @@
 import type { endSession, endSessions } from '../../api/account.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { SESSION_COLUMNS } from '../account.ts';

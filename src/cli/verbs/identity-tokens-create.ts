@@ -1,7 +1,7 @@
 import type { createToken } from '../../api/administrators.ts';
 import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
 import { parseScopes, SCOPES_HELP } from '../scopes.ts';
-import { parseSeconds } from '../../seconds.ts';
+import { parseSeconds } from '../../base/seconds.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

@@ -1,5 +1,5 @@
 import type { addDocument, Document } from '../../api/knowledge.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { DOCUMENT_COLUMNS } from '../knowledge.ts';

@@ -1,7 +1,7 @@
 import type { Passage, searchKnowledge } from '../../api/knowledge.ts';
 import type { AnswerOf } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { printable, printableLine } from '../../printable.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { printable, printableLine } from '../../base/printable.ts';
 import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';

@@ -1,6 +1,6 @@
 import type { getDocument } from '../../api/knowledge.ts';
-import { ServiceError } from '../../errors.ts';
-import { printable } from '../../printable.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { printable } from '../../base/printable.ts';
 import { connect } from '../connect.ts';
 import { DOCUMENT_ARGUMENT, findDocumentId } from '../knowledge.ts';
 import { defineVerb } from '../verb.ts';

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { isJsonObject } from '../../lease/json.ts';
-import { licenseFiles } from '../../license-files.ts';
-import { OFFLINE_REQUEST_TYPE } from '../../proof-claims.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
+import { OFFLINE_REQUEST_TYPE } from '../../base/proof-claims.ts';
 import { checkOutFile, writeOutFile } from '../out-file.ts';
 import { defineVerb } from '../verb.ts';
 

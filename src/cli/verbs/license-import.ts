@@ -1,4 +1,4 @@
-import { licenseFiles } from '../../license-files.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import { goodUntil, readBrought } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -1,5 +1,5 @@
 import { LEASE_REASONS } from '../../lease/reasons.ts';
-import { licenseFiles } from '../../license-files.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import { goodUntil, viewLicense, whyNotLicensed } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Outcome } from '../../../daemon/renewal.ts';
-import { ServiceError } from '../../errors.ts';
-import { licenseFiles } from '../../license-files.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import { limitLines } from '../leases.ts';
 import {
   goodUntil,

@@ -1,4 +1,4 @@
-import { licenseFiles } from '../../license-files.ts';
+import { licenseFiles } from '../../gate/license-files.ts';
 import { INSECURE } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 

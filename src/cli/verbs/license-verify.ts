@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { readBrought, showClaims, viewLicense } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 

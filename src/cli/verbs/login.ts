@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { createToken } from '../../api/administrators.ts';
-import { ServiceError } from '../../errors.ts';
-import type { Scope } from '../../scopes.ts';
-import { parseSeconds } from '../../seconds.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { Scope } from '../../base/scopes.ts';
+import { parseSeconds } from '../../base/seconds.ts';
 import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
 import { endToken } from '../login.ts';
 import { parseScopes, SCOPES_HELP } from '../scopes.ts';

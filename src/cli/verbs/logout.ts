@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { endToken } from '../login.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { ServiceError } from '../../errors.ts';
-import type { RunResult } from '../../runner/run.ts';
-import type { View } from '../../runner/trading.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { RunResult } from '../../trading/host/run.ts';
+import type { View } from '../../trading/host/trading.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
@@ -24,10 +24,10 @@ export const verb = defineVerb({
   ],
   examples: ['run examples/run.yaml', 'run /etc/service-local/run/run.json --log-json'],
   async run({ settings, io, cwd }, { config: file }, { logJson }) {
-    const { readRunConfig } = await import('../../runner/config.ts');
-    const { runDeployment } = await import('../../runner/run.ts');
-    const { createLog } = await import('../../log.ts');
-    const { printable } = await import('../../printable.ts');
+    const { readRunConfig } = await import('../../trading/host/config.ts');
+    const { runDeployment } = await import('../../trading/host/run.ts');
+    const { createLog } = await import('../../base/log.ts');
+    const { printable } = await import('../../base/printable.ts');
     const config = readRunConfig(resolve(cwd, file));
     const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
     let view: View | undefined;

@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { onDatabase } from '../administrators.ts';
 import { ask } from '../ask.ts';
 import { defineVerb } from '../verb.ts';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { isSystemError, ServiceError, writeRemedy } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

@@ -23,8 +23,8 @@ export const verb = defineVerb({
     const answer = await resultAnswer(server, task_id);
     if (given === undefined) return answer;
     const { prepareDirectory, notWritable } = await import('../../backtest/files.ts');
-    const { writeAtomically } = await import('../../atomic-file.ts');
-    const { isSystemError } = await import('../../errors.ts');
+    const { writeAtomically } = await import('../../base/atomic-file.ts');
+    const { isSystemError } = await import('../../base/errors.ts');
     const directory = resolve(context.cwd, given);
     await prepareDirectory(directory);
     const { files } = await server.call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', {

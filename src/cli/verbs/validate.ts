@@ -1,7 +1,7 @@
 import type { DataReading } from '../../bots/data-checks.ts';
 import type { BotCheck, LoadModule } from '../../bots/load.ts';
-import { ServiceError, formatProblem, type Problem } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError, formatProblem, type Problem } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 

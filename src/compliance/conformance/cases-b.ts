@@ -1,6 +1,6 @@
 /** Data that are downloaded: Article 6(2)(b), by the flows that RTS 7 Article 9(3) names. */
 import { MINUTE } from '../../market/time.ts';
-import { stepOf } from '../../tasks/session-events.ts';
+import { stepOf } from '../../trading/session-events.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 import type { Case } from './case.ts';
 import { alertAfter, alertsLike, atVenue, buy, ofKind, reasons, rest, sent } from './case.ts';

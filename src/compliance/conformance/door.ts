@@ -1,6 +1,6 @@
 /** The simulated venue as the session code of a deployment knows venues. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import {
   orderOfClientId,
   type MarketPhase,
@@ -10,7 +10,7 @@ import {
   type VenueReport,
   type VenueRules,
 } from '../../trading/venue.ts';
-import { watchReports } from '../../trading/venue-reports.ts';
+import { watchReports } from '../../trading/venues/venue-reports.ts';
 import type {
   ClientMessage,
   Execution,

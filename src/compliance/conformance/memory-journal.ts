@@ -1,7 +1,7 @@
-import { inputOf, INPUT_KINDS } from '../../runner/inputs.ts';
-import type { Journal, LoggedEnd } from '../../runner/journal.ts';
-import type { SessionEvent } from '../../tasks/session-events.ts';
-import type { SessionState } from '../../trading/session-state.ts';
+import { inputOf, INPUT_KINDS } from '../../trading/host/inputs.ts';
+import type { Journal, LoggedEnd } from '../../trading/host/journal.ts';
+import type { SessionEvent } from '../../trading/session-events.ts';
+import type { SessionState } from '../../events/session-state.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 
 export interface MemoryJournal extends Journal {

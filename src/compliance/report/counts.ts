@@ -1,5 +1,5 @@
 /** What counts of events come to. */
-import type { Subjects } from '../../risk/subjects.ts';
+import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { EventCount } from './period.ts';
 import type { Deployment } from './records.ts';
 

@@ -1,9 +1,9 @@
-import { getBot } from '../../bot-registry/bots.ts';
-import { ServiceError } from '../../errors.ts';
+import { getBot } from '../../fleet/registry/bots.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { packageVersion } from '../../version.ts';
+import { packageVersion } from '../../base/version.ts';
 import { annexI } from './annex.ts';
 import { articleRows } from './article-rows.ts';
 import { riskControls } from './controls.ts';

@@ -1,6 +1,6 @@
 /** What a report tells of the bot, its versions and its runs. */
-import type { getBot } from '../../bot-registry/bots.ts';
-import { formatCountOf } from '../../format.ts';
+import type { getBot } from '../../fleet/registry/bots.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { strategyDraft, type AnnexFacts } from './annex.ts';
 import { draft, figure, human } from './fields.ts';
 import type { Incident, Report, VersionChange } from './payload.ts';

@@ -1,4 +1,4 @@
-import { ServiceError, type Problem } from '../../errors.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
 import { fieldsIn } from './fields.ts';
 import { ASSESSMENTS, type Assessment, type Deficiency, type Report } from './payload.ts';

@@ -1,9 +1,9 @@
 import canonicalize from 'canonicalize';
-import { botIdOf } from '../../bot-registry/bots.ts';
-import { ServiceError } from '../../errors.ts';
+import { botIdOf } from '../../fleet/registry/bots.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
-import { openInReport } from '../../report-open.ts';
+import { openInReport } from '../../base/report-open.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { deriveReport, withHashes, type ReportService } from './derive.ts';
 import { contentHash, digest } from './fields.ts';

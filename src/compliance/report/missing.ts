@@ -1,6 +1,6 @@
 /** What a report has to say that the records do not hold. */
 import { ALERTS, LATCHES } from './counts.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import type { Gaps } from './fields.ts';
 import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';

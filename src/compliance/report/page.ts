@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { html, Html, nothing } from '../../backtest/report/html.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
-import { openInReport } from '../../report-open.ts';
-import { formatCountOf } from '../../format.ts';
+import { openInReport } from '../../base/report-open.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { fieldsIn } from './fields.ts';
 import { ROLES, type Report } from './payload.ts';
 import { fieldCell, fieldTable, table, words } from './page-parts.ts';

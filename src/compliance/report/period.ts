@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { seqAt } from '../../events/snapshot.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';

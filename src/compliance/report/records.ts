@@ -2,7 +2,7 @@
 import { diffDocuments, type Change } from '../../bots/diff.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
-import type { Subjects } from '../../risk/subjects.ts';
+import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { TestKind } from '../tests/result.ts';
 import type { Period } from './period.ts';
 

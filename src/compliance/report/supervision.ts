@@ -1,8 +1,8 @@
 /** What a report tells of alerts, of overrides, and of thresholds. */
 import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
-import { concerns, type Subjects } from '../../risk/subjects.ts';
-import { listThresholds, unnamedIn } from '../../risk/thresholds.ts';
+import { concerns, type Subjects } from '../../fleet/thresholds/subjects.ts';
+import { listThresholds, unnamedIn } from '../../fleet/thresholds/thresholds.ts';
 import { figure, human, type Gaps } from './fields.ts';
 import type { RiskControl } from './payload.ts';
 import type { Period, SeqRange } from './period.ts';

@@ -1,6 +1,6 @@
 /** Controls of Articles 12 to 17, tried while the bot is under the load that it has to withstand. */
 import type { Order } from '../../engine/orders.ts';
-import type { SessionEvent } from '../../tasks/session-events.ts';
+import type { SessionEvent } from '../../trading/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import { faultOf, type Check } from '../conformance/case.ts';
 import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openJournal } from '../../runner/journal.ts';
+import { openJournal } from '../../trading/host/journal.ts';
 import { openStorage } from '../../storage/storage.ts';
-import type { SessionEvent } from '../../tasks/session-events.ts';
-import type { SessionState } from '../../trading/session-state.ts';
+import type { SessionEvent } from '../../trading/session-events.ts';
+import type { SessionState } from '../../events/session-state.ts';
 import type { Meters } from './load.ts';
 import { percentiles, type Percentiles } from './samples.ts';
 

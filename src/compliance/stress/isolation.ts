@@ -1,5 +1,5 @@
 /** Proof that a test has left production alone: RTS 6 Articles 7(1) and 10. */
-import { formatActor } from '../../format.ts';
+import { formatActor } from '../../base/format.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { digest } from '../report/fields.ts';

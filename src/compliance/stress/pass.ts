@@ -1,7 +1,7 @@
 /** One pass of a stress test: the schedule, bar by bar, and what came of it. */
 import { createHash } from 'node:crypto';
-import type { SessionEvent } from '../../tasks/session-events.ts';
-import type { SessionState } from '../../trading/session-state.ts';
+import type { SessionEvent } from '../../trading/session-events.ts';
+import type { SessionState } from '../../events/session-state.ts';
 import { digest } from '../report/fields.ts';
 import { agree } from './agree.ts';
 import { inWorld, type TriedBot, type World } from '../conformance/world.ts';

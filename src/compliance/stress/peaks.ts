@@ -1,5 +1,5 @@
 /** The busiest moments of the last six months, from the event log: RTS 6 Article 10(a) and (b). */
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { seqAt } from '../../events/snapshot.ts';
 import { DAY } from '../../market/time.ts';
 import type { Storage } from '../../storage/storage.ts';

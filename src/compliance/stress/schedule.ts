@@ -1,6 +1,6 @@
 /** What is generated, bar by bar: by the plan alone, whatever machine it is generated on. */
 import type { EngineConfig } from '../../engine/config.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { Sizes } from '../conformance/world.ts';
 import type { Load, Lot, Shares } from './load.ts';
 import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';

@@ -4,7 +4,7 @@ import { digestsOf } from '../../bots/bundle.ts';
 import { specHash } from '../../bots/version.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
 import type { TasksTable } from '../../storage/tables.ts';
-import { packageVersion } from '../../version.ts';
+import { packageVersion } from '../../base/version.ts';
 import type { CaseResult, ConformanceResult } from '../conformance/run.ts';
 import type { Isolation } from '../stress/isolation.ts';
 import type { StressResult } from '../stress/run.ts';

@@ -1,9 +1,9 @@
 /** Whether tests tell of a bot as it is now. */
-import { getBot, type BotRegistry } from '../../bot-registry/bots.ts';
-import { filesOf, getVersion } from '../../bot-registry/versions.ts';
-import { ServiceError } from '../../errors.ts';
+import { getBot, type BotRegistry } from '../../fleet/registry/bots.ts';
+import { filesOf, getVersion } from '../../fleet/registry/versions.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { getTask } from '../../tasks/tasks.ts';
+import { getTask } from '../../fleet/tasks/tasks.ts';
 import { readHistory, type Peaks } from '../stress/peaks.ts';
 import { stressStaleness, type Staleness, type TestedLock } from '../stress/stale.ts';
 import { testLock, type ConformanceSummary, type StressReport } from './result.ts';

@@ -1,10 +1,10 @@
 /** How tests of bots are asked for. */
-import { activateDraft, getBot } from '../../bot-registry/bots.ts';
-import { getRunnable } from '../../bot-registry/versions.ts';
+import { activateDraft, getBot } from '../../fleet/registry/bots.ts';
+import { getRunnable } from '../../fleet/registry/versions.ts';
 import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
-import { closest } from '../../closest.ts';
-import { ServiceError } from '../../errors.ts';
-import { queueTask, type Task, type TaskService } from '../../tasks/tasks.ts';
+import { closest } from '../../base/closest.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { queueTask, type Task, type TaskService } from '../../fleet/tasks/tasks.ts';
 import { MOST_AT_ONCE } from '../stress/schedule.ts';
 import type { TestKind } from './result.ts';
 

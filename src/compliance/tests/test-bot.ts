@@ -1,10 +1,10 @@
 /** Tests of bots as tasks: apart from production, with the proof of that beside the result. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { getBot } from '../../bot-registry/bots.ts';
-import { gzipFile } from '../../tasks/gzip-file.ts';
-import type { TestBot } from '../../tasks/runner.ts';
-import type { TaskService } from '../../tasks/tasks.ts';
+import { getBot } from '../../fleet/registry/bots.ts';
+import { gzipFile } from '../../base/gzip-file.ts';
+import type { TestBot } from '../../fleet/tasks/runner.ts';
+import type { TaskService } from '../../fleet/tasks/tasks.ts';
 import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
 import { readHistory } from '../stress/peaks.ts';
 import type { StressResult } from '../stress/run.ts';

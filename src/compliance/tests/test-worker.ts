@@ -1,7 +1,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Progress, TaskError } from '../../tasks/lifecycle.ts';
-import { asTaskError } from '../../tasks/task-error.ts';
+import type { Progress, TaskError } from '../../fleet/tasks/lifecycle.ts';
+import { asTaskError } from '../../fleet/tasks/task-error.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
 import { doTest, type TestWork } from './test-work.ts';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import type { Progress } from '../../tasks/lifecycle.ts';
-import { TaskFailure } from '../../tasks/thread.ts';
-import { THREAD_ENV } from '../../thread-env.ts';
+import type { Progress } from '../../fleet/tasks/lifecycle.ts';
+import { TaskFailure } from '../../fleet/tasks/thread.ts';
+import { THREAD_ENV } from '../../base/thread-env.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
 import type { ConformanceWork, StressWork, TestWork } from './test-work.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { ServiceError } from '../../errors.ts';
-import { formatSpan } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatSpan } from '../../base/format.ts';
 import { statusOf, type License, type RefusedFile } from '../../gate/license.ts';
 import { knownTime } from '../../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../../lease/reasons.ts';

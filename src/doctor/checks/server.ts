@@ -1,8 +1,8 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DeviceKey } from '../../client/device-key.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatSpan } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatSpan } from '../../base/format.ts';
 import { leasesHere } from '../../gate/lease-use.ts';
 import { statusOf } from '../../gate/license.ts';
 import { effectOf, type Check, type Finding } from '../check.ts';

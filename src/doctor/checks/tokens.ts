@@ -1,7 +1,7 @@
 import type { getOwnToken, listTokens, Token } from '../../api/administrators.ts';
 import type { Client } from '../../client/client.ts';
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { formatSpan } from '../../format.ts';
+import { formatSpan } from '../../base/format.ts';
 import type { License, RefusedFile } from '../../gate/license.ts';
 import { acceptedAnchor, type MachineTrust } from '../../gate/machine-trust.ts';
 import { howTrusted } from '../../gate/trust-words.ts';

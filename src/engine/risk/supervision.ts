@@ -1,4 +1,4 @@
-import type { LIFTABLE } from '../../liftable.ts';
+import type { LIFTABLE } from '../../base/liftable.ts';
 import type { Order, OrderReason } from '../orders.ts';
 
 /** Account currency, units, or messages per second of bar time. */

@@ -3,7 +3,7 @@
  * questions of `QUESTIONS`, and nothing else; it changes nothing. What it reads is told, and never
  * followed.
  */
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { at, type Ask } from '../ask.ts';
 import type { Citation } from '../answering.ts';
 import { botOf, missing, openFacts, type Bot, type Facts } from './facts.ts';

@@ -1,4 +1,4 @@
-import { formatActor, formatCountOf, formatMoney, formatQuantity } from '../../format.ts';
+import { formatActor, formatCountOf, formatMoney, formatQuantity } from '../../base/format.ts';
 import { at, withQuery } from '../ask.ts';
 import {
   botOf,

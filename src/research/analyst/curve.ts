@@ -4,7 +4,7 @@ import {
   formatPercent,
   formatQuantity,
   formatRatio,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, citeCell, day, missing, quoted, runOf, type Facts, type Run } from './facts.ts';
 import { daysOf, periodIn } from './period.ts';

@@ -1,4 +1,4 @@
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { at, withQuery } from '../ask.ts';
 import {
   botOf,

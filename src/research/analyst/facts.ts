@@ -1,5 +1,5 @@
-import { ServiceError } from '../../errors.ts';
-import { formatInstant } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatInstant } from '../../base/format.ts';
 import { at, LONGEST_FILE, read, withQuery, type Ask } from '../ask.ts';
 import type { Citation } from '../answering.ts';
 import type { Prompt } from './prompt.ts';

@@ -1,4 +1,4 @@
-import { closest } from '../../closest.ts';
+import { closest } from '../../base/closest.ts';
 import { periodIn, yearIn } from './period.ts';
 import { COUNT, fitOf, formsOf, ORDINAL, readPrompt, withoutIds, type Prompt } from './prompt.ts';
 import type { KnownQuestion } from './question.ts';

@@ -1,5 +1,5 @@
-import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
 import { at, withQuery } from '../ask.ts';
 import { sayEvent } from './control.ts';
 import {

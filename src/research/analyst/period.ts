@@ -1,4 +1,4 @@
-import { formatPercent } from '../../format.ts';
+import { formatPercent } from '../../base/format.ts';
 import { botOf, cite, citeCell, day, missing, runOf, type Facts, type Run } from './facts.ts';
 import { withoutIds, type Prompt } from './prompt.ts';
 import { told, type OfPeriod, type Told } from './question.ts';

@@ -5,7 +5,7 @@ import {
   formatNumber,
   formatPercent,
   formatRatio,
-} from '../../format.ts';
+} from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, day, quoted, runOf, step, valueAt, type Run } from './facts.ts';
 import {

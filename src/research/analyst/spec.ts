@@ -1,5 +1,5 @@
 import { at } from '../ask.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCountOf } from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
 import {
   botOf,

@@ -4,11 +4,11 @@ import { deriveReport } from '../../../src/compliance/report/derive.ts';
 import { countEvents, periodOf, rangeOf } from '../../../src/compliance/report/period.ts';
 import { freezeReport, frozenReport } from '../../../src/compliance/report/freeze.ts';
 import { appendEvents } from '../../../src/events/append.ts';
-import { haltBot } from '../../../src/halts/halt.ts';
-import { setThreshold } from '../../../src/risk/thresholds.ts';
+import { haltBot } from '../../../src/fleet/halts/halt.ts';
+import { setThreshold } from '../../../src/fleet/thresholds/thresholds.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
-import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
+import { makeSessions, type MadeSession } from '../../fleet/halts/sessions.ts';
 import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 
 const NOW = CREATED.occurred_at + 60_000;

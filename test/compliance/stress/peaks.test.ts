@@ -9,7 +9,7 @@ import { appendEvents } from '../../../src/events/append.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
-import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
+import { makeSessions, type MadeSession } from '../../fleet/halts/sessions.ts';
 import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 
 const BEGUN = CREATED.occurred_at;

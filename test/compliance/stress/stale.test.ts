@@ -5,7 +5,7 @@ import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { stressStaleness } from '../../../src/compliance/stress/stale.ts';
 import { stalenessOf } from '../../../src/compliance/tests/stale.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
-import { makeSessions } from '../../halts/sessions.ts';
+import { makeSessions } from '../../fleet/halts/sessions.ts';
 import { newTables } from '../../storage/databases.ts';
 
 const MADE = Date.UTC(2026, 6, 5);

@@ -6,19 +6,24 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
+import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { runConformance } from '../../../src/compliance/conformance/run.ts';
 import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { testResult } from '../../../src/compliance/tests/stale.ts';
 import { startConformance } from '../../../src/compliance/tests/start.ts';
 import { testBots } from '../../../src/compliance/tests/test-bot.ts';
-import { createLog } from '../../../src/log.ts';
+import { createLog } from '../../../src/base/log.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
-import { listFiles, readFile } from '../../../src/tasks/files.ts';
-import { claimTasks } from '../../../src/tasks/lifecycle.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/tasks/runner.ts';
-import { cancelTask, getResult, getTask, type TaskService } from '../../../src/tasks/tasks.ts';
+import { listFiles, readFile } from '../../../src/fleet/tasks/files.ts';
+import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import {
+  cancelTask,
+  getResult,
+  getTask,
+  type TaskService,
+} from '../../../src/fleet/tasks/tasks.ts';
 import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { correct } from '../bots/bots.ts';
 

@@ -1,0 +1,114 @@
+/** What the models of a spec say of bars, as these come; a backtest and a session get the same. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { growingSignals, type Signals } from '../../engine/signals.ts';
+import { stepsOf, type Step } from '../../engine/steps.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { Bars } from '../../market/bars.ts';
+import { featureOf } from './features.ts';
+import type { Model } from './model.ts';
+import { openModel, type RunningModel } from './runtime.ts';
+
+export interface SignalFeed {
+  /** Those of the steps that were taken. */
+  readonly signals: Signals;
+  /**
+   * Shows the models the next steps, oldest first; the run takes them afterwards. A model is run on a
+   * bar when each of its inputs is a finite number, else what it says is NaN.
+   * @throws ServiceError `invalid_spec`, reason `invalid_model`, or `too_many_signals` for more bars
+   *   than there is memory for.
+   */
+  readonly take: (steps: readonly Step[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** That the models of a run say in all, 512 MiB of numbers. */
+const MOST_VALUES = 2 ** 26;
+
+/** So that whoever waits for something else in the thread does not wait for long. */
+const TURN_MS = 50;
+
+/**
+ * @param models whose outputs are all called differently. @param symbols in their order.
+ * @throws ServiceError as `openModel`.
+ */
+export async function openSignals(
+  models: readonly Model[],
+  symbols: readonly string[],
+): Promise<SignalFeed> {
+  const running: RunningModel[] = [];
+  const close = async (): Promise<void> => {
+    for (const model of running.splice(0)) await model.close();
+  };
+  try {
+    for (const model of models) running.push(await openModel(model));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const names = models.flatMap(({ outputs }) => outputs.map(({ name }) => name));
+  const { signals, append } = growingSignals(names, symbols.length);
+  const features = symbols.map(() => models.map(({ inputs }) => inputs.map(featureOf)));
+  let turnAt = performance.now();
+  let values = 0;
+
+  const say = async (instrument: number, { time, bars }: Step, symbol: string): Promise<void> => {
+    // A symbol can be called as something that all objects have.
+    if (!Object.hasOwn(bars, symbol)) return;
+    const bar = bars[symbol]!;
+    const said: number[] = [];
+    for (const [at, model] of models.entries()) {
+      const isSingle = model.input.type === 'float32';
+      const row = features[instrument]![at]!.map((feature) => {
+        const value = feature(bar, time);
+        return isSingle ? Math.fround(value) : value;
+      });
+      const isKnown = row.every(Number.isFinite);
+      said.push(...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)));
+    }
+    values += said.length;
+    if (values > MOST_VALUES) throw tooMany();
+    append(instrument, said);
+  };
+  return {
+    signals,
+    async take(steps) {
+      for (const step of steps) {
+        for (const [instrument, symbol] of symbols.entries()) await say(instrument, step, symbol);
+        if (performance.now() - turnAt < TURN_MS) continue;
+        await nextTurn();
+        turnAt = performance.now();
+      }
+    },
+    close,
+  };
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('invalid_spec', `its models say more than ${MOST_VALUES} numbers`, {
+    reason: 'too_many_signals',
+    remedy: 'Run it over fewer bars or symbols, or with fewer outputs.',
+  });
+}
+
+/**
+ * What models say of whole histories; undefined where there are none.
+ * @throws ServiceError as `openSignals`; whatever `signal` was aborted with.
+ */
+export async function signalsOver(
+  models: readonly Model[],
+  instruments: readonly { readonly symbol: string; readonly bars: Bars }[],
+  signal?: AbortSignal,
+): Promise<Signals | undefined> {
+  if (models.length === 0) return undefined;
+  const symbols = instruments.map(({ symbol }) => symbol);
+  const { signals, take, close } = await openSignals(models, symbols);
+  try {
+    for (const step of stepsOf(instruments)) {
+      await take([step]);
+      signal?.throwIfAborted();
+    }
+    return signals;
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,191 @@
+/** What objects of a cluster say of a deployment, in the words of `ClusterState`. */
+import { printableLine } from '../../base/printable.ts';
+import type { ClusterPod, ClusterReason, ClusterState } from './cluster.ts';
+import { LABEL_PREFIX } from './manifests.ts';
+import type { Condition, ContainerStatus, Deployment, Namespace, Pod, PodEvent } from './wire.ts';
+
+export interface Seen {
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+  /** Of pods that do not start, as far as it may be asked for. */
+  readonly events?: readonly PodEvent[] | undefined;
+  /** `null`: there is none; `undefined`: it was not asked for, or may not be. */
+  readonly namespace?: Namespace | null | undefined;
+}
+
+interface Fault {
+  readonly reason: ClusterReason;
+  readonly message: string;
+}
+
+const LONGEST = 500;
+const IMAGE_REASONS: ReadonlySet<string> = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+]);
+const CONFIG_REASONS: ReadonlySet<string> = new Set([
+  'CreateContainerConfigError',
+  'CreateContainerError',
+  'RunContainerError',
+]);
+
+/** Whether only events can say why it does not start: volumes are mounted before containers begin. */
+export function needsEvents(pod: Pod): boolean {
+  const { phase, conditions = [], containerStatuses = [] } = pod.status ?? {};
+  if (phase !== 'Pending' || pod.metadata.deletionTimestamp !== undefined) return false;
+  const isPlaced = conditions.some(
+    ({ type, status }) => type === 'PodScheduled' && status === 'True',
+  );
+  const waits = containerStatuses.every(
+    ({ state }) => state?.waiting?.reason === 'ContainerCreating',
+  );
+  return isPlaced && waits;
+}
+
+export function stateOf(seen: Seen, now: number): ClusterState {
+  const alive = seen.pods.filter((pod) => !hasEnded(pod));
+  const pods = alive.map((pod) => podOf(pod, seen.events ?? []));
+  const told = { pods, version: versionOf(seen.deployment), observed_at: now };
+  const fault = namespaceFault(seen);
+  if (seen.deployment === undefined) {
+    return { phase: 'missing', message: null, reason: null, ...fault, ...told };
+  }
+  const { spec, status = {}, metadata } = seen.deployment;
+  const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+  if (spec.replicas === 0) {
+    // Until it has been taken notice of, another pod may come.
+    const isDown = pods.length === 0 && isObserved && (status.replicas ?? 0) === 0;
+    const names = pods.map((pod) => pod.name).join(', ') || 'a pod that may have begun';
+    return isDown
+      ? { phase: 'scaled_down', message: null, reason: null, ...told }
+      : { phase: 'progressing', message: `${names} is still ending`, reason: null, ...told };
+  }
+  const conditions = isObserved ? (status.conditions ?? []) : [];
+  const isUp = (status.updatedReplicas ?? 0) > 0 && (status.readyReplicas ?? 0) > 0;
+  const isReady = isObserved && isUp && pods.some((pod) => pod.ready);
+  if (isReady) return { phase: 'ready', message: null, reason: null, ...told };
+  const worst =
+    fault ?? pods.map(faultOf).find((each) => each !== null) ?? deploymentFault(conditions);
+  if (worst !== undefined) return { phase: 'degraded', ...worst, ...told };
+  return { phase: 'progressing', message: progressOf(pods), reason: null, ...told };
+}
+
+function progressOf(pods: readonly ClusterPod[]): string {
+  const [pod] = pods;
+  if (pod === undefined) return 'no pod yet';
+  return pod.phase === 'Running'
+    ? `${pod.name} runs, not ready yet`
+    : `${pod.name} is ${pod.phase}`;
+}
+
+function faultOf({ name, reason, message }: ClusterPod): Fault | null {
+  return reason === null ? null : { reason, message: `${name}: ${message ?? reason}` };
+}
+
+function namespaceFault({ namespace }: Seen): Fault | undefined {
+  if (namespace === undefined) return undefined;
+  if (namespace === null) return { reason: 'namespace_missing', message: 'the namespace is gone' };
+  const isEnding =
+    namespace.metadata.deletionTimestamp !== undefined || namespace.status?.phase === 'Terminating';
+  return isEnding
+    ? { reason: 'namespace_terminating', message: 'the namespace is being deleted' }
+    : undefined;
+}
+
+function deploymentFault(conditions: readonly Condition[]): Fault | undefined {
+  const find = (type: string, status: string): Condition | undefined =>
+    conditions.find((each) => each.type === type && each.status === status);
+  const failure = find('ReplicaFailure', 'True');
+  if (failure !== undefined) {
+    const message = shown(failure.message ?? 'no pod can be made');
+    return { reason: /exceeded quota/.test(message) ? 'quota' : 'replica_failure', message };
+  }
+  const stuck = find('Progressing', 'False');
+  if (stuck?.reason === 'ProgressDeadlineExceeded') {
+    return { reason: 'deadline_exceeded', message: shown(stuck.message ?? 'it takes too long') };
+  }
+  // It was ready once: a rollout that is over.
+  const done = find('Progressing', 'True')?.reason === 'NewReplicaSetAvailable';
+  return done ? { reason: 'not_ready', message: 'it was ready, and no longer is' } : undefined;
+}
+
+function podOf(pod: Pod, events: readonly PodEvent[]): ClusterPod {
+  const { metadata, status = {} } = pod;
+  const containers = status.containerStatuses ?? [];
+  const isEnding = metadata.deletionTimestamp !== undefined;
+  const isReady = (status.conditions ?? []).some(
+    ({ type, status: value }) => type === 'Ready' && value === 'True',
+  );
+  const fault = isEnding ? undefined : podFault(pod, events);
+  return {
+    name: metadata.name,
+    phase: isEnding ? 'Terminating' : (status.phase ?? 'Unknown'),
+    ready: isReady && !isEnding,
+    restarts: containers.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
+    reason: fault?.reason ?? null,
+    message: fault?.message ?? null,
+  };
+}
+
+function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
+  const { status = {} } = pod;
+  const unplaced = (status.conditions ?? []).find(
+    ({ type, status: value, reason }) =>
+      type === 'PodScheduled' && value === 'False' && reason === 'Unschedulable',
+  );
+  if (unplaced !== undefined) {
+    return { reason: 'unschedulable', message: shown(unplaced.message ?? 'no node takes it') };
+  }
+  const fault = (status.containerStatuses ?? []).map(containerFault).find(Boolean);
+  if (fault !== undefined) return fault;
+  const mount = events
+    .filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid)
+    .findLast(({ reason }) => reason === 'FailedMount' || reason === 'FailedAttachVolume');
+  if (mount === undefined || !needsEvents(pod)) return undefined;
+  const message = shown(mount.message ?? 'a volume cannot be mounted');
+  return { reason: missingSecret(message) ? 'missing_secret' : 'volume', message };
+}
+
+function containerFault({
+  state,
+  lastState,
+  restartCount = 0,
+}: ContainerStatus): Fault | undefined {
+  const waiting = state?.waiting?.reason ?? '';
+  const message = shown([waiting, state?.waiting?.message].filter(Boolean).join(': '));
+  if (IMAGE_REASONS.has(waiting)) return { reason: 'image_pull', message };
+  if (CONFIG_REASONS.has(waiting)) {
+    return { reason: missingSecret(message) ? 'missing_secret' : 'container_config', message };
+  }
+  const ended = state?.terminated ?? lastState?.terminated;
+  if (ended === undefined || state?.running !== undefined) return undefined;
+  const how = `ended with ${ended.exitCode}${ended.reason === undefined ? '' : ` (${shown(ended.reason)})`}`;
+  if (ended.reason === 'OOMKilled') {
+    return { reason: 'out_of_memory', message: `it took more memory than it may, and ${how}` };
+  }
+  const isLooping = waiting === 'CrashLoopBackOff' || restartCount > 0 || ended.exitCode !== 0;
+  return isLooping
+    ? { reason: 'crash_loop', message: `it ${how}, after ${restartCount} restarts` }
+    : undefined;
+}
+
+function missingSecret(message: string): boolean {
+  return /\bsecrets? "[^"]+" not found|references non-existent secret key/.test(message);
+}
+
+/** Ended for good, whatever is left of it. */
+function hasEnded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+}
+
+function versionOf(deployment: Deployment | undefined): number | null {
+  const text = deployment?.metadata.labels?.[`${LABEL_PREFIX}/version`];
+  return text !== undefined && /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : null;
+}
+
+function shown(text: string): string {
+  const line = printableLine(text);
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}

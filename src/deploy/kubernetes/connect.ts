@@ -1,0 +1,359 @@
+import { ServiceError } from '../../base/errors.ts';
+import type { Cluster, ClusterState } from './cluster.ts';
+import { needsEvents, stateOf, type Seen } from './cluster-state.ts';
+import type { ClusterDefinition } from './clusters-file.ts';
+import { diffOf } from './diff.ts';
+import {
+  labelSelector,
+  resourceName,
+  runnerSecretName,
+  type DeployPlan,
+  type KubernetesObject,
+} from './manifests.ts';
+import { reflect } from './reflect.ts';
+import {
+  connectRest,
+  credentialsFault,
+  USUAL_PACE,
+  type Pace,
+  type Rest,
+  type RestAnswer,
+} from './rest.ts';
+import type { Deployment, Namespace, Pod, PodEvent } from './wire.ts';
+
+const FIELD_MANAGER = 'service-local';
+/**
+ * Who has set the number of pods to 0. It is another, so that whoever applies the manifests later than
+ * he should, as one that was held up, has a conflict and no pod.
+ */
+const END_MANAGER = 'service-local-end';
+
+/** The kinds in use: where the API has them. */
+const PATHS: Readonly<Record<string, readonly [root: string, plural: string]>> = {
+  ServiceAccount: ['/api/v1', 'serviceaccounts'],
+  ConfigMap: ['/api/v1', 'configmaps'],
+  Secret: ['/api/v1', 'secrets'],
+  PersistentVolumeClaim: ['/api/v1', 'persistentvolumeclaims'],
+  Pod: ['/api/v1', 'pods'],
+  Event: ['/api/v1', 'events'],
+  NetworkPolicy: ['/apis/networking.k8s.io/v1', 'networkpolicies'],
+  Deployment: ['/apis/apps/v1', 'deployments'],
+};
+
+export interface ConnectOptions {
+  /** Ends every wait for the cluster. */
+  readonly signal: AbortSignal;
+  /** What errors call the cluster. */
+  readonly name?: string;
+  readonly pace?: Pace;
+}
+
+/**
+ * Asks nothing of the cluster yet.
+ * @throws ServiceError `conflict`, the reason `not_installed`, `invalid_kubeconfig` or `not_in_cluster`
+ */
+export function connectCluster(
+  definition: ClusterDefinition,
+  { signal, name = definition.context ?? 'of the server', pace = USUAL_PACE }: ConnectOptions,
+): Cluster {
+  const rest = connectRest(definition, { name, signal, pace });
+
+  const applied = async (
+    object: KubernetesObject,
+    query: Readonly<Record<string, string>> = {},
+  ): Promise<RestAnswer> => {
+    const secrets = valuesOf(object);
+    const answer = await rest.ask({
+      method: 'PATCH',
+      path: pathOf(object.kind, object.metadata.namespace, object.metadata.name),
+      query: { fieldManager: FIELD_MANAGER, fieldValidation: 'Strict', ...query },
+      contentType: 'application/apply-patch+yaml',
+      body: object,
+      secrets,
+    });
+    if (answer.status >= 300) throw refusedObject(rest, name, answer, object, secrets);
+    return answer;
+  };
+
+  const read = async (kind: string, plan: DeployPlan): Promise<RestAnswer> => {
+    const object = { kind, metadata: { namespace: plan.namespace, name: resourceName(plan) } };
+    const path = pathOf(kind, plan.namespace, resourceName(plan));
+    const answer = await rest.ask({ method: 'GET', path });
+    if (answer.status >= 300 && answer.status !== 404) {
+      throw refusedObject(rest, name, answer, object);
+    }
+    return answer;
+  };
+
+  const listed = async <T>(
+    kind: string,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+  ): Promise<readonly T[]> => {
+    const answer = await rest.ask({ method: 'GET', path: pathOf(kind, namespace), query });
+    if (answer.status !== 200) {
+      throw refusedObject(rest, name, answer, { kind, metadata: { namespace, name: '' } });
+    }
+    return (answer.body['items'] ?? []) as readonly T[];
+  };
+
+  const deleted = async (kind: string, namespace: string, object: string): Promise<void> => {
+    const path = pathOf(kind, namespace, object);
+    const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
+    const answer = await rest.ask({ method: 'DELETE', path, body });
+    if (answer.status < 300 || answer.status === 404) return;
+    throw refusedObject(rest, name, answer, { kind, metadata: { namespace, name: object } });
+  };
+
+  const seen = async (plan: DeployPlan): Promise<Seen> => {
+    const { status, body } = await read('Deployment', plan);
+    // Afterwards: when it makes no more pods, these are all there are.
+    const query = { labelSelector: labelSelector(plan) };
+    const pods = await listed<Pod>('Pod', plan.namespace, query);
+    return { deployment: status === 404 ? undefined : (body as unknown as Deployment), pods };
+  };
+
+  /** Adds what explains it; whoever may not see that gets less to read, and no error. */
+  const explained = async (plan: DeployPlan, known: Seen): Promise<Seen> => {
+    const { deployment, pods } = known;
+    if (deployment === undefined) {
+      const path = `/api/v1/namespaces/${plan.namespace}`;
+      const { status, body } = await rest.ask({ method: 'GET', path }, 1);
+      if (status === 404) return { ...known, namespace: null };
+      return status === 200 ? { ...known, namespace: body as unknown as Namespace } : known;
+    }
+    if (!pods.some(needsEvents)) return known;
+    const query = { fieldSelector: 'involvedObject.kind=Pod,type=Warning' };
+    const answer = await rest.ask(
+      { method: 'GET', path: pathOf('Event', plan.namespace), query },
+      1,
+    );
+    return { ...known, events: (answer.body['items'] ?? []) as readonly PodEvent[] };
+  };
+
+  return {
+    async apply(objects) {
+      for (const object of objects) await applied(object);
+    },
+    async diff(objects) {
+      const diffs = [];
+      for (const object of objects) {
+        const { kind, metadata } = object;
+        const path = pathOf(kind, metadata.namespace, metadata.name);
+        const live = await rest.ask({ method: 'GET', path });
+        if (live.status >= 300 && live.status !== 404) {
+          throw refusedObject(rest, name, live, object);
+        }
+        const { body } = await applied(object, { dryRun: 'All' });
+        diffs.push(diffOf(live.status === 404 ? undefined : live.body, body));
+      }
+      return diffs;
+    },
+    async scaleDown(plan) {
+      const { status } = await read('Deployment', plan);
+      if (status === 404) return;
+      const end = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: resourceName(plan), namespace: plan.namespace },
+        spec: { replicas: 0 },
+      };
+      // What is to end ends, whoever set the number last.
+      await applied(end, { fieldManager: END_MANAGER, force: 'true' });
+    },
+    async remove(plan) {
+      const own = resourceName(plan);
+      const query = { labelSelector: labelSelector(plan) };
+      // One for each version of its files. Secrets are not listed: nobody is to read them for that.
+      const files = await listed<KubernetesObject>('ConfigMap', plan.namespace, query);
+      // Nothing is taken from a pod that is still there.
+      await deleted('Deployment', plan.namespace, own);
+      await deleted('Secret', plan.namespace, runnerSecretName(plan));
+      for (const { metadata } of files) await deleted('ConfigMap', plan.namespace, metadata.name);
+      await deleted('NetworkPolicy', plan.namespace, own);
+      await deleted('ServiceAccount', plan.namespace, own);
+    },
+    async state(plan) {
+      const known = await seen(plan);
+      return stateOf(await explained(plan, known).catch(() => known), Date.now());
+    },
+    watch: (plan, onState, until) =>
+      watchState(rest, { plan, onState, explained }, AbortSignal.any([rest.ended, until])),
+    close: () => rest.close(),
+  };
+}
+
+interface Watched {
+  readonly plan: DeployPlan;
+  readonly onState: (state: ClusterState) => void;
+  readonly explained: (plan: DeployPlan, known: Seen) => Promise<Seen>;
+}
+
+async function watchState(
+  rest: Rest,
+  { plan, onState, explained }: Watched,
+  signal: AbortSignal,
+): Promise<void> {
+  const known: { deployments?: readonly unknown[]; pods?: readonly unknown[] } = {};
+  let last: ClusterState | undefined;
+  let shown = '';
+  let isTelling = false;
+  let isStale = false;
+  let later: NodeJS.Timeout | undefined;
+  /** Paths that cannot be read now. */
+  const failing = new Set<string>();
+
+  const show = (state: ClusterState): void => {
+    const text = JSON.stringify({ ...state, observed_at: 0 });
+    if (text === shown || signal.aborted) return;
+    shown = text;
+    onState(state);
+  };
+  const tell = async (): Promise<void> => {
+    isStale = true;
+    if (isTelling) return;
+    isTelling = true;
+    while (isStale) {
+      isStale = false;
+      const { deployments, pods } = known;
+      if (deployments === undefined || pods === undefined || signal.aborted) break;
+      const seen: Seen = {
+        deployment: deployments[0] as Deployment | undefined,
+        pods: pods as readonly Pod[],
+      };
+      const whole = await explained(plan, seen).catch(() => seen);
+      last = stateOf(whole, Date.now());
+      if (failing.size === 0) show(last);
+      clearTimeout(later);
+      // Nobody tells when the reason changes: nothing but the objects themselves is watched.
+      const isOpen = seen.deployment === undefined || seen.pods.some(needsEvents);
+      if (isOpen) later = setTimeout(() => void tell(), rest.pace.eventsMs).unref();
+    }
+    isTelling = false;
+  };
+  const onFailure = ({ message }: ServiceError, since: number): void => {
+    const nothing = { phase: 'degraded', version: null, pods: [], observed_at: since } as const;
+    const text = `not seen since ${new Date(since).toISOString()}: ${message}`;
+    show({ ...(last ?? nothing), reason: 'unreachable', message: text });
+  };
+  const following = (
+    path: string,
+    query: Readonly<Record<string, string>>,
+    keep: (items: readonly unknown[]) => void,
+  ): Promise<void> =>
+    reflect(
+      rest,
+      {
+        path,
+        query,
+        onItems(items) {
+          failing.delete(path);
+          keep(items);
+          void tell();
+        },
+        onFailure(error, since) {
+          failing.add(path);
+          onFailure(error, since);
+        },
+      },
+      signal,
+    );
+  await Promise.all([
+    following(
+      pathOf('Deployment', plan.namespace),
+      { fieldSelector: `metadata.name=${resourceName(plan)}` },
+      (items) => (known.deployments = items),
+    ),
+    following(
+      pathOf('Pod', plan.namespace),
+      { labelSelector: labelSelector(plan) },
+      (items) => (known.pods = items),
+    ),
+  ]);
+  clearTimeout(later);
+}
+
+function pathOf(kind: string, namespace: string, name?: string): string {
+  const [root, plural] = PATHS[kind]!;
+  return `${root}/namespaces/${namespace}/${plural}${name === undefined ? '' : `/${name}`}`;
+}
+
+/** As they are, and as they would be read. */
+function valuesOf({ kind, data }: KubernetesObject): readonly string[] {
+  if (kind !== 'Secret') return [];
+  return Object.values((data ?? {}) as Readonly<Record<string, string>>).flatMap((value) => [
+    value,
+    Buffer.from(value, 'base64').toString(),
+  ]);
+}
+
+function refusedObject(
+  rest: Rest,
+  cluster: string,
+  answer: RestAnswer,
+  {
+    kind,
+    metadata,
+  }: { readonly kind: string; readonly metadata: { name: string; namespace: string } },
+  secrets: readonly string[] = [],
+): ServiceError {
+  const { status } = answer;
+  const { reason, message, causes } = rest.refusal(answer, secrets);
+  const { namespace } = metadata;
+  const what = `${kind} ${metadata.name}`.trim();
+  const conflict = (
+    text: string,
+    because: string,
+    remedy: string,
+    problems: ServiceError['problems'] = [],
+  ): ServiceError => new ServiceError('conflict', text, { reason: because, remedy, problems });
+
+  if (status === 401) return credentialsFault(cluster);
+  if (status === 409) {
+    const fields = causes.map(({ field, message: by }) => ({
+      code: 'field_conflict',
+      message: `${field}: ${by}`,
+      pointer: field,
+    }));
+    const by = fields.map((field) => field.message).join('; ') || message;
+    return conflict(
+      `${what} has fields that another manager sets: ${by}`,
+      'field_conflict',
+      'Have the other manager give them up, or undo its change; see `kubectl get --show-managed-fields`.',
+      fields,
+    );
+  }
+  if (status === 404 && message.includes(`namespaces "${namespace}"`)) {
+    return conflict(
+      `the cluster ${cluster} has no namespace ${namespace}`,
+      'namespace_missing',
+      `Make it with \`kubectl create namespace ${namespace}\`, or name another.`,
+    );
+  }
+  if (status === 403 && causes.some((cause) => cause.reason === 'NamespaceTerminating')) {
+    return conflict(
+      `the namespace ${namespace} of the cluster ${cluster} is being deleted`,
+      'namespace_terminating',
+      'Wait until it is gone and make it anew, or name another.',
+    );
+  }
+  if (status === 403 && message.includes('exceeded quota')) {
+    return conflict(
+      `${what} is more than the namespace ${namespace} may have: ${message}`,
+      'quota',
+      'Have the quota raised, or remove what is not needed.',
+    );
+  }
+  if (status === 403) {
+    return conflict(
+      `the cluster ${cluster} forbids ${what}: ${message}`,
+      'cluster_forbidden',
+      'Give the user of the kubeconfig the role in examples/kubernetes-role.yaml.',
+    );
+  }
+  return conflict(
+    `the cluster ${cluster} refuses ${what} with ${status} ${reason}: ${message}`,
+    'cluster_refused',
+    'See what it says, and correct clusters_file or what is deployed.',
+  );
+}

@@ -1,0 +1,139 @@
+/** Account of an ended deployment, and opening of the next one. */
+import { filesOf, getVersion } from '../registry/versions.ts';
+import { readChangedSpec } from '../../bots/hosted.ts';
+import { engineConfig, type BotSpec } from '../../bots/spec.ts';
+import type { Opening } from '../../trading/opening.ts';
+import type { Problem } from '../../base/errors.ts';
+import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
+import type { Claim } from '../tasks/claim.ts';
+import { readSession } from '../tasks/record.ts';
+import { stepOf } from '../../trading/session-events.ts';
+import {
+  openingAfterLosses,
+  openingFrom,
+  openingProblems,
+  type AccountRules,
+} from '../../trading/opening.ts';
+import type { SessionState } from '../../events/session-state.ts';
+import { parseOpening, type ProductionPlan } from './plan.ts';
+
+export function accountRules(bot: BotSpec): AccountRules {
+  return { symbols: bot.spec.universe.symbols, model: engineConfig(bot).account.model };
+}
+
+/** Account rules of the bot version in a deployment plan. */
+export async function plannedRules(db: Db, text: string): Promise<AccountRules> {
+  const { bot_id, version, params } = JSON.parse(text) as ProductionPlan;
+  const found = await getVersion(db, bot_id, version);
+  const files = await filesOf(db, bot_id, found);
+  return accountRules(readChangedSpec(JSON.parse(found.document), { params }, files).spec);
+}
+
+/** Remaining account of a deployment; null if it began with its own cash and recorded nothing. */
+export async function openingAfter(
+  tx: Db,
+  { task_id }: Pick<Claim, 'task_id'>,
+): Promise<Opening | null> {
+  const { state: text, batches } = await readSession(tx, task_id);
+  const { opening } = await tx
+    .selectFrom('production_deployments')
+    .innerJoin('tasks', 'tasks.deployment_id', 'production_deployments.deployment_id')
+    .select('opening')
+    .where('task_id', '=', task_id)
+    .executeTakeFirstOrThrow();
+  const before = opening === null ? null : parseOpening(opening);
+  if (batches === 0) return before;
+  const state = JSON.parse(text) as SessionState;
+  const unpriced = Object.keys(state.positions).filter(
+    (symbol) => state.carry?.marks[symbol] === undefined,
+  );
+  const closes = await lastCloses(tx, task_id, unpriced);
+  return openingFrom(state, (symbol) => closes.get(symbol), before);
+}
+
+/** The same account with restarted loss limits. */
+export function withoutRisk(opening: Opening | null): Opening | null {
+  return opening && { cash: opening.cash, positions: opening.positions };
+}
+
+/**
+ * Why a bot cannot continue the account of a deployment that still trades; empty when it can. Its
+ * working orders may still be filled before it ends.
+ */
+export async function replacementProblems(
+  tx: Db,
+  task_id: string,
+  rules: AccountRules,
+): Promise<readonly Problem[]> {
+  const opening = await openingAfter(tx, { task_id });
+  if (opening === null) return [];
+  const { working } = JSON.parse((await readSession(tx, task_id)).state) as SessionState;
+  const missing = working.filter(({ symbol }) => !rules.symbols.includes(symbol));
+  return [
+    ...openingProblems(opening, rules),
+    ...missing.map(({ order, symbol }) => ({
+      code: 'position_not_in_universe',
+      pointer: '/spec/universe/symbols',
+      message: `the account to continue has a working order ${order} for ${symbol}, which the bot does not trade`,
+    })),
+  ];
+}
+
+/**
+ * Opening of an account of `cash` that carries over, in proportion, the bot's losses in its last
+ * deployment to the same kind of venue; null if there was none.
+ */
+export async function openingAfterDeployment(
+  tx: Db,
+  { bot_id, venue }: Pick<ProductionPlan, 'bot_id' | 'venue'>,
+  cash: number,
+): Promise<Opening | null> {
+  const rows = await tx
+    .selectFrom('production_deployments as own')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['own.plan', 'session.state'])
+    .where('own.bot_id', '=', bot_id)
+    .where('session.batches', '>', 0)
+    .where('deployment.ended_at', 'is not', null)
+    .orderBy('deployment.ended_at', 'desc')
+    .limit(MOST_DEPLOYMENTS)
+    .execute();
+  const last = rows.find(({ plan }) => (JSON.parse(plan) as ProductionPlan).venue === venue);
+  return last === undefined
+    ? null
+    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
+}
+
+const MOST_DEPLOYMENTS = 100;
+
+/** Number of steps that are searched for a price at a time. */
+const STEPS_AT_ONCE = 1000;
+
+async function lastCloses(
+  tx: Db,
+  task_id: TradingSessionsTable['task_id'],
+  symbols: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const closes = new Map<string, number>();
+  const isDone = (): boolean => symbols.every((symbol) => closes.has(symbol));
+  for (let before = Number.MAX_SAFE_INTEGER; !isDone();) {
+    const rows = await tx
+      .selectFrom('bot_events')
+      .select(['seq', 'payload'])
+      .where('run_id', '=', task_id)
+      .where('kind', '=', 'data.bars')
+      .where('seq', '<', before)
+      .orderBy('seq', 'desc')
+      .limit(STEPS_AT_ONCE)
+      .execute();
+    for (const { payload } of rows) {
+      for (const [symbol, { close }] of Object.entries(stepOf(payload).bars)) {
+        if (!closes.has(symbol)) closes.set(symbol, close);
+      }
+    }
+    if (rows.length < STEPS_AT_ONCE) break;
+    before = rows.at(-1)!.seq;
+  }
+  return closes;
+}

@@ -1,0 +1,190 @@
+/** How a production deployment ends, once its cluster has no pod of it any more. */
+import type { Problem } from '../../base/errors.ts';
+import type { Db } from '../../storage/tables.ts';
+import type { Claim } from '../tasks/claim.ts';
+import { endTask, endUnattended, type TaskError, type TaskOutcome } from '../tasks/lifecycle.ts';
+import { latchesInForce } from '../tasks/repeated-execution.ts';
+import { openingProblems } from '../../trading/opening.ts';
+import type { SessionState } from '../../events/session-state.ts';
+import { openingAfter, plannedRules, withoutRisk } from './account.ts';
+import { tellDeployment } from './deploy.ts';
+import { readKnown, type Known, type Wanted } from './known.ts';
+import type { DeployInput } from './plan.ts';
+import type { EndedOrder } from './runners.ts';
+
+/** What became of the orders. */
+interface Left {
+  readonly verified: boolean;
+  /** Those that were working when it was to end; null when nobody knows. */
+  readonly orders: readonly EndedOrder[] | null;
+}
+
+/**
+ * Ends the deployment and its task, keeps what a halt has ended, and lets the one begin that is to
+ * replace it, if one is.
+ *
+ * @param failure why it could not even be applied.
+ * @returns false when the task is the worker's no more.
+ */
+export async function endDeployment(
+  tx: Db,
+  held: Claim,
+  now: number,
+  wanted: Wanted,
+  failure?: TaskError,
+): Promise<boolean> {
+  const known = await readKnown(tx, held);
+  if (known === undefined) return false;
+  const left = leftBy(known);
+  const { verified, orders } = left;
+  // A halt that has come in between is about it, too.
+  const why = known.halt ? 'halt' : wanted.why;
+  const outcome = outcomeOf(why, known, left, failure);
+  const first = await seqOf(tx, held.bot_id);
+  await tellDeployment(tx, held, now, 'deploy.ended', { why, verified, orders });
+  await endTask(tx, held, now, outcome);
+  const last = await seqOf(tx, held.bot_id);
+  if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
+  await letReplace(tx, now, held, left);
+  return true;
+}
+
+/** One whose claim nobody ever had cannot have placed an order. */
+function leftBy({ ended, epoch }: Known): Left {
+  if (ended !== null) {
+    const { orders } = ended;
+    return { verified: ended.verified && orders.every((one) => one.verified), orders };
+  }
+  return (epoch ?? 0) === 0 ? { verified: true, orders: [] } : { verified: false, orders: null };
+}
+
+function outcomeOf(
+  why: Wanted['why'],
+  { ended, state }: Known,
+  { verified, orders }: Left,
+  failure: TaskError | undefined,
+): TaskOutcome {
+  if (why === 'halt' || why === 'cancel') return { status: 'canceled' };
+  if (why === 'failed') {
+    const error = failure ?? ended?.error ?? { code: 'failure', message: 'its runner failed' };
+    return { status: 'failed', error };
+  }
+  if (!verified) return { status: 'failed', error: unverified(orders) };
+  const { cash, equity, positions, time } = JSON.parse(state) as SessionState;
+  const account = { time, cash, equity, positions };
+  return {
+    status: 'success',
+    result: JSON.stringify({ outcome: 'stopped', verified, orders, account }),
+    summary: { verified, orders: orders?.length ?? 0, account },
+  };
+}
+
+function unverified(orders: Left['orders']): TaskError {
+  const open = orders
+    ?.filter((one) => !one.verified)
+    .map(({ order, symbol }) => `${order} (${symbol})`);
+  return {
+    code: 'failure',
+    reason: 'orders_not_verified',
+    message: open?.length
+      ? `it is not known that these orders have ended: ${open.join(', ')}`
+      : 'its runner did not tell what became of its orders before its pod was gone',
+    remedy: 'Look at the exchange, and cancel there what is still open.',
+  };
+}
+
+async function seqOf(tx: Db, bot_id: string): Promise<number> {
+  const { event_seq } = await tx
+    .selectFrom('bots')
+    .select('event_seq')
+    .where('bot_id', '=', bot_id)
+    .executeTakeFirstOrThrow();
+  return event_seq;
+}
+
+/** For each halt that is in force for it: of the bot, and of all. */
+async function keepEvidence(
+  tx: Db,
+  { bot_id, deployment_id }: Claim,
+  { verified, orders }: Left,
+  first_seq: number,
+  last_seq: number,
+): Promise<void> {
+  const halts = await tx
+    .selectFrom('halts')
+    .select('halt_id')
+    .where('lifted_at', 'is', null)
+    .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
+    .execute();
+  // Who has not read back what is open knows of nothing else either.
+  const isKnown = verified || orders?.some((one) => !one.verified);
+  const told = isKnown ? JSON.stringify(orders) : null;
+  const row = { deployment_id, orders: told, first_seq, last_seq };
+  for (const { halt_id } of halts) {
+    await tx
+      .insertInto('halted_deployments')
+      .values({ halt_id, ...row })
+      .execute();
+  }
+}
+
+async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left): Promise<void> {
+  const waiting = await tx
+    .selectFrom('production_deployments as own')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id', 'tasks.kind'])
+    .select(['own.plan', 'tasks.input'])
+    .where('own.replaces', '=', held.deployment_id)
+    .where('own.waits', '=', 1)
+    .where('deployment.ended_at', 'is', null)
+    .executeTakeFirst();
+  if (waiting === undefined) return;
+  const { reset_losses } = JSON.parse(waiting.input) as DeployInput;
+  const next = { ...waiting, reset_losses };
+  if (!verified) {
+    await endUnattended(tx, next, now, {
+      status: 'failed',
+      error: {
+        code: 'conflict',
+        reason: 'replaced_not_verified',
+        message: `it does not begin: it is not known what became of the orders of ${held.deployment_id}, which it was to replace`,
+        remedy: 'Look at the exchange, cancel there what is still open, and deploy again.',
+      },
+    });
+    return;
+  }
+  const latches = await latchesInForce(tx, held.bot_id);
+  const before = await openingAfter(tx, held);
+  const opening = next.reset_losses ? withoutRisk(before) : before;
+  const problems = opening ? openingProblems(opening, await plannedRules(tx, next.plan)) : [];
+  if (latches.length > 0 || problems.length > 0) {
+    const error = latches.length > 0 ? LATCHED : notContinued(held, problems);
+    await endUnattended(tx, next, now, { status: 'failed', error });
+    return;
+  }
+  await tx
+    .updateTable('production_deployments')
+    .set({ waits: 0, opening: opening && JSON.stringify(opening) })
+    .where('deployment_id', '=', next.deployment_id)
+    .execute();
+  if (opening) await tellDeployment(tx, next, now, 'deploy.account_continued', { opening });
+}
+
+const LATCHED: TaskError = {
+  code: 'conflict',
+  reason: 'latched',
+  message: 'the deployment does not start: the one that it replaces was latched before it ended',
+  remedy:
+    'Check what that deployment did, let the bot trade again with `bots re-enable`, and deploy again.',
+};
+
+function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): TaskError {
+  return {
+    code: 'conflict',
+    reason: 'account_not_continued',
+    message: `the deployment cannot continue the account of ${deployment_id}: ${problems.map(({ message }) => message).join('; ')}`,
+    remedy:
+      'At the venue, close positions and orders in symbols that the bot does not trade, or deploy a version that trades them.',
+  };
+}

@@ -1,0 +1,269 @@
+/**
+ * Who trades for a deployment. Of all processes that come with its token, one at a time has the
+ * claim: by it, two never trade, however slow the cluster is to end the one before.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { sql } from 'kysely';
+import { ERROR_CODES, ServiceError, type ErrorCode } from '../../base/errors.ts';
+import { hashSecret } from '../../identity/secrets.ts';
+import { controlsOf, readInForce } from '../thresholds/controls.ts';
+import {
+  databaseIdentity,
+  notAdopted,
+  supersede,
+  tradingHold,
+} from '../../storage/database-identity.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Db, RunnersTable } from '../../storage/tables.ts';
+import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
+import type { TaskError } from '../tasks/lifecycle.ts';
+import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
+import type { SessionControls } from '../../trading/session-controls.ts';
+
+/** How long a claim lasts from a report, and how often to report. */
+const CLAIM_SECONDS = 30;
+const REPORT_SECONDS = 5;
+
+/** How a runner has ended. */
+export interface RunnerEnd {
+  readonly outcome: 'stopped' | 'halted' | 'failed';
+  /** Whether open orders were read back from the venue, and there were none. */
+  readonly verified: boolean;
+  /** Those that were working when it was to end. */
+  readonly orders: readonly EndedOrder[];
+  readonly error: TaskError | null;
+}
+
+export interface EndedOrder {
+  readonly order: number;
+  readonly symbol: string;
+  readonly verified: boolean;
+}
+
+/** What is kept of the last report. */
+export interface KnownReport {
+  readonly status: 'starting' | 'trading' | 'denying' | 'halting' | 'stopping' | 'ended';
+  readonly denying: string | null;
+  readonly venue: {
+    readonly connected: boolean;
+    readonly open_orders: number | null;
+    readonly checked_at: string | null;
+  };
+}
+
+export interface Report extends KnownReport {
+  readonly instance_id: string;
+  /** The newest epoch of a server's database that the runner knows; 1 by default. */
+  readonly database_epoch?: number | undefined;
+  /** Null asks for the claim. */
+  readonly epoch: number | null;
+  readonly batch: Omit<Batch, 'total'> | null;
+  readonly ended: (Omit<RunnerEnd, 'error'> & { readonly error: ReportedError | null }) | null;
+}
+
+interface ReportedError extends Omit<TaskError, 'code'> {
+  readonly code: string;
+}
+
+interface Service {
+  readonly storage: Storage;
+  readonly clock: () => number;
+  /** Time between two reports of a runner, s; 5 by default. */
+  readonly reportSeconds?: number | undefined;
+}
+
+/** What a runner is to do. */
+export interface Orders {
+  readonly epoch: number;
+  readonly claim_seconds: number;
+  readonly report_seconds: number;
+  readonly command: 'trade' | 'halt' | 'stop';
+  readonly halt: KnownHalt | null;
+  /** The number of the last batch that is recorded. */
+  readonly recorded: number;
+  /** What people have settled for the session. */
+  readonly controls: SessionControls;
+}
+
+/**
+ * Takes a report: renews or grants the claim, records the batch, and says what to do.
+ *
+ * @param token as it was sent.
+ * @throws ServiceError `not_authenticated`; `not_found` for a deployment that there is not, or that
+ *   has ended; `conflict` with the reason `fenced` while another instance has the claim;
+ *   `database_not_adopted` for one that would trade.
+ */
+export async function takeReport(
+  { storage, clock, reportSeconds = REPORT_SECONDS }: Service,
+  deployment_id: string,
+  token: string,
+  report: Report,
+): Promise<Orders> {
+  // Before anybody has to wait for it.
+  admit(await find(storage.read, deployment_id), token);
+  const database_epoch = await epochOf(storage, report);
+  const hold = await tradingHold(storage.read);
+  return storage.write(async (tx) => {
+    const now = storage.kind === 'postgres' ? await timeOf(tx) : clock();
+    const runner = await find(tx, deployment_id);
+    admit(runner, token);
+    const { task_id, bot_id } = runner;
+    const halt = await haltInForce(tx, bot_id);
+    const before = await readSession(tx, task_id);
+    const last = runner.ended === null ? null : (JSON.parse(runner.ended) as RunnerEnd);
+    const isToStop =
+      before.stop_requested_at !== null ||
+      runner.cancel_requested_at !== null ||
+      last?.outcome === 'failed';
+    const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
+    // The end of an instance is always accepted, since an ended instance does not trade.
+    const isToTrade = command === 'trade' && report.ended === null;
+    if (hold !== undefined && isToTrade) throw notAdopted(hold);
+    const epoch = claim(runner, last, report, now, command);
+
+    const { batch } = report;
+    const isSame = epoch === runner.epoch;
+    const ended = endAfter(last, isSame, report.ended);
+    const isOver = report.ended !== null || (isSame && last !== null);
+    const isNext = batch?.number === before.batches + 1;
+    if (isNext) {
+      await writeBatch(tx, runner, now, before, batch);
+      await tx
+        .updateTable('tasks')
+        .set({ progress_done: batch.steps })
+        .where('task_id', '=', task_id)
+        .execute();
+    }
+    const { status, denying, venue } = report;
+    await tx
+      .updateTable('runners')
+      .set({
+        epoch,
+        instance_id: report.instance_id,
+        claimed_until: isOver ? Math.min(now, runner.claimed_until) : now + CLAIM_SECONDS * 1000,
+        reported_at: now,
+        report: JSON.stringify({ status, denying, venue } satisfies KnownReport),
+        ended: ended && JSON.stringify(ended),
+      })
+      .where('deployment_id', '=', deployment_id)
+      .execute();
+    return {
+      epoch,
+      claim_seconds: CLAIM_SECONDS,
+      report_seconds: reportSeconds,
+      command,
+      halt: halt ?? null,
+      recorded: isNext ? batch.number : before.batches,
+      controls: {
+        ...(await controlsOf(tx, task_id, await readInForce(tx, now))),
+        ...(database_epoch > 1 && { database_epoch }),
+      },
+    };
+  });
+}
+
+/**
+ * Returns the epoch of the database. If a runner knows a newer one, a copy was adopted: this is
+ * recorded, and nothing trades with this database until it is adopted itself.
+ */
+async function epochOf(storage: Storage, { database_epoch = 1 }: Report): Promise<number> {
+  const { epoch } = await databaseIdentity(storage.read);
+  if (database_epoch > epoch) await storage.write((tx) => supersede(tx, database_epoch));
+  return epoch;
+}
+
+type Runner = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+function find(db: Db, deployment_id: string) {
+  return db
+    .selectFrom('runners')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'runners.deployment_id')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['token_hash', 'epoch', 'instance_id', 'claimed_until', 'ended'])
+    .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id'])
+    .select(['tasks.cancel_requested_at', 'deployment.ended_at'])
+    .where('runners.deployment_id', '=', deployment_id)
+    .executeTakeFirst();
+}
+
+function admit(runner: Runner | undefined, token: string): asserts runner is Runner {
+  if (runner === undefined) throw over('there is no such deployment');
+  const [sent, known] = [hashSecret(token), runner.token_hash].map((text) => Buffer.from(text));
+  if (!timingSafeEqual(sent!, known!)) {
+    throw new ServiceError('not_authenticated', 'the token is not that of this deployment', {
+      reason: 'unknown_token',
+      remedy: 'Read it anew from the Secret of the deployment.',
+    });
+  }
+  if (runner.ended_at !== null) throw over('the deployment has ended');
+}
+
+function over(message: string): ServiceError {
+  return new ServiceError('not_found', message, {
+    remedy: 'Cancel what orders there are, and leave.',
+  });
+}
+
+/** @returns the epoch that the instance has from now on. */
+function claim(
+  { epoch, instance_id, claimed_until }: Runner,
+  ended: RunnerEnd | null,
+  report: Report,
+  now: number,
+  command: Orders['command'],
+): number {
+  // Asked again, as when the answer was lost, it is the same claim.
+  const isOwn = instance_id === report.instance_id && (report.epoch ?? epoch) === epoch;
+  if (isOwn) return epoch;
+  if (report.epoch !== null || claimed_until > now) throw fenced(claimed_until - now);
+  // What is to end and has ended well begins no more, though its cluster starts it again.
+  const isDone = command !== 'trade' && ended?.verified === true;
+  if (isDone) throw over('the deployment is about to end, and nothing of it is left to do');
+  return epoch + 1;
+}
+
+/** The clocks of servers may differ by more than a claim lasts; their database has one. */
+async function timeOf(tx: Db): Promise<number> {
+  const { rows } = await sql<{
+    readonly now: number;
+  }>`select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now`.execute(tx);
+  return rows[0]!.now;
+}
+
+/**
+ * How it has ended by now. An instance that has ended does so once, whatever of it comes late; the
+ * next begins anew, but for why one has failed: that ends the deployment.
+ */
+function endAfter(
+  last: RunnerEnd | null,
+  isSame: boolean,
+  reported: Report['ended'],
+): RunnerEnd | null {
+  const failed = last?.outcome === 'failed' ? last : null;
+  if (reported === null) return isSame ? last : failed;
+  const { outcome, error } = failed ?? endOf(reported);
+  return { ...endOf(reported), outcome, error };
+}
+
+function fenced(ms: number): ServiceError {
+  return new ServiceError('conflict', 'another instance of this deployment has the claim', {
+    reason: 'fenced',
+    remedy: 'Let that one trade, or end it and wait until its claim is over.',
+    retryAfterSeconds: Math.max(1, Math.ceil(ms / 1000)),
+  });
+}
+
+function endOf({ error, ...ended }: NonNullable<Report['ended']>): RunnerEnd {
+  if (error === null) return { ...ended, error };
+  const isKnown = ERROR_CODES.includes(error.code as ErrorCode);
+  return { ...ended, error: { ...error, code: isKnown ? (error.code as ErrorCode) : 'failure' } };
+}
+
+/** When a runner was told to end, or was heard of last, and says nothing any more. */
+export function isSilent(
+  { reported_at }: Pick<RunnersTable, 'reported_at'>,
+  since: number,
+  now: number,
+): boolean {
+  return now - Math.max(since, reported_at ?? 0) >= CLAIM_SECONDS * 1000;
+}

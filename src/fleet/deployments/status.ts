@@ -1,0 +1,90 @@
+import { botIdOf } from '../registry/bots.ts';
+import type { Opening } from '../../trading/opening.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { ClusterState } from '../../deploy/kubernetes/cluster.ts';
+import type { Db, ProductionDeploymentsTable, RunnersTable } from '../../storage/tables.ts';
+import type { BotDeployment } from '../tasks/tasks.ts';
+import { parseClusterState } from './known.ts';
+import { parseOpening, type DeployInput, type DeployRequest } from './plan.ts';
+import type { KnownReport, RunnerEnd } from './runners.ts';
+
+/** A production deployment, as it was observed last. Times are milliseconds since the Unix epoch. */
+export interface ProductionStatus extends Readonly<
+  Pick<
+    ProductionDeploymentsTable,
+    'cluster' | 'namespace' | 'replaces' | 'applied_at' | 'scaled_down_at'
+  >
+> {
+  readonly deployment: BotDeployment;
+  readonly request: DeployRequest;
+  readonly waits: boolean;
+  /** The account with which it begins; null for the cash of its spec. */
+  readonly opening: Opening | null;
+  readonly cluster_state: ClusterState | null;
+  /** Null before the cluster has its token. */
+  readonly runner:
+    | (Readonly<Pick<RunnersTable, 'epoch' | 'claimed_until' | 'reported_at'>> & {
+        readonly report: KnownReport | null;
+        readonly ended: RunnerEnd | null;
+      })
+    | null;
+}
+
+/** @throws ServiceError `not_found`; `conflict` for a deployment that is none to a cluster. */
+export async function productionStatus(
+  db: Db,
+  ref: string,
+  deployment_id: string,
+): Promise<ProductionStatus> {
+  const bot_id = await botIdOf(db, ref);
+  const deployment = await db
+    .selectFrom('bot_deployments')
+    .selectAll()
+    .where('deployment_id', '=', deployment_id)
+    .where('bot_id', '=', bot_id)
+    .executeTakeFirst();
+  if (deployment === undefined) {
+    throw new ServiceError('not_found', `the bot ${ref} has no deployment ${deployment_id}`, {
+      remedy: `See \`service-local bots deployments ${ref}\`.`,
+    });
+  }
+  if (deployment.target !== 'k8s') {
+    throw new ServiceError('conflict', `the deployment ${deployment_id} is none to a cluster`, {
+      reason: 'not_production',
+      remedy: `See \`service-local tasks get ${deployment.task_id}\`.`,
+    });
+  }
+  const own = await db
+    .selectFrom('production_deployments')
+    .innerJoin('tasks', 'tasks.deployment_id', 'production_deployments.deployment_id')
+    .select(['cluster', 'namespace', 'replaces', 'waits', 'applied_at', 'scaled_down_at'])
+    .select(['cluster_state', 'tasks.input', 'opening'])
+    .where('production_deployments.deployment_id', '=', deployment_id)
+    .executeTakeFirstOrThrow();
+  const runner = await db
+    .selectFrom('runners')
+    .select(['epoch', 'claimed_until', 'reported_at', 'report', 'ended'])
+    .where('deployment_id', '=', deployment_id)
+    .executeTakeFirst();
+  const { input, waits, opening, cluster_state, ...known } = own;
+  const { production } = JSON.parse(input) as DeployInput;
+  return {
+    ...known,
+    deployment,
+    request: production,
+    waits: waits === 1,
+    opening: opening === null ? null : parseOpening(opening),
+    cluster_state: parseClusterState(cluster_state),
+    runner: runner
+      ? {
+          ...runner,
+          report: parsed(runner.report) as KnownReport | null,
+          ended: parsed(runner.ended) as RunnerEnd | null,
+        }
+      : null,
+  };
+}
+
+function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
+}

@@ -1,0 +1,49 @@
+import type { Db } from '../../storage/tables.ts';
+import type { Halt } from './halts.ts';
+
+/** A deployment in the order of bots and, for each, of deployments: as the index of active ones. */
+export interface Place {
+  readonly bot_id: string;
+  readonly deployment_id: string;
+}
+
+/** Before all. */
+export const START: Place = { bot_id: '', deployment_id: '' };
+
+/** Deployments that trade, or are about to, and that a halt is about. */
+export function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>, after: Place, until?: Place) {
+  let query = db
+    .selectFrom('bot_deployments as deployment')
+    .where('deployment.ended_at', 'is', null)
+    .where('deployment.target', '=', 'paper')
+    .where((is) =>
+      is(
+        is.refTuple('deployment.bot_id', 'deployment.deployment_id'),
+        '>',
+        is.tuple(after.bot_id, after.deployment_id),
+      ),
+    );
+  if (bot_id !== null) query = query.where('deployment.bot_id', '=', bot_id);
+  if (until === undefined) return query;
+  return query.where((is) =>
+    is(
+      is.refTuple('deployment.bot_id', 'deployment.deployment_id'),
+      '<=',
+      is.tuple(until.bot_id, until.deployment_id),
+    ),
+  );
+}
+
+/** The first of them; undefined when there is none left. */
+export async function firstActive(
+  db: Db,
+  halt: Pick<Halt, 'bot_id'>,
+  after: Place,
+): Promise<Place | undefined> {
+  return active(db, halt, after)
+    .select(['deployment.bot_id', 'deployment.deployment_id'])
+    .orderBy('deployment.bot_id')
+    .orderBy('deployment.deployment_id')
+    .limit(1)
+    .executeTakeFirst();
+}

@@ -1,0 +1,181 @@
+import { sql } from 'kysely';
+import { appendToMany } from '../../events/append.ts';
+import { preparedForMany } from '../../storage/prepared-for-many.ts';
+import type { Db, HaltedDeploymentsTable, TradingSessionsTable } from '../../storage/tables.ts';
+import { stateEvent } from '../tasks/record.ts';
+import { orderEvent } from '../../trading/session-events.ts';
+import { closeSession, type SessionState } from '../../events/session-state.ts';
+import { active, type Place } from './active.ts';
+import type { Halt } from './halts.ts';
+
+/** An order that was working when its deployment was halted. */
+export interface HaltedOrder {
+  readonly order: number;
+  readonly symbol: string;
+}
+
+/** What one write of a halt has ended. */
+export interface Ended {
+  readonly task_ids: readonly string[];
+  /** The last deployment; undefined when there was none left. */
+  readonly last: Place | undefined;
+}
+
+/**
+ * Ends some of the deployments that a halt is about, in the order of their places: cancels their
+ * working orders, ends task and deployment, and keeps what that was. The orders of a session on paper
+ * are nowhere but in its record, and who runs it can record no more once the task is no longer his:
+ * so nothing of it needs the one who runs it.
+ *
+ * @param limit at most so many.
+ */
+export async function endSome(
+  tx: Db,
+  now: number,
+  halt: Halt,
+  after: Place,
+  limit: number,
+): Promise<Ended> {
+  const { halt_id } = halt;
+  if (!(await isInForce(tx, halt_id))) return { task_ids: [], last: undefined };
+  const deployments = await active(tx, halt, after)
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['deployment.bot_id', 'deployment.deployment_id', 'deployment.version'])
+    .select(['deployment.task_id', 'session.state'])
+    .orderBy('deployment.bot_id')
+    .orderBy('deployment.deployment_id')
+    .limit(limit)
+    .execute();
+  const last = deployments.at(-1);
+  if (last === undefined) return { task_ids: [], last };
+
+  const { scope, reason, requested_by: by } = halt;
+  const why = { halt_id, scope, reason, by };
+  const closed = deployments.map((deployment) => ({ deployment, ...close(deployment.state) }));
+  const logs = closed.map(({ deployment, events: canceled, state }) => {
+    const { bot_id, deployment_id, task_id: run_id, version } = deployment;
+    const ended = { deployment_id, status: 'canceled', halt: why };
+    const events = [
+      ...canceled.map(orderEvent),
+      ...(state ? [stateEvent(deployment, state, now)] : []),
+      { kind: 'run.ended', occurred_at: now, payload: ended },
+    ];
+    return { bot_id, events: events.map((event) => ({ ...event, version, run_id })) };
+  });
+  const ends = await appendToMany(tx, now, logs);
+  await endTasks(tx, now, halt, after, last);
+  await insertEvidence(
+    tx,
+    closed.map(({ deployment: { deployment_id }, orders }, i) => {
+      const { seq } = ends[i]!;
+      const first = seq - logs[i]!.events.length + 1;
+      return [halt_id, deployment_id, orders && JSON.stringify(orders), first, seq];
+    }),
+  );
+  await updateStates(
+    tx,
+    closed.flatMap(({ deployment: { task_id }, state }) =>
+      state ? [[task_id, JSON.stringify(state), now]] : [],
+    ),
+  );
+  return { task_ids: deployments.map(({ task_id }) => task_id), last };
+}
+
+async function isInForce(tx: Db, halt_id: string): Promise<boolean> {
+  const halt = await tx
+    .selectFrom('halts')
+    .select('lifted_at')
+    .where('halt_id', '=', halt_id)
+    .executeTakeFirst();
+  return halt?.lifted_at === null;
+}
+
+/** @param text as it is recorded. */
+function close(text: string | null): Partial<ReturnType<typeof closeSession>> & {
+  readonly events: ReturnType<typeof closeSession>['events'];
+  readonly orders: readonly HaltedOrder[] | null;
+} {
+  const before = parseState(text);
+  if (before === undefined) return { orders: null, events: [] };
+  const orders = before.working.map(({ order, symbol }) => ({ order, symbol }));
+  return { orders, ...closeSession(before, 'halted') };
+}
+
+/** A row that was tampered with may hold anything, and must not keep others from being halted. */
+export function parseState(text: string | null): SessionState | undefined {
+  try {
+    const state = JSON.parse(text ?? '') as SessionState;
+    const isUsable =
+      Array.isArray(state.working) &&
+      Number.isInteger(state.seq) &&
+      (state.time === null ? state.working.length === 0 : Number.isFinite(Date.parse(state.time)));
+    return isUsable ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function endTasks(tx: Db, now: number, halt: Halt, after: Place, last: Place): Promise<void> {
+  const theirs = (db: Db) => active(db, halt, after, last);
+  const ofTheirs = { status: 'canceled', worker_id: null, ended_at: now } as const;
+  await tx
+    .updateTable('tasks')
+    .set(ofTheirs)
+    .where('status', 'in', ['queued', 'running'])
+    .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
+    .execute();
+  // Of one that was about to end by itself.
+  await tx
+    .deleteFrom('task_files')
+    .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
+    .execute();
+  await tx
+    .updateTable('bot_deployments')
+    .set({ status: 'halted', ended_at: now })
+    .where('deployment_id', 'in', theirs(tx).select('deployment.deployment_id'))
+    .execute();
+}
+
+const EVIDENCE = [
+  'halt_id',
+  'deployment_id',
+  'orders',
+  'first_seq',
+  'last_seq',
+] as const satisfies readonly (keyof HaltedDeploymentsTable)[];
+
+/** A deployment that would not end before is there already, with what was found of it then. */
+const insertEvidence = preparedForMany(EVIDENCE.length, (db, rows) =>
+  db
+    .insertInto('halted_deployments')
+    .values(
+      rows.map(
+        (row) =>
+          Object.fromEntries(
+            EVIDENCE.map((name, i) => [name, row[i]]),
+          ) as unknown as HaltedDeploymentsTable,
+      ),
+    )
+    .onConflict((of) =>
+      of
+        .columns(['halt_id', 'deployment_id'])
+        .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
+    ),
+);
+
+/** Of sessions: the task, the state as JSON, and when that was recorded. */
+const updateStates = preparedForMany(3, (db, sessions) => {
+  const rows = sessions.map(
+    ([task_id, state, recorded_at]) =>
+      sql`select ${task_id} as task_id, ${state} as state, cast(${recorded_at} as bigint) as recorded_at`,
+  );
+  const all = sql<
+    Pick<TradingSessionsTable, 'task_id' | 'state' | 'recorded_at'>
+  >`(${sql.join(rows, sql` union all `)})`;
+  return db
+    .updateTable('trading_sessions')
+    .from(all.as('closed'))
+    .set((of) => ({ state: of.ref('closed.state'), recorded_at: of.ref('closed.recorded_at') }))
+    .whereRef('trading_sessions.task_id', '=', 'closed.task_id');
+});

@@ -1,0 +1,103 @@
+/**
+ * Halts of production deployments: their orders are at a venue, and only their runner can cancel and
+ * read them back. It hears of the halt from the server that it reports to; whoever looks after the
+ * deployment ends it then.
+ */
+import { parseClusterState } from '../deployments/known.ts';
+import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runners.ts';
+import type { Db } from '../../storage/tables.ts';
+import { endUnattended } from '../tasks/lifecycle.ts';
+import { parseState } from './end.ts';
+import type { HaltFault, VerifiedDeployment } from './faults.ts';
+import type { Halt } from './halts.ts';
+
+/** Those that a halt is about and that have not ended. */
+function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
+  const all = db
+    .selectFrom('production_deployments as own')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
+    .where('deployment.ended_at', 'is', null);
+  return bot_id === null ? all : all.where('own.bot_id', '=', bot_id);
+}
+
+/** The first of them; undefined when there is none left. */
+export async function firstProduction(
+  db: Db,
+  halt: Pick<Halt, 'bot_id'>,
+): Promise<{ readonly deployment_id: string } | undefined> {
+  return active(db, halt)
+    .select('own.deployment_id')
+    .orderBy('own.deployment_id')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Ends those of which no cluster has anything yet. */
+export async function endUnbegun(tx: Db, now: number, halt: Halt): Promise<void> {
+  const tasks = await active(tx, halt)
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id', 'tasks.kind'])
+    .where('own.begun_at', 'is', null)
+    .execute();
+  const seqOf = async (bot_id: string): Promise<number> => {
+    const { event_seq } = await tx
+      .selectFrom('bots')
+      .select('event_seq')
+      .where('bot_id', '=', bot_id)
+      .executeTakeFirstOrThrow();
+    return event_seq;
+  };
+  for (const task of tasks) {
+    const before = await seqOf(task.bot_id);
+    await endUnattended(tx, task, now, { status: 'canceled' });
+    await tx
+      .insertInto('halted_deployments')
+      .values({
+        halt_id: halt.halt_id,
+        deployment_id: task.deployment_id,
+        orders: '[]',
+        first_seq: before + 1,
+        last_seq: await seqOf(task.bot_id),
+      })
+      .execute();
+  }
+}
+
+/** Why the end of one that has ended is not what a halt wants. */
+export function orderFaults(orders: readonly EndedOrder[] | null, hasTold: boolean): HaltFault[] {
+  if (orders === null) return ['orders_unknown', ...(hasTold ? [] : ['runner_silent' as const])];
+  return orders.every((one) => one.verified) ? [] : ['order_not_canceled'];
+}
+
+/** Those that it should have ended, and has not, with what keeps them as far as that is known. */
+export async function productionLeft(
+  db: Db,
+  halt: Halt,
+  now: number,
+): Promise<readonly VerifiedDeployment[]> {
+  const rows = await active(db, halt)
+    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('runners', 'runners.deployment_id', 'own.deployment_id')
+    .select(['own.deployment_id', 'own.bot_id', 'deployment.target', 'deployment.task_id'])
+    .select(['deployment.status', 'own.cluster_state', 'session.state'])
+    .select(['runners.epoch', 'runners.reported_at', 'runners.ended'])
+    .orderBy('own.deployment_id')
+    .execute();
+  return rows.map(({ cluster_state, state, epoch, reported_at, ended, ...deployment }) => {
+    const cluster = parseClusterState(cluster_state);
+    const told = ended === null ? null : (JSON.parse(ended) as RunnerEnd);
+    const faults: HaltFault[] = ['deployment_not_halted', 'task_not_ended', 'not_in_log'];
+    if (told === null && (epoch ?? 0) > 0) {
+      faults.push('orders_unknown');
+      const runner = { reported_at: reported_at ?? null };
+      if (isSilent(runner, halt.requested_at, now)) faults.push('runner_silent');
+    }
+    if (told?.orders.some((one) => !one.verified)) faults.push('order_not_canceled');
+    if ((cluster?.pods.length ?? 0) > 0) faults.push('pod_left');
+    if (cluster?.reason === 'unreachable') faults.push('cluster_unreachable');
+    const working = parseState(state)?.working ?? [];
+    const orders =
+      told?.orders ?? working.map(({ order, symbol }) => ({ order, symbol, verified: false }));
+    return { ...deployment, verified: false, faults, orders };
+  });
+}

@@ -1,0 +1,106 @@
+import { getBot } from '../registry/bots.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { appendEvents } from '../../events/append.ts';
+import { appendAudit, type Actor } from '../../identity/audit.ts';
+import type { Db } from '../../storage/tables.ts';
+import { firstActive, START } from './active.ts';
+import { firstProduction } from './production.ts';
+import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
+
+type Service = Pick<HaltService, 'storage' | 'clock'>;
+
+/**
+ * Lifts the halt of a bot. It starts nothing by itself.
+ *
+ * @throws ServiceError `not_found`; `conflict` when the bot is not halted, or all are, or when not
+ * all that it did has ended.
+ */
+export function resumeBot(
+  { storage, clock }: Service,
+  by: Actor,
+  ref: string,
+  reason: string,
+): Promise<ListedHalt> {
+  return storage.write(async (tx) => {
+    const bot = await getBot(tx, ref);
+    const { bot_id, slug, current_version: version } = bot;
+    const all = await findInForce(tx, null);
+    if (all !== undefined) {
+      throw new ServiceError('conflict', `all bots are halted, by the halt ${all.halt_id}`, {
+        reason: 'halted',
+        remedy: 'Lift that with `service-local bots resume-all --reason "…"` first.',
+      });
+    }
+    const halt = await findInForce(tx, bot_id);
+    if (halt === undefined) throw notHalted(`the bot ${slug} is not halted`);
+    await refuseActive(tx, halt, `bots halt ${slug}`);
+    const now = clock();
+    const { halt_id, scope } = halt;
+    await appendAudit(tx, now, {
+      actor: by,
+      action: 'bots.resume',
+      target: `bot:${bot_id}`,
+      details: { halt_id, reason },
+    });
+    await appendEvents(tx, bot_id, now, [
+      {
+        kind: 'control.resumed',
+        version,
+        occurred_at: now,
+        payload: { halt_id, scope, reason, by },
+      },
+    ]);
+    return lift(tx, halt, { lifted_at: now, lifted_by: by, lift_reason: reason });
+  });
+}
+
+/**
+ * Lifts the halt of all bots; those that are halted by themselves stay so.
+ * @throws ServiceError `conflict` when they are not halted, or not all that they did has ended.
+ */
+export function resumeAll(
+  { storage, clock }: Service,
+  by: Actor,
+  reason: string,
+): Promise<ListedHalt> {
+  return storage.write(async (tx) => {
+    const halt = await findInForce(tx, null);
+    if (halt === undefined) throw notHalted('there is no halt of all bots');
+    await refuseActive(tx, halt, 'bots halt-all');
+    const now = clock();
+    const { halt_id } = halt;
+    const details = { halt_id, reason };
+    await appendAudit(tx, now, { actor: by, action: 'bots.resume_all', target: 'bots', details });
+    return lift(tx, halt, { lifted_at: now, lifted_by: by, lift_reason: reason });
+  });
+}
+
+async function lift(
+  tx: Db,
+  halt: Halt,
+  lifted: Pick<Halt, 'lifted_at' | 'lifted_by' | 'lift_reason'>,
+): Promise<ListedHalt> {
+  await tx.updateTable('halts').set(lifted).where('halt_id', '=', halt.halt_id).execute();
+  return getHalt(tx, halt.halt_id);
+}
+
+/** Of a halt that was broken off, sessions are left that would trade again once it is lifted. */
+async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
+  const left = (await firstActive(tx, halt, START)) ?? (await firstProduction(tx, halt));
+  if (left === undefined) return;
+  throw new ServiceError(
+    'conflict',
+    `the halt ${halt.halt_id} has not ended the deployment ${left.deployment_id} yet`,
+    {
+      reason: 'not_ended',
+      remedy: `Ask for the halt again, with \`service-local ${verb} --reason "…"\`: that ends what is left.`,
+    },
+  );
+}
+
+function notHalted(message: string): ServiceError {
+  return new ServiceError('conflict', message, {
+    reason: 'not_halted',
+    remedy: 'See `service-local bots halts`.',
+  });
+}

@@ -1,0 +1,154 @@
+/**
+ * Whether a halt has done what it was to do, read anew from what is committed: what the halt itself
+ * believes of it counts for nothing.
+ */
+import { hashOf } from '../../events/event.ts';
+import type { EndedOrder } from '../deployments/runners.ts';
+import type { BotEventsTable, Db } from '../../storage/tables.ts';
+import { active, START, type Place } from './active.ts';
+import { parseState, type HaltedOrder } from './end.ts';
+import type { HaltFault, VerifiedDeployment } from './faults.ts';
+import type { Halt } from './halts.ts';
+import { orderFaults, productionLeft } from './production.ts';
+
+export interface Verification {
+  /** Whether the halt is in force, and each of the deployments is verified. */
+  readonly verified: boolean;
+  readonly in_force: boolean;
+  /** What the halt has ended, and what it should have. */
+  readonly deployments: readonly VerifiedDeployment[];
+}
+
+const PAGE = 500;
+
+/**
+ * Reads back what became of all that a halt is about.
+ * @param now milliseconds since the Unix epoch.
+ */
+export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verification> {
+  const { halt_id } = halt;
+  const row = await db
+    .selectFrom('halts')
+    .select('lifted_at')
+    .where('halt_id', '=', halt_id)
+    .executeTakeFirst();
+  const in_force = row?.lifted_at === null;
+  const deployments: VerifiedDeployment[] = [];
+  for (let after = ''; ;) {
+    const page = await halted(db, halt_id, after);
+    deployments.push(...page);
+    if (page.length < PAGE) break;
+    after = page.at(-1)!.deployment_id;
+    await new Promise(setImmediate);
+  }
+  const known = new Set(deployments.map(({ deployment_id }) => deployment_id));
+  for (let after = START; ;) {
+    const page = await left(db, halt, after);
+    deployments.push(...page.filter(({ deployment_id }) => !known.has(deployment_id)));
+    if (page.length < PAGE) break;
+    after = page.at(-1)!;
+  }
+  const inProduction = await productionLeft(db, halt, now);
+  deployments.push(...inProduction.filter(({ deployment_id }) => !known.has(deployment_id)));
+  const verified = in_force && deployments.every((one) => one.verified);
+  return { verified, in_force, deployments };
+}
+
+/** Those that it has ended, as it says. */
+async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedDeployment[]> {
+  const rows = await db
+    .selectFrom('halted_deployments as halted')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('runners', 'runners.deployment_id', 'deployment.deployment_id')
+    .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
+    .select(['deployment.status', 'tasks.status as task_status', 'worker_id'])
+    .select(['orders', 'last_seq', 'session.state', 'runners.ended as runner_ended'])
+    .where('halted.halt_id', '=', halt_id)
+    .where('halted.deployment_id', '>', after)
+    .orderBy('halted.deployment_id')
+    .limit(PAGE)
+    .execute();
+  const last = rows.at(-1);
+  if (last === undefined) return [];
+  const events = await db
+    .selectFrom('halted_deployments as halted')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
+    .innerJoin('bot_events as event', (join) =>
+      join
+        .onRef('event.bot_id', '=', 'deployment.bot_id')
+        .onRef('event.seq', '>=', 'halted.first_seq')
+        .onRef('event.seq', '<=', 'halted.last_seq'),
+    )
+    .selectAll('event')
+    .where('halted.halt_id', '=', halt_id)
+    .where('halted.deployment_id', '>', after)
+    .where('halted.deployment_id', '<=', last.deployment_id)
+    .execute();
+  const told = toldBy(events);
+  return rows.map((row) => {
+    const { task_status, worker_id, orders, last_seq, state, runner_ended, ...deployment } = row;
+    const { task_id, status, target } = deployment;
+    const faults: HaltFault[] = [];
+    if (status !== 'halted') faults.push('deployment_not_halted');
+    if (task_status !== 'canceled' || worker_id !== null) faults.push('task_not_ended');
+    if (!told.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
+    if (target === 'k8s') {
+      const ended = orders === null ? null : (JSON.parse(orders) as readonly EndedOrder[]);
+      faults.push(...orderFaults(ended, runner_ended !== null));
+      return { ...deployment, verified: faults.length === 0, faults, orders: ended ?? [] };
+    }
+    const recorded = parseState(state);
+    const working = new Set(recorded?.working.map(({ order }) => order));
+    const isKnown = orders !== null && recorded !== undefined;
+    const checked = ordersOf(orders).map(({ order, symbol }) => {
+      const isTold = told.has(`${task_id} order.canceled ${order}`);
+      return { order, symbol, verified: isKnown && isTold && !working.has(order) };
+    });
+    if (!isKnown) faults.push('orders_unknown');
+    if (working.size > 0 || checked.some((one) => !one.verified)) faults.push('order_not_canceled');
+    return { ...deployment, verified: faults.length === 0, faults, orders: checked };
+  });
+}
+
+/** Those that it should have ended, and has not. */
+async function left(
+  db: Db,
+  halt: Halt,
+  after: Place,
+): Promise<readonly (VerifiedDeployment & Place)[]> {
+  const rows = await active(db, halt, after)
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
+    .select(['deployment.status', 'session.state'])
+    .orderBy('deployment.bot_id')
+    .orderBy('deployment.deployment_id')
+    .limit(PAGE)
+    .execute();
+  return rows.map(({ state, ...deployment }) => {
+    const known = parseState(state);
+    const orders = known?.working.map(({ order, symbol }) => ({ order, symbol, verified: false }));
+    const faults: HaltFault[] = ['deployment_not_halted', 'task_not_ended', 'not_in_log'];
+    if (orders?.length) faults.push('order_not_canceled');
+    if (known === undefined) faults.push('orders_unknown');
+    return { ...deployment, verified: false, faults, orders: orders ?? [] };
+  });
+}
+
+/** What the events tell that are as they were written. */
+function toldBy(events: readonly BotEventsTable[]): ReadonlySet<string> {
+  return new Set(
+    events.flatMap((event) => {
+      const { run_id, kind, seq, payload, hash } = event;
+      if (hashOf(event) !== hash) return [];
+      if (kind === 'run.ended') return [`${run_id} ${kind} ${seq}`];
+      if (kind !== 'order.canceled') return [];
+      return [`${run_id} ${kind} ${(JSON.parse(payload) as HaltedOrder).order}`];
+    }),
+  );
+}
+
+function ordersOf(text: string | null): readonly HaltedOrder[] {
+  return text === null ? [] : (JSON.parse(text) as readonly HaltedOrder[]);
+}

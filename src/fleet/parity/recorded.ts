@@ -1,0 +1,145 @@
+/** What a paper session left in the log of its bot, as its rows are read one after the other. */
+import type { OrderEvent } from '../../engine/journal.ts';
+import type { EventHead } from '../../events/event.ts';
+import { faultOf, type EventFault } from '../../events/chain.ts';
+import { allocateBars, appendBar, type Bars } from '../../market/bars.ts';
+import type { BotEventsTable } from '../../storage/tables.ts';
+import { controlOf } from '../../trading/session-events.ts';
+import type { DataEvent } from '../../trading/feed.ts';
+import { CONTROL_KINDS, type ControlInput } from '../../trading/session-controls.ts';
+import type { SessionState } from '../../events/session-state.ts';
+import type { RecordedControl } from './rerun.ts';
+
+/** A history; those of a run are in the order of the universe. */
+export interface Instrument {
+  readonly symbol: string;
+  readonly bars: Bars;
+}
+
+/** An event of the engine, as the line that `events.ndjson` has. */
+export interface RecordedOrder {
+  /** In the log of the bot. */
+  readonly seq: number;
+  readonly line: string;
+}
+
+/** How a session came to its end: of itself, or by somebody; undefined while it runs. */
+type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
+
+/** Bars that the market's usual hours would have and that did not come. */
+export type RecordedGap = Omit<Extract<DataEvent, { readonly kind: 'data.gap' }>, 'kind'>;
+
+export interface RecordedRun {
+  readonly instruments: readonly Instrument[];
+  readonly orders: readonly RecordedOrder[];
+  readonly gaps: readonly RecordedGap[];
+  readonly controls: readonly RecordedControl[];
+  /** Versions of the engine that it ran on. */
+  readonly engines: ReadonlySet<string>;
+  readonly status: SessionState['status'];
+  readonly end: SessionEnd;
+  /** The first event, of any of the bot's, that is not as it was written; nothing after it counts. */
+  readonly fault: EventFault | undefined;
+}
+
+/** One after another, `[open, high, low, close, volume]`. */
+type Candles = Readonly<Record<string, readonly [number, number, number, number, number]>>;
+
+/** Takes the rows of the log from the first of the run on, those of other runs among them. */
+export class Recording {
+  readonly #run_id: string;
+  readonly #bars: Map<string, Bars>;
+  readonly #orders: RecordedOrder[] = [];
+  readonly #gaps: RecordedGap[] = [];
+  readonly #controls: RecordedControl[] = [];
+  #time: number | undefined;
+  readonly #engines = new Set<string>();
+  #status: SessionState['status'] = 'running';
+  #isUnwanted = false;
+  #end: SessionEnd;
+  #last: EventHead;
+  #fault: EventFault | undefined;
+
+  /** @param before the event before the first of the run. */
+  constructor(run_id: string, symbols: readonly string[], before: EventHead) {
+    this.#run_id = run_id;
+    this.#bars = new Map(symbols.map((symbol) => [symbol, allocateBars(0)]));
+    this.#last = before;
+  }
+
+  take(rows: readonly BotEventsTable[]): void {
+    for (const row of rows) {
+      this.#fault ??= faultOf(row, this.#last);
+      if (this.#fault !== undefined) return;
+      this.#last = { seq: row.seq, hash: row.hash };
+      if (row.run_id === this.#run_id) this.#add(row);
+    }
+  }
+
+  /** @param end the last event that there must be. */
+  finish(end: number): RecordedRun {
+    const { seq } = this.#last;
+    if (seq < end) this.#fault ??= { seq: seq + 1, fault: 'missing' };
+    return {
+      instruments: [...this.#bars].map(([symbol, bars]) => ({ symbol, bars })),
+      orders: this.#orders,
+      gaps: this.#gaps,
+      controls: this.#controls,
+      engines: this.#engines,
+      status: this.#status,
+      end: this.#end,
+      fault: this.#fault,
+    };
+  }
+
+  #add({ kind, payload: text, seq, occurred_at }: BotEventsTable): void {
+    if (isOrder(kind)) {
+      this.#orders.push({ seq, line: text });
+    } else if (kind === 'data.bars') {
+      const { bars } = JSON.parse(text) as { readonly bars: Candles };
+      this.#time = occurred_at;
+      for (const [symbol, [open, high, low, close, volume]] of Object.entries(bars)) {
+        const candle = { open, high, low, close, volume };
+        this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
+      }
+    } else if (isControl(kind)) {
+      this.#controls.push({ after: this.#time, input: controlOf(kind, text) });
+    } else if (kind === 'data.gap') {
+      this.#gaps.push(JSON.parse(text) as RecordedGap);
+    } else if (kind === 'session.state') {
+      ({ status: this.#status } = JSON.parse(text) as SessionState);
+    } else if (kind === 'run.started') {
+      const { engine } = JSON.parse(text) as { readonly engine?: string };
+      if (engine !== undefined) this.#engines.add(engine);
+    } else if (kind === 'run.stop_requested' || kind === 'run.cancel_requested') {
+      this.#isUnwanted = true;
+    } else if (kind === 'run.ended') {
+      this.#end = endOf(JSON.parse(text) as Ended, this.#isUnwanted);
+    }
+  }
+}
+
+/** What `run.ended` tells. */
+interface Ended {
+  readonly status: 'success' | 'failed' | 'canceled';
+  /** The halt by which it was ended. */
+  readonly halt?: object;
+  /** Whether it was asked to end, and ended with what it had come to. */
+  readonly stopped?: boolean;
+}
+
+/** @param isUnwanted whether somebody asked for its end. */
+function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): SessionEnd {
+  if (status === 'failed') return 'failure';
+  if (status === 'success') return stopped ? 'stop' : 'success';
+  // One that nobody was at says nothing of the halt.
+  return halt === undefined && isUnwanted ? 'stop' : 'halt';
+}
+
+function isControl(kind: string): kind is ControlInput['kind'] {
+  return (CONTROL_KINDS as readonly string[]).includes(kind);
+}
+
+function isOrder(kind: string): kind is OrderEvent['kind'] {
+  return kind.startsWith('order.') || kind.startsWith('account.');
+}

@@ -1,0 +1,195 @@
+/** Makes paper sessions again from what was recorded of them. */
+import { botIdOf } from '../registry/bots.ts';
+import { getRunnable } from '../registry/versions.ts';
+import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { GENESIS, type EventHead } from '../../events/event.ts';
+import { readRows } from '../../events/read.ts';
+import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
+import type { PaperInput } from '../tasks/paper.ts';
+import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
+import { replayInThread } from './thread.ts';
+import type { LogPart, RunParity, RunReplay, Subject } from './work.ts';
+
+/** Of whom an answer is. */
+interface Named {
+  readonly run_id: string;
+  readonly bot_id: string;
+  /** Of the session. */
+  readonly version: number;
+}
+
+/**
+ * Runs the strategy of a paper session again over the bars that were recorded, as far as they go, and
+ * says where its events are other than those recorded, and whether they are as they were written.
+ *
+ * @throws ServiceError `not_found` for the bot or the run; `conflict` for a run that is no session;
+ * `overloaded`.
+ */
+export async function replayRun(
+  service: TaskService,
+  ref: string,
+  run_id: string,
+): Promise<RunReplay & Named> {
+  const { read } = service.storage;
+  const found = await findSession(read, ref, run_id);
+  const work = await workOf(service, found);
+  const done = await replayInThread(work, partsOf(read, found));
+  return { ...named(found), ...(done as RunReplay) };
+}
+
+export interface ParityRequest {
+  /** The newest paper session by default. */
+  readonly run_id?: string | undefined;
+  /** Of the backtest; that of the session by default. */
+  readonly version?: number | undefined;
+  /** In place of those of the session. */
+  readonly params?: SpecChanges['params'];
+}
+
+export interface Parity extends RunParity, Named {
+  /** Whether the session goes on: then it is compared as far as it has come. */
+  readonly running: boolean;
+  /** What the backtest went over. */
+  readonly against: 'catalogue' | 'recorded_bars';
+  readonly equal: boolean;
+}
+
+/**
+ * Compares a paper session with a backtest of the same window, and says where they part first, and why.
+ *
+ * @throws ServiceError `not_found` for the bot, the run or the version; `conflict` for a run that is no
+ * session; `invalid_spec` when the parameters do not fit, or the catalogue lacks data; `overloaded`.
+ */
+export async function compareWithBacktest(
+  service: TaskService,
+  ref: string,
+  { run_id, version, params = {} }: ParityRequest,
+): Promise<Parity> {
+  const { read } = service.storage;
+  const found = await findSession(read, ref, run_id ?? (await newestSession(read, ref)));
+  const work = await workOf(service, found);
+  const { session } = work;
+  const backtest = await subjectOf(service, found.task, version ?? session.version, {
+    ...session.changes,
+    params: { ...session.changes.params, ...params },
+  });
+  // The pointers of a problem are into what was asked for; in the thread nobody could tell.
+  readChangedSpec(backtest.document, backtest.changes, backtest.files);
+  const isLive = isOfLiveMarket(found.task);
+  const parity = { backtest, catalogueDir: isLive ? null : service.catalogueDir };
+  const done = (await replayInThread({ ...work, parity }, partsOf(read, found))) as RunParity;
+  return {
+    ...named(found),
+    running: found.task.ended_at === null,
+    against: isLive ? 'recorded_bars' : 'catalogue',
+    equal: done.first_difference === null && done.fault === null,
+    ...done,
+  };
+}
+
+interface Found {
+  readonly task: Task;
+  readonly session: Pick<TradingSessionsTable, 'first_seq'>;
+}
+
+function named({ task: { task_id, bot_id, version } }: Found): Named {
+  return { run_id: task_id, bot_id, version };
+}
+
+async function findSession(db: Db, ref: string, run_id: string): Promise<Found> {
+  const bot_id = await botIdOf(db, ref);
+  const task = await getTask(db, run_id);
+  if (task.bot_id !== bot_id) {
+    throw new ServiceError('not_found', `the bot ${ref} has no run ${JSON.stringify(run_id)}`, {
+      remedy: `See \`service-local bots deployments ${ref}\`.`,
+    });
+  }
+  const session = await db
+    .selectFrom('trading_sessions')
+    .select('first_seq')
+    .where('task_id', '=', run_id)
+    .executeTakeFirst();
+  if (session !== undefined) return { task, session };
+  throw new ServiceError('conflict', `the run ${run_id} is a ${task.kind}: it recorded no bars`, {
+    reason: 'no_session',
+    remedy: 'Name a paper session; a backtest is made again with --verify-lock.',
+  });
+}
+
+async function newestSession(db: Db, ref: string): Promise<string> {
+  const row = await db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('bot_id', '=', await botIdOf(db, ref))
+    .where('kind', '=', 'paper')
+    .orderBy('task_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  if (row !== undefined) return row.task_id;
+  throw new ServiceError('not_found', `the bot ${ref} has had no paper session`, {
+    remedy: `Start one with \`service-local bots paper start ${ref}\`.`,
+  });
+}
+
+async function workOf(service: TaskService, { task, session }: Found) {
+  const { from, to, params, opening } = JSON.parse(task.input) as PaperInput;
+  return {
+    run_id: task.task_id,
+    session: {
+      ...(await subjectOf(service, task, task.version, { from, to, params })),
+      opening,
+    },
+    before: await headBefore(service.storage.read, task.bot_id, session.first_seq),
+    timeoutMs: TIMEOUT_MS,
+    customCode: service.customCode,
+  };
+}
+
+/** Longer than the whole may take: by then its thread is ended. */
+const TIMEOUT_MS = 60_000;
+
+async function subjectOf(
+  service: TaskService,
+  { bot_id }: Task,
+  version: number,
+  changes: SpecChanges,
+): Promise<Subject> {
+  return { version, ...(await getRunnable(service, bot_id, version)), changes };
+}
+
+async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<EventHead> {
+  const before = { after_seq: first_seq - 2, until_seq: first_seq - 1, limit: 1 };
+  const { rows } = await readRows(db, bot_id, before);
+  const [row] = rows;
+  return row ? { seq: row.seq, hash: row.hash } : GENESIS;
+}
+
+/** Of which the catalogue has no bars. */
+function isOfLiveMarket({ input }: Task): boolean {
+  return (JSON.parse(input) as PaperInput).live !== undefined;
+}
+
+/** Few enough that others get their turn. */
+const PAGE = 500;
+
+/** The log from the first event of a session to its last, or to the last that there is at first. */
+async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPart, void> {
+  const { bot_id, task_id, ended_at } = task;
+  let after_seq = session.first_seq - 1;
+  let until_seq: number | undefined;
+  for (;;) {
+    const { rows, head } = await readRows(db, bot_id, { after_seq, until_seq, limit: PAGE });
+    // Who records as fast as it is read would never be caught up with.
+    if (ended_at === null) until_seq ??= head.seq;
+    const last = rows.findIndex((row) => row.run_id === task_id && row.kind === 'run.ended');
+    if (last >= 0) {
+      yield { rows: rows.slice(0, last + 1) };
+      return yield { end: rows[last]!.seq };
+    }
+    yield { rows };
+    after_seq = rows.at(-1)?.seq ?? after_seq;
+    // What has ended has an event that says so.
+    if (rows.length < PAGE) return yield { end: until_seq ?? after_seq + 1 };
+  }
+}

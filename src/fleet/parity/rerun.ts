@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Engine, type EngineSetup } from '../../engine/engine.ts';
+import type { Bars } from '../../market/bars.ts';
+import { explainStrategyError } from '../../engine/strategy-error.ts';
+import { mergeTimes } from '../../engine/steps.ts';
+import { controlEngine, type ControlInput } from '../../trading/session-controls.ts';
+import { runStrategy } from '../../base/strategy-guard.ts';
+import { inSlices } from '../../base/watchdog.ts';
+
+export interface Rerun {
+  /** As `events.ndjson` has them. */
+  readonly lines: readonly string[];
+  /** See `hashOfLines`. */
+  readonly events_hash: string;
+  /** Why the strategy did not come to the end, where it did not. */
+  readonly failure: string | undefined;
+}
+
+/** What a session was told by people, and after the bars of which time; undefined before all. */
+export interface RecordedControl {
+  readonly after: number | undefined;
+  readonly input: ControlInput;
+}
+
+export interface RerunOptions {
+  readonly timeoutMs: number;
+  /** Whether all orders are canceled in the end. */
+  readonly isHalted?: boolean;
+  /** In the order in which they were told. */
+  readonly controls?: readonly RecordedControl[];
+}
+
+/**
+ * Runs an engine from its first bar to its last, as a backtest does, and keeps what it did also where
+ * the strategy failed.
+ */
+export async function rerun(
+  setup: EngineSetup,
+  { timeoutMs, isHalted = false, controls = [] }: RerunOptions,
+): Promise<Rerun> {
+  const engine = new Engine(setup);
+  /** Steps after which something is told. */
+  let pause = Infinity;
+  const slice = inSlices(
+    (steps) => engine.advance(Math.min(steps, pause - engine.done)) && engine.done < pause,
+  );
+  const run = async (): Promise<void> => {
+    if (engine.done >= pause) return;
+    while (runStrategy(timeoutMs, slice)) await nextTurn();
+  };
+  let failure: string | undefined;
+  if (setup.instruments.some(({ bars }) => bars.length > 0)) {
+    try {
+      const times = controls.length === 0 ? [] : mergeTimes(setup.instruments.map(barsOf));
+      for (const { after = -Infinity, input } of controls) {
+        pause = times.filter((time) => time <= after).length;
+        await run();
+        controlEngine(engine, input);
+      }
+      pause = Infinity;
+      await run();
+    } catch (error) {
+      engine.endTurn();
+      const context = { strategy: setup.strategy.name, done: engine.done, timeoutMs };
+      const reason = explainStrategyError(error, context);
+      failure = reason instanceof Error ? reason.message : String(reason);
+    }
+    // As a session does whose strategy has failed.
+    if (isHalted || failure !== undefined) engine.halt();
+  }
+  const lines: string[] = [];
+  for (const event of engine.result().journal.events()) lines.push(JSON.stringify(event));
+  return { lines, events_hash: hashOfLines(lines), failure };
+}
+
+function barsOf({ bars }: EngineSetup['instruments'][number]): Bars {
+  return bars;
+}
+
+/** SHA-256, in hex, of the lines, each with its line feed: `hashes.events` of a backtest. */
+export function hashOfLines(lines: Iterable<string>): string {
+  const hash = createHash('sha256');
+  for (const line of lines) hash.update(`${line}\n`);
+  return hash.digest('hex');
+}

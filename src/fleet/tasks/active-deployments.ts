@@ -1,0 +1,31 @@
+import type { Db } from '../../storage/tables.ts';
+import type { BotDeployment } from './tasks.ts';
+
+/** What of a bot is pending or running. */
+export interface ActiveDeployments {
+  /** The newest first, at most a hundred. */
+  readonly active_deployments: readonly BotDeployment[];
+  /** Of all of them. */
+  readonly active_deployment_count: number;
+}
+
+const MOST = 100;
+
+export async function activeDeployments(db: Db, bot_id: string): Promise<ActiveDeployments> {
+  const active = db
+    .selectFrom('bot_deployments')
+    .where('bot_id', '=', bot_id)
+    .where('ended_at', 'is', null);
+  const active_deployments = await active
+    .selectAll()
+    .orderBy('deployment_id', 'desc')
+    .limit(MOST)
+    .execute();
+  if (active_deployments.length < MOST) {
+    return { active_deployments, active_deployment_count: active_deployments.length };
+  }
+  const { count } = await active
+    .select(({ fn }) => fn.countAll().as('count'))
+    .executeTakeFirstOrThrow();
+  return { active_deployments, active_deployment_count: Number(count) };
+}

@@ -1,0 +1,63 @@
+import { sql } from 'kysely';
+import type { Db } from '../../storage/tables.ts';
+import type { BotDeployment } from './tasks.ts';
+
+/** What a bot does, and what it came to last. */
+export interface Activity {
+  /** How many of its deployments are pending or running. */
+  readonly running: number;
+  /** The scope of the halt that is in force for it; that of all bots goes before its own. */
+  readonly halted: 'bot' | 'all' | null;
+  /** The newest deployment that has ended. */
+  readonly last: BotDeployment | null;
+}
+
+/** Of many bots at once, by `bot_id`: in as many queries as of one. */
+export async function activityOf(
+  db: Db,
+  bot_ids: readonly string[],
+): Promise<ReadonlyMap<string, Activity>> {
+  if (bot_ids.length === 0) return new Map();
+  const [counts, halts, last] = await Promise.all([
+    db
+      .selectFrom('bot_deployments')
+      .select(['bot_id', ({ fn }) => fn.countAll().as('count')])
+      .where('ended_at', 'is', null)
+      .where('bot_id', 'in', bot_ids)
+      .groupBy('bot_id')
+      .execute(),
+    db
+      .selectFrom('halts')
+      .select('bot_id')
+      .where('lifted_at', 'is', null)
+      .where((is) => is.or([is('bot_id', 'is', null), is('bot_id', 'in', bot_ids)]))
+      .execute(),
+    db
+      .selectFrom('bot_deployments')
+      .selectAll()
+      .where('deployment_id', 'in', (of) =>
+        of.selectFrom('bots').select(newestEnded).where('bots.bot_id', 'in', bot_ids),
+      )
+      .execute(),
+  ]);
+  const running = new Map(counts.map(({ bot_id, count }) => [bot_id, Number(count)]));
+  const halted = new Set(halts.map(({ bot_id }) => bot_id));
+  const ended = new Map(last.map((one) => [one.bot_id, one]));
+  return new Map(
+    bot_ids.map((bot_id) => [
+      bot_id,
+      {
+        running: running.get(bot_id) ?? 0,
+        halted: halted.has(null) ? 'all' : halted.has(bot_id) ? 'bot' : null,
+        last: ended.get(bot_id) ?? null,
+      },
+    ]),
+  );
+}
+
+/** By the index, from its end: a bot may have had any number of them. */
+const newestEnded = sql<string>`(
+  select deployment_id from bot_deployments
+  where bot_deployments.bot_id = bots.bot_id and ended_at is not null
+  order by deployment_id desc limit 1
+)`.as('deployment_id');

@@ -1,0 +1,43 @@
+import { prepared } from '../../storage/prepared.ts';
+import type { Db, TasksTable } from '../../storage/tables.ts';
+
+/** A task that a worker has begun. */
+export interface Claim extends Readonly<
+  Pick<
+    TasksTable,
+    'task_id' | 'kind' | 'bot_id' | 'version' | 'deployment_id' | 'attempts' | 'input'
+  >
+> {
+  readonly worker_id: string;
+}
+
+/** Kinds of tasks that trade. They log each step as it happens, and halts apply to them. */
+export type SessionKind = 'paper' | 'production';
+
+export function isSession(kind: Claim['kind']): kind is SessionKind {
+  return kind === 'paper' || kind === 'production';
+}
+
+/**
+ * Whether the task still is the worker's.
+ * @param heartbeat_at when he was heard of last, if that is to be so still.
+ */
+export async function isHeld(
+  tx: Db,
+  { task_id, worker_id, attempts }: Pick<Claim, 'task_id' | 'worker_id' | 'attempts'>,
+  heartbeat_at?: number,
+): Promise<boolean> {
+  const [row] = await selectHolder(tx, { task_id });
+  return (
+    row?.worker_id === worker_id &&
+    row.attempts === attempts &&
+    (heartbeat_at === undefined || row.heartbeat_at === heartbeat_at)
+  );
+}
+
+const selectHolder = prepared((db, { task_id }: { readonly task_id: string }) =>
+  db
+    .selectFrom('tasks')
+    .select(['worker_id', 'attempts', 'heartbeat_at'])
+    .where('task_id', '=', task_id),
+);

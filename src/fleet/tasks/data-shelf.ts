@@ -1,0 +1,75 @@
+import { Worker } from 'node:worker_threads';
+import type { Dataset, LoadOptions } from '../../market/load.ts';
+import type { Loaded } from './data-worker.ts';
+import { fromTaskError } from './task-error.ts';
+import { THREAD_ENV } from '../../base/thread-env.ts';
+import { ThreadDied } from './thread.ts';
+
+/**
+ * Data that sessions have in common: a thousand of them on one dataset read it once, and share its
+ * memory. A thread of its own reads, one dataset at a time, so that no thread with sessions in it is
+ * ever amid DuckDB's code, where ending it would end the process.
+ */
+export class DataShelf {
+  readonly #shelf = new Map<
+    string,
+    { readonly dataset: Promise<Dataset>; readonly users: Set<string> }
+  >();
+  #thread: Worker | undefined;
+  /** Settles when what has been asked for is read. */
+  #reading: Promise<unknown> = Promise.resolve();
+
+  /**
+   * @param user until whose `release` it is kept.
+   * @throws ServiceError as `loadDataset`; ThreadDied.
+   */
+  load(options: LoadOptions, user: string): Promise<Dataset> {
+    const key = JSON.stringify(options);
+    let item = this.#shelf.get(key);
+    if (item === undefined) {
+      const dataset = this.#reading.then(() => this.#read(options));
+      this.#reading = dataset.catch(() => {});
+      item = { dataset, users: new Set() };
+      this.#shelf.set(key, item);
+      // What could not be read may be there the next time.
+      dataset.catch(() => this.#shelf.delete(key));
+    }
+    item.users.add(user);
+    return item.dataset;
+  }
+
+  release(user: string): void {
+    for (const [key, { users }] of this.#shelf) {
+      if (users.delete(user) && users.size === 0) this.#shelf.delete(key);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#reading;
+    await this.#thread?.terminate();
+    this.#thread = undefined;
+  }
+
+  async #read(options: LoadOptions): Promise<Dataset> {
+    const thread = (this.#thread ??= this.#start());
+    const { promise, resolve, reject } = Promise.withResolvers<Loaded>();
+    const end = (): void => reject(new ThreadDied('the thread that reads data ended'));
+    thread.once('message', resolve);
+    thread.once('exit', end);
+    thread.postMessage(options);
+    const loaded = await promise.finally(() => thread.off('exit', end));
+    if ('dataset' in loaded) return loaded.dataset;
+    throw loaded.bug ?? fromTaskError(loaded.error);
+  }
+
+  #start(): Worker {
+    const file = new URL(`./data-worker${import.meta.url.slice(-3)}`, import.meta.url);
+    const thread = new Worker(file, { env: THREAD_ENV });
+    // Its end tells of it, and it may be one for want of memory: the next has another.
+    thread.on('error', () => {});
+    thread.on('exit', () => {
+      if (this.#thread === thread) this.#thread = undefined;
+    });
+    return thread;
+  }
+}

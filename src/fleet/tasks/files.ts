@@ -1,0 +1,98 @@
+/** The files that tasks made, where every server of one database finds them. */
+import { open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { ServiceError } from '../../base/errors.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Db } from '../../storage/tables.ts';
+import { isHeld, type Claim } from './claim.ts';
+import { getTask } from './tasks.ts';
+
+/** Bytes: a whole number of groups in base64, and little enough that nobody waits for its write. */
+const PART = 3 << 16;
+
+/**
+ * Keeps a file, a part in each write.
+ * @param path of the file, compressed by gzip.
+ * @returns false when the task is the worker's no more.
+ * @throws whatever `signal` was aborted with.
+ */
+export async function storeFile(
+  { write }: Pick<Storage, 'write'>,
+  claim: Claim,
+  name: string,
+  path: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { task_id } = claim;
+  const file = await open(path);
+  try {
+    for (let place = 0; ; place += 1) {
+      signal.throwIfAborted();
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(PART), 0, PART, place * PART);
+      if (bytesRead === 0) return true;
+      const data = buffer.toString('base64', 0, bytesRead);
+      const isKept = await write(async (tx) => {
+        if (!(await isHeld(tx, claim))) return false;
+        await tx
+          .insertInto('task_files')
+          .values({ task_id, name, place, data })
+          // Where nobody knew whether it had been written, it is written again.
+          .onConflict((conflict) => conflict.doNothing())
+          .execute();
+        return true;
+      });
+      if (!isKept) return false;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * In order of their names; none until the task is a success.
+ * @throws ServiceError `not_found`
+ */
+export async function listFiles(db: Db, task_id: string): Promise<string[]> {
+  const { status } = await getTask(db, task_id);
+  if (status !== 'success') return [];
+  const rows = await db
+    .selectFrom('task_files')
+    .select('name')
+    .where('task_id', '=', task_id)
+    .where('place', '=', 0)
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
+/**
+ * A file of a task that was a success.
+ * @throws ServiceError `not_found`
+ */
+export async function readFile(db: Db, task_id: string, name: string): Promise<Readable> {
+  if ((await listFiles(db, task_id)).includes(name)) {
+    const parts = Readable.from(partsOf(db, task_id, name));
+    const file = createGunzip();
+    parts.on('error', (error) => file.destroy(error));
+    file.on('close', () => parts.destroy());
+    return parts.pipe(file);
+  }
+  throw new ServiceError('not_found', `the task ${task_id} has no file ${JSON.stringify(name)}`, {
+    remedy: 'See which it has: it has none until it is a success.',
+  });
+}
+
+async function* partsOf(db: Db, task_id: string, name: string): AsyncGenerator<Buffer, void> {
+  for (let place = 0; ; place += 1) {
+    const part = await db
+      .selectFrom('task_files')
+      .select('data')
+      .where('task_id', '=', task_id)
+      .where('name', '=', name)
+      .where('place', '=', place)
+      .executeTakeFirst();
+    if (part === undefined) return;
+    yield Buffer.from(part.data, 'base64');
+  }
+}

@@ -1,0 +1,67 @@
+import { ServiceError } from '../../base/errors.ts';
+import { prepared } from '../../storage/prepared.ts';
+import type { Db, HaltsTable } from '../../storage/tables.ts';
+
+/** What keeps a bot from trading until it is lifted. */
+export type KnownHalt = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
+
+const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as const;
+
+/**
+ * The halt that is in force for a bot, if one is; that of all bots before its own. Asked within a
+ * write, the answer stays true until the write is committed.
+ */
+export async function haltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
+  const [halt] = await selectHalt(tx, { bot_id });
+  return halt;
+}
+
+const selectHalt = prepared((db, { bot_id }: { readonly bot_id: string }) =>
+  db
+    .selectFrom('halts')
+    .select(HALT)
+    .where('lifted_at', 'is', null)
+    .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
+    .orderBy('scope')
+    .limit(1),
+);
+
+/** The halt that ended a deployment of a bot; undefined where it ended otherwise, or has not. */
+export async function haltThatEnded(
+  db: Db,
+  { bot_id, deployment_id }: Readonly<Record<'bot_id' | 'deployment_id', string>>,
+): Promise<KnownHalt | undefined> {
+  return db
+    .selectFrom('halts')
+    .select(HALT)
+    .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
+    .where((is) =>
+      is.exists(
+        is
+          .selectFrom('halted_deployments')
+          .select('deployment_id')
+          .whereRef('halted_deployments.halt_id', '=', 'halts.halt_id')
+          .where('deployment_id', '=', deployment_id),
+      ),
+    )
+    .orderBy('halt_id')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** @throws ServiceError `conflict` with the reason `halted` while a halt is in force for the bot. */
+export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
+  const halt = await haltInForce(tx, bot_id);
+  if (halt === undefined) return;
+  const isAll = halt.scope === 'all';
+  throw new ServiceError(
+    'conflict',
+    `${isAll ? 'all bots are' : 'the bot is'} halted, by the halt ${halt.halt_id}`,
+    {
+      reason: 'halted',
+      remedy: isAll
+        ? 'See `service-local bots halts` for why, and lift it with `service-local bots resume-all --reason "…"`.'
+        : `See \`service-local bots halts\` for why, and lift it with \`service-local bots resume ${bot_id} --reason "…"\`.`,
+    },
+  );
+}

@@ -1,0 +1,330 @@
+/**
+ * A paper session from its bars to its result, in whatever thread it is. It knows neither the
+ * database nor who runs it: what it does is handed to its desk in batches, and what was recorded of
+ * it before comes back from there.
+ *
+ * Two things can be put in place of others, in `open`:
+ * - the `SessionFeed`, where its bars come from;
+ * - the `Trader`, who acts on them. A `Session` does so in this thread; one for code that must not be
+ *   here is at work in a process of its own, and all of its answers may be promises. It takes the
+ *   same steps in the same order, and is made anew, from the recorded steps, whenever this is.
+ */
+import type { MessagePort } from 'node:worker_threads';
+import { outcomeOf } from '../../backtest/backtest.ts';
+import { gatesOfSpec } from '../../backtest/gates.ts';
+import type { BacktestJob } from '../../backtest/job.ts';
+import type { Summary } from '../../backtest/summary.ts';
+import type { Bundle } from '../../bots/bundle.ts';
+import { readChangedSpec } from '../../bots/hosted.ts';
+import type { Bot } from '../../bots/load.ts';
+import { modelsLock, prepare } from '../../bots/prepare.ts';
+import { engineConfig } from '../../bots/spec.ts';
+import { lockOf } from '../../bots/version.ts';
+import type { Step } from '../../engine/steps.ts';
+import { ENGINE_VERSION } from '../../engine/version.ts';
+import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { barsDigest } from '../../market/digest.ts';
+import type { loadDataset } from '../../market/load.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
+import { openHosted, type CodeLimits, type HostedRun } from '../../trading/sandbox/hosted.ts';
+import { liveSessionFeed } from '../../trading/live-session.ts';
+import type { LiveSource } from '../../trading/live-worker.ts';
+import {
+  controlInputs,
+  type ControlInput,
+  type SessionControls,
+  type Supervised,
+} from '../../trading/session-controls.ts';
+import type { SessionFeed } from '../../trading/session-feed.ts';
+import type { SessionInput } from '../../trading/session-input.ts';
+import { stateHash, type Progress, type SessionState } from '../../events/session-state.ts';
+import { Session, type SessionResult } from '../../trading/session.ts';
+import { fileRun } from './backtest-work.ts';
+import type { PaperInput } from './paper.ts';
+import type { Batch } from './record.ts';
+import { replayOf } from '../../trading/replay-feed.ts';
+import {
+  barsEvent,
+  controlEvent,
+  dataEvent,
+  progressEvents,
+  type SessionEvent,
+} from '../../trading/session-events.ts';
+
+/** A paper session as one thread tells another of it. */
+export interface PaperWork {
+  readonly runId: string;
+  /** As it was authored. */
+  readonly document: unknown;
+  /** Of a strategy that came with it, and what that may take. */
+  readonly files?: Bundle | undefined;
+  readonly customCode?: CodeLimits | undefined;
+  readonly input: PaperInput;
+  /** What was recorded of it. */
+  readonly recorded: Pick<Batch, 'steps' | 'state'> & { readonly batches: number };
+  readonly catalogueDir: string;
+  readonly timeoutMs: number;
+  /** For its files. */
+  readonly directory: string;
+}
+
+/** A batch that may still be written together with others. */
+export type Unnumbered = Omit<Batch, 'number'>;
+
+/** What a session works with. */
+export interface PaperDesk {
+  /** What it was told, as it was recorded, oldest first. */
+  readonly steps: AsyncIterable<SessionInput>;
+  /** What people have settled by now. */
+  readonly controls: () => Promise<SessionControls>;
+  readonly load: typeof loadDataset;
+  /** See `LiveMarkets`. */
+  readonly live: (source: LiveSource) => Promise<MessagePort>;
+  /** Resolves when it may go on; what waits is written in its order, and as one where it can be. */
+  readonly record: (batch: Unnumbered) => Promise<void>;
+  /** Aborted when the session is to end with what it has come to. */
+  readonly stop: AbortSignal;
+  /** Aborted when nobody wants to hear of it any more. */
+  readonly gone: AbortSignal;
+}
+
+export interface PaperDone {
+  readonly summary: Summary;
+  /** See `Prepared`. */
+  readonly notes: readonly string[];
+  /** The names of its files. */
+  readonly files: readonly string[];
+  /** Whether it was stopped before its feed ended. */
+  readonly stopped: boolean;
+}
+
+/** Who trades: see above. Of `Session`. */
+export interface Trader {
+  readonly failure: ServiceError | undefined;
+  state(): SessionState | Promise<SessionState>;
+  push(step: Step): Progress | Promise<Progress>;
+  readonly supervised: Supervised;
+  control(input: ControlInput): Progress | Promise<Progress>;
+  halt(): Progress | Promise<Progress>;
+  result(): SessionResult | Promise<SessionResult>;
+}
+
+/** Steps, and events, that make a batch where the feed brings more at once; ms after which one is due. */
+const MOST_STEPS = 256;
+const MOST_EVENTS = 512;
+const LONGEST_BATCH_MS = 250;
+/** People are heard so often at least, where bars come that often, ms. */
+const HEARD_EVERY_MS = 1000;
+
+/**
+ * @returns what came of it, once each of its files is in the directory, as `<name>.gz`; undefined
+ *   when it was stopped before its first bars.
+ * @throws ServiceError why it failed, whose batch has been handed over; and whatever `gone` was
+ *   aborted with.
+ */
+export async function runSession(work: PaperWork, desk: PaperDesk): Promise<PaperDone | undefined> {
+  const { document, input, files, customCode } = work;
+  const { from, to, params } = input;
+  const changes = { from, to, params };
+  const run = await openHosted(readChangedSpec(document, changes, files), customCode, desk.gone);
+  try {
+    return await runHosted(work, desk, run);
+  } finally {
+    await run.close();
+  }
+}
+
+async function runHosted(
+  work: PaperWork,
+  desk: PaperDesk,
+  run: HostedRun,
+): Promise<PaperDone | undefined> {
+  const { recorded, input } = work;
+  const { stop, gone } = desk;
+  const { bot, feed, trader } = await open(work, desk, run);
+  gone.throwIfAborted();
+  let { steps } = recorded;
+  let state = await trader.state();
+  let events: SessionEvent[] = [];
+  let begun = { steps, at: performance.now() };
+  /** When the first of the events was. */
+  let made_at = Date.now();
+  const flush = async (): Promise<void> => {
+    // A halt without working orders has no event, and is to be known all the same.
+    if (events.length > 0 || state.status !== 'running') {
+      const batch = { events, made_at, state, steps, total: feed.total };
+      events = [];
+      await desk.record(batch);
+    }
+    begun = { steps, at: performance.now() };
+  };
+  const isDue = (): boolean =>
+    input.speed !== 'max' ||
+    steps - begun.steps >= MOST_STEPS ||
+    events.length >= MOST_EVENTS ||
+    performance.now() - begun.at >= LONGEST_BATCH_MS;
+  const take = (progress: Progress): void => {
+    for (const event of progressEvents(progress)) events.push(event);
+    ({ state } = progress);
+  };
+  let heardAt: Moment | undefined;
+  /** Before each step, so that no order is placed by what was settled long before. */
+  const hear = async (): Promise<void> => {
+    if (heardAt !== undefined && msSince(heardAt) < HEARD_EVERY_MS) return;
+    // Taken before the read: a late answer reflects this time.
+    const asked = thisMoment();
+    const controls = await desk.controls();
+    heardAt = asked;
+    const now = Date.now();
+    for (const told of controlInputs(trader.supervised, controls, now)) {
+      events.push(controlEvent(told, now));
+      take(await trader.control(told));
+    }
+  };
+
+  if (recorded.state.status === 'running') {
+    const last = recorded.state.time === null ? undefined : Date.parse(recorded.state.time);
+    const stopOrGone = AbortSignal.any([stop, gone]);
+    try {
+      for await (const item of feed.items(last, stopOrGone)) {
+        stopOrGone.throwIfAborted();
+        if (events.length === 0) made_at = Date.now();
+        if (item.kind === 'data.bars') {
+          await hear();
+          events.push(barsEvent(item.step));
+          steps += 1;
+          take(await trader.push(item.step));
+          if (state.status !== 'running') break;
+          if (isDue()) await flush();
+        } else {
+          events.push(dataEvent(item));
+          // Of a gap its bars come next, and belong with it.
+          if (item.kind === 'data.refused' && isDue()) await flush();
+        }
+      }
+    } catch (error) {
+      if (!stop.aborted || gone.aborted) throw error;
+    }
+    // Without the bars after it, a gap would be told again when the session goes on.
+    while (events.at(-1)?.kind === 'data.gap') events.pop();
+    if (events.length === 0) made_at = Date.now();
+    if (stop.aborted || state.status === 'failed') take(await trader.halt());
+    await flush();
+  }
+  gone.throwIfAborted();
+  if (trader.failure !== undefined) throw trader.failure;
+  if (steps === 0) return undefined;
+  const stopped = stop.aborted || state.status === 'halted';
+  const made = await resultOf(work, bot, feed, await trader.result());
+  return { ...made, notes: feed.notes, stopped };
+}
+
+async function open(
+  work: PaperWork,
+  desk: PaperDesk,
+  { bot, take, signals, watches }: HostedRun,
+): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
+  const { input, catalogueDir, timeoutMs, recorded } = work;
+  const { speed, live, opening } = input;
+  const { universe, data } = bot.spec.spec;
+  const timeframe = parseTimeframe(data.timeframe);
+  const replay = async (): Promise<SessionFeed> => {
+    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: desk.load });
+    return replayOf(job, timeframe, notes, speed);
+  };
+  const follow = ({ exchange }: NonNullable<PaperInput['live']>): SessionFeed => {
+    const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
+    return liveSessionFeed(() => desk.live(source), exchange, timeframe);
+  };
+  const feed = live === undefined ? await replay() : follow(live);
+  const { strategy, params } = bot;
+  const config = engineConfig(bot.spec);
+  const { symbols } = universe;
+  const setup = { symbols, strategy, params, config, timeoutMs, signals, opening };
+  const session = await Session.resume(setup, shown(desk.steps, take));
+  // What was recorded as over, was halted after its last bars.
+  if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();
+  if (stateHash(session.state()) !== stateHash(recorded.state)) throw otherState();
+  if (!watches) return { bot, feed, trader: session };
+  const push = async (step: Step): Promise<Progress> => {
+    await take([step]);
+    return session.push(step);
+  };
+  const trader: Trader = {
+    get failure() {
+      return session.failure;
+    },
+    get supervised() {
+      return session.supervised;
+    },
+    state: () => session.state(),
+    push,
+    control: (told) => session.control(told),
+    halt: () => session.halt(),
+    result: () => session.result(),
+  };
+  return { bot, feed, trader };
+}
+
+/** What was recorded, with steps shown to a strategy elsewhere before the session takes them. */
+async function* shown(
+  inputs: AsyncIterable<SessionInput>,
+  take: HostedRun['take'],
+): AsyncGenerator<SessionInput> {
+  let some: SessionInput[] = [];
+  const show = (): Promise<void> =>
+    take(some.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : [])));
+  for await (const input of inputs) {
+    some.push(input);
+    if (some.length < MOST_STEPS) continue;
+    await show();
+    yield* some;
+    some = [];
+  }
+  await show();
+  yield* some;
+}
+
+function otherState(): ServiceError {
+  return new ServiceError('failure', 'its recorded bars lead to another state than was recorded', {
+    reason: 'not_reproducible',
+    remedy: 'Start another session: the engine or the strategy is not what it was.',
+  });
+}
+
+/** The same as a backtest of the bars that it took. */
+async function resultOf(
+  { runId, directory }: PaperWork,
+  bot: Bot,
+  feed: SessionFeed,
+  { result, bars, workMs }: SessionResult,
+): Promise<Pick<PaperDone, 'summary' | 'files'>> {
+  const { metadata, spec } = bot.spec;
+  const { symbols, currency } = spec.universe;
+  const config = engineConfig(bot.spec);
+  const instruments = symbols.map((symbol, at) => ({
+    symbol,
+    bars: bars[at]!,
+    source: feed.source(symbol, bars[at]!),
+  }));
+  const job: BacktestJob = {
+    bot: { name: metadata.name, slug: metadata.slug },
+    currency,
+    lock: lockOf({
+      spec: bot.hash,
+      engine: ENGINE_VERSION,
+      seed: config.seed,
+      strategy: bot.strategyFiles ?? bot.strategy.name,
+      data: Object.fromEntries(instruments.map((one) => [one.symbol, barsDigest(one.bars)])),
+      models: modelsLock(bot.models),
+    }),
+    strategy: bot.strategy,
+    params: bot.params,
+    config,
+    barMs: feed.barMs,
+    instruments,
+    assertions: gatesOfSpec(spec.metrics),
+  };
+  return fileRun(directory, job, outcomeOf(job, result, { runId, wallMs: workMs }));
+}

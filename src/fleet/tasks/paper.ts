@@ -1,0 +1,257 @@
+/** What is asked of paper sessions: to start, and to stop. */
+import { activateDraft, getBot } from '../registry/bots.ts';
+import { getRunnable } from '../registry/versions.ts';
+import { invalidSpec, readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
+import { engineConfig, type BotSpec } from '../../bots/spec.ts';
+import { NO_RISK_LIMITS } from '../../engine/config.ts';
+import type { Opening } from '../../engine/venue.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
+import type { Manifest } from '../../market/catalogue.ts';
+import { parseWindow } from '../../market/time.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
+import { subjectsOf } from '../thresholds/subjects.ts';
+import { refuseUnattributed } from '../thresholds/thresholds.ts';
+import { refuseNotAdopted } from '../../storage/database-identity.ts';
+import type { Db } from '../../storage/tables.ts';
+import { openingAfterLosses } from '../../trading/opening.ts';
+import { NO_LIVE_MARKETS } from '../../trading/live-thread.ts';
+import type { SessionState } from '../../events/session-state.ts';
+import { refuseHalted } from './latch.ts';
+import { endUnattended, tell } from './lifecycle.ts';
+import { appendSession, readSession, stateEvent } from './record.ts';
+import { refuseLatched } from './repeated-execution.ts';
+import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
+
+export interface PaperRequest extends SpecChanges {
+  /** The current one by default. */
+  readonly version?: number | undefined;
+  /** How many times as fast as the market was, above 0, or as fast as it goes; 1 by default. */
+  readonly speed?: number | 'max' | undefined;
+  /** Bars of an exchange as they close, in place of those of the catalogue. */
+  readonly live?: LiveRequest | undefined;
+  /** Reason to let the loss limits of a live session count from its own cash. */
+  readonly reset_losses?: string | undefined;
+}
+
+export interface LiveRequest {
+  /** As the server calls it; the only one it knows by default. */
+  readonly exchange?: string | undefined;
+}
+
+/** What a task keeps of it. */
+export interface PaperInput extends SpecChanges {
+  readonly speed: number | 'max';
+  readonly live?: { readonly exchange: string };
+  readonly reset_losses?: string;
+  /** Its own cash, with the used share of the previous live session's loss limits. */
+  readonly opening?: Opening;
+}
+
+/** A session that is queued, and what whoever started it may not expect. */
+export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
+  /** How many other sessions of the bot have not ended. */
+  readonly other_sessions: number;
+  /** Where bars come at a pace: how far apart they are, and about how long all of them take. */
+  readonly pace: { readonly bar_seconds: number; readonly total_seconds: number } | null;
+}
+
+/**
+ * Queues a paper session of a version of a bot. A draft becomes active.
+ *
+ * @param by who asks for it, as in the audit log: `administrator:…`.
+ * @throws ServiceError `database_not_adopted`; `not_found` for the bot, or the version; `conflict` for a bot that is archived,
+ * halted or latched, or names nobody where thresholds ask for it; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
+ * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
+ */
+export async function startPaper(
+  service: TaskService,
+  by: string,
+  ref: string,
+  { version: asked, speed = 1, live, reset_losses, ...changes }: PaperRequest,
+): Promise<StartedPaper> {
+  const { storage, clock, catalogueDir } = service;
+  await refuseNotAdopted(storage.read);
+  const { bot_id, current_version } = await getBot(storage.read, ref);
+  const version = asked ?? current_version;
+  const { document, files } = await getRunnable(service, bot_id, version);
+  const hosted = readChangedSpec(document, changes, files);
+  const problems = unfitFor(hosted.spec);
+  if (problems.length > 0) throw invalidSpec(problems, false);
+  const data = live === undefined ? await refuseWithoutData(catalogueDir, hosted) : [];
+  const pace = live || speed === 'max' ? null : paceOf(hosted.spec, data, speed);
+  const other_sessions = await countSessions(storage.read, bot_id);
+  const input: PaperInput = {
+    ...changes,
+    speed,
+    ...(live && { live: await settleLive(service, hosted.spec, live) }),
+    ...(reset_losses !== undefined && { reset_losses }),
+  };
+  const { cash } = engineConfig(hosted.spec);
+  return storage.write(async (tx) => {
+    const now = clock();
+    await refuseHalted(tx, bot_id);
+    await refuseLatched(tx, bot_id);
+    const subjects = subjectsOf(hosted.spec);
+    await refuseUnattributed(tx, subjects);
+    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const isContinued = live !== undefined && reset_losses === undefined;
+    const opening = isContinued ? await openingAfterLive(tx, bot_id, cash) : null;
+    const task = await queueTask(tx, now, by, {
+      kind: 'paper',
+      bot_id,
+      version,
+      input: { ...input, ...(opening && { opening }) },
+    });
+    const { task_id, seq: first_seq } = task;
+    const state: SessionState = {
+      status: 'running',
+      time: null,
+      seq: 0,
+      cash,
+      equity: cash,
+      positions: {},
+      working: [],
+    };
+    const counts = { batches: 0, steps: 0, failures: 0 };
+    const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
+    const supervised = { subjects, latches_lifted: 0 };
+    await tx
+      .insertInto('trading_sessions')
+      .values({ task_id, bot_id, first_seq, ...counts, ...recorded, ...supervised })
+      .execute();
+    await appendSession(tx, task, now, [stateEvent(task, state, now)]);
+    return { task_id, status: 'queued' as const, other_sessions, pace };
+  });
+}
+
+/**
+ * Opening of a live session of `cash` that carries over, in proportion, the losses of the bot's
+ * previous live session; null if there was none. Catalogue sessions begin at their first bar and
+ * carry nothing over.
+ */
+async function openingAfterLive(tx: Db, bot_id: string, cash: number): Promise<Opening | null> {
+  const rows = await tx
+    .selectFrom('bot_deployments as deployment')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['tasks.input', 'session.state'])
+    .where('deployment.bot_id', '=', bot_id)
+    .where('deployment.target', '=', 'paper')
+    .where('deployment.ended_at', 'is not', null)
+    .where('session.batches', '>', 0)
+    .orderBy('deployment.ended_at', 'desc')
+    .limit(MOST_SESSIONS)
+    .execute();
+  const last = rows.find(({ input }) => (JSON.parse(input) as PaperInput).live !== undefined);
+  return last === undefined
+    ? null
+    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
+}
+
+/** Number of ended sessions that are searched for a live one. */
+const MOST_SESSIONS = 100;
+
+function paceOf(
+  { spec: { data } }: BotSpec,
+  manifests: readonly Manifest[],
+  speed: number,
+): StartedPaper['pace'] {
+  const window = parseWindow(data.from, data.to);
+  const first = Math.min(...manifests.map(({ from }) => Date.parse(from)));
+  const last = Math.max(...manifests.map(({ to }) => Date.parse(to)));
+  const ms = Math.max(0, Math.min(last, window.to) - Math.max(first, window.from));
+  const second = 1000 * speed;
+  return {
+    bar_seconds: parseTimeframe(data.timeframe).ms / second,
+    total_seconds: ms / second,
+  };
+}
+
+/** Of a bot, those that have not ended. */
+async function countSessions(db: Db, bot_id: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('bot_deployments')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('bot_id', '=', bot_id)
+    .where('target', '=', 'paper')
+    .where('ended_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** @throws ServiceError as `LiveMarkets.choose`. */
+async function settleLive(
+  { live = NO_LIVE_MARKETS }: TaskService,
+  { spec: { universe, data } }: BotSpec,
+  { exchange: asked }: LiveRequest,
+): Promise<NonNullable<PaperInput['live']>> {
+  const { exchange } = await live.choose(asked, universe.symbols, data.timeframe);
+  return { exchange };
+}
+
+/**
+ * What keeps a bot from trading, on paper and in production.
+ * @param exchange at which its orders are worked; null where that is simulated.
+ */
+export function unfitFor({ spec }: BotSpec, exchange: string | null = null): Problem[] {
+  const { kind, risk } = spec;
+  if (kind === 'research') {
+    const message =
+      'a research bot does not trade: only one of kind trading does, on paper or in production';
+    return [{ code: 'not_trading', pointer: '/spec/kind', message }];
+  }
+  const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];
+  const state = 'to trade, state it: a value, or {unlimited: why}';
+  if (risk === undefined) {
+    const message = `is missing; ${state} for each of ${names.join(', ')}`;
+    return [{ code: 'missing_field', pointer: '/spec/risk', message }];
+  }
+  const missing = names
+    .filter((name) => risk[name] === undefined)
+    .map((name) => ({
+      code: 'missing_field',
+      pointer: `/spec/risk/${name}`,
+      message: `is missing; ${state}`,
+    }));
+  const venues = risk.permitted?.venues;
+  if (exchange === null || venues === undefined || venues.includes(exchange)) return missing;
+  const pointer = '/spec/risk/permitted/venues';
+  const message = `the bot may not trade at ${exchange}, only at ${venues.join(', ') || 'none'}`;
+  return [...missing, { code: 'venue_not_permitted', pointer, message }];
+}
+
+/**
+ * Asks for the end of a paper session: its worker cancels what orders are working and works out what
+ * it has come to. One that has seen no bars is canceled. What has ended stays as it ended.
+ *
+ * @throws ServiceError `not_found`; `conflict` for a task that is no paper session.
+ */
+export async function stopPaper(
+  { storage, clock }: Pick<TaskService, 'storage' | 'clock'>,
+  by: string,
+  task_id: string,
+): Promise<Task> {
+  return storage.write(async (tx) => {
+    const task = await getTask(tx, task_id);
+    if (task.kind !== 'paper') throw noSession(task_id);
+    const { steps, stop_requested_at } = await readSession(tx, task_id);
+    if (task.ended_at !== null || stop_requested_at !== null) return task;
+    const now = clock();
+    await tx
+      .updateTable('trading_sessions')
+      .set({ stop_requested_at: now })
+      .where('task_id', '=', task_id)
+      .execute();
+    await tell(tx, task, now, 'run.stop_requested', { by });
+    const isUnseen = task.status === 'queued' && steps === 0;
+    if (isUnseen) await endUnattended(tx, task, now, { status: 'canceled' });
+    return getTask(tx, task_id);
+  });
+}
+
+function noSession(task_id: string): ServiceError {
+  return new ServiceError('conflict', `the task ${task_id} is no paper session`, {
+    reason: 'not_paper',
+    remedy: `Cancel it with \`service-local tasks cancel ${task_id}\`.`,
+  });
+}

@@ -1,0 +1,82 @@
+import { ServiceError } from '../../base/errors.ts';
+import type { Db } from '../../storage/tables.ts';
+
+/**
+ * Latches: a session may place no orders until a person re-enables the bot, because it reached its
+ * `repeated_execution` limit, or because holdings are missing from its account at the venue.
+ */
+export interface ExecutionLatch {
+  /** Sequence number of the event that recorded the latch. */
+  readonly event_seq: number;
+  /** Task of the session. */
+  readonly run_id: string;
+  /** When it was recorded, milliseconds since the Unix epoch. */
+  readonly latched_at: number;
+  readonly control: 'repeated_execution' | 'reconciliation';
+  /** Set for `repeated_execution`; null for `reconciliation`. */
+  readonly symbol: string | null;
+  readonly side: 'buy' | 'sell' | null;
+  /** Number of orders executed within `seconds`. */
+  readonly count: number | null;
+  readonly seconds: number | null;
+  /** Whether the session has not ended. */
+  readonly active: boolean;
+}
+
+/** What is to be told when a person enables a bot again. */
+export const RE_ENABLED = 'control.re_enabled';
+
+/** Those that nobody has looked at yet, oldest first. The log of the bot is all that keeps them. */
+export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly ExecutionLatch[]> {
+  const rows = await tx
+    .selectFrom('bot_events as event')
+    .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'event.run_id')
+    .select(['event.seq', 'event.run_id', 'event.recorded_at', 'event.payload'])
+    .select('deployment.ended_at')
+    .where('event.bot_id', '=', bot_id)
+    .where('event.kind', '=', 'account.latched')
+    .where('event.seq', '>', (is) =>
+      is
+        .selectFrom('bot_events')
+        .select(is.fn.coalesce(is.fn.max('seq'), is.val(0)).as('seq'))
+        .where('bot_id', '=', bot_id)
+        .where('kind', '=', RE_ENABLED),
+    )
+    .orderBy('event.seq')
+    .execute();
+  return rows.map(({ seq, run_id, recorded_at, payload, ended_at }) => {
+    const told = JSON.parse(payload) as Partial<ExecutionLatch>;
+    const { symbol = null, side = null, count = null, seconds = null } = told;
+    const control =
+      told.control === 'reconciliation' ? told.control : ('repeated_execution' as const);
+    return {
+      event_seq: seq,
+      run_id: run_id!,
+      latched_at: recorded_at,
+      control,
+      symbol,
+      side,
+      count,
+      seconds,
+      active: ended_at === null,
+    };
+  });
+}
+
+/**
+ * @throws ServiceError `conflict` with the reason `latched` for a bot that no person has
+ *   re-enabled.
+ */
+export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
+  const latch = (await latchesInForce(tx, bot_id)).at(-1);
+  if (latch === undefined) return;
+  const { control, count, side, symbol, seconds } = latch;
+  const why =
+    control === 'reconciliation'
+      ? 'holdings are missing from its account at the venue'
+      : `it executed ${count} orders to ${side} ${symbol} within ${seconds} s`;
+  throw new ServiceError('conflict', `the bot is latched: ${why}`, {
+    reason: 'latched',
+    remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for the cause, and let the bot trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
+  });
+}

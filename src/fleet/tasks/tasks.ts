@@ -1,0 +1,339 @@
+/**
+ * Work in the background, and the deployments of bots for which it is done. Times are milliseconds
+ * since the Unix epoch.
+ */
+import { v7 as uuidv7 } from 'uuid';
+import { activateDraft, botIdOf, getBot, type BotRegistry } from '../registry/bots.ts';
+import { getRunnable } from '../registry/versions.ts';
+import {
+  invalidSpec,
+  readChangedSpec,
+  type HostedSpec,
+  type SpecChanges,
+} from '../../bots/hosted.ts';
+import { closest } from '../../base/closest.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
+import { datasetNames, resolveDataset, type Manifest } from '../../market/catalogue.ts';
+import { parseWindow } from '../../market/time.ts';
+import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
+import type { LiveMarkets } from '../../trading/live-thread.ts';
+import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
+import { haltThatEnded, type KnownHalt } from './latch.ts';
+import { endUnattended, isUnbegun, tell } from './lifecycle.ts';
+import { firstLock, refuseUnlocked } from './verify-lock.ts';
+
+/** What asking for work takes. */
+export interface TaskService extends BotRegistry {
+  readonly catalogueDir: string;
+  /** None where no exchange is known. */
+  readonly live?: LiveMarkets;
+}
+
+/** Without the result, which is long. */
+export type Task = Readonly<Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at'>>;
+
+export type BotDeployment = Readonly<BotDeploymentsTable>;
+
+export interface BacktestRequest extends SpecChanges {
+  /** The current one by default. */
+  readonly version?: number | undefined;
+  /** Fail when anything differs from what the first such backtest was made of. */
+  readonly verify_lock?: boolean | undefined;
+}
+
+/** What a task keeps of it. */
+export type BacktestInput = Omit<BacktestRequest, 'version'>;
+
+/**
+ * Queues a backtest of a version of a bot. A draft becomes active.
+ *
+ * @param by who asks for it, as in the audit log: `administrator:…`.
+ * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
+ * `invalid_spec` when the changes do not fit or the catalogue lacks data;
+ * `conflict` when there is no lock to verify.
+ */
+export async function startBacktest(
+  service: TaskService,
+  by: string,
+  ref: string,
+  { version: asked, verify_lock, ...changes }: BacktestRequest,
+): Promise<Pick<Task, 'task_id' | 'status'>> {
+  const { storage, clock, catalogueDir } = service;
+  const { bot_id, current_version } = await getBot(storage.read, ref);
+  const version = asked ?? current_version;
+  const { document, files } = await getRunnable(service, bot_id, version);
+  await refuseWithoutData(catalogueDir, readChangedSpec(document, changes, files));
+  const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
+  if (verify_lock) refuseUnlocked(await firstLock(storage.read, { bot_id, version }, changes));
+  return storage.write(async (tx) => {
+    const now = clock();
+    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const { task_id } = await queueTask(tx, now, by, { kind: 'backtest', bot_id, version, input });
+    return { task_id, status: 'queued' as const };
+  });
+}
+
+/** Work that is to be done, and what was asked for. */
+interface NewTask extends Pick<Task, 'kind' | 'bot_id' | 'version'> {
+  /** Where something has been named after it already. */
+  readonly deployment_id?: string;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+const TARGETS = {
+  backtest: 'backtest',
+  paper: 'paper',
+  production: 'k8s',
+  conformance: 'test',
+  stress: 'test',
+} as const satisfies Readonly<Record<Task['kind'], BotDeployment['target']>>;
+
+/**
+ * Queues work for a version of a bot, and makes the deployment for which it is done.
+ * @returns the task, and the event that tells of it.
+ */
+export async function queueTask(
+  tx: Db,
+  now: number,
+  by: string,
+  { kind, bot_id, version, input, deployment_id = uuidv7({ msecs: now }) }: NewTask,
+): Promise<
+  Pick<Task, 'task_id' | 'deployment_id' | 'bot_id' | 'version'> & { readonly seq: number }
+> {
+  const task_id = uuidv7({ msecs: now });
+  const place = { task_id, deployment_id, bot_id, version };
+  const open = { ...place, created_at: now, ended_at: null };
+  const target = TARGETS[kind];
+  await tx
+    .insertInto('bot_deployments')
+    .values({ ...open, target, status: 'pending', result_summary: null })
+    .execute();
+  const task = {
+    ...open,
+    kind,
+    status: 'queued',
+    input: JSON.stringify(input),
+    progress_done: 0,
+    progress_total: null,
+    error: null,
+    attempts: 0,
+    cancel_requested_at: null,
+    created_by: by,
+    started_at: null,
+  } as const;
+  const unheld = { result: null, worker_id: null, heartbeat_at: null };
+  await tx
+    .insertInto('tasks')
+    .values({ ...task, ...unheld })
+    .execute();
+  const test = target === 'test' && { test: kind };
+  const { seq } = await tell(tx, task, now, 'run.queued', { target, ...test, input, by });
+  return { ...place, seq };
+}
+
+/**
+ * So that nobody waits for what cannot work.
+ * @returns what the catalogue has of the data. @throws ServiceError `invalid_spec`
+ */
+export async function refuseWithoutData(
+  catalogueDir: string,
+  { spec }: HostedSpec,
+): Promise<readonly Manifest[]> {
+  const { source, sources = {} } = spec.spec.data;
+  const used: readonly (readonly [pointer: string, address: string])[] =
+    source === undefined
+      ? Object.entries(sources).map(([symbol, one]) => [`/spec/data/sources/${symbol}`, one])
+      : [['/spec/data/source', source]];
+  const window = parseWindow(spec.spec.data.from, spec.spec.data.to);
+  const problems: Problem[] = [];
+  const manifests: Manifest[] = [];
+  for (const [pointer, address] of used) {
+    try {
+      const found = await resolveDataset(catalogueDir, address);
+      if (found === undefined) continue;
+      manifests.push(found.manifest);
+      const { from, to } = found.manifest;
+      if (Date.parse(to) >= window.from && Date.parse(from) < window.to) continue;
+      const message = `${address} has no bars in the window: its data begin at ${from} and end at ${to}`;
+      problems.push({ code: 'data_not_found', pointer, message });
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const isThere = error.code !== 'file_not_found';
+      const near = isThere ? undefined : closest(nameOf(address), await datasetNames(catalogueDir));
+      problems.push({
+        code: 'data_not_found',
+        pointer,
+        message: isThere
+          ? `${address} is damaged: have it imported again, with \`service-local data import --replace\``
+          : `the catalogue of the server has no ${address}: have it imported there, with \`service-local data import\``,
+        ...(near !== undefined && { suggestion: `catalog://${near}` }),
+      });
+    }
+  }
+  if (problems.length > 0) throw invalidSpec(problems, false);
+  return manifests;
+}
+
+function nameOf(address: string): string {
+  return address.slice(address.lastIndexOf('/') + 1);
+}
+
+const TASK = [
+  'task_id',
+  'kind',
+  'bot_id',
+  'version',
+  'deployment_id',
+  'status',
+  'input',
+  'progress_done',
+  'progress_total',
+  'error',
+  'attempts',
+  'cancel_requested_at',
+  'created_by',
+  'created_at',
+  'started_at',
+  'ended_at',
+] as const satisfies readonly (keyof Task)[];
+
+/** @throws ServiceError `not_found` */
+export async function getTask(db: Db, task_id: string): Promise<Task> {
+  const task = await db
+    .selectFrom('tasks')
+    .select(TASK)
+    .where('task_id', '=', task_id)
+    .executeTakeFirst();
+  if (task !== undefined) return task;
+  throw new ServiceError('not_found', `there is no task ${JSON.stringify(task_id)}`, {
+    remedy: 'See `service-local tasks list`.',
+  });
+}
+
+/** What of the list is wanted; all of it when nothing is said. */
+export interface TaskFilter {
+  /** Id or slug. */
+  readonly bot?: string | undefined;
+  readonly status?: Task['status'] | undefined;
+  /** Only these. */
+  readonly kinds?: readonly Task['kind'][] | undefined;
+}
+
+/**
+ * Tasks, the newest first.
+ * @throws ServiceError `not_found` for the bot; `invalid_request` for a cursor of another list.
+ */
+export async function listTasks(
+  db: Db,
+  { bot, status, kinds }: TaskFilter,
+  request: PageRequest,
+): Promise<Page<Task>> {
+  const bot_id = bot === undefined ? undefined : await botIdOf(db, bot);
+  return readPage(
+    ['tasks', bot_id, status, kinds?.join()],
+    request,
+    ({ task_id }) => task_id,
+    async (after, limit) => {
+      let query = db.selectFrom('tasks').select(TASK).orderBy('task_id', 'desc').limit(limit);
+      if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
+      if (status !== undefined) query = query.where('status', '=', status);
+      if (kinds !== undefined) query = query.where('kind', 'in', kinds);
+      if (after !== undefined) query = query.where('task_id', '<', after);
+      return query.execute();
+    },
+  );
+}
+
+/**
+ * Asks for the end of a task: of one that waits at once, of one that runs by its worker. What has
+ * ended stays as it ended.
+ * @throws ServiceError `not_found`
+ */
+export async function cancelTask(
+  { storage, clock }: BotRegistry,
+  by: string,
+  task_id: string,
+): Promise<Task> {
+  return storage.write(async (tx) => {
+    const task = await getTask(tx, task_id);
+    const isOpen = task.status === 'queued' || task.status === 'running';
+    if (!isOpen || task.cancel_requested_at !== null) return task;
+    const now = clock();
+    await tx
+      .updateTable('tasks')
+      .set({ cancel_requested_at: now })
+      .where('task_id', '=', task_id)
+      .execute();
+    await tell(tx, task, now, 'run.cancel_requested', { by });
+    if (task.status === 'queued' && (await isUnbegun(tx, task))) {
+      await endUnattended(tx, task, now, { status: 'canceled' });
+    }
+    return getTask(tx, task_id);
+  });
+}
+
+/**
+ * What came of a task, as JSON.
+ * @throws ServiceError `not_found`; `conflict` when it has no result, or none yet.
+ */
+export async function getResult(db: Db, task_id: string): Promise<string> {
+  const row = await db
+    .selectFrom('tasks')
+    .select('result')
+    .where('task_id', '=', task_id)
+    .executeTakeFirst();
+  if (typeof row?.result === 'string') return row.result;
+  const task = await getTask(db, task_id);
+  const { status } = task;
+  const halt = status === 'canceled' ? await haltThatEnded(db, task) : undefined;
+  if (halt !== undefined) throw endedByHalt(task_id, halt);
+  const isOpen = status === 'queued' || status === 'running';
+  throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
+    reason: isOpen ? 'not_ended' : 'no_result',
+    remedy: isOpen
+      ? `Wait for it with \`service-local tasks result ${task_id} --wait\`.`
+      : `See \`service-local tasks get ${task_id}\` for the reason.`,
+  });
+}
+
+function endedByHalt(
+  task_id: string,
+  { halt_id, scope, requested_at, requested_by, reason }: KnownHalt,
+): ServiceError {
+  const who = scope === 'all' ? 'all bots' : 'the bot';
+  const when = new Date(requested_at).toISOString();
+  return new ServiceError(
+    'conflict',
+    `the task ${task_id} has no result: ${requested_by} halted ${who} at ${when}: ${reason}`,
+    {
+      reason: 'no_result',
+      remedy: `See \`service-local bots halts\` for the halt, ${halt_id}.`,
+    },
+  );
+}
+
+/**
+ * The deployments of a bot, the newest first.
+ * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
+ */
+export async function listDeployments(
+  db: Db,
+  ref: string,
+  request: PageRequest,
+): Promise<Page<BotDeployment>> {
+  const bot_id = await botIdOf(db, ref);
+  return readPage(
+    ['bot-deployments', bot_id],
+    request,
+    ({ deployment_id }) => deployment_id,
+    async (after, limit) => {
+      const query = db
+        .selectFrom('bot_deployments')
+        .selectAll()
+        .where('bot_id', '=', bot_id)
+        .orderBy('deployment_id', 'desc')
+        .limit(limit);
+      return (after === undefined ? query : query.where('deployment_id', '<', after)).execute();
+    },
+  );
+}

@@ -1,0 +1,73 @@
+/** What sessions are told of what people have settled. */
+import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
+import type { Db } from '../../storage/tables.ts';
+import type { SessionControls } from '../../trading/session-controls.ts';
+import { openPermits, type RunPermit } from './overrides.ts';
+import type { Subjects } from './subjects.ts';
+import {
+  listThresholds,
+  sessionGroups,
+  thresholdsFor,
+  type KnownThreshold,
+  type SessionGroup,
+} from './thresholds.ts';
+
+/** All that is in force. */
+interface InForce {
+  readonly thresholds: readonly KnownThreshold[];
+  readonly groups: readonly SessionGroup[];
+  readonly permits: readonly RunPermit[];
+}
+
+/** @param now milliseconds since the Unix epoch. */
+export async function readInForce(db: Db, now: number): Promise<InForce> {
+  const thresholds = await listThresholds(db);
+  const groups = thresholds.length === 0 ? [] : await sessionGroups(db);
+  return { thresholds, groups, permits: await openPermits(db, now) };
+}
+
+/** Of a session by its task. */
+export async function controlsOf(
+  db: Db,
+  task_id: string,
+  { thresholds, groups, permits }: InForce,
+): Promise<SessionControls> {
+  const { target, subjects, latches_lifted } = await db
+    .selectFrom('trading_sessions as session')
+    .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'session.task_id')
+    .select(['deployment.target', 'session.subjects', 'session.latches_lifted'])
+    .where('session.task_id', '=', task_id)
+    .executeTakeFirstOrThrow();
+  return {
+    thresholds: thresholdsFor(
+      subjects === null ? null : (JSON.parse(subjects) as Subjects),
+      target,
+      thresholds,
+      groups,
+    ),
+    permits: permits
+      .filter(({ run_id }) => run_id === task_id)
+      .map(({ run_id: _run, ...one }) => one),
+    latches_lifted,
+  };
+}
+
+const FRESH_MS = 500;
+
+/** The same for any number of sessions, which all ask all the time: what they share is read twice a second. */
+export function watchControls(
+  db: Db,
+  clock: () => number,
+): (task_id: string) => Promise<SessionControls> {
+  let read: { readonly at: Moment; readonly inForce: Promise<InForce> } | undefined;
+  return async (task_id) => {
+    if (read === undefined || msSince(read.at) >= FRESH_MS) {
+      const now = { at: thisMoment(), inForce: readInForce(db, clock()) };
+      read = now;
+      now.inForce.catch(() => {
+        if (read === now) read = undefined;
+      });
+    }
+    return controlsOf(db, task_id, await read.inForce);
+  };
+}

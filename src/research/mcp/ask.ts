@@ -1,0 +1,46 @@
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { LONGEST_FILE, type Ask, type Asked } from '../ask.ts';
+
+/** A route of which no more is known than that it answers. */
+interface AnyRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly responses: object;
+}
+
+const FILE = /^\/tasks\/[^/]+\/files\//;
+
+/** Asks the API of another process, with the token of the client. */
+export function askThrough(client: Client): Ask {
+  return async (method, path, body, { signal } = {}) => {
+    signal?.throwIfAborted();
+    try {
+      const json = FILE.test(path)
+        ? await fileOf(client, path)
+        : await client.call<AnyRoute>(method, path, { ...(body !== undefined && { body }) });
+      return { status: 200, json };
+    } catch (error) {
+      if (error instanceof ServiceError && !OF_THE_CLIENT.has(error.code)) return refused(error);
+      throw error;
+    }
+  };
+}
+
+/** With these the client says that there was no answer. */
+const OF_THE_CLIENT: ReadonlySet<string> = new Set(['server_unreachable', 'interrupted']);
+
+function refused({ status, code, message, reason, remedy, problems }: ServiceError): Asked {
+  const errors = problems.map(({ message: detail, ...rest }) => ({ ...rest, detail }));
+  return { status, json: { code, detail: message, reason, remedy, errors } };
+}
+
+async function fileOf(client: Client, path: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of client.file<AnyRoute>(path, {})) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length >= LONGEST_FILE) return text.slice(0, LONGEST_FILE);
+  }
+  return text + decoder.decode();
+}

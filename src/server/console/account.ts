@@ -1,0 +1,312 @@
+import { html } from 'hono/html';
+import { z } from 'zod';
+import type {
+  deletePasskey,
+  endSession,
+  endSessions,
+  getAccount,
+  listPasskeys,
+  listSessions,
+  Passkey,
+  renamePasskey,
+  Session,
+} from '../../api/account.ts';
+import { PasskeyAssertion } from '../../api/administrators.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { addPasskey, addPasskeyOptions } from '../../identity/passkeys.ts';
+import { siteOf } from '../../identity/passkey-proof.ts';
+import type { StepUpRequest, StepUpSubject } from '../../identity/step-up.ts';
+import type { Services } from '../services.ts';
+import { setSessionSecret } from '../session-cookie.ts';
+import { PASSKEYS, WEBAUTHN } from './assets.ts';
+import type { Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { ALERT, badge, facts, field, table, time } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+import { SIGN_IN_PATH } from './sign-in.ts';
+import { factorOf, siteOfPage, stepUp, stepUpFields } from './step-up.ts';
+
+const PATH = '/console/account';
+
+/** With fewer recovery codes than that, it is time for new ones. */
+const FEW_CODES = 3;
+
+/** The page of whoever is signed in: his sessions, passkeys and recovery codes. */
+export function addAccountPages(pages: Pages, services: Services): void {
+  const { identity, origins } = services;
+
+  pages.get(PATH, show);
+
+  pages.post(`${PATH}/sessions/:session_id/end`, async ({ c, call, session, param }) => {
+    const session_id = param('session_id');
+    const params = { session_id };
+    await call<typeof endSession>('delete', '/identity/sessions/{session_id}', { params });
+    if (session_id !== session.caller.session_id) {
+      return { goTo: PATH, message: 'The session is over.' };
+    }
+    setSessionSecret(c, services, undefined);
+    return { goTo: SIGN_IN_PATH };
+  });
+
+  pages.post(`${PATH}/sessions/end-all`, async ({ c, call }) => {
+    await call<typeof endSessions>('delete', '/identity/sessions', {});
+    setSessionSecret(c, services, undefined);
+    return { goTo: SIGN_IN_PATH };
+  });
+
+  pages.json(`${PATH}/passkeys/options`, async (visit, body) => {
+    const { c, session } = visit;
+    const factor = Factor.safeParse(body);
+    if (!factor.success) throw new ServiceError('invalid_request', 'send a code or a passkey');
+    const site = siteOfPage(c, origins);
+    const token = await stepUp(visit, services, toAdd(visit), factor.data as StepUpFactor);
+    return addPasskeyOptions(identity, session.caller, site, token);
+  });
+
+  pages.post(
+    `${PATH}/passkeys`,
+    async ({ c, session }, form) => {
+      const site = siteOfPage(c, origins);
+      const made = { name: form.get('name'), response: registrationIn(form.get('response')) };
+      const { name } = await addPasskey(identity, session.caller, made, site, origins);
+      return { goTo: PATH, message: `You can sign in with the passkey ${name} now.` };
+    },
+    show,
+  );
+
+  pages.get(`${PATH}/passkeys/:passkey_id`, showPasskey);
+
+  pages.post(
+    `${PATH}/passkeys/:passkey_id/rename`,
+    async ({ call, param }, form) => {
+      const params = { passkey_id: param('passkey_id') };
+      const body = { name: form.get('name') };
+      const request = { params, body };
+      await call<typeof renamePasskey>('patch', '/identity/passkeys/{passkey_id}', request);
+      return { goTo: PATH, message: `The passkey is called ${body.name} now.` };
+    },
+    showPasskey,
+  );
+
+  pages.post(
+    `${PATH}/passkeys/:passkey_id/delete`,
+    async (visit, form) => {
+      const params = { passkey_id: visit.param('passkey_id') };
+      const token = await stepUp(visit, services, toDelete(params), factorOf(form));
+      const { name } = await visit.call<typeof deletePasskey>(
+        'delete',
+        '/identity/passkeys/{passkey_id}',
+        { params, headers: { 'service-step-up': token } },
+      );
+      return { goTo: PATH, message: `The passkey ${name} is deleted.` };
+    },
+    showPasskey,
+  );
+}
+
+type StepUpFactor = Pick<StepUpRequest, 'code' | 'passkey'>;
+
+const Factor = z.union([
+  z.strictObject({ code: z.string().max(100) }),
+  z.strictObject({ passkey: PasskeyAssertion }),
+]);
+
+function toAdd({ session }: Visit): StepUpSubject {
+  return {
+    action: 'identity.passkey.add',
+    target: `administrator:${session.caller.administrator_id}`,
+  };
+}
+
+function toDelete({ passkey_id }: { readonly passkey_id: string }): StepUpSubject {
+  return { action: 'identity.passkey.delete', target: `passkey:${passkey_id}` };
+}
+
+const base64url = z
+  .string()
+  .max(20_000)
+  .regex(/^[\w-]*$/);
+
+/** `RegistrationResponseJSON` of WebAuthn, as far as it is used. */
+const Registration = z.object({
+  id: base64url,
+  rawId: base64url,
+  type: z.literal('public-key'),
+  response: z.object({
+    clientDataJSON: base64url,
+    attestationObject: base64url,
+    transports: z.array(z.string().max(30)).max(10).optional(),
+  }),
+  clientExtensionResults: z.record(z.string(), z.unknown()),
+});
+
+function registrationIn(text: string): Parameters<typeof addPasskey>[2]['response'] {
+  try {
+    return Registration.parse(JSON.parse(text)) as ReturnType<typeof registrationIn>;
+  } catch (error) {
+    throw new ServiceError('invalid_request', 'the browser sent no passkey', {
+      remedy: 'Add it with a browser that has scripts switched on.',
+      cause: error,
+    });
+  }
+}
+
+async function show(visit: Visit): Promise<Content> {
+  const { call, session } = visit;
+  const { administrator_id } = session.caller;
+  const [account, sessions, passkeys] = await Promise.all([
+    call<typeof getAccount>('get', '/identity/account', {}),
+    call<typeof listSessions>('get', '/identity/sessions', { query: { administrator_id } }),
+    call<typeof listPasskeys>('get', '/identity/passkeys', {}),
+  ]);
+  return {
+    title: 'Account',
+    scripts: [WEBAUTHN, PASSKEYS],
+    body: html`${facts(
+        ['Name', account.name],
+        ['Since', time(account.created_at)],
+        ['Recovery codes left', recoveryCodes(account.recovery_codes)],
+      )}
+      <section aria-labelledby="passkeys">
+        <h2 id="passkeys">Passkeys</h2>
+        <p class="note">
+          A passkey stands for password and code, when you sign in and when you confirm something.
+          It is good for one site only.
+        </p>
+        ${passkeys.items.length > 0 ? passkeyTable(passkeys.items) : html`<p>You have none.</p>`}
+        ${addForm(visit)}
+      </section>
+      <section aria-labelledby="sessions">
+        <h2 id="sessions">Sessions</h2>
+        <p class="note">
+          The browsers in which you are signed in. Tokens of the command line are listed by
+          <code>service-local identity tokens list</code>.
+        </p>
+        ${sessionTable(sessions.items, visit)}
+        <form method="post" action="${PATH}/sessions/end-all">
+          ${csrfField(session)}<button class="danger">Sign out everywhere</button>
+        </form>
+      </section>`,
+  };
+}
+
+function recoveryCodes(left: number): Html | string {
+  if (left >= FEW_CODES) return String(left);
+  return html`<strong class="warning">${left}</strong>: get new ones, on the server's machine, with
+    <code>service-local identity administrators reset NAME</code>`;
+}
+
+function passkeyTable(passkeys: readonly Passkey[]): Html {
+  return table<Passkey>(
+    'Your passkeys',
+    [
+      {
+        title: 'Name',
+        isHeader: true,
+        cell: ({ passkey_id, name }) => html`<a href="${PATH}/passkeys/${passkey_id}">${name}</a>`,
+      },
+      { title: 'Site', cell: ({ site }) => site },
+      { title: 'Added', cell: ({ created_at }) => time(created_at) },
+      {
+        title: 'Last used',
+        cell: ({ last_used_at }) => (last_used_at === null ? 'never' : time(last_used_at)),
+      },
+    ],
+    passkeys,
+  );
+}
+
+function addForm(visit: Visit): Html {
+  const { c, session } = visit;
+  if (siteOf(c.req.url) === undefined) {
+    return html`<p class="note">
+      To add one, open the console under a name instead of an address, such as
+      <code>localhost</code>.
+    </p>`;
+  }
+  return html`<details>
+    <summary>Add a passkey</summary>
+    <form method="post" action="${PATH}/passkeys" data-passkey="add" hidden>
+      ${csrfField(session)}
+      ${field('Name of the new passkey', 'name', { required: true, maxlength: 200, autocomplete: 'off' }, 'Where it is, such as “Laptop”.')}
+      ${stepUpFields(toAdd(visit))}
+      <input type="hidden" name="response" />
+      ${ALERT}<button class="main">Add a passkey</button>
+    </form>
+    <noscript><p>Adding one needs scripts, which are switched off in this browser.</p></noscript>
+  </details>`;
+}
+
+function sessionTable(sessions: readonly Session[], { session: own }: Visit): Html {
+  return table<Session>(
+    'Your sessions',
+    [
+      {
+        title: 'Browser',
+        isHeader: true,
+        cell: ({ user_agent, current }) =>
+          html`${nameOf(user_agent)}${current && html` ${badge('good', 'this one')}`}`,
+      },
+      { title: 'From', cell: ({ address }) => address ?? 'unknown' },
+      { title: 'By', cell: ({ signed_in_with }) => signed_in_with },
+      { title: 'Signed in', cell: ({ created_at }) => time(created_at) },
+      { title: 'Last used', cell: ({ seen_at }) => time(seen_at) },
+      {
+        title: html`<span class="unseen">End</span>`,
+        cell: ({ session_id, user_agent, current, created_at }) =>
+          html`<form method="post" action="${PATH}/sessions/${session_id}/end">
+            ${csrfField(own)}<button
+              aria-label="${current ? 'End this session' : `End the session in ${nameOf(user_agent)} of ${created_at}`}"
+            >
+              End
+            </button>
+          </form>`,
+      },
+    ],
+    sessions,
+  );
+}
+
+/** `Firefox on Linux`, as far as a browser tells. */
+function nameOf(userAgent: string): string {
+  const [, browser] =
+    /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(userAgent.replace(/^.*(Edg|OPR)\//, '$1/')) ?? [];
+  const [, system] = /(Windows|Android|iPhone|iPad|Mac OS|Linux)/.exec(userAgent) ?? [];
+  if (browser === undefined) return userAgent === '' ? 'Unknown' : userAgent;
+  return system === undefined ? browser : `${browser} on ${system}`;
+}
+
+async function showPasskey({ call, param, session }: Visit): Promise<Content> {
+  const passkey_id = param('passkey_id');
+  const { items } = await call<typeof listPasskeys>('get', '/identity/passkeys', {});
+  const passkey = items.find((one) => one.passkey_id === passkey_id);
+  if (passkey === undefined) {
+    throw new ServiceError('not_found', 'you have no such passkey');
+  }
+  const { name, site, created_at, last_used_at } = passkey;
+  return {
+    title: `Passkey ${name}`,
+    scripts: [WEBAUTHN, PASSKEYS],
+    body: html`<p><a href="${PATH}">Back to your account</a></p>
+      ${facts(['Site', site], ['Added', time(created_at)], ['Last used', last_used_at === null ? 'never' : time(last_used_at)])}
+      <section aria-labelledby="rename">
+        <h2 id="rename">Rename</h2>
+        <form method="post" action="${PATH}/passkeys/${passkey_id}/rename">
+          ${csrfField(session)}
+          ${field('New name', 'name', { required: true, maxlength: 200, value: name, autocomplete: 'off' })}
+          <button>Rename</button>
+        </form>
+      </section>
+      <section aria-labelledby="delete">
+        <h2 id="delete">Delete</h2>
+        <p>
+          Nobody can sign in with it any more. What is on the device itself stays there until you
+          delete it there.
+        </p>
+        <form method="post" action="${PATH}/passkeys/${passkey_id}/delete">
+          ${csrfField(session)} ${stepUpFields(toDelete({ passkey_id }))}
+          <button class="danger">Delete this passkey</button>
+        </form>
+      </section>`,
+  };
+}

@@ -1,0 +1,134 @@
+import { html } from 'hono/html';
+import type { searchAudit, verifyAudit } from '../../api/administrators.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatActor, formatCount } from '../../base/format.ts';
+import type { Services } from '../services.ts';
+import type { Content } from './layout.ts';
+import { AUDIT, auditTable } from './license-parts.ts';
+import { badge, emptyState, facts, field } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+const FAULTS = {
+  missing: 'is missing',
+  altered: 'has been altered',
+  not_linked: 'does not follow from the one before it',
+  beyond_head: 'is beyond the end of the log',
+} as const;
+
+/** The audit log. */
+export function addAuditPages(pages: Pages, { identity }: Services): void {
+  pages.get(AUDIT, (visit) => show(visit, identity.clock()));
+  pages.get(`${AUDIT}/verification`, verify);
+}
+
+async function show({ call, query }: Visit, now: number): Promise<Content> {
+  const words = { actor: query('actor'), action: query('action'), target: query('target') };
+  const span = { from: query('from'), to: query('to') };
+  const before = query('before');
+  const { items, next_cursor, head } = await call<typeof searchAudit>(
+    'get',
+    '/identity/audit/search',
+    {
+      query: {
+        ...words,
+        from: instantOf(span.from),
+        to: instantOf(span.to),
+        before_seq: before,
+        limit: 50,
+      },
+    },
+  );
+  const filter = Object.entries({ ...words, ...span }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  const next = new URLSearchParams([...filter, ['before', next_cursor ?? '']]);
+  return {
+    title: 'Audit',
+    body: html`<div class="heading">
+        <p class="note">${formatCount(head.seq)} entries, the newest first.</p>
+        <a class="button" href="${AUDIT}/verification">Verify the chain</a>
+      </div>
+      <form method="get" action="${AUDIT}" class="filter many" role="search">
+        ${field('Who', 'actor', { value: words.actor ?? '', maxlength: 200, placeholder: 'administrator:ID', list: 'actors' })}
+        ${field('What', 'action', { value: words.action ?? '', maxlength: 200, placeholder: 'admin.identity.license.revoke', list: 'actions' })}
+        ${field('To', 'target', { value: words.target ?? '', maxlength: 200, placeholder: 'deployment:ID' })}
+        ${field('From (UTC)', 'from', { type: 'datetime-local', value: span.from ?? '' })}
+        ${field('Until (UTC)', 'to', { type: 'datetime-local', value: span.to ?? '' })}
+        <button>Filter</button>
+        ${options(
+          'actors',
+          items.map(({ actor, actor_name }) => [actor, formatActor(actor, actor_name)]),
+        )}
+        ${options(
+          'actions',
+          items.map(({ action }) => [action, action]),
+        )}
+      </form>
+      ${
+        items.length > 0
+          ? auditTable('Audit log', items, now)
+          : filter.length > 0 || before !== undefined
+            ? html`<p>Nothing in the log is like that. <a href="${AUDIT}">Show all of it.</a></p>`
+            : emptyState(
+                'Nothing has been done yet. What is done is written here first; on the command line:',
+                'service-local identity audit list',
+              )
+      }
+      <nav class="pager" aria-label="Pages">
+        ${
+          before !== undefined &&
+          html`<a class="button" href="${AUDIT}?${new URLSearchParams(filter)}">Newest</a>`
+        }
+        ${next_cursor !== null && html`<a class="button" href="${AUDIT}?${next}">Older</a>`}
+      </nav>`,
+  };
+}
+
+/** @param values what is put in, and what is shown beside it. */
+function options(id: string, values: readonly (readonly [value: string, label: string])[]) {
+  return html`<datalist id="${id}">
+    ${[...new Map(values)].map(([value, label]) => html`<option value="${value}">${label}</option>`)}
+  </datalist>`;
+}
+
+/** `2026-01-02T03:04`, which browsers make, as a time in UTC. */
+function instantOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(text.endsWith('Z') ? text : `${text}Z`);
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  throw new ServiceError('invalid_request', `'${text}' is no time`, {
+    remedy: 'Write it as 2026-01-02T03:04, in UTC.',
+  });
+}
+
+async function verify({ call }: Visit): Promise<Content> {
+  const { verified, head, fault } = await call<typeof verifyAudit>(
+    'get',
+    '/identity/audit/verification',
+    {},
+  );
+  return {
+    title: 'Chain of the audit log',
+    body: html`<p><a href="${AUDIT}">Back to the log</a></p>
+      ${
+        fault === null
+          ? html`<p class="message">
+              All ${formatCount(verified)} entries are as they were written.
+            </p>`
+          : html`<p class="message failure" role="alert">
+              The entry ${fault.seq} ${FAULTS[fault.fault]}. Find out who can write to the database,
+              and restore it from a backup.
+            </p>`
+      }
+      ${facts(
+        ['Chain', fault === null ? badge('good', 'whole') : badge('bad', 'broken')],
+        ['Good entries', formatCount(verified)],
+        ['Head', html`<code>${head.seq}:${head.hash}</code>`],
+      )}
+      <p class="note">
+        Whoever can write to the database could compute the chain anew. Note the head in a place out
+        of his reach, and check without trusting this server:
+      </p>
+      <pre><code>service-local identity audit verify --head ${head.seq}:${head.hash}</code></pre>`,
+  };
+}

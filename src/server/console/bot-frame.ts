@@ -1,0 +1,55 @@
+import { html } from 'hono/html';
+import type { BotDetail, getBot } from '../../api/bots.ts';
+import { BOTS_PATH, botPath, status } from './bot-parts.ts';
+import type { Child, Html } from './html.ts';
+import type { Visit } from './pages.ts';
+
+const TABS = [
+  { title: 'Now', page: '' },
+  { title: 'Events', page: 'events' },
+  { title: 'Runs', page: 'runs' },
+  { title: 'Versions', page: 'versions' },
+] as const;
+
+/** The bot of the path. */
+export function botOf({ call, param }: Visit): Promise<BotDetail> {
+  return call<typeof getBot>('get', '/bots/{bot_ref}', {
+    params: { bot_ref: param('bot_ref') },
+    headers: {},
+  });
+}
+
+/** What all pages of a bot begin with: what it is, what can be done, and its other pages. */
+export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], body: Child): Html {
+  const { slug, kind, current_version } = bot;
+  return html`<div class="heading">
+      <p>
+        <a href="${BOTS_PATH}">Bots</a> / <code>${slug}</code> ${status(bot.status)}
+        <span class="note">${kind}, version ${current_version}</span>
+      </p>
+      <div class="actions">
+        <a class="button" href="${botPath(slug, 'backtest')}">Backtest…</a>
+        ${
+          kind === 'trading' &&
+          html`<a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>
+            <a class="button" href="/bots/${slug}/risk/validation-report?format=html"
+              >RTS 6 report</a
+            >`
+        }
+        <a class="button danger" href="${botPath(slug, 'halt')}">Halt this bot</a>
+      </div>
+    </div>
+    <nav class="tabs" aria-label="Of this bot">
+      <ul>
+        ${TABS.map(
+          (tab) =>
+            html`<li>
+              <a href="${botPath(slug, tab.page)}" ${tab.page === page && html`aria-current="page"`}
+                >${tab.title}</a
+              >
+            </li>`,
+        )}
+      </ul>
+    </nav>
+    ${body}`;
+}

@@ -1,0 +1,172 @@
+/** What the pages of bots and tasks have in common. */
+import { html } from 'hono/html';
+import type { BotListItem } from '../../api/bots.ts';
+import type { BotDeployment, Task } from '../../api/tasks.ts';
+import {
+  formatCountOf,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+  NO_VALUE,
+} from '../../base/format.ts';
+import type { Child, Html } from './html.ts';
+import { badge } from './parts.ts';
+
+export const BOTS_PATH = '/console/bots';
+export const TASKS_PATH = '/console/tasks';
+
+/** Of a bot, by its slug or id. */
+export function botPath(ref: string, page = ''): string {
+  return `${BOTS_PATH}/${encodeURIComponent(ref)}${page && `/${page}`}`;
+}
+
+export function taskPath(task_id: string): string {
+  return `${TASKS_PATH}/${encodeURIComponent(task_id)}`;
+}
+
+const KINDS = {
+  active: 'good',
+  draft: 'neutral',
+  archived: 'neutral',
+  queued: 'neutral',
+  pending: 'neutral',
+  running: 'good',
+  success: 'good',
+  failed: 'bad',
+  ruined: 'bad',
+  halted: 'bad',
+  canceled: 'warning',
+} as const;
+
+/** A state of a bot, a deployment, a session or a task. */
+export function status(of: keyof typeof KINDS): Html {
+  return badge(KINDS[of], of);
+}
+
+/** Of a bot, and that it is halted, which says more. */
+export function botStatus({ status: of, activity }: BotListItem): Html {
+  if (activity?.halted === 'bot') return badge('bad', 'halted');
+  return activity?.halted === 'all' ? badge('bad', 'all halted') : status(of);
+}
+
+type Ended = BotDeployment['target'] | Task['kind'];
+
+function isSession(of: Ended): boolean {
+  return of === 'paper' || of === 'production' || of === 'k8s';
+}
+
+/** Stopping keeps what a session has come to; canceling does not. */
+export function endWord(of: Ended): 'Stop' | 'Cancel' {
+  return isSession(of) ? 'Stop' : 'Cancel';
+}
+
+export function endPath(bot_ref: string, task_id: string, of: Ended): string {
+  if (!isSession(of)) return `${taskPath(task_id)}/cancel`;
+  return botPath(bot_ref, `${of === 'paper' ? 'paper' : 'deploy'}/${task_id}/stop`);
+}
+
+/** Ids are long, and differ at their ends. */
+export function shortId(id: string): string {
+  return id.length > 12 ? `…${id.slice(-12)}` : id;
+}
+
+/** What a run came to, where it came to anything. */
+export function metricOf(
+  { result_summary }: Pick<BotDeployment, 'result_summary'>,
+  name: 'total_return' | 'sharpe' | 'max_drawdown',
+): string {
+  const metrics = result_summary?.['metrics'] as Readonly<Record<string, unknown>> | undefined;
+  const value = metrics?.[name];
+  if (typeof value !== 'number') return NO_VALUE;
+  return name === 'sharpe' ? formatRatio(value) : formatPercent(value);
+}
+
+export function percentOr(value: unknown): string {
+  return typeof value === 'number' ? formatPercent(value) : NO_VALUE;
+}
+
+export function ratioOr(value: unknown): string {
+  return typeof value === 'number' ? formatRatio(value) : NO_VALUE;
+}
+
+export function numberOr(value: unknown): string {
+  return typeof value === 'number' ? formatNumber(value) : NO_VALUE;
+}
+
+/** The figures that matter most, large. */
+export function figures(
+  ...entries: readonly (readonly [name: string, value: Child, key?: string])[]
+): Html {
+  return html`<dl class="figures">
+    ${entries.map(
+      ([name, value, key]) =>
+        html`<div>
+          <dt>${name}</dt>
+          <dd ${key && html`data-figure="${key}"`}>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/** How far a task is. */
+export function progressOf({ progress: { done, total }, kind, status: of }: Task): Html {
+  const text =
+    total === null
+      ? formatCountOf(done, 'bar')
+      : `${Math.floor(total === 0 ? 100 : (100 * done) / total)} %`;
+  if (of !== 'running' || total === null) return html`<span>${text}</span>`;
+  return html`<progress
+      max="${total}"
+      value="${done}"
+      aria-label="Progress of the ${kind}"
+    ></progress>
+    <span>${text}</span>`;
+}
+
+/** A field of which there may be several on a page; `id` is its own. */
+export function textField(
+  label: string,
+  name: string,
+  id: string,
+  attributes: Html | '' = '',
+): Html {
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    <input id="${id}" name="${name}" type="text" autocomplete="off" ${attributes} />
+  </div>`;
+}
+
+export function select(
+  label: string,
+  name: string,
+  options: readonly string[],
+  chosen: string | undefined,
+): Html {
+  return html`<div>
+    <label for="select-${name}">${label}</label>
+    <select id="select-${name}" name="${name}">
+      <option value="">any</option>
+      ${options.map((one) => html`<option value="${one}" ${one === chosen && html`selected`}>${one}</option>`)}
+    </select>
+  </div>`;
+}
+
+/** Where a list goes on. */
+export function pager(
+  path: string,
+  query: Readonly<Record<string, string | undefined>>,
+  next_cursor: string | null,
+): Html | undefined {
+  const { cursor } = query;
+  if (next_cursor === null && cursor === undefined) return undefined;
+  const to = (at: string | undefined): string => {
+    const given = Object.entries({ ...query, cursor: at }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    );
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  };
+  return html`<nav class="pager" aria-label="Pages">
+    ${cursor !== undefined && html`<a class="button" href="${to(undefined)}">First page</a>`}
+    ${next_cursor !== null && html`<a class="button" href="${to(next_cursor)}">Next page</a>`}
+  </nav>`;
+}

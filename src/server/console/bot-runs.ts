@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { html } from 'hono/html';
+import type { BotDetail } from '../../api/bots.ts';
+import type { startPaper, stopPaper } from '../../api/paper.ts';
+import type { BotDeployment, listBotDeployments, startBacktest } from '../../api/tasks.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { botFrame, botOf } from './bot-frame.ts';
+import { botPath, endPath, endWord, metricOf, pager, status, taskPath } from './bot-parts.ts';
+import { addProduction } from './bot-production.ts';
+import type { Child } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { emptyState, field, table, time } from './parts.ts';
+import type { Form, Pages, Visit } from './pages.ts';
+
+const PATH = '/console/bots/:bot_ref';
+const PAGE = 50;
+
+/** What of a bot has run and runs, and what starts and stops it. */
+export function addBotRuns(pages: Pages): void {
+  pages.get(`${PATH}/runs`, showRuns);
+
+  pages.get(`${PATH}/backtest`, showBacktest);
+  pages.post(
+    `${PATH}/backtest`,
+    async ({ call, param }, form) => {
+      const bot_ref = param('bot_ref');
+      const path = '/bots/{bot_ref}/backtest';
+      const body = {
+        ...changesIn(form),
+        ...(form.get('verify_lock') !== '' && { verify_lock: true }),
+      };
+      const request = { params: { bot_ref }, headers: keyIn(form), body };
+      const { task_id } = await call<typeof startBacktest>('post', path, request);
+      return { goTo: taskPath(task_id), message: 'The backtest is queued.' };
+    },
+    showBacktest,
+  );
+
+  pages.get(`${PATH}/paper`, showPaper);
+  pages.post(
+    `${PATH}/paper`,
+    async ({ call, param }, form) => {
+      const bot_ref = param('bot_ref');
+      const path = '/bots/{bot_ref}/paper/start';
+      const body = { ...changesIn(form), ...paceIn(form) };
+      const request = { params: { bot_ref }, headers: keyIn(form), body };
+      await call<typeof startPaper>('post', path, request);
+      return { goTo: botPath(bot_ref), message: 'The paper session is queued.' };
+    },
+    showPaper,
+  );
+
+  pages.post(
+    `${PATH}/paper/:task_id/stop`,
+    async ({ call, param }) => {
+      const bot_ref = param('bot_ref');
+      const params = { bot_ref, task_id: param('task_id') };
+      await call<typeof stopPaper>('post', '/bots/{bot_ref}/paper/stop/{task_id}', { params });
+      return {
+        goTo: botPath(bot_ref, 'runs'),
+        message: 'The paper session is asked to stop. It ends within seconds.',
+      };
+    },
+    showRuns,
+  );
+  addProduction(pages, showRuns);
+}
+
+async function showRuns(visit: Visit): Promise<Content> {
+  const { call, query } = visit;
+  const bot = await botOf(visit);
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listBotDeployments>(
+    'get',
+    '/bots/{bot_ref}/deployments',
+    { params: { bot_ref: bot.id }, query: { cursor, limit: PAGE } },
+  );
+  return {
+    title: bot.name,
+    body: botFrame(
+      bot,
+      'runs',
+      html`<section>
+        <h2 id="runs">Runs</h2>
+        ${
+          items.length === 0
+            ? emptyState(
+                'It has not run yet. Backtest it:',
+                `service-local bots backtest ${bot.slug}`,
+              )
+            : runTable(visit, bot, items)
+        }
+        ${pager(botPath(bot.slug, 'runs'), { cursor }, next_cursor)}
+      </section>`,
+    ),
+  };
+}
+
+/** Deployments of one bot, the newest first. */
+export function runTable(
+  { session }: Pick<Visit, 'session'>,
+  { slug }: Pick<BotDetail, 'slug'>,
+  runs: readonly BotDeployment[],
+): Child {
+  const isOpen = ({ ended_at }: BotDeployment): boolean => ended_at === null;
+  return table<BotDeployment>(
+    'Runs',
+    [
+      {
+        title: 'Run',
+        isHeader: true,
+        cell: ({ task_id, target, version }) =>
+          html`<a href="${taskPath(task_id)}">${target}</a
+            ><span class="sub">version ${version}</span>`,
+      },
+      { title: 'Status', cell: (run) => status(run.status) },
+      { title: 'Started', cell: ({ created_at }) => time(created_at) },
+      { title: 'Ended', cell: ({ ended_at }) => (ended_at === null ? '' : time(ended_at)) },
+      { title: 'Return', isNumber: true, cell: (run) => metricOf(run, 'total_return') },
+      { title: 'Sharpe', isNumber: true, cell: (run) => metricOf(run, 'sharpe') },
+      { title: 'Drawdown', isNumber: true, cell: (run) => metricOf(run, 'max_drawdown') },
+      {
+        title: html`<span class="unseen">End</span>`,
+        cell: (run) =>
+          isOpen(run) &&
+          html`<form method="post" action="${endPath(slug, run.task_id, run.target)}">
+            ${csrfField(session)}<button
+              aria-label="${endWord(run.target)} the ${run.target} of ${run.created_at}"
+            >
+              ${endWord(run.target)}
+            </button>
+          </form>`,
+      },
+    ],
+    runs,
+  );
+}
+
+/** Sent again by a second click, the same key starts nothing a second time. */
+function keyIn(form: Form): { readonly 'idempotency-key': string } {
+  return { 'idempotency-key': form.get('key') };
+}
+
+/** What stands in place of the spec's own values. */
+function changesIn(form: Form) {
+  const [version, from, to, params] = ['version', 'from', 'to', 'params'].map((name) =>
+    form.get(name).trim(),
+  ) as [string, string, string, string];
+  return {
+    ...(version !== '' && { version: Number(version) }),
+    ...(from !== '' && { from }),
+    ...(to !== '' && { to }),
+    ...(params !== '' && { params: jsonIn(params) }),
+  };
+}
+
+function jsonIn(text: string): Record<string, number> {
+  try {
+    return JSON.parse(text) as Record<string, number>;
+  } catch (error) {
+    throw new ServiceError('invalid_request', 'the parameters are no JSON', {
+      remedy: 'Write them as {"fast": 12}.',
+      cause: error,
+    });
+  }
+}
+
+function paceIn(form: Form) {
+  const exchange = form.get('exchange').trim();
+  if (form.get('source') === 'live') return { live: exchange === '' ? {} : { exchange } };
+  const speed = form.get('speed').trim();
+  return speed === '' ? {} : { speed: speed === 'max' ? ('max' as const) : Number(speed) };
+}
+
+/** What was typed stays. */
+function changeFields(bot: BotDetail, form: Form | undefined): Child {
+  const typed = (name: string): string => form?.get(name) ?? '';
+  return html`<input type="hidden" name="key" value="${form?.get('key') || randomUUID()}" />
+    ${field('Version', 'version', { type: 'number', min: 1, value: typed('version'), placeholder: bot.current_version }, 'The current one where it is empty.')}
+    ${field('From', 'from', { value: typed('from'), placeholder: '2020-01-31', autocomplete: 'off' }, 'First day used.')}
+    ${field('To', 'to', { value: typed('to'), placeholder: '2024-12-31', autocomplete: 'off' }, 'Last day used.')}
+    ${field('Parameters', 'params', { value: typed('params'), placeholder: '{"fast": 12}', autocomplete: 'off', spellcheck: 'false' }, 'JSON; what is not named is as the spec says.')}`;
+}
+
+async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
+  const bot = await botOf(visit);
+  const { slug, name } = bot;
+  return {
+    title: `Backtest ${name}`,
+    body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
+      <form method="post" action="${botPath(slug, 'backtest')}">
+        ${csrfField(visit.session)} ${changeFields(bot, form)}
+        <label class="check"
+          ><input
+            type="checkbox"
+            name="verify_lock"
+            value="true"
+            ${form?.get('verify_lock') === 'true' && html`checked`}
+          />
+          Fail when it is made of anything else than the first one was</label
+        >
+        <button class="main">Start the backtest</button>
+      </form>
+      <p class="note">From the command line: <code>service-local bots backtest ${slug}</code></p>`,
+  };
+}
+
+function showNoPaper({ slug, name }: BotDetail): Content {
+  return {
+    title: `Paper session of ${name}`,
+    body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
+      ${emptyState('A research bot does not trade. Backtest it:', `service-local bots backtest ${slug}`)}`,
+  };
+}
+
+async function showPaper(visit: Visit, form?: Form): Promise<Content> {
+  const bot = await botOf(visit);
+  const { slug, name, kind } = bot;
+  if (kind === 'research') return showNoPaper(bot);
+  const isLive = form?.get('source') === 'live';
+  return {
+    title: `Paper session of ${name}`,
+    body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
+      <form method="post" action="${botPath(slug, 'paper')}">
+        ${csrfField(visit.session)}
+        <fieldset>
+          <legend>Bars</legend>
+          <label class="check"
+            ><input type="radio" name="source" value="catalogue" ${!isLive && html`checked`} /> Of
+            the catalogue, as though they came now</label
+          >
+          ${field('Speed', 'speed', { value: form?.get('speed') ?? '', placeholder: '1', autocomplete: 'off' }, 'How many times as fast as the market was, or max.')}
+          <label class="check"
+            ><input type="radio" name="source" value="live" ${isLive && html`checked`} /> Live, of
+            an exchange</label
+          >
+          ${field('Exchange', 'exchange', { value: form?.get('exchange') ?? '', autocomplete: 'off' }, 'As exchanges_file of the server calls it; empty for the only one there.')}
+        </fieldset>
+        ${changeFields(bot, form)}
+        <button class="main">Start the paper session</button>
+      </form>
+      <p class="note">
+        From the command line: <code>service-local bots paper start ${slug}</code>
+      </p>`,
+  };
+}

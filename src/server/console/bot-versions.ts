@@ -1,0 +1,149 @@
+import { html } from 'hono/html';
+import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../../api/bots.ts';
+import type { listValidationReports, ValidationReports } from '../../api/compliance.ts';
+import { reportStatus } from '../../base/report-open.ts';
+import { botFrame, botOf } from './bot-frame.ts';
+import { botPath, pager } from './bot-parts.ts';
+import type { Child, Html } from './html.ts';
+import type { Content } from './layout.ts';
+import { emptyState, field, table, time, who } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+const PAGE = 50;
+
+export function addBotVersions(pages: Pages): void {
+  pages.get(botPathOf('versions'), showVersions);
+}
+
+function botPathOf(page: string): string {
+  return `/console/bots/:bot_ref/${page}`;
+}
+
+async function showVersions(visit: Visit): Promise<Content> {
+  const { call, query } = visit;
+  const bot = await botOf(visit);
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listBotVersions>(
+    'get',
+    '/bots/{bot_ref}/versions',
+    { params: { bot_ref: bot.id }, query: { cursor, limit: PAGE } },
+  );
+  const { versions: reports } = await call<typeof listValidationReports>(
+    'get',
+    '/bots/{bot_ref}/risk/validation-reports',
+    { params: { bot_ref: bot.id } },
+  );
+  const [from, to] = [query('from'), query('to')];
+  return {
+    title: bot.name,
+    body: botFrame(
+      bot,
+      'versions',
+      html`<section>
+          <h2 id="versions">Versions</h2>
+          ${table<BotVersion>('Versions', columnsOf(bot), items)}
+          ${pager(botPath(bot.slug, 'versions'), { cursor }, next_cursor)}
+        </section>
+        <section aria-labelledby="diff">
+          <h2 id="diff">What differs</h2>
+          <form method="get" action="${botPath(bot.slug, 'versions')}#diff" class="filter">
+            ${field('From version', 'from', { type: 'number', min: 1, required: true, value: from ?? String(Math.max(1, bot.current_version - 1)) })}
+            ${field('To version', 'to', { type: 'number', min: 1, required: true, value: to ?? String(bot.current_version) })}
+            <button>Compare</button>
+          </form>
+          ${
+            from !== undefined && to !== undefined
+              ? await diff(visit, bot, from, to)
+              : html`<p class="note">
+                  From the command line:
+                  <code>service-local bots diff ${bot.slug} --from 1 --to 2</code>
+                </p>`
+          }
+        </section>
+        ${reports.length > 0 && reportsSection(bot, reports)}
+        <section aria-labelledby="document">
+          <h2 id="document">The current one</h2>
+          <details>
+            <summary>Its document</summary>
+            <pre tabindex="0">${JSON.stringify(bot.document, null, 2)}</pre>
+          </details>
+        </section>`,
+    ),
+  };
+}
+
+function reportsSection({ slug }: BotDetail, reports: ValidationReports['versions']): Html {
+  return html`<section>
+    <h2 id="reports">Frozen validation reports</h2>
+    ${table<(typeof reports)[number]>(
+      'Frozen validation reports',
+      [
+        {
+          title: 'Report',
+          isHeader: true,
+          cell: ({ version }) =>
+            html`<a href="/bots/${slug}/risk/validation-report?version=${version}&format=html"
+              >${version}</a
+            >`,
+        },
+        { title: 'Year', cell: ({ year }) => year },
+        { title: 'Status', cell: (one) => reportStatus(one.status, one.signed_with_open) },
+        { title: 'Frozen', cell: ({ frozen_at }) => time(frozen_at) },
+        { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
+      ],
+      reports,
+    )}
+  </section>`;
+}
+
+function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {
+  return [
+    { title: 'Version', isHeader: true, cell: ({ version }) => version },
+    {
+      title: 'Changes',
+      cell: ({ version }) =>
+        version === 1
+          ? 'the first'
+          : html`<a href="${botPath(bot.slug, 'versions')}?from=${version - 1}&to=${version}#diff"
+              >since version ${version - 1}</a
+            >`,
+    },
+    { title: 'Made', cell: ({ created_at }) => time(created_at) },
+    { title: 'By', cell: ({ created_by, created_by_name }) => who(created_by, created_by_name) },
+    { title: 'Code', cell: ({ bundle_hash }) => (bundle_hash === null ? 'built in' : 'its own') },
+    { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
+  ];
+}
+
+async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): Promise<Html> {
+  const path = '/bots/{bot_ref}/versions/{version}/diff';
+  const { changes, files } = await call<typeof diffBotVersions>('get', path, {
+    params: { bot_ref: bot.id, version: from },
+    query: { to },
+  });
+  if (changes.length === 0 && files.length === 0) {
+    return emptyState(
+      `Versions ${from} and ${to} are the same.`,
+      `service-local bots diff ${bot.slug} --from ${from} --to ${to}`,
+    );
+  }
+  const value = (given: unknown): Child =>
+    given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
+  // Of code, the hashes of its files.
+  const all = [
+    ...changes.map(({ pointer, ...rest }) => ({ ...rest, where: pointer })),
+    ...files.map(({ file, ...rest }) => ({ ...rest, where: file })),
+  ];
+  return html`<div class="diff">
+    ${table<(typeof all)[number]>(
+      `What differs between versions ${from} and ${to}`,
+      [
+        { title: 'Where', isHeader: true, cell: ({ where }) => html`<code>${where}</code>` },
+        { title: 'What', cell: ({ kind }) => kind },
+        { title: `Version ${from}`, cell: (one) => html`<del>${value(one.from)}</del>` },
+        { title: `Version ${to}`, cell: (one) => html`<ins>${value(one.to)}</ins>` },
+      ],
+      all,
+    )}
+  </div>`;
+}

@@ -1,0 +1,326 @@
+import { html } from 'hono/html';
+import type {
+  BotDetail,
+  BotEvent,
+  getBotSnapshot,
+  listBotEvents,
+  PaperSession,
+} from '../../api/bots.ts';
+import type { listBotDeployments } from '../../api/tasks.ts';
+import { formatMoney, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
+import { CHARTS, LIVE } from './assets.ts';
+import { eventText } from './client/event-text.ts';
+import type { LiveData } from './client/live.ts';
+import { botFrame, botOf } from './bot-frame.ts';
+import { botPath, endPath, figures, shortId, taskPath } from './bot-parts.ts';
+import { productionSection } from './bot-production.ts';
+import { runTable } from './bot-runs.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { badge, emptyState, table, time } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+const TAIL = 12;
+/** Instruments have bars at different times. */
+const BARS = 50;
+const RUNS = 5;
+
+export function addBotPage(pages: Pages): void {
+  pages.get('/console/bots/:bot_ref', showBot);
+}
+
+async function showBot(visit: Visit): Promise<Content> {
+  const { call, query } = visit;
+  const bot = await botOf(visit);
+  const params = { bot_ref: bot.id };
+  const eventsPath = '/bots/{bot_ref}/state/events';
+  const [snapshot, tail, bars, { items: runs }] = await Promise.all([
+    call<typeof getBotSnapshot>('get', '/bots/{bot_ref}/state/snapshot', { params, query: {} }),
+    call<typeof listBotEvents>('get', eventsPath, { params, query: { last: 'true', limit: TAIL } }),
+    call<typeof listBotEvents>('get', eventsPath, {
+      params,
+      query: { kind: 'data.bars', last: 'true', limit: BARS },
+    }),
+    call<typeof listBotDeployments>('get', '/bots/{bot_ref}/deployments', {
+      params,
+      query: { limit: RUNS },
+    }),
+  ]);
+  const production = await productionSection(visit, bot);
+  const sessions = Object.entries(snapshot.state.sessions).sort(([a], [b]) => (a < b ? 1 : -1));
+  const shown = sessions.find(([task_id]) => task_id === query('session')) ?? sessions[0];
+  const live: LiveData | undefined = shown && {
+    bot: bot.id,
+    session: shown[0],
+    head: snapshot.seq,
+    state: shown[1],
+    closes: closesIn(bars.items, shown[0]),
+  };
+  return {
+    title: bot.name,
+    scripts: [CHARTS, LIVE],
+    body: botFrame(
+      bot,
+      '',
+      html`${snapshot.state.halted !== null && html`<p class="message failure">Halted: ${snapshot.state.halted.reason}</p>`}
+        ${production}
+        <div
+          id="now"
+          data-live="${live === undefined ? '' : JSON.stringify(live)}"
+          data-bot="${bot.id}"
+          data-head="${snapshot.seq}"
+        >
+          ${
+            live === undefined
+              ? nothing(bot)
+              : sessionPart(
+                  visit,
+                  bot,
+                  live,
+                  sessions.map(([task_id]) => task_id),
+                )
+          }
+          <section>
+            <div class="heading">
+              <h2 id="tail">Newest events</h2>
+              <p>
+                <span id="connection">${badge('neutral', 'not followed')}</span>
+                <a href="${botPath(bot.slug, 'events')}">All events</a>
+              </p>
+            </div>
+            ${tailTable(tail.items.toReversed())}
+          </section>
+        </div>
+        ${
+          runs.length > 0 &&
+          html`<section>
+            <div class="heading">
+              <h2 id="last-runs">Newest runs</h2>
+              <a href="${botPath(bot.slug, 'runs')}">All runs</a>
+            </div>
+            ${runTable(visit, bot, runs)}
+          </section>`
+        }`,
+    ),
+  };
+}
+
+function nothing({ slug, kind }: BotDetail): Html {
+  return kind === 'research'
+    ? emptyState(
+        'A research bot does not trade. Backtest it:',
+        `service-local bots backtest ${slug}`,
+      )
+    : emptyState(
+        'No paper session runs now. Start one, here or from the command line:',
+        `service-local bots paper start ${slug} --speed 60`,
+      );
+}
+
+/** The newest closes that a session has seen. */
+function closesIn(events: readonly BotEvent[], task_id: string): Record<string, number> {
+  const closes: Record<string, number> = {};
+  for (const { run_id, payload } of events) {
+    if (run_id !== task_id) continue;
+    const bars = payload['bars'] as Readonly<Record<string, readonly number[]>>;
+    for (const [symbol, bar] of Object.entries(bars)) closes[symbol] = bar[3]!;
+  }
+  return closes;
+}
+
+function sessionPart(
+  { session: { csrf_token } }: Visit,
+  { slug, active_deployments }: BotDetail,
+  { session: task_id, state, closes }: LiveData,
+  others: readonly string[],
+): Html {
+  const { equity, cash, working, positions } = state;
+  const exposure = exposureOf(state, closes);
+  const isProduction = active_deployments.some(
+    (one) => one.task_id === task_id && one.target === 'k8s',
+  );
+  return html`<section aria-labelledby="session">
+      <div class="heading">
+        <h2 id="session">
+          ${isProduction ? 'Production' : 'Paper'} session
+          <a href="${taskPath(task_id)}">${shortId(task_id)}</a>
+        </h2>
+        <form
+          method="post"
+          action="${endPath(slug, task_id, isProduction ? 'production' : 'paper')}"
+          data-stop
+        >
+          ${csrfField({ csrf_token })}<button>Stop the session</button>
+        </form>
+      </div>
+      <p class="message ended" hidden>
+        <span></span><a href="${taskPath(task_id)}">See what came of it</a>
+      </p>
+      ${
+        others.length > 1 &&
+        html`<p class="line">
+          Others:
+          ${others
+            .filter((one) => one !== task_id)
+            .slice(0, 10)
+            .map((one) => html`<a href="${botPath(slug)}?session=${one}">${shortId(one)}</a> `)}
+        </p>`
+      }
+      ${figures(
+        ['Equity', formatMoney(equity), 'equity'],
+        ['Change', NO_VALUE, 'change'],
+        ['Drawdown', NO_VALUE, 'drawdown'],
+        ['Deepest drawdown', NO_VALUE, 'deepest'],
+        ['Cash', formatMoney(cash), 'cash'],
+        ['Net exposure', share(exposure?.net), 'net'],
+        ['Gross exposure', share(exposure?.gross), 'gross'],
+        ['Working orders', working.length, 'orders'],
+        [
+          'Newest bars',
+          state.time === null ? 'none yet' : state.time.replace('T', ' ').replace('Z', ''),
+          'time',
+        ],
+      )}
+      <figure>
+        <div
+          id="chart"
+          class="chart"
+          role="img"
+          aria-label="Equity and drawdown"
+          aria-describedby="chart-text"
+        ></div>
+        <figcaption class="note">
+          <span id="chart-text"
+            >Equity and, below it, drawdown, as recorded. The figures are in the table.</span
+          >
+          Charts by
+          <a href="https://www.tradingview.com/" rel="noreferrer">TradingView Lightweight Charts™</a
+          >.
+        </figcaption>
+        <details id="points">
+          <summary>The chart as a table</summary>
+          <div class="scroll stream" role="region" aria-label="Equity over time" tabindex="0">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Bars of</th>
+                  <th scope="col" class="number">Equity</th>
+                  <th scope="col" class="number">Drawdown</th>
+                </tr>
+              </thead>
+              <tbody></tbody>
+            </table>
+          </div>
+        </details>
+      </figure>
+    </section>
+    <div class="halves">
+      <section>
+        <h2 id="positions">Positions</h2>
+        ${grid(
+          'positions',
+          ['Symbol', 'Units', 'Close', 'Value', 'Of equity'],
+          Object.entries(positions).map(([symbol, units]) => {
+            const close = closes[symbol];
+            return [
+              symbol,
+              formatQuantity(units),
+              close === undefined ? NO_VALUE : formatMoney(close),
+              close === undefined ? NO_VALUE : formatMoney(units * close),
+              close === undefined ? NO_VALUE : share((units * close) / equity),
+            ];
+          }),
+          'Flat: nothing is held.',
+        )}
+      </section>
+      <section>
+        <h2 id="working">Working orders</h2>
+        ${grid(
+          'working',
+          ['Order', 'Symbol', 'What', 'Units', 'At'],
+          working.map((one) => [
+            String(one.order),
+            one.symbol,
+            `${one.side} ${one.type.replace('_', ' ')}`,
+            one.quantity === undefined
+              ? one.weight === undefined
+                ? NO_VALUE
+                : share(one.weight)
+              : formatQuantity(one.quantity - one.filled),
+            [one.stop, one.limit]
+              .filter((at) => at !== undefined)
+              .map(formatMoney)
+              .join(' / ') || 'market',
+          ]),
+          'None.',
+        )}
+      </section>
+    </div>`;
+}
+
+function exposureOf(
+  { equity, positions }: PaperSession,
+  closes: LiveData['closes'],
+): { readonly net: number; readonly gross: number } | undefined {
+  const held = Object.entries(positions);
+  if (held.some(([symbol]) => closes[symbol] === undefined) || equity <= 0) return undefined;
+  const values = held.map(([symbol, units]) => (units * closes[symbol]!) / equity);
+  return {
+    net: values.reduce((sum, one) => sum + one, 0),
+    gross: values.reduce((sum, one) => sum + Math.abs(one), 0),
+  };
+}
+
+function share(value: number | undefined): string {
+  return value === undefined ? NO_VALUE : formatPercent(value);
+}
+
+/** A table whose rows a script replaces; the first column names the row, those after the first two are numbers. */
+function grid(
+  id: string,
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  none: string,
+): Child {
+  return html`<p class="note" id="${id}-none" ${rows.length > 0 && html`hidden`}>${none}</p>
+    <div
+      class="scroll"
+      role="region"
+      aria-labelledby="${id}"
+      tabindex="0"
+      id="${id}-table"
+      ${rows.length === 0 && html`hidden`}
+    >
+      <table>
+        <thead>
+          <tr>
+            ${titles.map((title) => html`<th scope="col">${title}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ([first, ...rest]) =>
+              html`<tr>
+                <th scope="row">${first}</th>
+                ${rest.map((cell) => html`<td>${cell}</td>`)}
+              </tr> `,
+          )}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+function tailTable(events: readonly BotEvent[]): Html {
+  return html`<div class="events" id="tail-table">
+    ${table<BotEvent>(
+      'The newest events',
+      [
+        { title: 'Event', isHeader: true, cell: ({ seq }) => seq },
+        { title: 'Kind', cell: ({ kind }) => kind },
+        { title: 'Happened', cell: ({ occurred_at }) => time(occurred_at) },
+        { title: 'What', cell: ({ kind, payload }) => eventText(kind, payload) },
+      ],
+      events,
+    )}
+  </div>`;
+}

@@ -1,0 +1,106 @@
+import { html } from 'hono/html';
+import type { BotListItem, listBots } from '../../api/bots.ts';
+import { addBotPage } from './bot.ts';
+import { addBotEvents } from './bot-events.ts';
+import { addBotRuns } from './bot-runs.ts';
+import { addBotVersions } from './bot-versions.ts';
+import {
+  BOTS_PATH,
+  botPath,
+  botStatus,
+  metricOf,
+  pager,
+  select,
+  status,
+  taskPath,
+} from './bot-parts.ts';
+import type { Child } from './html.ts';
+import type { Content } from './layout.ts';
+import { emptyState, field, table, time } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+const STATUSES = [
+  'draft',
+  'active',
+  'archived',
+] as const satisfies readonly BotListItem['status'][];
+const PAGE = 50;
+
+export function addBotPages(pages: Pages): void {
+  pages.get(BOTS_PATH, showBots);
+  addBotPage(pages);
+  addBotEvents(pages);
+  addBotRuns(pages);
+  addBotVersions(pages);
+}
+
+async function showBots({ call, query }: Visit): Promise<Content> {
+  const filter = {
+    q: query('q'),
+    status: STATUSES.find((one) => one === query('status')),
+  };
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listBots>('get', '/bots', {
+    query: { ...filter, cursor, limit: PAGE, include: 'activity' },
+  });
+  const isFiltered = filter.q !== undefined || filter.status !== undefined;
+  return {
+    title: 'Bots',
+    body: html`${
+      (items.length > 0 || isFiltered) &&
+      html`<form method="get" action="${BOTS_PATH}" class="filter" role="search">
+        ${field('Name or slug', 'q', { type: 'search', value: filter.q ?? '', maxlength: 120 })}
+        ${select('Status', 'status', STATUSES, filter.status)}
+        <button>Search</button>
+        ${isFiltered && html`<a class="button" href="${BOTS_PATH}">Show all</a>`}
+      </form>`
+    }
+    ${items.length === 0 ? none(isFiltered) : list(items)}
+    ${pager(BOTS_PATH, { ...filter, cursor }, next_cursor)}`,
+  };
+}
+
+function none(isFiltered: boolean): Child {
+  return isFiltered
+    ? emptyState(
+        'No bot is like that. The same from the command line:',
+        'service-local bots list --query TEXT',
+      )
+    : emptyState(
+        'There is no bot yet. Send one that you have described in a file:',
+        'service-local bots create --file bot.yaml',
+      );
+}
+
+function list(bots: readonly BotListItem[]): Child {
+  return table<BotListItem>(
+    'Bots',
+    [
+      {
+        title: 'Bot',
+        isHeader: true,
+        cell: ({ name, slug }) =>
+          html`<a href="${botPath(slug)}">${name}</a><span class="sub">${slug}</span>`,
+      },
+      { title: 'Status', cell: botStatus },
+      { title: 'Version', isNumber: true, cell: ({ current_version }) => current_version },
+      { title: 'Running', isNumber: true, cell: ({ activity }) => activity!.running },
+      { title: 'Last run', cell: lastRun },
+      { title: 'Return', isNumber: true, cell: metric('total_return') },
+      { title: 'Sharpe', isNumber: true, cell: metric('sharpe') },
+      { title: 'Drawdown', isNumber: true, cell: metric('max_drawdown') },
+    ],
+    bots,
+  );
+}
+
+function lastRun({ activity }: BotListItem): Child {
+  const last = activity!.last;
+  if (last === null) return html`<span class="note">none</span>`;
+  return html`${status(last.status)} <a href="${taskPath(last.task_id)}">${last.target}</a>
+    <span class="sub">${time(last.ended_at!)}</span>`;
+}
+
+function metric(name: Parameters<typeof metricOf>[1]): (bot: BotListItem) => Child {
+  return ({ activity }) => (activity!.last === null ? '' : metricOf(activity!.last, name));
+}

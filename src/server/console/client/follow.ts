@@ -1,0 +1,75 @@
+/// <reference lib="dom" />
+
+import type { BotEvent } from '../../../api/bots.ts';
+
+/**
+ * Follows the events of a bot from after the event `head` on, for as long as the page is open: where
+ * it was, after the server was away. However fast they come, they are handed on once a frame, a few
+ * milliseconds' worth of them, and no more wait than fit.
+ *
+ * @param take is given also how many were left out because too many waited.
+ */
+export function followBot(
+  bot_id: string,
+  head: number,
+  take: (events: readonly BotEvent[], skipped: number) => void,
+  tell: (kind: 'good' | 'warning' | 'bad', text: string) => void,
+): void {
+  const BUDGET_MS = 6;
+  const MOST_WAITING = 20_000;
+  const HIDDEN_MS = 1000;
+  const AGAIN_MS = 2000;
+
+  let waiting: string[] = [];
+  let skipped = 0;
+  let last = head;
+  let isPlanned = false;
+
+  function work(): void {
+    isPlanned = false;
+    const until = performance.now() + BUDGET_MS;
+    const events: BotEvent[] = [];
+    let done = 0;
+    while (done < waiting.length && (done % 16 > 0 || performance.now() < until)) {
+      events.push(JSON.parse(waiting[done]!) as BotEvent);
+      done += 1;
+    }
+    waiting = waiting.slice(done);
+    take(events, skipped);
+    skipped = 0;
+    if (waiting.length > 0) plan();
+  }
+  function plan(): void {
+    if (isPlanned) return;
+    isPlanned = true;
+    if (document.hidden) setTimeout(work, HIDDEN_MS);
+    else requestAnimationFrame(work);
+  }
+
+  function connect(): void {
+    const path = `/bots/${encodeURIComponent(bot_id)}/state/events/stream?after_seq=${last}`;
+    const stream = new EventSource(path);
+    stream.addEventListener('open', () => tell('good', 'live'));
+    stream.addEventListener('message', ({ data, lastEventId }: MessageEvent<string>) => {
+      last = Number(lastEventId);
+      waiting.push(data);
+      if (waiting.length > MOST_WAITING) {
+        skipped += waiting.length / 2;
+        waiting = waiting.slice(waiting.length / 2);
+      }
+      plan();
+    });
+    stream.addEventListener('error', async () => {
+      tell('warning', 'reconnecting');
+      // With Last-Event-ID, by itself; unless the answer was none of a stream.
+      if (stream.readyState !== EventSource.CLOSED) return;
+      const isOver = await fetch('/identity/account').then(
+        ({ status }) => status === 401,
+        () => false,
+      );
+      if (isOver) tell('bad', 'your session is over: sign in again');
+      else setTimeout(connect, AGAIN_MS);
+    });
+  }
+  connect();
+}

@@ -1,0 +1,68 @@
+/// <reference lib="dom" />
+
+import type { TaskProgress } from '../../../api/tasks.ts';
+import { announce } from './announce.ts';
+import { replacePart } from './replace.ts';
+
+/** Keeps the table of tasks as it is on the server, as long as one of them has not ended. */
+export function tasks(): void {
+  const LOOK_EVERY_MS = 2000;
+  const isOpen = (): boolean =>
+    document.querySelector('[data-status=queued], [data-status=running]') !== null;
+  const look = async (): Promise<void> => {
+    const table = document.querySelector('#tasks');
+    // Nobody's place in it is taken from him.
+    const isUsed = table?.contains(document.activeElement) === true;
+    if (!document.hidden && !isUsed) {
+      try {
+        const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+        if (answer.ok && !answer.redirected) await replacePart(answer, '#tasks');
+      } catch {
+        // The server may be back next time.
+      }
+    }
+    if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
+  };
+  if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
+}
+
+/** Follows the task of the page to its end. */
+export function task(): void {
+  const place = document.querySelector<HTMLElement>('#task[data-open]');
+  if (place === null) return;
+  const events = new EventSource(`/tasks/${encodeURIComponent(place.dataset['task']!)}/events`);
+  const show = (event: MessageEvent<string>): void => {
+    const { progress, status } = JSON.parse(event.data) as TaskProgress;
+    const { done, total } = progress;
+    const shown = place.querySelector('[data-progress]')!;
+    const text = document.createElement('span');
+    text.textContent =
+      total === null
+        ? `${done.toLocaleString('en-US')} bars`
+        : `${Math.floor(total === 0 ? 100 : (100 * done) / total)} %`;
+    if (total === null) {
+      shown.replaceChildren(text);
+    } else {
+      const bar = document.createElement('progress');
+      bar.className = 'wide';
+      bar.max = total;
+      bar.value = done;
+      bar.setAttribute('aria-label', 'Progress');
+      shown.replaceChildren(bar, ' ', text);
+    }
+    const badge = place.querySelector('.badge')!;
+    if (badge.textContent !== status) {
+      badge.textContent = status;
+      badge.className = `badge ${status === 'running' ? 'good' : 'neutral'}`;
+    }
+  };
+  events.addEventListener('progress', show);
+  events.addEventListener('end', async (event) => {
+    events.close();
+    show(event);
+    const { status } = JSON.parse((event as MessageEvent<string>).data) as TaskProgress;
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+    if (answer.ok) await replacePart(answer, 'main');
+    announce(`The task has ended: ${status}.`);
+  });
+}

@@ -1,0 +1,53 @@
+/**
+ * The pages that people look at. An area has its pages in a file of this folder, and its line in
+ * `AREAS`. Pages hold no logic: they show what `visit.call` gets from the API, and do what it does.
+ */
+import { ServiceError } from '../../base/errors.ts';
+import type { App, Services } from '../services.ts';
+import { addAccountPages } from './account.ts';
+import { assetAt, ASSETS_PATH } from './assets.ts';
+import { addAuditPages } from './audit.ts';
+import { addBotPages } from './bots.ts';
+import { addHaltPages } from './halts.ts';
+import { FIRST_PAGE } from './layout.ts';
+import { addCustomerPages } from './license-customers.ts';
+import { addDevicePages } from './license-devices.ts';
+import { addIssuePages } from './license-issue.ts';
+import { addKeyPages } from './license-keys.ts';
+import { addLeasePages } from './license-lease.ts';
+import { addRevokePages } from './license-revoke.ts';
+import { addLicensePages } from './license.ts';
+import { pagesOf, type Pages } from './pages.ts';
+import { addSignIn } from './sign-in.ts';
+import { addStepUp } from './step-up.ts';
+import { addTaskPages } from './tasks.ts';
+
+const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
+  addLicensePages,
+  addLeasePages,
+  addIssuePages,
+  addRevokePages,
+  addKeyPages,
+  addDevicePages,
+  addCustomerPages,
+  addAuditPages,
+  addHaltPages,
+  addBotPages,
+  addTaskPages,
+  addAccountPages,
+  addStepUp,
+];
+
+export function addConsole(app: App, services: Services): void {
+  app.get('/console', (c) => c.redirect(FIRST_PAGE, 303));
+  app.get(`${ASSETS_PATH}*`, (c) => {
+    const asset = assetAt(c.req.path);
+    if (asset === undefined) throw new ServiceError('not_found', 'there is no such file');
+    // Its name has its hash.
+    c.header('Cache-Control', 'public, max-age=31536000, immutable');
+    return c.body(asset.body, 200, { 'Content-Type': asset.type });
+  });
+  const pages = pagesOf(app, services);
+  addSignIn(app, pages, services);
+  for (const add of AREAS) add(pages, services);
+}

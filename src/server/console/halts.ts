@@ -1,0 +1,328 @@
+import { html } from 'hono/html';
+import type { getBot } from '../../api/bots.ts';
+import type {
+  Halt,
+  haltAllBots,
+  haltBot,
+  HaltReport,
+  listHalts,
+  resumeAllBots,
+  resumeBot,
+} from '../../api/halts.ts';
+import type { listTasks } from '../../api/tasks.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCount, formatCountOf } from '../../base/format.ts';
+import { HALTING } from './assets.ts';
+import { namesOf, type BotNames } from './bot-names.ts';
+import { botOf } from './bot-frame.ts';
+import { botPath, pager, shortId, status, taskPath, textField } from './bot-parts.ts';
+import { HALTS_PATH } from './halt-banner.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, HALT_ALL_PATH, type Content } from './layout.ts';
+import { badge, emptyState, facts, field, table, time, who } from './parts.ts';
+import type { Form, Pages, Visit } from './pages.ts';
+
+const WORD = 'HALT';
+const BOT_HALT = '/console/bots/:bot_ref/halt';
+const PAGE = 50;
+/** So many deployments of a halt are shown; what is not verified comes first. */
+const SHOWN = 200;
+
+/** The kill switch, halts of one bot, and their end. */
+export function addHaltPages(pages: Pages): void {
+  pages.get(HALTS_PATH, showHalts);
+
+  pages.get(HALT_ALL_PATH, askForAll);
+  pages.post(
+    HALT_ALL_PATH,
+    async ({ call }, form) => {
+      if (form.get('confirm').trim() !== WORD) {
+        throw new ServiceError('invalid_request', 'the word is another one', {
+          remedy: `Type ${WORD} to halt all bots.`,
+        });
+      }
+      const body = { reason: form.get('reason') };
+      const report = await call<typeof haltAllBots>('post', '/bots/halt-all', { body });
+      return reportPage(report, await botsOf(call, report));
+    },
+    askForAll,
+  );
+
+  pages.get(BOT_HALT, askForBot);
+  pages.post(
+    BOT_HALT,
+    async ({ call, param }, form) => {
+      const request = {
+        params: { bot_ref: param('bot_ref') },
+        body: { reason: form.get('reason') },
+      };
+      const report = await call<typeof haltBot>('post', '/bots/{bot_ref}/halt', request);
+      return reportPage(report, await botsOf(call, report));
+    },
+    askForBot,
+  );
+
+  pages.post(
+    '/console/resume-all',
+    async ({ call }, form) => {
+      const body = { reason: form.get('reason') };
+      await call<typeof resumeAllBots>('post', '/bots/resume-all', { body });
+      return { goTo: HALTS_PATH, message: 'The halt of all bots is lifted. Nothing was started.' };
+    },
+    showHalts,
+  );
+  pages.post(
+    '/console/bots/:bot_ref/resume',
+    async ({ call, param }, form) => {
+      const params = { bot_ref: param('bot_ref') };
+      const body = { reason: form.get('reason') };
+      await call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });
+      const { name } = await call<typeof getBot>('get', '/bots/{bot_ref}', { params, headers: {} });
+      return {
+        goTo: HALTS_PATH,
+        message: `The halt of ${name} is lifted. Nothing was started.`,
+      };
+    },
+    showHalts,
+  );
+}
+
+const WHAT_IT_DOES = html`<p>
+  Nothing starts from then on. Working orders are canceled and paper sessions ended, with nothing
+  needed from whoever runs them. Then everything is read back from the database. Backtests go on.
+</p>`;
+
+const REASON_HINT = 'Kept with the halt, in the audit log and in the log of the bot.';
+
+/** What a script shows while the server is at it. */
+const STEPS = html`<ol class="steps" data-steps hidden>
+    <li data-step="asked">The server is asked.</li>
+    <li data-step="latched">Nothing can start or go on any more.</li>
+    <li data-step="ended">
+      Orders are canceled and sessions ended: <span data-ended>0</span> so far.
+    </li>
+    <li data-step="verified">Each deployment and each order is read back.</li>
+  </ol>
+  <p class="failure" role="alert"></p>`;
+
+async function askForAll({ call, session }: Visit, form?: Form): Promise<Content> {
+  const query = { status: 'running', limit: 1000 } as const;
+  const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', { query });
+  const count = items.filter(({ kind }) => kind === 'paper').length;
+  const sessions =
+    next_cursor === null
+      ? formatCountOf(count, 'paper session')
+      : `${formatCount(count)} paper sessions or more`;
+  return {
+    title: 'Halt all bots',
+    scripts: [HALTING],
+    body: html`${WHAT_IT_DOES}
+      <p><strong>${sessions}</strong> ${count === 1 ? 'runs' : 'run'} now.</p>
+      <form method="post" action="${HALT_ALL_PATH}" data-halt="all">
+        ${csrfField(session)}
+        ${field('Why', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
+        ${field(`Type ${WORD} to confirm`, 'confirm', { required: true, pattern: ` *${WORD} *`, autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false' })}
+        <button class="danger">Halt all bots</button>
+        ${STEPS}
+      </form>
+      <p class="note">
+        From the command line: <code>service-local bots halt-all --reason "…"</code>
+      </p>`,
+  };
+}
+
+async function askForBot(visit: Visit, form?: Form): Promise<Content> {
+  const { id, name, slug, active_deployments } = await botOf(visit);
+  const sessions = active_deployments.filter(
+    ({ target }) => target === 'paper' || target === 'k8s',
+  );
+  return {
+    title: `Halt ${name}`,
+    scripts: [HALTING],
+    body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
+      ${WHAT_IT_DOES}
+      <p>
+        <strong>${formatCountOf(sessions.length, 'paper session')}</strong> of it
+        ${sessions.length === 1 ? 'runs' : 'run'} now.
+      </p>
+      <form method="post" action="${botPath(slug, 'halt')}" data-halt="${id}">
+        ${csrfField(visit.session)}
+        ${field('Why', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
+        <button class="danger">Halt this bot</button>
+        ${STEPS}
+      </form>
+      <p class="note">
+        From the command line: <code>service-local bots halt ${slug} --reason "…"</code>
+      </p>`,
+  };
+}
+
+/** Names that cannot be read are left out: a halt that succeeded must not look like a failure. */
+async function botsOf(call: Visit['call'], { bot_id, deployments }: HaltReport): Promise<BotNames> {
+  const shown = firstUnverified(deployments).map((one) => one.bot_id);
+  return namesOf(call, bot_id === null ? shown : [bot_id, ...shown]).catch(() => new Map());
+}
+
+type Deployment = HaltReport['deployments'][number];
+
+function firstUnverified(deployments: readonly Deployment[]): readonly Deployment[] {
+  const rank = ({ verified }: Deployment): number => (verified ? 1 : 0);
+  return deployments.toSorted((a, b) => rank(a) - rank(b)).slice(0, SHOWN);
+}
+
+/** What was verified, read back. */
+function reportPage(report: HaltReport, names: BotNames): Content {
+  const { bot_id, verified, in_force, deployments, latched_ms, verified_ms } = report;
+  const whose = bot_id === null ? 'All bots' : (names.get(bot_id)?.name ?? bot_id);
+  const orders = deployments.flatMap((one) => one.orders);
+  const shown = firstUnverified(deployments);
+  const left = deployments.length - shown.length;
+  return {
+    title: verified
+      ? `${whose} ${bot_id === null ? 'are' : 'is'} halted`
+      : `The halt of ${bot_id === null ? 'all bots' : whose} is not verified`,
+    status: verified ? 200 : 207,
+    body: html`${
+        verified
+          ? html`<p class="message" role="status" tabindex="-1" data-message>
+              Verified: ${formatCountOf(deployments.length, 'deployment')} ended and
+              ${formatCountOf(orders.length, 'order')} canceled, as read back from the database.
+            </p>`
+          : html`<div class="message failure" role="alert" tabindex="-1" data-message>
+              <p>
+                ${in_force ? 'The halt is in force, but not all of it could be verified: see what is marked below.' : 'It could not be read back that the halt is in force.'}
+                Ask for it again. If it stays so, stop the servers that work on it.
+              </p>
+            </div>`
+      }
+      ${facts(
+        ['Halt', html`<code>${report.halt_id}</code>`],
+        ['Reason', report.reason],
+        ['Since', time(report.requested_at)],
+        ['Nothing could start after', `${formatCount(latched_ms)} ms`],
+        ['All was read back after', `${formatCount(verified_ms)} ms`],
+      )}
+      ${shown.length === 0 ? html`<p>Nothing was trading.</p>` : deploymentTable(shown, names)}
+      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. All of them, verified again: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
+      <p class="actions">
+        ${bot_id !== null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">To the bot</a>`}
+        <a class="button" href="${HALTS_PATH}">All halts</a>
+      </p>`,
+  };
+}
+
+function deploymentTable(deployments: readonly Deployment[], names: BotNames): Html {
+  return table<Deployment>(
+    'What was halted',
+    [
+      {
+        title: 'Bot',
+        isHeader: true,
+        cell: ({ bot_id }) => {
+          const { slug, name } = names.get(bot_id) ?? { slug: bot_id, name: bot_id };
+          return html`<a href="${botPath(slug)}">${name}</a>`;
+        },
+      },
+      {
+        title: 'Run',
+        cell: ({ target, task_id }) =>
+          html`<a href="${taskPath(task_id)}">${target} ${shortId(task_id)}</a>`,
+      },
+      { title: 'Status', cell: (one) => status(one.status) },
+      { title: 'Orders', cell: ({ orders }) => (orders.length === 0 ? 'none' : orders.map(order)) },
+      {
+        title: 'Read back',
+        cell: ({ verified, faults }) =>
+          verified ? badge('good', 'verified') : badge('bad', faults.join(', ')),
+      },
+    ],
+    deployments,
+  );
+}
+
+function order({ order: number, symbol, verified }: Deployment['orders'][number]): Html {
+  return html`<span class="sub"
+    >${number} ${symbol}
+    ${verified ? badge('good', 'canceled') : badge('bad', 'not verified')}</span
+  >`;
+}
+
+async function showHalts({ call, session, query }: Visit): Promise<Content> {
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listHalts>('get', '/halts', {
+    query: { cursor, limit: PAGE },
+  });
+  const names = await namesOf(
+    call,
+    items.flatMap(({ bot_id }) => (bot_id === null ? [] : [bot_id])),
+  );
+  const inForce = items.filter(({ lifted_at }) => lifted_at === null);
+  const lifted = items.filter(({ lifted_at }) => lifted_at !== null);
+  return {
+    title: 'Halts',
+    body: html`${
+      items.length === 0
+        ? emptyState(
+            'Nothing was ever halted. A bot is halted with:',
+            'service-local bots halt BOT --reason "…"',
+          )
+        : html`<section aria-labelledby="in-force">
+              <h2 id="in-force">In force</h2>
+              ${inForce.length === 0 ? html`<p>None.</p>` : inForce.map((halt) => card(halt, names, session))}
+            </section>
+            ${
+              lifted.length > 0 &&
+              html`<section aria-labelledby="lifted">
+                <h2 id="lifted">Lifted</h2>
+                ${liftedTable(lifted, names)}
+              </section>`
+            }`
+    }
+    ${pager(HALTS_PATH, { cursor }, next_cursor)}`,
+  };
+}
+
+function nameOf({ bot_id }: Halt, names: BotNames): Child {
+  if (bot_id === null) return 'All bots';
+  const { slug, name } = names.get(bot_id) ?? { slug: bot_id, name: bot_id };
+  return html`<a href="${botPath(slug)}">${name}</a>`;
+}
+
+function card(halt: Halt, names: BotNames, session: Visit['session']): Html {
+  const { halt_id, bot_id, reason, requested_by, requested_by_name, requested_at } = halt;
+  const action = bot_id === null ? '/console/resume-all' : botPath(bot_id, 'resume');
+  const whose = bot_id === null ? 'all bots' : (names.get(bot_id)?.name ?? bot_id);
+  return html`<article aria-label="Halt of ${whose}">
+    <h3>${nameOf(halt, names)}</h3>
+    ${facts(
+      ['Reason', reason],
+      ['By', who(requested_by, requested_by_name)],
+      ['Since', time(requested_at)],
+      ['Deployments ended', halt.deployments],
+    )}
+    <details>
+      <summary>Resume ${whose}…</summary>
+      <form method="post" action="${action}">
+        ${csrfField(session)}
+        <p class="note">Lifting the halt starts nothing by itself.</p>
+        ${textField('Why', 'reason', `reason-${halt_id}`, html`required maxlength="500"`)}
+        <button class="main">Lift the halt</button>
+      </form>
+    </details>
+  </article>`;
+}
+
+function liftedTable(halts: readonly Halt[], names: BotNames): Html {
+  return table<Halt>(
+    'Halts that were lifted',
+    [
+      { title: 'Of', isHeader: true, cell: (halt) => nameOf(halt, names) },
+      { title: 'Reason', cell: ({ reason }) => reason },
+      { title: 'From', cell: ({ requested_at }) => time(requested_at) },
+      { title: 'Until', cell: ({ lifted_at }) => time(lifted_at!) },
+      { title: 'Lifted because', cell: ({ lift_reason }) => lift_reason },
+      { title: 'Ended', isNumber: true, cell: ({ deployments }) => deployments },
+    ],
+    halts,
+  );
+}

@@ -1,0 +1,369 @@
+import { html } from 'hono/html';
+import type {
+  Contract,
+  createContract,
+  createCustomer,
+  createDeployment,
+  createPlan,
+  Customer,
+  listContracts,
+  listCustomers,
+  listPlans,
+  Plan,
+} from '../../api/registry.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { Services } from '../services.ts';
+import { formatSeconds } from '../../base/seconds.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { at, moment, parts, relative, secondsIn } from './license-parts.ts';
+import { emptyState, field, table } from './parts.ts';
+import type { Form, Pages, Visit } from './pages.ts';
+import { confirmationPage, hasFactor, sendWithStepUp, type Confirmation } from './step-up.ts';
+
+const HERE = at('customers');
+
+/** Of each list; the command line has them all. */
+const SHOWN = 100;
+
+/** Who may get leases, and which: customers, plans, contracts, and new deployments under them. */
+export function addCustomerPages(pages: Pages, services: Services): void {
+  const { identity } = services;
+  const again = (visit: Visit, form?: Form): Promise<Content> =>
+    show(visit, form, identity.clock());
+
+  pages.get(HERE, (visit) => again(visit));
+
+  pages.post(
+    HERE,
+    async ({ call }, form) => {
+      const body = { customer_id: idIn(form, 'customer_id'), name: form.get('customer_name') };
+      const request = once(form, body);
+      const made = await call<typeof createCustomer>('post', '/identity/customers', request);
+      return { goTo: HERE, message: `The customer ${made.customer_id} is registered.` };
+    },
+    again,
+  );
+
+  pages.post(
+    at('plans'),
+    async ({ call }, form) => {
+      const body = {
+        plan_id: idIn(form, 'plan_id'),
+        name: form.get('plan_name'),
+        entitlements: wordsIn(form, 'plan_entitlements'),
+        ttl_seconds: secondsIn(form.get('plan_ttl'), 'leases') ?? null,
+        grace_period_seconds: secondsIn(form.get('plan_grace'), 'the grace period') ?? null,
+        product: form.get('plan_product') || null,
+        binding: bindingIn(form),
+      };
+      const request = once(form, body);
+      const made = await call<typeof createPlan>('post', '/identity/plans', request);
+      return { goTo: HERE, message: `The plan ${made.plan_id} is there.` };
+    },
+    again,
+  );
+
+  pages.post(
+    at('contracts'),
+    async (visit, form) => {
+      const { headers, body } = once(form, {
+        contract_id: idIn(form, 'contract_id'),
+        customer_id: form.get('contract_customer'),
+        plan_id: form.get('contract_plan'),
+        entitlements: wordsIn(form, 'contract_entitlements'),
+        ends_at: endIn(form),
+      });
+      const outcome = await sendWithStepUp(visit, services, toContract(form), form, (factor) =>
+        visit.call<typeof createContract>('post', '/identity/contracts', {
+          headers: { ...headers, ...factor },
+          body,
+        }),
+      );
+      if ('ask' in outcome) return outcome.ask;
+      const { contract_id } = outcome.sent;
+      return { goTo: HERE, message: `The contract ${contract_id} is registered.` };
+    },
+    async (visit, form) =>
+      hasFactor(form) ? confirmationPage(visit, toContract(form), form) : again(visit, form),
+  );
+
+  pages.post(
+    at('deployments'),
+    async ({ call }, form) => {
+      const body = {
+        deployment_id: idIn(form, 'deployment_id'),
+        contract_id: form.get('deployment_contract'),
+        name: form.get('deployment_name'),
+      };
+      const { deployment_id } = await call<typeof createDeployment>(
+        'post',
+        '/identity/deployments',
+        once(form, body),
+      );
+      const message = `The deployment ${deployment_id} is registered.`;
+      return { goTo: at('deployments', deployment_id), message };
+    },
+    again,
+  );
+}
+
+/** The request of a form that registers once, though it be sent twice. */
+function once<B>(form: Form, body: B) {
+  return { headers: { 'idempotency-key': form.get('key') }, body } as const;
+}
+
+/** A contract gives, so a second factor is asked for. */
+function toContract(form: Form): Confirmation {
+  const [customer, plan, end] = ['contract_customer', 'contract_plan', 'contract_end'].map((name) =>
+    form.get(name),
+  );
+  return {
+    subject: { action: 'identity.license.give', target: `customer:${customer}` },
+    title: 'Add a contract',
+    what: html`This gives the customer <span class="id">${customer}</span> what the plan
+      <span class="id">${plan}</span> gives, until ${end}.`,
+    fields: [
+      'key',
+      'contract_id',
+      'contract_customer',
+      'contract_plan',
+      'contract_end',
+      'contract_entitlements',
+    ],
+  };
+}
+
+function idIn(form: Form, name: string): string | undefined {
+  return form.get(name) || undefined;
+}
+
+function wordsIn(form: Form, name: string): string[] {
+  return form
+    .get(name)
+    .split(/[\s,]+/)
+    .filter(Boolean);
+}
+
+/** @throws ServiceError `invalid_request` */
+function endIn(form: Form): string {
+  const date = form.get('contract_end');
+  if (/^\d{4}-\d\d-\d\d$/.test(date) && !Number.isNaN(Date.parse(date))) return `${date}T00:00:00Z`;
+  throw new ServiceError('invalid_request', `'${date}' is no day`, {
+    remedy: 'Write it as 2027-01-01.',
+  });
+}
+
+async function show(
+  { call, session }: Visit,
+  typed: Form | undefined,
+  now: number,
+): Promise<Content> {
+  const query = { limit: SHOWN };
+  const [customers, plans, contracts] = await Promise.all([
+    call<typeof listCustomers>('get', '/identity/customers', { query }),
+    call<typeof listPlans>('get', '/identity/plans', { query }),
+    call<typeof listContracts>('get', '/identity/contracts', { query }),
+  ]);
+  const write = (label: string, name: string, attributes: Attributes = {}, hint?: Child): Html =>
+    field(
+      label,
+      name,
+      { autocomplete: 'off', maxlength: 200, ...attributes, value: typed?.get(name) ?? '' },
+      hint,
+    );
+  const newId = (name: string): Html =>
+    write('Id', name, { maxlength: 128 }, 'Stays for good; made when it is empty.');
+  const pick = (label: string, name: string, ids: readonly string[]): Html =>
+    html`${write(label, name, { required: true, list: `${name}-known` })}
+      <datalist id="${name}-known">
+        ${ids.map((id) => html`<option value="${id}"></option>`)}
+      </datalist>`;
+  const add = (title: string, action: string, isOpen: boolean, fields: Child): Html =>
+    html`<details ${isOpen && html` open`}>
+      <summary>${title}</summary>
+      <form method="post" action="${action}">
+        ${csrfField(session)}
+        <input type="hidden" name="key" value="${crypto.randomUUID()}" />
+        ${fields}<button class="main">${title}</button>
+      </form>
+    </details>`;
+  const was = (name: string): boolean => (typed?.get(name) ?? '') !== '';
+  return {
+    title: 'Customers',
+    body: html`${parts('Customers')}
+      <p class="note">
+        A customer has contracts, each under a plan, and runs deployments under them. Plan and
+        contract together say what leases give, and until when. Changes are made on the command
+        line:
+        <code>service-local identity contracts update CONTRACT</code>.
+      </p>
+      <section aria-labelledby="customers">
+        <h2 id="customers">Customers</h2>
+        ${listOf(customers, customerTable(customers.items, now), 'customers create --id ID --name NAME')}
+        ${add('Add a customer', HERE, was('customer_name'), [
+          newId('customer_id'),
+          write('Name', 'customer_name', { required: true }),
+        ])}
+      </section>
+      <section aria-labelledby="plans">
+        <h2 id="plans">Plans</h2>
+        ${listOf(plans, planTable(plans.items), 'plans create --id ID --name NAME --entitlement live_trading')}
+        ${add('Add a plan', at('plans'), was('plan_name'), [
+          newId('plan_id'),
+          write('Name', 'plan_name', { required: true }),
+          write(
+            'Gives',
+            'plan_entitlements',
+            { maxlength: 2000 },
+            'Names such as live_trading, with spaces between.',
+          ),
+          write(
+            'Leases last',
+            'plan_ttl',
+            { maxlength: 20 },
+            'Such as 7d; as the server says when it is empty.',
+          ),
+          write('Grace period', 'plan_grace', { maxlength: 20 }, 'Such as 3d; as above.'),
+          write(
+            'Product',
+            'plan_product',
+            { maxlength: 128 },
+            'The product that its leases license; if empty, the product in the settings of the server.',
+          ),
+          bindingField(typed?.get('plan_binding')),
+        ])}
+      </section>
+      <section aria-labelledby="contracts">
+        <h2 id="contracts">Contracts</h2>
+        ${listOf(contracts, contractTable(contracts.items, now), 'contracts create --customer ID --plan ID --ends-at 2027-01-01T00:00:00Z')}
+        ${add('Add a contract', at('contracts'), was('contract_customer'), [
+          newId('contract_id'),
+          pick(
+            'Customer',
+            'contract_customer',
+            customers.items.map(({ customer_id }) => customer_id),
+          ),
+          pick(
+            'Plan',
+            'contract_plan',
+            plans.items.map(({ plan_id }) => plan_id),
+          ),
+          write('Ends (UTC)', 'contract_end', { type: 'date', required: true }),
+          write(
+            'Gives beyond the plan',
+            'contract_entitlements',
+            { maxlength: 2000 },
+            'Names such as kb_federation, with spaces between.',
+          ),
+        ])}
+        ${add('Add a deployment', at('deployments'), was('deployment_name'), [
+          newId('deployment_id'),
+          write('Name', 'deployment_name', { required: true }),
+          pick(
+            'Contract',
+            'deployment_contract',
+            contracts.items.map(({ contract_id }) => contract_id),
+          ),
+        ])}
+      </section>`,
+  };
+}
+
+const BOUND_TO: Readonly<Record<Plan['binding'], string>> = {
+  none: 'nothing',
+  device: 'the key of the device',
+  machine: 'the machine',
+};
+
+function bindingField(typed: string | undefined): Html {
+  const options = Object.entries(BOUND_TO).map(
+    ([binding, name]) =>
+      html`<option value="${binding}" ${typed === binding && html` selected`}>${name}</option>`,
+  );
+  return html`<div class="field">
+    <label for="field-plan_binding">Leases are bound to</label>
+    <select id="field-plan_binding" name="plan_binding">
+      ${options}
+    </select>
+  </div>`;
+}
+
+function bindingIn(form: Form): Plan['binding'] | undefined {
+  const chosen = form.get('plan_binding');
+  return (Object.keys(BOUND_TO) as Plan['binding'][]).find((binding) => binding === chosen);
+}
+
+type Attributes = NonNullable<Parameters<typeof field>[2]>;
+
+function listOf(
+  {
+    items,
+    next_cursor,
+  }: { readonly items: readonly unknown[]; readonly next_cursor: string | null },
+  shown: Html,
+  command: string,
+): Html {
+  if (items.length === 0) {
+    return emptyState('There are none yet. Add one here, or:', `service-local identity ${command}`);
+  }
+  const list = command.split(' ', 1)[0];
+  return html`${shown}
+  ${
+    next_cursor !== null &&
+    html`<p class="note">
+      The first ${SHOWN}. All of them: <code>service-local identity ${list} list</code>
+    </p>`
+  }`;
+}
+
+function customerTable(customers: readonly Customer[], now: number): Html {
+  return table<Customer>(
+    'All customers',
+    [
+      { title: 'Name', isHeader: true, cell: ({ name }) => name },
+      { title: 'Id', cell: ({ customer_id }) => html`<span class="id">${customer_id}</span>` },
+      { title: 'Since', cell: ({ created_at }) => relative(created_at, now) },
+    ],
+    customers,
+  );
+}
+
+function planTable(plans: readonly Plan[]): Html {
+  const span = (seconds: number | null): string =>
+    seconds === null ? 'as the server says' : formatSeconds(seconds);
+  return table<Plan>(
+    'All plans',
+    [
+      { title: 'Name', isHeader: true, cell: ({ name }) => name },
+      { title: 'Id', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
+      { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
+      { title: 'Product', cell: ({ product }) => product ?? 'server default' },
+      { title: 'Bound to', cell: ({ binding }) => BOUND_TO[binding] },
+      { title: 'Leases last', cell: ({ ttl_seconds }) => span(ttl_seconds) },
+      { title: 'Grace', cell: ({ grace_period_seconds }) => span(grace_period_seconds) },
+    ],
+    plans,
+  );
+}
+
+function contractTable(contracts: readonly Contract[], now: number): Html {
+  return table<Contract>(
+    'All contracts',
+    [
+      {
+        title: 'Contract',
+        isHeader: true,
+        cell: ({ contract_id }) => html`<span class="id">${contract_id}</span>`,
+      },
+      {
+        title: 'Customer',
+        cell: ({ customer_id }) => html`<span class="id">${customer_id}</span>`,
+      },
+      { title: 'Plan', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
+      { title: 'Beyond the plan', cell: ({ entitlements }) => entitlements.join(', ') || '—' },
+      { title: 'Ends', cell: ({ ends_at }) => moment(ends_at, now) },
+    ],
+    contracts,
+  );
+}

@@ -1,0 +1,286 @@
+import { html } from 'hono/html';
+import { v7 as uuidv7 } from 'uuid';
+import type {
+  createLease,
+  DryRun,
+  dryRunRenewal,
+  getLicense,
+  License,
+  listLicenses,
+} from '../../api/leases.ts';
+import type { getContract, getPlan } from '../../api/registry.ts';
+import type { RequestOf } from '../../client/client.ts';
+import { formatSpan } from '../../base/format.ts';
+import type { Services } from '../services.ts';
+import { LEASE } from './assets.ts';
+import type { Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import {
+  at,
+  deploymentLink,
+  leaseLink,
+  moment,
+  parts,
+  secondsIn,
+  stateBadge,
+} from './license-parts.ts';
+import { emptyState, facts, field, table } from './parts.ts';
+import type { Form, Pages, Visit } from './pages.ts';
+
+const ISSUE = at('issue');
+const DRY_RUN = '/auth/license/leases/dry-run';
+
+/** Issuing: for which deployment, with what, a look at what it comes to, and the lease, once. */
+export function addIssuePages(pages: Pages, { identity }: Services): void {
+  const { clock } = identity;
+
+  pages.get(ISSUE, (visit) => {
+    const deployment_id = visit.query('deployment_id');
+    return deployment_id === undefined
+      ? choose(visit)
+      : ask(visit, deployment_id, undefined, clock());
+  });
+
+  pages.post(
+    at('issue', 'review'),
+    async (visit, form) => review(visit, wantedIn(form), clock()),
+    (visit, form) => ask(visit, form.get('deployment_id'), form, clock()),
+  );
+
+  pages.post(
+    ISSUE,
+    async ({ call }, form) => {
+      const body = { ...wantedIn(form), issue_id: form.get('issue_id') };
+      const answer = await call<typeof createLease>('post', '/auth/license/leases', { body });
+      return shownOnce(answer, `${JSON.stringify(answer.lease)}\n`, clock());
+    },
+    // What was refused once the form was right has changed meanwhile: it is said on the way back.
+    (visit, form) => ask(visit, form.get('deployment_id'), form, clock()),
+  );
+}
+
+type Wanted = Extract<RequestOf<typeof dryRunRenewal>['body'], { readonly deployment_id: string }>;
+
+/** @throws ServiceError `invalid_request` */
+function wantedIn(form: Form): Wanted {
+  return {
+    deployment_id: form.get('deployment_id'),
+    entitlements: [...form.all('entitlement')],
+    ttl_seconds: secondsIn(form.get('ttl'), 'the lease'),
+    grace_period_seconds: secondsIn(form.get('grace'), 'the grace period'),
+  };
+}
+
+async function choose({ call, query }: Visit): Promise<Content> {
+  const search = query('search');
+  const { items, next_cursor } = await call<typeof listLicenses>('get', '/identity/licenses', {
+    query: { search, limit: 20 },
+  });
+  return {
+    title: 'Issue a lease',
+    body: html`${parts('Issue')}
+      <p class="note">
+        For machines that cannot renew by themselves. A machine with a device key needs no lease
+        from here: make an enrollment code on the page of its deployment.
+      </p>
+      ${
+        items.length === 0 && search === undefined
+          ? emptyState(
+              html`There is no deployment to issue to.
+                <a href="${at('customers')}">Register one</a>, or:`,
+              'service-local identity deployments create --contract ID --name NAME',
+            )
+          : html`<form method="get" action="${ISSUE}" class="filter" role="search">
+              ${field('For which deployment', 'search', { type: 'search', value: search ?? '', maxlength: 200, placeholder: 'Deployment or customer' })}
+              <button>Search</button>
+            </form>`
+      }
+      ${
+        items.length > 0
+          ? html`${deploymentTable(items)}
+            ${next_cursor !== null && html`<p class="note">There are more: search for yours.</p>`}`
+          : search !== undefined && html`<p>No deployment is like that.</p>`
+      }`,
+  };
+}
+
+function deploymentTable(items: readonly License[]): Html {
+  return table<License>(
+    'Deployments to issue to',
+    [
+      {
+        title: 'Deployment',
+        isHeader: true,
+        cell: ({ deployment_id, name }) =>
+          html`<a href="${ISSUE}?${new URLSearchParams({ deployment_id })}">${deployment_id}</a>
+            <span class="aside">${name}</span>`,
+      },
+      { title: 'Customer', cell: ({ customer }) => customer },
+      { title: 'State', cell: ({ state }) => stateBadge(state) },
+    ],
+    items,
+  );
+}
+
+/** @param typed what was, when it was not right. */
+async function ask(
+  { call, session }: Visit,
+  deployment_id: string,
+  typed: Form | undefined,
+  now: number,
+): Promise<Content> {
+  const license = await call<typeof getLicense>('get', '/identity/licenses/{deployment_id}', {
+    params: { deployment_id },
+  });
+  const params = { contract_id: license.contract_id };
+  const contract = await call<typeof getContract>('get', '/identity/contracts/{contract_id}', {
+    params,
+  });
+  const plan = await call<typeof getPlan>('get', '/identity/plans/{plan_id}', {
+    params: { plan_id: contract.plan_id },
+  });
+  const usual = await call<typeof dryRunRenewal>('post', DRY_RUN, { body: { deployment_id } });
+  const chosen = typed?.all('entitlement') ?? usual.entitlements;
+  return {
+    title: 'Issue a lease',
+    body: html`${parts('Issue')}
+      ${facts(
+        [
+          'Deployment',
+          html`${deploymentLink(deployment_id)} <span class="aside">${license.name}</span>`,
+        ],
+        ['Customer', html`${license.customer} <span class="aside">${license.customer_id}</span>`],
+        ['Plan', html`${plan.name} <span class="aside">${plan.plan_id}</span>`],
+        ['Contract', html`${contract.contract_id}, until ${moment(contract.ends_at, now)}`],
+      )}
+      <form method="post" action="${at('issue', 'review')}">
+        ${csrfField(session)}
+        <input type="hidden" name="deployment_id" value="${deployment_id}" />
+        <fieldset>
+          <legend>What it gives</legend>
+          ${
+            usual.entitlements.length === 0 &&
+            html`<p>Neither plan nor contract gives anything: the lease would be empty.</p>`
+          }
+          ${usual.entitlements.map(
+            (name) =>
+              html`<label class="check"
+                ><input
+                  type="checkbox"
+                  name="entitlement"
+                  value="${name}"
+                  ${chosen.includes(name) && html` checked`}
+                />
+                ${name}
+                <span class="aside"
+                  >${plan.entitlements.includes(name) ? 'by the plan' : 'by the contract'}</span
+                ></label
+              >`,
+          )}
+        </fieldset>
+        ${field('How long it lasts', 'ttl', { value: typed?.get('ttl') ?? '', maxlength: 20, autocomplete: 'off', placeholder: usualLength(usual) }, 'Such as 7d, 12h or 90m. What plan, contract or server say when it is empty.')}
+        ${field('How long it then works on', 'grace', { value: typed?.get('grace') ?? '', maxlength: 20, autocomplete: 'off' }, 'The grace period, such as 3d; as above when it is empty.')}
+        <button class="main">See what it comes to</button>
+      </form>`,
+  };
+}
+
+function usualLength({ issued_at, expires_at }: DryRun): string {
+  return formatSpan(Date.parse(expires_at) - Date.parse(issued_at));
+}
+
+async function review({ call, session }: Visit, wanted: Wanted, now: number): Promise<Content> {
+  const body = wanted;
+  const { entitlements, expires_at, grace_ends_at, limits } = await call<typeof dryRunRenewal>(
+    'post',
+    DRY_RUN,
+    { body },
+  );
+  const { deployment_id, ttl_seconds, grace_period_seconds } = wanted;
+  const hidden = (name: string, value: string): Html =>
+    html`<input type="hidden" name="${name}" value="${value}" />`;
+  return {
+    title: 'Issue this lease?',
+    body: html`${parts('Issue')}
+      ${facts(
+        ['Deployment', deploymentLink(deployment_id)],
+        ['Gives', entitlements.join(', ') || 'nothing'],
+        ['Expires', moment(expires_at, now)],
+        ['Grace ends', moment(grace_ends_at, now)],
+      )}
+      ${
+        limits.length > 0 &&
+        html`<div class="message caution">
+          <p><strong>It lasts less than was wished.</strong></p>
+          <ul>
+            ${limits.map((limit) => html`<li>${limitText(limit)}</li>`)}
+          </ul>
+        </div>`
+      }
+      <p>
+        The signed lease is shown <strong>once</strong>, on the next page. The registry keeps what
+        it says, and not its signature.
+      </p>
+      <form method="post" action="${ISSUE}">
+        ${csrfField(session)} ${hidden('deployment_id', deployment_id)}
+        ${entitlements.map((name) => hidden('entitlement', name))}
+        ${ttl_seconds !== undefined && hidden('ttl', `${ttl_seconds}s`)}
+        ${grace_period_seconds !== undefined && hidden('grace', `${grace_period_seconds}s`)}
+        ${hidden('issue_id', uuidv7())}
+        <div class="actions">
+          <button class="main">Issue the lease</button>
+          <a class="button" href="${ISSUE}?${new URLSearchParams({ deployment_id })}">Change it</a>
+        </div>
+      </form>`,
+  };
+}
+
+function limitText({ field: what, wanted, granted, because }: DryRun['limits'][number]): string {
+  const subject = what === 'ttl_seconds' ? 'It lasts' : 'Its grace period is';
+  // The session of a console has no token that could be the limit.
+  const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
+  return `${subject} ${span(granted)} instead of ${span(wanted)}, as ${why}.`;
+}
+
+function span(seconds: number): string {
+  return formatSpan(seconds * 1000);
+}
+
+function shownOnce(
+  { lease_id, deployment_id, expires_at, grace_ends_at }: DryRun & { readonly lease_id: string },
+  lease: string,
+  now: number,
+): Content {
+  return {
+    title: 'The lease is issued',
+    scripts: [LEASE],
+    body: html`${parts('Issue')}
+      <div class="once" tabindex="-1" data-message>
+        <p>
+          <strong>This is the only time that the signed lease is shown.</strong> Download it now, or
+          copy it. Nobody can show it again; who loses it issues another.
+        </p>
+        <pre id="lease" tabindex="0" aria-label="The signed lease"><code>${lease}</code></pre>
+        <div class="actions">
+          <button
+            type="button"
+            class="main"
+            data-download="lease"
+            data-name="license_lease.json"
+            hidden
+          >
+            Download license_lease.json
+          </button>
+          <button type="button" data-copy="lease" hidden>Copy it</button>
+        </div>
+      </div>
+      ${facts(
+        ['Lease', leaseLink(lease_id)],
+        ['Deployment', deploymentLink(deployment_id)],
+        ['Expires', moment(expires_at, now)],
+        ['Grace ends', moment(grace_ends_at, now)],
+      )}
+      <p>On the machine, check it and put it in its place:</p>
+      <pre><code>service-local license import license_lease.json</code></pre>`,
+  };
+}

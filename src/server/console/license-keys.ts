@@ -1,0 +1,95 @@
+import { html } from 'hono/html';
+import type { KeyState, listKeys, retireKey } from '../../api/keys.ts';
+import { formatCount } from '../../base/format.ts';
+import type { Services } from '../services.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { at, LICENSES, moment, parts, relative } from './license-parts.ts';
+import { badge, emptyState, table } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+/** The signing keys. */
+export function addKeyPages(pages: Pages, { identity }: Services): void {
+  const { clock } = identity;
+
+  pages.get(at('keys'), (visit) => show(visit, clock()));
+
+  pages.post(
+    `${LICENSES}/keys/:public_key_id/retire`,
+    async ({ call, param }) => {
+      const params = { public_key_id: param('public_key_id') };
+      await call<typeof retireKey>('post', '/identity/keys/{public_key_id}/retire', { params });
+      return { goTo: at('keys'), message: `The key ${params.public_key_id} is retired for good.` };
+    },
+    (visit) => show(visit, clock()),
+  );
+}
+
+async function show(visit: Visit, now: number): Promise<Content> {
+  const { items } = await visit.call<typeof listKeys>('get', '/identity/keys', {});
+  return {
+    title: 'Keys',
+    body: html`${parts('Keys')}
+    ${
+      items.length === 0
+        ? emptyState(
+            'No key has signed here. Make one, and start the server with it:',
+            'service-local identity keys generate --out signing-key.pem',
+          )
+        : html`${keyTable(visit, items, now)}
+            <p class="note">
+              To rotate, make a key with
+              <code>service-local identity keys generate --out next.pem</code>, run the command that
+              it prints, and start the server with the key: this one then retires, and stays
+              published until no lease under it can be in use any more. The private key is never
+              here.
+            </p>`
+    }`,
+  };
+}
+
+function keyTable(visit: Visit, keys: readonly KeyState[], now: number): Html {
+  return table<KeyState>(
+    'Signing keys',
+    [
+      {
+        title: 'Key',
+        isHeader: true,
+        cell: ({ public_key_id }) => html`<code>${public_key_id}</code>`,
+      },
+      { title: 'State', cell: ({ status }) => statusBadge(status) },
+      { title: 'Signs since', cell: ({ activated_at }) => relative(activated_at, now) },
+      {
+        title: 'Leases in use',
+        isNumber: true,
+        cell: ({ outstanding_leases }) => formatCount(outstanding_leases),
+      },
+      { title: 'May be retired', cell: (key) => retirement(visit, key, now) },
+    ],
+    keys,
+  );
+}
+
+function statusBadge(status: KeyState['status']): Html {
+  if (status === 'active') return badge('good', 'active');
+  if (status === 'pending') return badge('warning', 'not in the signed keyset');
+  return status === 'retiring' ? badge('warning', 'retiring') : badge('neutral', 'retired');
+}
+
+function retirement(
+  { session }: Visit,
+  { public_key_id, status, retired_at, retirable_at }: KeyState,
+  now: number,
+): Child {
+  if (status === 'active') return 'not while it signs';
+  if (status === 'pending') return 'does not sign yet';
+  if (retired_at !== null) return html`retired ${moment(retired_at, now)}`;
+  if (Date.parse(retirable_at!) > now) return html`from ${moment(retirable_at!, now)} on`;
+  return html`<details>
+    <summary>Now…</summary>
+    <form method="post" class="inline" action="${at('keys', public_key_id, 'retire')}">
+      ${csrfField(session)}
+      <button class="danger">Retire it for good</button>
+    </form>
+  </details>`;
+}

@@ -1,0 +1,108 @@
+import { html } from 'hono/html';
+import type { searchAudit } from '../../api/administrators.ts';
+import type { getLease, LeaseRecord, listLeases } from '../../api/leases.ts';
+import type { Services } from '../services.ts';
+import type { Child, Html } from './html.ts';
+import type { Content } from './layout.ts';
+import {
+  at,
+  auditOf,
+  auditTable,
+  deploymentLink,
+  leaseLink,
+  leaseTable,
+  LICENSES,
+  moment,
+  parts,
+  stateBadge,
+} from './license-parts.ts';
+import { facts, who } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+/** The page of a lease. */
+export function addLeasePages(pages: Pages, { identity }: Services): void {
+  pages.get(`${LICENSES}/leases/:lease_id`, (visit) => show(visit, identity.clock()));
+}
+
+async function show({ call, param }: Visit, now: number): Promise<Content> {
+  const params = { lease_id: param('lease_id') };
+  const lease = await call<typeof getLease>('get', '/identity/leases/{lease_id}', { params });
+  const { lease_id, lineage_id, previous_lease_id, revoked_at } = lease;
+  const [line, next, audit] = await Promise.all([
+    call<typeof listLeases>('get', '/identity/leases', { query: { lineage_id, limit: 10 } }),
+    call<typeof listLeases>('get', '/identity/leases', {
+      query: { previous_lease_id: lease_id, limit: 10 },
+    }),
+    call<typeof searchAudit>('get', '/identity/audit/search', {
+      query: { target: `lease:${lease_id}`, limit: 20 },
+    }),
+  ]);
+  return {
+    title: `Lease ${lease_id}`,
+    body: html`<div class="heading">
+        ${parts('Deployments')}
+        ${
+          revoked_at === null &&
+          html`<a class="button danger" href="${at('leases', lease_id, 'revoke')}">Revoke…</a>`
+        }
+      </div>
+      <p class="words">${inWords(lease, now)}</p>
+      ${facts(
+        ['State', stateBadge(lease.state)],
+        ['Deployment', deploymentLink(lease.deployment_id)],
+        ['Customer', lease.customer_id],
+        ['Contract', lease.contract_id],
+        ['Issued', moment(lease.issued_at, now)],
+        ['Issued by', who(lease.issued_by, lease.issued_by_name)],
+        ['Expires', moment(lease.expires_at, now)],
+        ['Grace ends', moment(lease.grace_ends_at, now)],
+        ['Device', lease.device_id ?? 'none: a person was given it'],
+        ['Signed by the key', lease.public_key_id],
+        ['Renewed from', previous_lease_id === null ? 'nothing' : leaseLink(previous_lease_id)],
+        ['Renewed to', links(next.items)],
+      )}
+      <section aria-labelledby="line">
+        <h2 id="line">Lineage</h2>
+        <p class="note">The line of renewals to which it belongs, the newest first.</p>
+        ${leaseTable('Line of renewals', line.items, now)}
+        ${
+          line.next_cursor !== null &&
+          html`<p>
+            All of them: <code>service-local identity leases list --lineage ${lineage_id}</code>
+          </p>`
+        }
+      </section>
+      <section aria-labelledby="audit">
+        <h2 id="audit">Audit</h2>
+        ${auditTable('What was done to this lease', audit.items, now)}
+        <p>
+          <a href="${auditOf(`lease:${lease_id}`)}">In the audit log</a>. What was done to all
+          leases at once is with
+          <a href="${auditOf(`deployment:${lease.deployment_id}`)}">the deployment</a>.
+        </p>
+      </section>`,
+  };
+}
+
+function links(leases: readonly LeaseRecord[]): Child {
+  if (leases.length === 0) return 'nothing yet';
+  return leases.map(({ lease_id }, i) => html`${i > 0 && ', '}${leaseLink(lease_id)}`);
+}
+
+/** What it claims, as one would say it. */
+function inWords(lease: LeaseRecord, now: number): Html {
+  const { customer_id, deployment_id, entitlements, expires_at, grace_ends_at, state } = lease;
+  const gives = entitlements.length > 0 ? entitlements.join(', ') : 'nothing beyond the free parts';
+  const until = html`until ${moment(expires_at, now)}, and in its grace period until
+  ${moment(grace_ends_at, now)}`;
+  const holder = html`<strong>${customer_id}</strong> may use <strong>${gives}</strong> in the
+    deployment <strong>${deployment_id}</strong>`;
+  if (state === 'revoked') {
+    const by = who(lease.revoked_by!, lease.revoked_by_name);
+    const revoked = html`Revoked ${moment(lease.revoked_at!, now)} by ${by}:
+    “${lease.revoked_reason}”.`;
+    return html`${revoked} It is not renewed any more; copies of it work ${until}.`;
+  }
+  if (state === 'expired') return html`It is over. It said that ${holder} ${until}.`;
+  return html`${holder} ${until}.`;
+}

@@ -1,0 +1,174 @@
+/** What the pages of licenses are put together from. */
+import { html } from 'hono/html';
+import type { AuditEntry } from '../../api/administrators.ts';
+import type { Device } from '../../api/devices.ts';
+import type { LeaseRecord, License } from '../../api/leases.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatFacts, formatSpan } from '../../base/format.ts';
+import { parseSeconds } from '../../base/seconds.ts';
+import type { Child, Html } from './html.ts';
+import { badge, table, time, who } from './parts.ts';
+
+export const LICENSES = '/identity/license';
+
+/** The path of a page below `LICENSES`: `at('leases', id, 'revoke')`. */
+export function at(...segments: readonly string[]): string {
+  return [LICENSES, ...segments.map(encodeURIComponent)].join('/');
+}
+
+const PARTS = [
+  { title: 'Deployments', path: LICENSES },
+  { title: 'Issue', path: at('issue') },
+  { title: 'Devices', path: at('devices') },
+  { title: 'Keys', path: at('keys') },
+  { title: 'Customers', path: at('customers') },
+] as const;
+
+/** The pages of licenses, of which one is open. */
+export function parts(open: (typeof PARTS)[number]['title']): Html {
+  return html`<nav aria-label="Licenses" class="parts">
+    <ul>
+      ${PARTS.map(({ title, path }) => html`<li><a href="${path}" ${title === open && html` aria-current="page"`}>${title}</a></li>`)}
+    </ul>
+  </nav>`;
+}
+
+export function stateBadge(state: License['state'] | LeaseRecord['state']): Html {
+  if (state === 'valid') return badge('good', 'valid');
+  if (state === 'grace') return badge('warning', 'grace');
+  if (state === 'none') return badge('neutral', 'no lease');
+  return badge(state === 'revoked' ? 'bad' : 'neutral', state);
+}
+
+/** `in 3 days`, `2 hours ago`; the exact time is told by the pointer, and to machines. */
+export function relative(instant: string, now: number): Html {
+  const exact = instant.replace('T', ' ').replace(/(\.\d+)?Z$/, ' UTC');
+  return html`<time datetime="${instant}" title="${exact}">${distance(instant, now)}</time>`;
+}
+
+/** The exact time, and how far from now that is. */
+export function moment(instant: string, now: number): Html {
+  return html`${time(instant)} <span class="aside">${distance(instant, now)}</span>`;
+}
+
+function distance(instant: string, now: number): string {
+  const ms = Date.parse(instant) - now;
+  if (Math.abs(ms) < 1000) return 'now';
+  return ms > 0 ? `in ${formatSpan(ms)}` : `${formatSpan(-ms)} ago`;
+}
+
+/** Whose time it is when: what a lease is worth, and for how long still. */
+export function timeLeft(
+  lease: Pick<LeaseRecord, 'expires_at' | 'grace_ends_at'>,
+  now: number,
+): Html {
+  if (Date.parse(lease.expires_at) > now) return relative(lease.expires_at, now);
+  return relative(lease.grace_ends_at, now);
+}
+
+/** Links to the other pages of a list. */
+export function pager(
+  path: string,
+  filter: Readonly<Record<string, string | undefined>>,
+  { cursor, next }: { readonly cursor: string | undefined; readonly next: string | null },
+): Html | false {
+  if (cursor === undefined && next === null) return false;
+  const link = (more: Readonly<Record<string, string>>): string => {
+    const given = Object.entries({ ...filter, ...more }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    );
+    return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path;
+  };
+  return html`<nav class="pager" aria-label="Pages">
+    ${cursor !== undefined && html`<a class="button" href="${link({})}">First page</a>`}
+    ${next !== null && html`<a class="button" href="${link({ cursor: next })}">Next page</a>`}
+  </nav>`;
+}
+
+export function deploymentLink(id: string): Html {
+  return html`<a href="${at('deployments', id)}">${id}</a>`;
+}
+
+export function leaseLink(id: string): Html {
+  return html`<a class="id" href="${at('leases', id)}">${id}</a>`;
+}
+
+export function leaseTable(label: string, leases: readonly LeaseRecord[], now: number): Html {
+  return table<LeaseRecord>(
+    label,
+    [
+      { title: 'Lease', isHeader: true, cell: ({ lease_id }) => leaseLink(lease_id) },
+      { title: 'State', cell: ({ state }) => stateBadge(state) },
+      { title: 'Issued', cell: ({ issued_at }) => relative(issued_at, now) },
+      { title: 'Expires', cell: ({ expires_at }) => relative(expires_at, now) },
+      { title: 'Grace ends', cell: ({ grace_ends_at }) => relative(grace_ends_at, now) },
+      { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
+      { title: 'To', cell: ({ device_id }) => (device_id ? shortId(device_id) : 'a person') },
+    ],
+    leases,
+  );
+}
+
+/** What tells a long id from others, at a glance. */
+export function shortId(id: string): Html {
+  return id.length <= 16
+    ? html`<code>${id}</code>`
+    : html`<code title="${id}">${id.slice(0, 12)}…</code>`;
+}
+
+export function deviceState({ revoked_at, first_used_at }: Device): Html {
+  if (revoked_at !== null) return badge('bad', 'revoked');
+  return first_used_at === null ? badge('neutral', 'not used yet') : badge('good', 'in use');
+}
+
+export const AUDIT = '/console/audit';
+
+/** Where the page of the audit log shows what was done to one thing. */
+export function auditOf(target: string): string {
+  return `${AUDIT}?${new URLSearchParams({ target })}`;
+}
+
+export function auditTable(label: string, entries: readonly AuditEntry[], now: number): Html {
+  if (entries.length === 0) return html`<p class="note">Nothing is written yet.</p>`;
+  return table<AuditEntry>(
+    label,
+    [
+      { title: 'No.', isNumber: true, cell: ({ seq }) => seq },
+      { title: 'When', cell: ({ recorded_at }) => relativeOrText(recorded_at, now) },
+      { title: 'Who', cell: ({ actor, actor_name }) => who(actor, actor_name) },
+      {
+        title: 'What',
+        isHeader: true,
+        cell: ({ action, details }) => html`${action}${detailsOf(details)}`,
+      },
+      { title: 'To', cell: ({ target }) => html`<span class="id">${target}</span>` },
+    ],
+    entries,
+  );
+}
+
+/** Who tampers with the log may leave anything there. */
+function relativeOrText(instant: string, now: number): Child {
+  return Number.isNaN(Date.parse(instant)) ? instant : relative(instant, now);
+}
+
+function detailsOf(details: AuditEntry['details']): Html | false {
+  const facts = formatFacts(details);
+  return facts.length > 0 && html`<span class="details">${facts.join(' · ')}</span>`;
+}
+
+/**
+ * A length of time as it was typed; undefined where nothing was.
+ * @throws ServiceError `invalid_request`
+ */
+export function secondsIn(text: string, what: string): number | undefined {
+  if (text.trim() === '') return undefined;
+  try {
+    return parseSeconds(text.trim());
+  } catch (error) {
+    throw new ServiceError('invalid_request', `'${text.trim()}' is no length of time for ${what}`, {
+      remedy: 'Write it as 7d, 12h, 30m or 90s.',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,197 @@
+import { html } from 'hono/html';
+import type {
+  getLease,
+  previewDeploymentRevocation,
+  previewLeaseRevocation,
+  Revocation,
+  Revoked,
+  revokeDeployment,
+  revokeLease,
+} from '../../api/leases.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatCountOf } from '../../base/format.ts';
+import type { StepUpSubject } from '../../identity/step-up.ts';
+import type { Services } from '../services.ts';
+import { PASSKEYS, WEBAUTHN } from './assets.ts';
+import type { Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
+import { at, deploymentLink, leaseLink, LICENSES, moment, shortId } from './license-parts.ts';
+import { field } from './parts.ts';
+import type { Form, Pages, Visit } from './pages.ts';
+import { factorOf, stepUp, stepUpFields } from './step-up.ts';
+
+/** Revoking a lease, or all of a deployment. */
+export function addRevokePages(pages: Pages, services: Services): void {
+  const { clock } = services.identity;
+  const lease = `${LICENSES}/leases/:lease_id/revoke`;
+  const deployment = `${LICENSES}/deployments/:deployment_id/revoke`;
+
+  pages.get(lease, (visit) => askForLease(visit, undefined, clock()));
+  pages.post(
+    lease,
+    async (visit, form) => {
+      const params = { lease_id: visit.param('lease_id') };
+      const path = '/identity/leases/{lease_id}/revocation';
+      const preview = await visit.call<typeof previewLeaseRevocation>('get', path, { params });
+      const request = await confirmed(visit, services, form, preview, `lease:${params.lease_id}`);
+      const revoked = await visit.call<typeof revokeLease>(
+        'post',
+        '/identity/leases/{lease_id}/revoke',
+        { params, ...request },
+      );
+      return done(revoked);
+    },
+    (visit, form) => askForLease(visit, form, clock()),
+  );
+
+  pages.get(deployment, (visit) => askForDeployment(visit, undefined, clock()));
+  pages.post(
+    deployment,
+    async (visit, form) => {
+      const params = { deployment_id: visit.param('deployment_id') };
+      const path = '/identity/deployments/{deployment_id}/revocation';
+      const preview = await visit.call<typeof previewDeploymentRevocation>('get', path, { params });
+      const target = `deployment:${params.deployment_id}`;
+      const request = await confirmed(visit, services, form, preview, target);
+      const revoked = await visit.call<typeof revokeDeployment>(
+        'post',
+        '/identity/deployments/{deployment_id}/revoke',
+        { params, ...request },
+      );
+      return done(revoked);
+    },
+    (visit, form) => askForDeployment(visit, form, clock()),
+  );
+}
+
+function subjectOf(target: string): StepUpSubject {
+  return { action: 'identity.license.revoke', target };
+}
+
+/** The request, with the second factor used up: so what is typed wrong is said before. */
+async function confirmed(
+  visit: Visit,
+  services: Services,
+  form: Form,
+  { deployment_id }: Revocation,
+  target: string,
+) {
+  const confirm = form.get('confirm');
+  if (confirm !== deployment_id) {
+    throw new ServiceError(
+      'confirmation_mismatch',
+      `what was typed is not the id of the deployment, ${deployment_id}`,
+      { remedy: 'Nothing was revoked. Check that it is the one you mean, and type its id.' },
+    );
+  }
+  const token = await stepUp(visit, services, subjectOf(target), factorOf(form));
+  return {
+    headers: { 'service-step-up': token },
+    body: { reason: form.get('reason'), confirm },
+  };
+}
+
+function done({ deployment_id, revoked_leases, effective_at, registry_enforced }: Revoked) {
+  const last =
+    effective_at === null
+      ? 'No copy of any works any more.'
+      : `The last copy stops working at ${effective_at}.`;
+  const warning = registry_enforced
+    ? ''
+    : ' The server renews all the same: its setting license_registry_enforced is off.';
+  const message = `Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deployment_id}. ${last}${warning}`;
+  return { goTo: at('deployments', deployment_id), message };
+}
+
+async function askForLease(visit: Visit, typed: Form | undefined, now: number): Promise<Content> {
+  const { call, param } = visit;
+  const params = { lease_id: param('lease_id') };
+  const path = '/identity/leases/{lease_id}/revocation';
+  const [preview, lease] = await Promise.all([
+    call<typeof previewLeaseRevocation>('get', path, { params }),
+    call<typeof getLease>('get', '/identity/leases/{lease_id}', { params }),
+  ]);
+  const what =
+    lease.device_id === null
+      ? html`This revokes the lease ${leaseLink(lease.lease_id)} of
+          ${deploymentLink(lease.deployment_id)} with its renewals. It was given to a person, and
+          stands for no machine: to stop all machines,
+          <a href="${at('deployments', lease.deployment_id, 'revoke')}">revoke the deployment</a>.`
+      : html`This revokes the lease ${leaseLink(lease.lease_id)} of
+        ${deploymentLink(lease.deployment_id)}, and all else that its machine has.`;
+  const target = `lease:${lease.lease_id}`;
+  return pageOf(visit, 'Revoke a lease', { what, preview, target, typed, now });
+}
+
+async function askForDeployment(
+  visit: Visit,
+  typed: Form | undefined,
+  now: number,
+): Promise<Content> {
+  const params = { deployment_id: visit.param('deployment_id') };
+  const path = '/identity/deployments/{deployment_id}/revocation';
+  const preview = await visit.call<typeof previewDeploymentRevocation>('get', path, { params });
+  const what = html`This revokes all leases of ${deploymentLink(params.deployment_id)}. None is
+  given to it from then on, until it is reinstated.`;
+  const target = `deployment:${params.deployment_id}`;
+  return pageOf(visit, 'Revoke a deployment', { what, preview, target, typed, now });
+}
+
+function pageOf(
+  { c, session }: Visit,
+  title: string,
+  {
+    what,
+    preview,
+    target,
+    typed,
+    now,
+  }: {
+    readonly what: Html;
+    readonly preview: Revocation;
+    readonly target: string;
+    readonly typed: Form | undefined;
+    readonly now: number;
+  },
+): Content {
+  const { deployment_id, working_leases, device_ids, effective_at, registry_enforced } = preview;
+  return {
+    title,
+    scripts: [WEBAUTHN, PASSKEYS],
+    body: html`<p>${what}</p>
+      <div class="message failure">
+        <p>
+          <strong>It hits ${formatCountOf(working_leases, 'working lease')}</strong>${
+            device_ids.length > 0 &&
+            html` on ${formatCountOf(device_ids.length, 'device')}:
+            ${device_ids.slice(0, 20).map((id, i) => html`${i > 0 && ', '}${shortId(id)}`)}${device_ids.length > 20 && ' and others'}`
+          }.
+        </p>
+        <p>
+          ${
+            effective_at === null
+              ? 'No copy of any works any more.'
+              : html`The last copy stops working ${moment(effective_at, now)}. Until then nothing
+                can take it back: only renewal is denied.`
+          }
+        </p>
+        ${
+          !registry_enforced &&
+          html`<p>
+            <strong>Renewal is not denied on this server:</strong> its setting
+            <code>license_registry_enforced</code> is off.
+          </p>`
+        }
+      </div>
+      <form method="post" action="${c.req.path}">
+        ${csrfField(session)}
+        ${field('Why', 'reason', { required: true, maxlength: 200, autocomplete: 'off', value: typed?.get('reason') ?? '' }, 'It is kept with the lease and in the audit log.')}
+        ${field(`Type ${deployment_id} to confirm`, 'confirm', { required: true, maxlength: 128, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', value: typed?.get('confirm') ?? '' })}
+        ${stepUpFields(subjectOf(target))}
+        <div class="actions">
+          <button class="danger">Revoke</button>
+          <a class="button" href="${at('deployments', deployment_id)}">Keep it</a>
+        </div>
+      </form>`,
+  };
+}

@@ -1,0 +1,184 @@
+import type { Context } from 'hono';
+import { getCookie, setCookie } from 'hono/cookie';
+import { ServiceError } from '../../base/errors.ts';
+import type { Session } from '../../identity/sessions.ts';
+import { addressOf } from '../client-address.ts';
+import { checkJson } from '../json-members.ts';
+import type { App, AppEnv, Services } from '../services.ts';
+import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../session-cookie.ts';
+import { callAs, fileAs, type Call } from './call.ts';
+import { haltBanner } from './halt-banner.ts';
+import { page, type Content } from './layout.ts';
+
+/** Somebody who is signed in, at a page. */
+export interface Visit {
+  readonly c: Context<AppEnv>;
+  readonly session: Session;
+  /** Asks the API as him. */
+  readonly call: Call;
+  /** Asks for what is no JSON: `file('/tasks/{task_id}/files/{name}', params)`. */
+  readonly file: (path: string, params: Readonly<Record<string, string>>) => Promise<string>;
+  /** Of the path: `param('bot_ref')`. */
+  readonly param: (name: string) => string;
+  /** Of the query; undefined where it is absent or empty. */
+  readonly query: (name: string) => string | undefined;
+}
+
+/** What was typed: `get` is `''` for what is absent. */
+export interface Form {
+  readonly get: (name: string) => string;
+  readonly all: (name: string) => readonly string[];
+}
+
+/** Where to go when a form has done its work, and what to say there. */
+export interface GoTo {
+  readonly goTo: string;
+  readonly message?: string;
+}
+
+/**
+ * Registers pages for those who are signed in. A page gets all it shows from `visit.call`, and a
+ * form does all it does by it.
+ */
+export interface Pages {
+  readonly get: (path: string, show: (visit: Visit) => Promise<Content>) => void;
+  /**
+   * Takes a form that has `csrfField(visit.session)`. What it answers is shown at once, as something
+   * that is shown only once is; else a reload would send the form again, so `act` says where to go.
+   *
+   * @param again the page of the form, shown with the message of a `ServiceError` that `act` threw;
+   * without it, that is a page of its own.
+   */
+  readonly post: (
+    path: string,
+    act: (visit: Visit, form: Form) => Promise<GoTo | Content>,
+    again?: (visit: Visit, form: Form) => Promise<Content>,
+  ) => void;
+  /** The same for a script of a page, which sends JSON with `Service-CSRF` and gets JSON. */
+  readonly json: (path: string, act: (visit: Visit, body: unknown) => Promise<object>) => void;
+  /** What is no page of the console, but is shown in one. */
+  readonly other: (path: string, show: (visit: Visit) => Promise<Response>) => void;
+}
+
+/** With TLS, nobody else on the domain can have a page say something. */
+function messageCookie(hasTls: boolean): string {
+  return hasTls ? '__Host-service-local-message' : 'service-local-message';
+}
+
+export function pagesOf(app: App, services: Services): Pages {
+  const visitOf = async (c: Context<AppEnv>): Promise<Visit> => {
+    const session = await sessionOf(c, services);
+    if (session === undefined) {
+      throw new ServiceError('not_authenticated', 'nobody is signed in', {
+        reason: 'no_session',
+        remedy: 'Sign in at /console/sign-in.',
+      });
+    }
+    c.set('session', session);
+    return {
+      c,
+      session,
+      call: callAs(app, session.caller, c.get('request_id'), addressOf(c, services)),
+      file: fileAs(app, session.caller, c.get('request_id')),
+      param: (name) => c.req.param(name)!,
+      query: (name) => c.req.query(name) || undefined,
+    };
+  };
+  const answer = async (
+    { c, session, call }: Visit,
+    content: Content,
+    more: Parameters<typeof page>[2] = {},
+  ): Promise<Response> =>
+    // After what was done: it may be a halt.
+    page(c, content, { session, banner: await haltBanner(call), ...more });
+  return {
+    get(path, show) {
+      app.get(path, async (c) => {
+        const visit = await visitOf(c);
+        const message = takeMessage(c, services);
+        return answer(visit, await show(visit), { message });
+      });
+    },
+    post(path, act, again) {
+      app.post(path, async (c) => {
+        refuseForeign(c, services);
+        const visit = await visitOf(c);
+        const form = await readForm(c);
+        const { session } = visit;
+        checkCsrf(session, form.get('csrf'));
+        let done: GoTo | Content;
+        try {
+          done = await act(visit, form);
+        } catch (error) {
+          if (!(error instanceof ServiceError) || again === undefined) throw error;
+          c.error = error;
+          const status = error.status as NonNullable<Content['status']>;
+          const content = await again(visit, form).catch(() => {
+            throw error;
+          });
+          return answer(visit, { ...content, status }, { failure: error });
+        }
+        if (!('goTo' in done)) return answer(visit, done);
+        if (done.message !== undefined) leaveMessage(c, services, done.message);
+        return c.redirect(done.goTo, 303);
+      });
+    },
+    json(path, act) {
+      app.post(path, async (c) => {
+        refuseForeign(c, services);
+        const visit = await visitOf(c);
+        checkCsrf(visit.session, c.req.header('service-csrf'));
+        return c.json(await act(visit, await readJson(c)));
+      });
+    },
+    other(path, show) {
+      app.get(path, async (c) => show(await visitOf(c)));
+    },
+  };
+}
+
+/** @throws ServiceError `unsupported_media_type` */
+export async function readForm(c: Context<AppEnv>): Promise<Form> {
+  const type = c.req.header('content-type') ?? '';
+  if (!/^application\/x-www-form-urlencoded(;|$)/i.test(type)) {
+    throw new ServiceError('unsupported_media_type', 'the body is not a form');
+  }
+  const fields = new URLSearchParams(await c.req.text());
+  return { get: (name) => fields.get(name) ?? '', all: (name) => fields.getAll(name) };
+}
+
+/** @throws ServiceError `unsupported_media_type`, `invalid_request` */
+export async function readJson(c: Context<AppEnv>): Promise<unknown> {
+  if (!/^application\/json(;|$)/i.test(c.req.header('content-type') ?? '')) {
+    throw new ServiceError('unsupported_media_type', 'the body is not JSON');
+  }
+  const text = await c.req.text();
+  checkJson(text);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new ServiceError('invalid_request', 'the body is no JSON that can be read');
+  }
+}
+
+/** To be said on the page where the browser is sent. */
+function leaveMessage(c: Context<AppEnv>, services: Services, message: string): void {
+  setMessage(c, services, message, 60);
+}
+
+function takeMessage(c: Context<AppEnv>, services: Services): string | undefined {
+  const message = getCookie(c, messageCookie(isSecure(services)));
+  if (message !== undefined) setMessage(c, services, '', 0);
+  return message;
+}
+
+function setMessage(c: Context<AppEnv>, services: Services, message: string, maxAge: number): void {
+  const secure = isSecure(services);
+  setCookie(c, messageCookie(secure), message, {
+    path: '/',
+    httpOnly: true,
+    sameSite: 'Strict',
+    secure,
+    maxAge,
+  });
+}

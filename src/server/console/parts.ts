@@ -1,0 +1,112 @@
+/** What pages are put together from. */
+import { html } from 'hono/html';
+import { formatActor } from '../../base/format.ts';
+import type { Child, Html } from './html.ts';
+
+/** One column of a table. */
+export interface Column<T> {
+  readonly title: Child;
+  readonly cell: (row: T) => Child;
+  /** Aligned right. */
+  readonly isNumber?: true;
+  /** Of the cell that names its row. */
+  readonly isHeader?: true;
+}
+
+/**
+ * A table that scrolls by itself where it is wider than the page.
+ * @param label says what it lists, to whoever does not see it.
+ */
+export function table<T>(label: string, columns: readonly Column<T>[], rows: readonly T[]): Html {
+  const cell = ({ cell: show, isNumber, isHeader }: Column<T>, row: T): Html => {
+    const style = isNumber && html` class="number"`;
+    return isHeader
+      ? html`<th scope="row" ${style}>${show(row)}</th>`
+      : html`<td${style}>${show(row)}</td>`;
+  };
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0">
+    <table>
+      <thead>
+        <tr>
+          ${columns.map(({ title, isNumber }) => html`<th scope="col" ${isNumber && html` class="number"`}>${title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              ${columns.map((column) => cell(column, row))}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** Where there is nothing yet: what to do next, and the command for it. */
+export function emptyState(text: Child, command: string): Html {
+  return html`<div class="empty">
+    <p>${text}</p>
+    <pre><code>${command}</code></pre>
+  </div>`;
+}
+
+/** Who did something. */
+export function who(id: string, name: string | null): Html {
+  return html`<span class="id" ${name !== null && html` title="${id}"`}
+    >${formatActor(id, name)}</span
+  >`;
+}
+
+/** Names and values, such as those of one thing. */
+export function facts(...entries: readonly (readonly [name: string, value: Child])[]): Html {
+  return html`<dl class="facts">
+    ${entries.map(
+      ([name, value]) =>
+        html`<div>
+          <dt>${name}</dt>
+          <dd>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/** `2026-01-02T03:04:05Z` as `2026-01-02 03:04:05 UTC`. */
+export function time(instant: string): Html {
+  return html`<time datetime="${instant}"
+    >${instant.replace('T', ' ').replace(/(\.\d+)?Z$/, '')} UTC</time
+  >`;
+}
+
+/** A state by word and colour. */
+export function badge(kind: 'good' | 'warning' | 'bad' | 'neutral', text: string): Html {
+  return html`<span class="badge ${kind}">${text}</span>`;
+}
+
+/** One field of a form; `attributes` such as `required` or `autocomplete`. */
+export function field(
+  label: string,
+  name: string,
+  attributes: Readonly<Record<string, string | number | boolean | undefined>> = {},
+  hint?: Child,
+): Html {
+  const id = `field-${name}`;
+  const all: typeof attributes = { type: 'text', ...attributes };
+  const given = Object.entries(all).map(([key, value]) =>
+    value === undefined || value === false
+      ? ''
+      : html` ${key}="${value === true ? '' : String(value)}"`,
+  );
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    <input
+      id="${id}"
+      name="${name}"
+      ${given}${hint !== undefined && html` aria-describedby="${id}-hint"`}
+    />
+    ${hint !== undefined && html`<p class="note" id="${id}-hint">${hint}</p>`}
+  </div>`;
+}
+
+/** Where a script says what went wrong. */
+export const ALERT = html`<p class="failure" role="alert"></p>`;

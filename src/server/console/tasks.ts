@@ -1,0 +1,313 @@
+import { html } from 'hono/html';
+import type { BotEvent, listBotEvents } from '../../api/bots.ts';
+import type {
+  cancelTask,
+  getTask,
+  getTaskResult,
+  listTaskFiles,
+  listTasks,
+  Task,
+} from '../../api/tasks.ts';
+import { TASK, TASKS } from './assets.ts';
+import { namesOf, type BotNames } from './bot-names.ts';
+import { DEPLOY_KINDS } from './bot-events.ts';
+import {
+  botPath,
+  endPath,
+  endWord,
+  pager,
+  progressOf,
+  select,
+  shortId,
+  status,
+  taskPath,
+  TASKS_PATH,
+} from './bot-parts.ts';
+import { deploymentFacts, deploymentOf } from './bot-production.ts';
+import { eventText } from './client/event-text.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, sentence, type Content } from './layout.ts';
+import { emptyState, facts, field, table, time, who } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+import { reportOf } from './report.ts';
+import { resultFigures } from './result-figures.ts';
+import { testFigures } from './test-figures.ts';
+
+const STATUSES = [
+  'queued',
+  'running',
+  'success',
+  'failed',
+  'canceled',
+] as const satisfies readonly Task['status'][];
+const PAGE = 50;
+const REPORT = 'report.html';
+const LOG_KINDS = [
+  'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended',
+  ...DEPLOY_KINDS,
+].join(',');
+const TITLES = {
+  backtest: 'Backtest',
+  paper: 'Paper session',
+  production: 'Deployment',
+  conformance: 'Conformance test',
+  stress: 'Stress test',
+} as const satisfies Record<Task['kind'], string>;
+
+export function addTaskPages(pages: Pages): void {
+  pages.get(TASKS_PATH, showTasks);
+  pages.get(`${TASKS_PATH}/:task_id`, showTask);
+  pages.post(
+    `${TASKS_PATH}/:task_id/cancel`,
+    async ({ call, param }) => {
+      const task_id = param('task_id');
+      const path = '/tasks/{task_id}/cancel';
+      const task = await call<typeof cancelTask>('post', path, { params: { task_id } });
+      const isOver = task.ended_at !== null;
+      return {
+        goTo: taskPath(task_id),
+        message: isOver
+          ? `The task has ended: it is ${task.status}.`
+          : 'The task is asked to end. It does so within seconds.',
+      };
+    },
+    showTask,
+  );
+  pages.other(`${TASKS_PATH}/:task_id/report`, ({ c, file, param }) =>
+    reportOf(c, () =>
+      file('/tasks/{task_id}/files/{name}', { task_id: param('task_id'), name: REPORT }),
+    ),
+  );
+}
+
+async function showTasks({ call, query, session }: Visit): Promise<Content> {
+  const filter = { bot: query('bot'), status: STATUSES.find((one) => one === query('status')) };
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', {
+    query: { ...filter, cursor, limit: PAGE },
+  });
+  const names = await namesOf(
+    call,
+    items.map(({ bot_id }) => bot_id),
+  );
+  const isFiltered = filter.bot !== undefined || filter.status !== undefined;
+  return {
+    title: 'Tasks',
+    scripts: [TASKS],
+    body: html`${
+      (items.length > 0 || isFiltered) &&
+      html`<form method="get" action="${TASKS_PATH}" class="filter" role="search">
+        ${field('Bot', 'bot', { type: 'search', value: filter.bot ?? '', maxlength: 128, placeholder: 'slug or id', autocapitalize: 'none' })}
+        ${select('Status', 'status', STATUSES, filter.status)}
+        <button>Filter</button>
+        ${isFiltered && html`<a class="button" href="${TASKS_PATH}">Show all</a>`}
+      </form>`
+    }
+    ${
+      items.length > 0
+        ? html`<div id="tasks">${taskTable(items, names, session)}</div>`
+        : isFiltered
+          ? emptyState(
+              'No task is like that. The same from the command line:',
+              'service-local tasks list --status running',
+            )
+          : emptyState('Nothing has run yet. Start a backtest:', 'service-local bots backtest BOT')
+    }
+    ${pager(TASKS_PATH, { ...filter, cursor }, next_cursor)}`,
+  };
+}
+
+function taskTable(tasks: readonly Task[], names: BotNames, session: Visit['session']): Html {
+  return table<Task>(
+    'Tasks',
+    [
+      {
+        title: 'Task',
+        isHeader: true,
+        cell: ({ task_id, kind }) =>
+          html`<a href="${taskPath(task_id)}" data-task="${task_id}">${kind}</a
+            ><span class="sub">${shortId(task_id)}</span>`,
+      },
+      {
+        title: 'Bot',
+        cell: ({ bot_id, version }) =>
+          html`${botLink(bot_id, names)}<span class="sub">version ${version}</span>`,
+      },
+      {
+        title: 'Status',
+        cell: (task) => html`<span data-status="${task.status}">${status(task.status)}</span>`,
+      },
+      { title: 'Progress', cell: progressOf },
+      { title: 'Queued', cell: ({ created_at }) => time(created_at) },
+      { title: 'Ended', cell: ({ ended_at }) => (ended_at === null ? '' : time(ended_at)) },
+      {
+        title: html`<span class="unseen">End</span>`,
+        cell: (task) => task.ended_at === null && endButton(task, names, session),
+      },
+    ],
+    tasks,
+  );
+}
+
+function botLink(bot_id: string, names: BotNames): Html {
+  const { slug, name } = names.get(bot_id) ?? { slug: bot_id, name: bot_id };
+  return html`<a href="${botPath(slug)}">${name}</a>`;
+}
+
+function endButton(
+  { task_id, kind, bot_id, cancel_requested_at }: Task,
+  names: BotNames,
+  session: Visit['session'],
+): Html | string {
+  if (cancel_requested_at !== null) return 'is asked to end';
+  const action = endPath(bot_id, task_id, kind);
+  const word = endWord(kind);
+  const name = names.get(bot_id)?.name ?? bot_id;
+  return html`<form method="post" action="${action}">
+    ${csrfField(session)}<button aria-label="${word} the ${kind} of ${name}">${word}</button>
+  </form>`;
+}
+
+async function showTask({ call, param, session }: Visit): Promise<Content> {
+  const task_id = param('task_id');
+  const params = { task_id };
+  const task = await call<typeof getTask>('get', '/tasks/{task_id}', { params });
+  const isProduction = task.kind === 'production';
+  const [names, log, result] = await Promise.all([
+    namesOf(call, [task.bot_id]),
+    logOf(call, task),
+    isProduction
+      ? deploymentOf({ call }, task.bot_id, task.deployment_id).then(deploymentFacts)
+      : task.status === 'success'
+        ? resultOf(call, task_id)
+        : undefined,
+  ]);
+  const { kind, bot_id, version, created_at, started_at, ended_at, attempts } = task;
+  const name = names.get(bot_id)?.name ?? bot_id;
+  return {
+    title: `${TITLES[kind]} of ${name}`,
+    scripts: [TASK],
+    body: html`<div class="heading">
+        <p><a href="${TASKS_PATH}">Tasks</a> / <code>${task_id}</code></p>
+        <div class="actions">
+          ${ended_at === null && endButton(task, names, session)}
+          ${(kind === 'paper' || isProduction) && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
+        </div>
+      </div>
+      <div id="task" data-task="${task_id}" ${ended_at === null && html`data-open`}>
+        <p>
+          <span data-status>${status(task.status)}</span>
+          <span data-progress>${progressOf(task)}</span>
+        </p>
+      </div>
+      ${task.error !== null && failure(task.error)}
+      ${facts(
+        ['Bot', html`${botLink(bot_id, names)}, version ${version}`],
+        ['Asked for by', who(task.created_by, task.created_by_name)],
+        ['Queued', time(created_at)],
+        ['Begun', started_at === null ? 'not yet' : time(started_at)],
+        ['Ended', ended_at === null ? 'not yet' : time(ended_at)],
+        ['Attempts', attempts],
+        ['With', html`<code>${JSON.stringify(task.input)}</code>`],
+      )}
+      ${result}
+      <section>
+        <h2 id="log">What happened</h2>
+        ${log.length === 0 ? html`<p>The log of the bot does not tell of it.</p>` : logTable(log)}
+        <p class="note">
+          From the command line: <code>service-local tasks get ${task_id}</code>,
+          <code
+            >service-local bots events ${names.get(bot_id)?.slug ?? bot_id} --run ${task_id}</code
+          >
+        </p>
+      </section>`,
+  };
+}
+
+function failure({ detail, remedy, reason, code, errors = [] }: NonNullable<Task['error']>): Html {
+  return html`<div class="message failure">
+    <p>
+      <strong>${sentence(detail)}</strong> ${remedy && sentence(remedy)}
+      <code>${code}${reason && `, ${reason}`}</code>
+    </p>
+    ${
+      errors.length > 0 &&
+      html`<ul>
+        ${errors.map((one) => html`<li>${one.pointer && html`<code>${one.pointer}</code> `}${one.detail}</li>`)}
+      </ul>`
+    }
+  </div>`;
+}
+
+/** What the log of its bot has of a run, the oldest first. */
+async function logOf(call: Visit['call'], { bot_id, task_id }: Task): Promise<readonly BotEvent[]> {
+  const { items } = await call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
+    params: { bot_ref: bot_id },
+    query: { run_id: task_id, kind: LOG_KINDS, last: 'true', limit: 1000 },
+  });
+  return items;
+}
+
+function logTable(events: readonly BotEvent[]): Html {
+  return html`<div class="events">
+    ${table<BotEvent>(
+      'What happened',
+      [
+        { title: 'When', cell: ({ recorded_at }) => time(recorded_at) },
+        {
+          title: 'What',
+          isHeader: true,
+          cell: ({ kind }) => kind.replace('run.', '').replace('deploy.', '').replace('_', ' '),
+        },
+        {
+          title: 'More',
+          cell: ({ kind, payload }) =>
+            html`<details>
+              <summary>${eventText(kind, payload)}</summary>
+              <pre>${JSON.stringify(payload, null, 2)}</pre>
+            </details>`,
+        },
+      ],
+      events,
+    )}
+  </div>`;
+}
+
+async function resultOf(call: Visit['call'], task_id: string): Promise<Child> {
+  const params = { task_id };
+  const [summary, { files }] = await Promise.all([
+    call<typeof getTaskResult>('get', '/tasks/{task_id}/result', { params }),
+    call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params }),
+  ]);
+  const api = `/tasks/${encodeURIComponent(task_id)}/files`;
+  return html`${testFigures(summary) ?? resultFigures(summary)}
+  ${
+    files.includes(REPORT) &&
+    html`<section aria-labelledby="report">
+      <div class="heading">
+        <h2 id="report">Report</h2>
+        <a href="${taskPath(task_id)}/report">By itself</a>
+      </div>
+      <iframe
+        class="report"
+        src="${taskPath(task_id)}/report"
+        sandbox="allow-scripts"
+        loading="lazy"
+        title="Report of the run"
+      ></iframe>
+    </section>`
+  }
+  ${
+    files.length > 0 &&
+    html`<section aria-labelledby="files">
+      <h2 id="files">Files</h2>
+      <p class="actions">
+        ${files.map((name) => html`<a class="button" href="${api}/${encodeURIComponent(name)}" download="${name}">${name}</a>`)}
+      </p>
+      <p class="note">
+        From the command line:
+        <code>service-local tasks result ${task_id} --out ./result</code>
+      </p>
+    </section>`
+  }`;
+}

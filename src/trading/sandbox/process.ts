@@ -1,0 +1,284 @@
+/**
+ * The process of one strategy. It shows it the bars that the server sends, with an engine of its own,
+ * and tells what it orders, which is all the server takes from it. It does nothing but read, work and
+ * write, one after the other, and ends when nobody sends any more; that alone is done outside of the
+ * watchdog.
+ */
+import { readSync, writeSync } from 'node:fs';
+import { deserialize } from 'node:v8';
+import type { Broker, Strategy, StrategyContext } from '../../engine/strategy.ts';
+import { Engine } from '../../engine/engine.ts';
+import type { OrderRequest } from '../../engine/orders.ts';
+import { resolveParams } from '../../engine/params.ts';
+import { growingSignals } from '../../engine/signals.ts';
+import { strategyFault } from '../../engine/strategy-fault.ts';
+import { lateError } from '../../engine/late-error.ts';
+import { explainStrategyError } from '../../engine/strategy-error.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { allocateBars } from '../../market/bars.ts';
+import { guardLanguage, loadGuarded, runStrategy } from '../../base/strategy-guard.ts';
+import { inSlices, underWatchdog } from '../../base/watchdog.ts';
+import { loadBundle, secureGlobals } from './bundle-modules.ts';
+import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
+import { decodeSteps } from './steps.ts';
+
+const { stringify } = JSON;
+const Bytes = Buffer;
+const self = process as NodeJS.Process & { readonly _tickCallback: () => void };
+const soon = setImmediate;
+
+/** Of steps: what is told of them at once must not be too long for a message. */
+const SLICE_STEPS = 256;
+
+function read(length: number): Uint8Array {
+  const bytes = Bytes.allocUnsafe(length);
+  for (let at = 0; at < length;) {
+    const got = readSync(0, bytes, at, length - at, null);
+    if (got === 0) self.exit(0);
+    at += got;
+  }
+  return bytes;
+}
+
+function readMessage(): Uint8Array {
+  const head = read(4);
+  return read(head[0]! + head[1]! * 0x100 + head[2]! * 0x10000 + head[3]! * 0x1000000);
+}
+
+function write(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += writeSync(1, bytes, at, bytes.length - at);
+}
+
+function framed(message: object): Uint8Array {
+  const body = Bytes.from(stringify(message));
+  const head = Bytes.allocUnsafe(4);
+  head.writeUInt32LE(body.length);
+  return Bytes.concat([head, body]);
+}
+
+const setup = deserialize(readMessage()) as Setup;
+const { files, entry, symbols, params, config, timeoutMs } = setup;
+const { signals, append } = growingSignals(setup.signals, symbols.length);
+let step = -1;
+let commands: Command[] = [];
+let engine: Engine;
+let failed: Failure | undefined;
+let name = entry;
+/** Error in a pending promise of the strategy. */
+let late: ServiceError | undefined;
+self.on('unhandledRejection', (error) => {
+  late ??= lateError(error, { strategy: name, done: engine.done });
+});
+
+/** Notes what a strategy does with the engine it sees. */
+function recording(context: StrategyContext): StrategyContext {
+  const { broker } = context;
+  const noting: Broker = {
+    get cash() {
+      return broker.cash;
+    },
+    get equity() {
+      return broker.equity;
+    },
+    position: (instrument) => broker.position(instrument),
+    entryPrice: (instrument) => broker.entryPrice(instrument),
+    working: (instrument) => broker.working(instrument),
+    order(request) {
+      // Read once: what is asked for a second time need not be the same.
+      const { instrument } = request;
+      const rest = fieldsOf(request);
+      const order = broker.order({ ...rest, instrument });
+      commands.push([step, 'order', instrument.index, rest]);
+      return order;
+    },
+    target(instrument, weight) {
+      const order = broker.target(instrument, weight);
+      commands.push([step, 'target', instrument.index, weight]);
+      return order;
+    },
+    cancel(order) {
+      const { id } = order;
+      broker.cancel({ id });
+      commands.push([step, 'cancel', id]);
+    },
+  };
+  return { ...context, broker: noting };
+}
+
+type Fields = Extract<Command, { 1: 'order' }>[3];
+
+function fieldsOf(request: OrderRequest): Fields {
+  const { side, quantity, type, limit, stop, trail, timeInForce } = request;
+  const { postOnly, reduceOnly, takeProfit, stopLoss, ocoGroup } = request;
+  const given = {
+    side,
+    quantity,
+    type,
+    limit,
+    stop,
+    trail,
+    timeInForce,
+    postOnly,
+    reduceOnly,
+    takeProfit,
+    stopLoss,
+    ocoGroup,
+  };
+  return Object.fromEntries(
+    Object.entries(given)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, typeof value === 'object' ? { percent: value.percent } : value]),
+  ) as Fields;
+}
+
+/** @throws ServiceError `invalid_strategy` */
+function load(): Loaded {
+  const exported = loadGuarded(() => loadBundle(files, entry));
+  const fault = strategyFault(exported);
+  if (fault !== undefined) {
+    throw new ServiceError('invalid_strategy', `${entry}: ${fault}`, {
+      remedy: 'Write `export default defineStrategy({ name, description, params, create })`.',
+    });
+  }
+  const strategy = exported as Strategy;
+  ({ name } = strategy);
+  const { values, problems } = resolveParams(strategy.params, params);
+  const check = problems.length > 0 ? undefined : checkOf(strategy, values);
+  const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
+  const recorded: Strategy = {
+    ...strategy,
+    create(context) {
+      const run = strategy.create(recording(context));
+      step = 0;
+      return {
+        onBar() {
+          run.onBar();
+          step += 1;
+        },
+        ...(run.onFill !== undefined && { onFill: (fill) => run.onFill!(fill) }),
+      };
+    },
+  };
+  engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });
+  const { description, shorts, instruments: count, signals: reads } = strategy;
+  return {
+    name,
+    description,
+    params: strategy.params as Loaded['params'],
+    ...(count && { instruments: { min: count.min, ...(count.max < Infinity && count) } }),
+    ...(reads !== undefined && { signals: [...reads] }),
+    ...(shorts !== undefined && { shorts }),
+    ...(check !== undefined && { check }),
+  };
+}
+
+function checkOf(strategy: Strategy, values: Parameters<NonNullable<Strategy['check']>>[0]) {
+  try {
+    return loadGuarded(() => strategy.check?.(values));
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    return `the strategy's check() threw: ${String(error)}`;
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof ServiceError) {
+    const { code, message, remedy = '' } = error;
+    return { code, message: message.slice(0, 4000), remedy } as Failure;
+  }
+  const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return {
+    code: 'invalid_strategy',
+    message: `${entry}: threw while it was loaded: ${what}`.slice(0, 4000),
+    remedy: 'Do the work in create() or onBar(), and correct what is told.',
+  };
+}
+
+function first(): Uint8Array {
+  try {
+    return framed({ loaded: load() });
+  } catch (error) {
+    return framed({ refused: failureOf(error) });
+  }
+}
+
+/** Ended by the watchdog, code comes to no `catch` of its own. */
+function beginning(): Uint8Array {
+  try {
+    return underWatchdog(timeoutMs, first);
+  } catch {
+    const message = `${entry} did not load within ${timeoutMs / 1000} s`;
+    const remedy = 'Look for an endless loop.';
+    return framed({ refused: { code: 'strategy_timeout', message, remedy } });
+  }
+}
+
+function advance(slice: () => boolean): boolean {
+  try {
+    const more = runStrategy(timeoutMs, () => {
+      const isMore = slice();
+      // Node would otherwise run promise callbacks only when this process is idle.
+      self._tickCallback();
+      return isMore;
+    });
+    if (late !== undefined) throw late;
+    return more;
+  } catch (error) {
+    failed = explained(error);
+    return false;
+  }
+}
+
+/** What was thrown may be an object whose properties are code. */
+function explained(error: unknown): Failure {
+  try {
+    return underWatchdog(timeoutMs, () => {
+      engine.endTurn();
+      const { done } = engine;
+      return failureOf(explainStrategyError(error, { strategy: name, done, timeoutMs }));
+    });
+  } catch {
+    const message = `strategy ${name} threw something that cannot be told`;
+    return { code: 'strategy_failed', message, remedy: 'Throw errors.' };
+  }
+}
+
+function answer(until: number, more: boolean): Uint8Array {
+  // An account that is lost takes no more steps.
+  const taken = failed === undefined && !more ? until : engine.done;
+  // A failed step does not count as done; an error that a strategy caught or left to a promise
+  // surfaces after it.
+  const done = failed === undefined ? taken : Math.min(taken, until - 1);
+  const ordered: Ordered = { done, commands, ...(failed && { failed }) };
+  commands = [];
+  return framed(ordered);
+}
+
+/** Reads, runs and answers steps until the input ends. */
+function serve(): void {
+  write(beginning());
+  for (let until = 0; failed === undefined;) {
+    const message = readMessage();
+    const steps = underWatchdog(timeoutMs, () =>
+      decodeSteps(symbols, message, signals.names.length, append),
+    );
+    until += steps.length;
+    underWatchdog(timeoutMs, () => {
+      for (const one of steps) engine.append(one);
+    });
+    const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
+    for (let more = true; more;) {
+      more = advance(slice);
+      const isMore = more;
+      const total = until;
+      write(underWatchdog(timeoutMs, () => answer(total, isMore)));
+    }
+  }
+  self.exit(0);
+}
+
+guardLanguage();
+secureGlobals();
+// Started outside the evaluation of this module, which is itself a microtask and would block all
+// others.
+soon(serve);

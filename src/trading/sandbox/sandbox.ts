@@ -1,0 +1,267 @@
+/**
+ * Runs strategies that others have written, each in a process of its own which can do nothing but
+ * look at bars and say what it orders. Here, what it ordered is ordered again, with an engine that it
+ * cannot reach: it decides when to order what, and nothing else of a result.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { serialize } from 'node:v8';
+import type { Signals } from '../../engine/signals.ts';
+import type { Step } from '../../engine/steps.ts';
+import type { Strategy } from '../../engine/strategy.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { MOST_BYTES, readFirst, type Setup } from './messages.ts';
+import { createPlayer, misbehaved } from './player.ts';
+import { encodeSteps } from './steps.ts';
+
+export interface SandboxOptions extends Omit<Setup, 'signals'> {
+  /** Of models, which are shown each step before the process is. */
+  readonly signals?: Signals | undefined;
+  /** Of the whole process; on Linux also what is not JavaScript's. */
+  readonly memoryMb: number;
+  /** Ends the process, and what waits for it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Sandbox {
+  /** Orders what the process orders; for one run, over no other steps than `take` was given. */
+  readonly strategy: Strategy;
+  /**
+   * Shows the process the next steps, oldest first; the run takes them afterwards. A process that
+   * fails is no error here: the strategy throws a `ServiceError` at the step where it did.
+   */
+  readonly take: (steps: readonly Step[]) => Promise<void>;
+  /** Ends the process. */
+  readonly close: () => Promise<void>;
+}
+
+/** For Node to start, beside the time that the strategy has. */
+const START_MS = 10_000;
+/** The process minds the time itself, and tells more of it than can be seen from here. */
+const LATE_MS = 1000;
+const LOOK_EVERY_MS = 50;
+/** Shown to the process at once. */
+const STEPS_AT_ONCE = 512;
+/** Of messages that nobody has read yet; nobody sends much ahead of what is asked for. */
+const MOST_UNREAD = 1000;
+const MOST_UNREAD_BYTES = 8 * MOST_BYTES;
+
+const CODE = fileURLToPath(new URL('../..', import.meta.url));
+const PROCESS = fileURLToPath(new URL(`./process${import.meta.url.slice(-3)}`, import.meta.url));
+
+/** What Node is told, so that code which got hold of its modules could still do little with them. */
+export const CONFINED: readonly string[] = [
+  // No network, no file but the code of this package, no other process, thread or addon.
+  '--permission',
+  `--allow-fs-read=${CODE}*`,
+  // Which knows nothing of permissions.
+  '--no-experimental-sqlite',
+  '--disallow-code-generation-from-strings',
+  '--no-warnings',
+];
+
+/**
+ * Starts a process, and has it load a strategy.
+ *
+ * @throws ServiceError `invalid_strategy`, `strategy_failed`, `strategy_timeout`; what `signal` was
+ * aborted with.
+ */
+export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { memoryMb, signal, signals, ...setup } = options;
+  const { symbols } = setup;
+  const shown = new Uint32Array(symbols.length);
+  const timeoutMs = Math.ceil(setup.timeoutMs);
+  signal?.throwIfAborted();
+  const channel = startProcess(memoryMb, signal);
+  const { send, receive, close } = channel;
+  try {
+    send(serialize({ ...setup, timeoutMs, signals: signals?.names ?? [] } satisfies Setup));
+    const answer = readFirst(await receive(START_MS + timeoutMs));
+    if (answer === undefined) throw misbehaved(setup.entry);
+    if ('refused' in answer) {
+      const { code, message, remedy } = answer.refused;
+      throw new ServiceError(code, message, { remedy });
+    }
+    const { loaded } = answer;
+    const player = createPlayer(loaded.name);
+    return {
+      strategy: {
+        name: loaded.name,
+        description: loaded.description,
+        params: loaded.params,
+        ...(loaded.instruments && { instruments: { max: Infinity, ...loaded.instruments } }),
+        ...(loaded.signals && { signals: loaded.signals }),
+        ...(loaded.shorts !== undefined && { shorts: loaded.shorts }),
+        check: () => loaded.check,
+        create: (context) => player.create(context),
+      },
+      async take(steps) {
+        for (let at = 0; at < steps.length && !player.hasFailed; at += STEPS_AT_ONCE) {
+          const some = steps.slice(at, at + STEPS_AT_ONCE);
+          const until = player.done + some.length;
+          try {
+            send(encodeSteps(symbols, some, signals, shown));
+            while (player.done < until && !player.hasFailed) {
+              player.add(await receive(timeoutMs + LATE_MS), until);
+            }
+          } catch (error) {
+            if (signal?.aborted || !(error instanceof ServiceError)) throw error;
+            player.fail(error);
+          }
+        }
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Channel {
+  readonly send: (message: Uint8Array) => void;
+  /** @throws ServiceError when no message comes. */
+  readonly receive: (withinMs: number) => Promise<Uint8Array>;
+  readonly close: () => Promise<void>;
+}
+
+function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channel {
+  const child = spawn(
+    process.execPath,
+    [...CONFINED, `--max-old-space-size=${memoryMb}`, PROCESS],
+    // A group of its own: Ctrl-C is the server's to hear.
+    // The time zone is UTC, as for every strategy.
+    { stdio: ['pipe', 'pipe', 'ignore'], env: { TZ: 'UTC' }, cwd: '/', detached: true },
+  );
+  const exited = once(child, 'close').catch(() => {});
+  const messages: Uint8Array[] = [];
+  let waiting: PromiseWithResolvers<Uint8Array> | undefined;
+  let ended: ServiceError | undefined;
+  const end = (error: ServiceError): void => {
+    ended ??= error;
+    child.kill('SIGKILL');
+    waiting?.reject(ended);
+  };
+  const abort = (): void => {
+    child.kill('SIGKILL');
+    waiting?.reject(signal!.reason as Error);
+  };
+  signal?.addEventListener('abort', abort);
+  child.on('error', (cause) => {
+    end(new ServiceError('failure', 'no process could be started for the strategy', { cause }));
+  });
+  child.on('close', (code, how) => {
+    // As V8 ends a process whose heap is full.
+    const isFull = how === 'SIGABRT' || how === 'SIGTRAP' || code === 134 || code === 133;
+    end(isFull ? outOfMemory(memoryMb) : died(how ?? `code ${code}`));
+  });
+  // A process that has ended takes nothing; what became of it is told by its end.
+  child.stdin.on('error', () => {});
+
+  const reader = frameReader();
+  child.stdout.on('data', (chunk: Buffer) => {
+    const frames = reader(chunk);
+    if (frames === undefined) return end(misbehaved('the strategy'));
+    messages.push(...frames);
+    const unread = messages.reduce((sum, { length }) => sum + length, 0);
+    if (messages.length > MOST_UNREAD || unread > MOST_UNREAD_BYTES)
+      end(misbehaved('the strategy'));
+    else if (waiting !== undefined && messages.length > 0) waiting.resolve(messages.shift()!);
+  });
+  const looking = watchMemory(child.pid, memoryMb, () => end(outOfMemory(memoryMb)));
+  return {
+    send(message) {
+      const head = Buffer.allocUnsafe(4);
+      head.writeUInt32LE(message.length);
+      child.stdin.write(head);
+      child.stdin.write(message);
+    },
+    async receive(withinMs) {
+      signal?.throwIfAborted();
+      const first = messages.shift();
+      if (first !== undefined) return first;
+      if (ended !== undefined) throw ended;
+      waiting = Promise.withResolvers();
+      const late = setTimeout(() => end(hung(withinMs)), withinMs);
+      try {
+        return await waiting.promise;
+      } finally {
+        clearTimeout(late);
+        waiting = undefined;
+      }
+    },
+    async close() {
+      clearInterval(looking);
+      signal?.removeEventListener('abort', abort);
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+/** @returns the messages that a chunk completes; undefined once one is too long. */
+export function frameReader(): (chunk: Buffer) => Buffer[] | undefined {
+  let rest: Buffer[] = [];
+  let size = 0;
+  let wanted = 4;
+  return (chunk) => {
+    rest.push(chunk);
+    size += chunk.length;
+    const frames: Buffer[] = [];
+    while (size >= wanted) {
+      const all = Buffer.concat(rest);
+      const length = all.readUInt32LE();
+      if (length > MOST_BYTES) return undefined;
+      wanted = 4 + length;
+      if (size >= wanted) {
+        frames.push(all.subarray(4, wanted));
+        size -= wanted;
+        rest = [all.subarray(wanted)];
+        wanted = 4;
+      } else rest = [all];
+    }
+    return frames;
+  };
+}
+
+/** Beside V8's own limit: buffers do not count there. */
+function watchMemory(
+  pid: number | undefined,
+  memoryMb: number,
+  onFull: () => void,
+): NodeJS.Timeout | undefined {
+  if (process.platform !== 'linux' || pid === undefined) return undefined;
+  const look = async (): Promise<void> => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // It has ended.
+    const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
+    if (Number(kib) > memoryMb * 1024) onFull();
+  };
+  return setInterval(() => void look(), LOOK_EVERY_MS);
+}
+
+function hung(withinMs: number): ServiceError {
+  return new ServiceError('strategy_timeout', `the strategy did not answer within ${withinMs} ms`, {
+    remedy: 'Look for an endless loop.',
+  });
+}
+
+function outOfMemory(memoryMb: number): ServiceError {
+  return new ServiceError(
+    'strategy_failed',
+    `the strategy exceeded its memory limit of ${memoryMb} MB`,
+    {
+      reason: 'out_of_memory',
+      remedy:
+        'Look for a list, map or buffer that grows with every bar. If the strategy needs more memory, raise custom_code_memory_mb on the server, or --strategy-memory for a sealed backtest.',
+    },
+  );
+}
+
+function died(how: string): ServiceError {
+  return new ServiceError('strategy_failed', `the process of the strategy ended: ${how}`, {
+    reason: 'process_ended',
+    remedy: 'Correct the strategy; it has no way to end its process that is right.',
+  });
+}

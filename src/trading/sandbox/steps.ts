@@ -1,0 +1,63 @@
+import type { Signals } from '../../engine/signals.ts';
+import type { Step } from '../../engine/steps.ts';
+import type { Candle } from '../../market/bars.ts';
+
+/** Numbers of a bar: open, high, low, close, volume. What models say of it comes behind them. */
+const WIDTH = 5;
+
+/**
+ * Steps as rows of doubles: the time, and each symbol's bar, NaN where it has none, with its signals.
+ *
+ * @param signals of these bars, too. @param shown bars of each symbol before these steps; counted on.
+ */
+export function encodeSteps(
+  symbols: readonly string[],
+  steps: readonly Step[],
+  signals: Signals | undefined,
+  shown: Uint32Array,
+): Uint8Array {
+  const width = WIDTH + (signals?.names.length ?? 0);
+  const row = 1 + width * symbols.length;
+  const numbers = new Float64Array(steps.length * row).fill(Number.NaN);
+  for (const [i, { time, bars }] of steps.entries()) {
+    numbers[i * row] = time;
+    for (const [s, symbol] of symbols.entries()) {
+      // A symbol can be called as something that all objects have.
+      if (!Object.hasOwn(bars, symbol)) continue;
+      const { open, high, low, close, volume } = bars[symbol]!;
+      const at = shown[s]!;
+      const said = signals?.columns[s]!.map((column) => column[at]!) ?? [];
+      numbers.set([open, high, low, close, volume, ...said], i * row + 1 + width * s);
+      shown[s] = at + 1;
+    }
+  }
+  return new Uint8Array(numbers.buffer);
+}
+
+/**
+ * The steps that `encodeSteps` was given.
+ * @param onSignals is told those of each bar, in the order of the bars.
+ */
+export function decodeSteps(
+  symbols: readonly string[],
+  bytes: Uint8Array,
+  signals: number,
+  onSignals: (symbol: number, values: readonly number[]) => void,
+): Step[] {
+  const width = WIDTH + signals;
+  const row = 1 + width * symbols.length;
+  const numbers = new Float64Array(new Uint8Array(bytes).buffer);
+  const steps: Step[] = [];
+  for (let at = 0; at < numbers.length; at += row) {
+    const bars: Record<string, Candle> = {};
+    for (const [s, symbol] of symbols.entries()) {
+      const from = at + 1 + width * s;
+      const [open, high, low, close, volume, ...said] = numbers.subarray(from, from + width);
+      if (Number.isNaN(open)) continue;
+      bars[symbol] = { open: open!, high: high!, low: low!, close: close!, volume: volume! };
+      onSignals(s, said);
+    }
+    steps.push({ time: numbers[at]!, bars });
+  }
+  return steps;
+}

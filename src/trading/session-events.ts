@@ -1,0 +1,76 @@
+/** What a session does, as the log of its bot has it. */
+import type { OrderEvent } from '../engine/journal.ts';
+import type { Step } from '../engine/steps.ts';
+import type { NewEvent } from '../events/event.ts';
+import type { DataEvent } from './feed.ts';
+import { CONTROL_KINDS, type ControlInput } from './session-controls.ts';
+import type { SessionInput } from './session-input.ts';
+import type { Progress } from '../events/session-state.ts';
+import type { RecordedInput } from './recorded-bars.ts';
+
+/** An event of a session, whose run and version are known. */
+export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
+
+/** An order event of the engine: its payload is the line that `events.ndjson` has. */
+export function orderEvent(event: OrderEvent): SessionEvent {
+  return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
+}
+
+/** What a session did: its orders, and then whose permits it used up for them. */
+export function progressEvents({ events, used = [], state }: Progress): SessionEvent[] {
+  const at = state.time === null ? 0 : Date.parse(state.time);
+  return [
+    ...events.map(orderEvent),
+    ...used.map((one) => ({ kind: OVERRIDE_USED, occurred_at: at, payload: { ...one } })),
+  ];
+}
+
+export const OVERRIDE_USED = 'risk.override_used';
+
+/** What a session was told by people, or by who acts for them. */
+export function controlEvent({ kind, ...payload }: ControlInput, now: number): SessionEvent {
+  return { kind, occurred_at: now, payload };
+}
+
+export function isControl(input: SessionInput): input is ControlInput {
+  return (CONTROL_KINDS as readonly string[]).includes(input.kind);
+}
+
+/** What an event of one of `CONTROL_KINDS` records. @param payload JSON. */
+export function controlOf(kind: ControlInput['kind'], payload: string): ControlInput {
+  return { kind, ...(JSON.parse(payload) as object) } as ControlInput;
+}
+
+/** What a session on paper was told, as its log has it. @param payload JSON. */
+export function recordedInput({ kind, payload }: RecordedInput): SessionInput {
+  return kind === 'data.bars' ? { kind, step: stepOf(payload) } : controlOf(kind, payload);
+}
+
+/** A step that a session takes. */
+export function barsEvent({ time, bars }: Step): SessionEvent {
+  const rows = Object.entries(bars).map(([symbol, { open: first, high, low, close, volume }]) => [
+    symbol,
+    [first, high, low, close, volume],
+  ]);
+  const payload = { time: new Date(time).toISOString(), bars: Object.fromEntries(rows) as object };
+  return { kind: 'data.bars', occurred_at: time, payload };
+}
+
+/** The step that an event of the kind `data.bars` tells of. */
+export function stepOf(payload: string): Step {
+  const { time, bars } = JSON.parse(payload) as {
+    readonly time: string;
+    readonly bars: Readonly<Record<string, readonly [number, number, number, number, number]>>;
+  };
+  const candles = Object.entries(bars).map(([symbol, [first, high, low, close, volume]]) => [
+    symbol,
+    { open: first, high, low, close, volume },
+  ]);
+  return { time: Date.parse(time), bars: Object.fromEntries(candles) as Step['bars'] };
+}
+
+/** What is to be known of the data between the steps. */
+export function dataEvent({ kind, ...payload }: DataEvent): SessionEvent {
+  const time = 'time' in payload ? payload.time : payload.before;
+  return { kind, occurred_at: Date.parse(time), payload };
+}

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { closest } from '../../src/base/closest.ts';
+
+describe('closest', () => {
+  const names = ['sharpe', 'sortino', 'calmar', 'max_drawdown', 'win_rate'];
+
+  it.each([
+    ['sharp', 'sharpe'],
+    ['Sharpe', 'sharpe'],
+    ['shrape', 'sharpe'],
+    ['max_drawdwon', 'max_drawdown'],
+    ['maxdrawdown', 'max_drawdown'],
+    ['winrate', 'win_rate'],
+  ])('%s suggests %s', (typed, meant) => {
+    expect(closest(typed, names)).toBe(meant);
+  });
+
+  it('suggests nothing rather than something far off', () => {
+    expect(closest('zebra', names)).toBeUndefined();
+    expect(closest('', names)).toBeUndefined();
+    expect(closest('sharpe', [])).toBeUndefined();
+  });
+
+  it('counts a swap of two neighbours as one step, and takes the first of equals', () => {
+    expect(closest('abc', ['bac', 'xbx'])).toBe('bac');
+    expect(closest('cat', ['bat', 'hat'])).toBe('bat');
+  });
+
+  it('finds any candidate exactly, whatever stands beside it', () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.stringMatching(/^[a-z_]{1,12}$/), { minLength: 1 }),
+        (words) => {
+          for (const word of words) expect(closest(word, words)).toBe(word);
+        },
+      ),
+    );
+  });
+});

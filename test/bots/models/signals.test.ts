@@ -1,0 +1,181 @@
+import { describe, expect, it, test, vi } from 'vitest';
+import { seededRandom } from '../../../src/engine/random.ts';
+import { stepsOf, type Step } from '../../../src/engine/steps.ts';
+import { barsFromRows } from '../../../src/market/bars.ts';
+import { modelRuntime, openModel } from '../../../src/bots/models/runtime.ts';
+import { openSignals, signalsOver } from '../../../src/bots/models/signals.ts';
+import { modelOf, TANH, WEIGHTS } from './models.ts';
+
+const SYMBOLS = ['A', 'B'];
+
+/** Two markets, each with holes of its own. */
+const INSTRUMENTS = SYMBOLS.map((symbol, index) => {
+  const random = seededRandom(index + 1);
+  let close = 1;
+  const rows = Array.from({ length: 120 }, (_, day) => {
+    close *= 1 + (random() - 0.5) / 10;
+    return [day * 86_400_000, close, close, close, close, 1] as const;
+  });
+  return { symbol, bars: barsFromRows(rows.filter(() => random() > 0.2)) };
+});
+const STEPS = [...stepsOf(INSTRUMENTS)];
+
+/** The numbers of each column that are there. */
+async function shown(steps: readonly Step[], atOnce: number): Promise<number[][]> {
+  const { signals, take, close } = await openSignals([modelOf()], SYMBOLS);
+  for (let at = 0; at < steps.length; at += atOnce) await take(steps.slice(at, at + atOnce));
+  await close();
+  return signals.columns.map(([column], i) => [...column!.subarray(0, signals.counts[i])]);
+}
+
+test('a model says of each bar what it computes of the inputs up to it', async () => {
+  const all = await shown(STEPS, STEPS.length);
+  for (const [i, { bars }] of INSTRUMENTS.entries()) {
+    const said = all[i]!;
+    expect(said).toHaveLength(bars.length);
+    expect(said.slice(0, 2)).toEqual([NaN, NaN]);
+    for (let bar = 2; bar < bars.length; bar += 1) {
+      const row = [bars.close[bar]!, bars.close[bar]! / bars.close[bar - 2]! - 1];
+      const z = row.reduce((sum, x, at) => sum + x * WEIGHTS[at]!, 0);
+      expect(said[bar]).toBeCloseTo(Math.tanh(z), 6);
+    }
+  }
+});
+
+test('step by step, in parts, at once and beside another, it says the same, bit for bit', async () => {
+  const all = await shown(STEPS, STEPS.length);
+  const [single, parts] = await Promise.all([shown(STEPS, 1), shown(STEPS, 7)]);
+  expect(single).toEqual(all);
+  expect(parts).toEqual(all);
+  const { columns, counts } = (await signalsOver([modelOf()], INSTRUMENTS))!;
+  expect(columns.map(([column], i) => [...column!.subarray(0, counts[i])])).toEqual(all);
+});
+
+test('what comes later changes nothing of what it said', async () => {
+  const all = await shown(STEPS, STEPS.length);
+  for (const length of [1, 2, 3, 50, 99]) {
+    const known = await shown(STEPS.slice(0, length), length);
+    expect(known).toEqual(all.map((column, i) => column.slice(0, known[i]!.length)));
+  }
+});
+
+test('several outputs and models stand by their names', async () => {
+  const two = { ...TANH, weights: [{ name: 'w', dims: [2, 2], values: [1, 0, 0, 1] }] };
+  const outputs = [
+    { name: 'second', element: 1 },
+    { name: 'first', element: 0 },
+  ];
+  const graph = { ...two, outputs: [{ name: 'y', dims: [1, 2] }] };
+  const models = [modelOf(), modelOf(graph, { name: 'other', outputs })];
+  const { signals, take, close } = await openSignals(models, ['A']);
+  const bar = { open: 1, high: 1, low: 1, close: 0.5, volume: 1 };
+  await take([0, 1, 2].map((time) => ({ time, bars: { A: bar } })));
+  await close();
+  expect(signals.names).toEqual(['score', 'second', 'first']);
+  const [score, second, first] = signals.columns[0]!.map((column) => column[2]!);
+  expect(score).toBeCloseTo(Math.tanh(0.125), 6);
+  expect(second).toBe(0);
+  expect(first).toBeCloseTo(Math.tanh(0.5), 6);
+});
+
+test('a symbol is called as it likes, and has no bar where it has none', async () => {
+  const { signals, take, close } = await openSignals([modelOf()], ['A', 'toString']);
+  const bar = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
+  await take([
+    { time: 0, bars: { A: bar } },
+    { time: 1, bars: { A: bar, toString: bar } },
+  ]);
+  await close();
+  expect([...signals.counts]).toEqual([2, 1]);
+});
+
+test('without a finite number for each input there is no answer, and later there is', async () => {
+  const inputs = [{ column: 'close' }, { column: 'volume', over: 'open' }] as const;
+  const { signals, take, close } = await openSignals([modelOf({}, { inputs })], ['A']);
+  const bar = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
+  const all = [bar, { ...bar, open: 0 }, { ...bar, close: 1e300 }, bar];
+  await take(all.map((one, time) => ({ time, bars: { A: one } })));
+  await close();
+  const [first, byZero, tooLarge, last] = signals.columns[0]![0]!;
+  expect([byZero, tooLarge]).toEqual([NaN, NaN]);
+  expect(last).toBe(first);
+  expect(first).toBeCloseTo(Math.tanh(3.25), 6);
+});
+
+describe('what cannot be run', () => {
+  it('is told when it is tried', async () => {
+    const shapes = { ...TANH, weights: [{ name: 'w', dims: [3, 1], values: [1, 2, 3] }] };
+    await expect(openModel(modelOf(shapes))).rejects.toMatchObject({
+      code: 'invalid_spec',
+      reason: 'invalid_model',
+      message: expect.stringMatching(/^the model m cannot be run: /),
+    });
+  });
+
+  it('tells of names in its file in one line, which does nothing', async () => {
+    const long = `\u001B[2Ja\nb${'x'.repeat(2000)}`;
+    const nodes = [{ operator: 'MatMul', inputs: ['row', long], outputs: ['y'] }];
+    const error = await openModel(modelOf({ nodes })).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toMatch(/Node input 'a bx+ … x+' is not a graph input.*\.$/);
+  });
+
+  it('takes seconds for a row, and not because the machine had stopped once', async () => {
+    const row = [1, 1];
+    const { run, close } = await openModel(modelOf());
+    let now = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 2001));
+    const slow = { reason: 'invalid_model', message: expect.stringMatching(/one row took \d+ ms/) };
+    try {
+      await expect(openModel(modelOf())).rejects.toMatchObject(slow);
+      expect(await run(row)).toEqual(await run(row));
+      await expect(run(row)).rejects.toMatchObject(slow);
+    } finally {
+      clock.mockRestore();
+      await close();
+    }
+  });
+
+  it('is told where there is nothing to run it', async () => {
+    vi.resetModules();
+    vi.doMock('onnxruntime-web', () => {
+      throw new Error('no such package');
+    });
+    try {
+      const { openModel: openWithout } = await import('../../../src/bots/models/runtime.ts');
+      await expect(openWithout(modelOf())).rejects.toMatchObject({
+        code: 'failure',
+        reason: 'package_missing',
+        remedy: expect.stringContaining('npm install onnxruntime-web'),
+      });
+    } finally {
+      vi.doUnmock('onnxruntime-web');
+      vi.resetModules();
+    }
+  });
+
+  it('takes no more memory than it may have', async () => {
+    const length = 16_384;
+    const graph = {
+      ...TANH,
+      nodes: [
+        { operator: 'MatMul', inputs: ['row', 'w'], outputs: ['line'] },
+        { operator: 'Add', inputs: ['line', 'column'], outputs: ['square'] },
+        { operator: 'ReduceMax', inputs: ['square'], outputs: ['y'] },
+      ],
+      weights: [
+        { name: 'w', dims: [2, length], values: Array.from({ length: 2 * length }, () => 1) },
+        { name: 'column', dims: [length, 1], values: Array.from({ length }, () => 1) },
+      ],
+    };
+    await expect(openModel(modelOf(graph))).rejects.toMatchObject({
+      message: expect.stringContaining('bad_alloc'),
+    });
+    expect(WebAssembly.Memory.name).toBe('Memory');
+    // Others go on.
+    expect(await shown(STEPS.slice(0, 3), 3)).toHaveLength(2);
+  });
+});
+
+test('what computes it is known by its version', () => {
+  expect(modelRuntime()).toMatch(/^onnxruntime-web \d+\.\d+\.\d+$/);
+});

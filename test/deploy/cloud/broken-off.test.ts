@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import type { LeaseFacts } from '../../../src/deploy/cloud/manifest.ts';
+import { importKeyset } from '../../../src/lease/keys.ts';
+import { verifyLease } from '../../../src/lease/verify.ts';
+import { BASIC_ENV, BIN } from '../../cli/service-local.ts';
+import { startAwsEmulator, type AwsEmulator } from './aws-emulator.ts';
+import { newCloudWorld, type CloudWorld } from './cloud-world.ts';
+
+const PREFIX = 'service/customer/acme/prod/license';
+const KEYS = `${PREFIX}/public_key`;
+const LEASE = `${PREFIX}/lease`;
+const NAMES = ['acme-api', 'acme-worker', 'acme-scheduler'];
+
+let world: CloudWorld;
+let aws: AwsEmulator;
+beforeAll(async () => {
+  world = await newCloudWorld();
+  const [api, worker, scheduler] = NAMES;
+  await world.configure({
+    license_deployment_id: 'acme-prod',
+    store: { type: 'aws' },
+    services: { type: 'ecs', cluster: 'acme', api, worker, scheduler },
+  });
+});
+beforeEach(async () => {
+  aws = await startAwsEmulator();
+  aws.addServices(NAMES, Date.now() - 1000);
+  for (const [name, value] of Object.entries(aws.env)) vi.stubEnv(name, value);
+  world.test.now = Date.now();
+});
+afterEach(async () => {
+  world.onIssued = () => {};
+  vi.unstubAllEnvs();
+  await aws.close();
+});
+afterAll(() => world.close());
+
+const currentOf = (name: string): string | undefined => {
+  const secret = aws.secrets.get(name);
+  return secret?.versions.find(({ id }) => id === secret.current)?.value;
+};
+
+/** What a verifier that reads both secrets now comes to. */
+function verdict(): 'no lease' | 'verifies' | 'does not' {
+  const lease = currentOf(LEASE);
+  if (lease === undefined) return 'no lease';
+  const keys = importKeyset(currentOf(KEYS));
+  return keys.ok && verifyLease(lease, keys.keys).ok ? 'verifies' : 'does not';
+}
+
+/** `cloud renew` in a process that is killed when `arm` says so. */
+async function killedRenewal(arm: (kill: () => Promise<void>) => void): Promise<void> {
+  const words = ['cloud', 'renew', '--customer', 'acme', '--env', 'prod'];
+  const child = spawn(process.execPath, [BIN, ...words], {
+    env: { ...BASIC_ENV, HOME: world.directory, ...world.env, ...aws.env },
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'close') as Promise<[number | null, string | null]>;
+  arm(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  expect((await ended)[1]).toBe('SIGKILL');
+}
+
+async function finish(): Promise<LeaseFacts> {
+  const { lease } = await world.ask<{ lease: LeaseFacts }>(0, 'renew');
+  expect(currentOf(LEASE)).toBeDefined();
+  expect(verdict()).toBe('verifies');
+  const { versions, current } = aws.secrets.get(LEASE)!;
+  expect(current).toBe(lease.lease_id);
+  const { created } = versions.find(({ id }) => id === current)!;
+  for (const { tasks } of aws.services.values()) {
+    expect(tasks.every((task) => task.created >= created)).toBe(true);
+  }
+  return lease;
+}
+
+test('killed once a lease is issued, it tells the next time that nobody has that one', async () => {
+  const before = await world.issued();
+  await killedRenewal((kill) => (world.onIssued = kill));
+  world.onIssued = () => {};
+  expect(aws.done).toEqual([`CreateSecret ${KEYS}`]);
+  const lost = (await world.issued()).find((id) => !before.includes(id));
+  const { stderr } = await world.cloud('seed');
+  expect(stderr).toContain(
+    `Unless that is in the store, nobody has it: the lease ${lost} was issued`,
+  );
+  // No more than that one is lost, and it is told once.
+  expect(await world.issued()).toHaveLength(before.length + 2);
+  expect((await world.cloud('seed')).stderr).toBe('');
+  await finish();
+});
+
+test.each([
+  ['the lease is written', `CreateSecret ${LEASE}`],
+  ['a service is deployed anew', `UpdateService ${NAMES[0]}`],
+])('broken off once %s, it goes on where it was, without another lease', async (_, step) => {
+  const before = await world.issued();
+  const verdicts = new Set<string>();
+  aws.onDone = (action, name) => {
+    verdicts.add(verdict());
+    if (`${action} ${name}` !== step) return;
+    // This has taken effect, and nothing is heard of it or done any more.
+    aws.faults.push({ actions: [action], kind: 'lost' });
+    for (const any of aws.actions) aws.denied.add(any);
+  };
+  expect(await world.cloud('renew')).toMatchObject({ code: 4 });
+  aws.denied.clear();
+  aws.onDone = () => verdicts.add(verdict());
+  await finish();
+  expect(await world.issued()).toHaveLength(before.length + 1);
+  expect(verdicts).not.toContain('does not');
+  expect(aws.done.filter((done) => done === `UpdateService ${NAMES[0]}`)).toHaveLength(1);
+  // What it was issued has arrived: nobody is told otherwise.
+  expect((await world.cloud('seed')).stderr).toBe('');
+});
+
+test('answers that are lost, late or refused for a while change nothing', async () => {
+  const before = await world.issued();
+  const writes = ['CreateSecret', 'PutSecretValue'];
+  for (const kind of ['lost', 'throttled', 'broken', 'lost'] as const) {
+    aws.faults.push({ actions: writes, kind });
+  }
+  aws.faults.push({ actions: ['UpdateService'], kind: 'throttled' });
+  await finish();
+  expect(await world.issued()).toHaveLength(before.length + 1);
+  expect(aws.secrets.get(LEASE)!.versions).toHaveLength(1);
+
+  const broken = Array.from({ length: 5 }, () => ({ actions: writes, kind: 'broken' }) as const);
+  aws.faults.push(...broken);
+  const failed = await world.cloud('seed');
+  expect(failed).toMatchObject({ code: 1, stdout: '' });
+  expect(failed.stderr).toMatch(/^error cloud_unavailable: cannot write \S+public_key: Internal/);
+  expect(await world.issued()).toHaveLength(before.length + 1);
+  aws.faults.push({ actions: writes, kind: 'refused' });
+  expect((await world.cloud('seed')).stderr).toMatch(/^error conflict: .*ValidationException/);
+  await finish();
+});
+
+test('no value is in anything that was written or printed', async () => {
+  const values = [...aws.secrets.values()].flatMap(({ versions }) => versions);
+  expect(values).toEqual([]);
+  await world.ask(0, 'seed');
+  const [lease, keys] = [currentOf(LEASE)!, currentOf(KEYS)!];
+  const { payload, signatures } = JSON.parse(lease) as {
+    payload: string;
+    signatures: { sig: string }[];
+  };
+  const sent = aws.received.join('\n');
+  // What no other test sees: whoever quotes what was sent would show here.
+  for (const action of ['PutSecretValue', 'CreateSecret']) {
+    for (const kind of ['refused', 'broken'] as const) {
+      aws.faults.push({ actions: [action], kind });
+      await world.cloud('seed');
+    }
+  }
+  aws.denied.add('PutSecretValue');
+  await world.cloud('seed', '--json');
+  aws.denied.clear();
+  await world.cloud('preflight');
+  await world.cloud('status', '--json');
+  await world.cloud('renew', '--json');
+  const everything = await world.everything();
+  expect(sent).toContain(signatures[0]!.sig);
+  for (const secret of [payload, signatures[0]!.sig, keys, 'canary']) {
+    expect(everything.includes(secret), secret.slice(0, 20)).toBe(false);
+  }
+});

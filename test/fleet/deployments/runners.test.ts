@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { adoptDatabase } from '../../../src/identity/adopt.ts';
+import { ServiceError } from '../../../src/base/errors.ts';
+import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
+
+let world: ProductionWorld;
+beforeAll(async () => {
+  world = await newProductionWorld();
+});
+afterAll(() => world.close());
+
+const FENCED = { status: 409, body: { code: 'conflict', reason: 'fenced' } };
+
+async function deployed(slug: string) {
+  await world.newBot(slug);
+  return world.deploy(slug, { cluster: 'trading', namespace: slug });
+}
+
+describe('of the runners of a deployment', () => {
+  it('one has the claim at a time, and who had it before has it no more', async () => {
+    const { deployment_id } = await deployed('claims');
+    const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
+    expect(await one.report()).toMatchObject({
+      epoch: 1,
+      claim_seconds: 30,
+      report_seconds: 5,
+      command: 'trade',
+      halt: null,
+      recorded: 0,
+    });
+    world.now += 20_000;
+    const refused = await other.send();
+    expect(refused).toMatchObject(FENCED);
+    expect(refused.headers.get('retry-after')).toBe('10');
+    await one.report();
+    world.now += 29_000;
+    expect(await other.send()).toMatchObject(FENCED);
+    world.now += 1000;
+    expect(await other.report()).toMatchObject({ epoch: 2 });
+    expect(await one.send({ batch: batchOf(1) })).toMatchObject(FENCED);
+    expect(await other.report({ batch: batchOf(1) })).toMatchObject({ recorded: 1 });
+    // A claim that is over is still the last one's, while nobody else has asked for it.
+    world.now += 60_000;
+    expect(await other.report()).toMatchObject({ epoch: 2 });
+    expect(await world.stateOf('claims', deployment_id)).toMatchObject({
+      runner: { status: 'trading', epoch: 2, claimed: true, venue: { open_orders: 0 } },
+    });
+  });
+
+  it('the claim is free at once when its holder has left', async () => {
+    const { deployment_id } = await deployed('leaves');
+    const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
+    await one.report();
+    const ended = { outcome: 'stopped' as const, verified: true, orders: [], error: null };
+    await one.report({ status: 'ended', ended });
+    expect(await other.report()).toMatchObject({ epoch: 2, command: 'trade' });
+    expect(await world.stateOf('leaves', deployment_id)).toMatchObject({
+      status: 'running',
+      runner: { ended: null },
+    });
+  });
+
+  it('each batch is recorded once, in its order, and nothing that is not theirs to tell', async () => {
+    const { deployment_id, task_id } = await deployed('batches');
+    const one = world.instance(deployment_id);
+    await one.report();
+    expect(await one.report({ batch: batchOf(2) })).toMatchObject({ recorded: 0 });
+    expect(await one.report({ batch: batchOf(1) })).toMatchObject({ recorded: 1 });
+    expect(await one.report({ batch: batchOf(1) })).toMatchObject({ recorded: 1 });
+    expect(await one.report({ batch: batchOf(2) })).toMatchObject({ recorded: 2 });
+    const kinds = (await world.eventsOf('batches', task_id)).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'data.bars')).toHaveLength(2);
+    expect(kinds.filter((kind) => kind === 'session.state')).toHaveLength(2);
+    const snapshot = await world.get('/bots/batches/state/snapshot');
+    expect(snapshot.body).toMatchObject({
+      state: { sessions: { [task_id]: { deployment_id, ...STATE } } },
+    });
+    for (const [kind, payload] of [
+      ['bot.archived', {}],
+      ['run.ended', {}],
+      ['session.state', STATE],
+      ['control.halted', { scope: 'bot' }],
+    ] as const) {
+      const events = [{ kind, occurred_at: 0, payload }];
+      const answer = await one.send({ batch: { ...batchOf(3), events } });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    }
+    const long = {
+      ...batchOf(3),
+      events: Array.from({ length: 512 }, () => batchOf(3).events[1]!),
+    };
+    expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
+  });
+
+  it('one is the same however often it asks for the claim, and what it said of its end stays said', async () => {
+    const { deployment_id } = await deployed('twice');
+    const one = world.instance(deployment_id);
+    expect(await one.report()).toMatchObject({ epoch: 1 });
+    // Sent again as nobody answered in time, and taken after all.
+    expect(await one.report({ epoch: null })).toMatchObject({ epoch: 1 });
+    const orders = [{ order: 1, symbol: 'SPX', verified: true }];
+    const ended = { outcome: 'stopped' as const, verified: true, orders, error: null };
+    await one.report({ status: 'ended', ended });
+    await one.report();
+    expect(await world.stateOf('twice', deployment_id)).toMatchObject({
+      runner: { claimed: false, ended: { outcome: 'stopped', verified: true, orders } },
+    });
+  });
+
+  it('none trades after one that has failed, though nobody has seen to its end yet', async () => {
+    const { deployment_id, task_id } = await deployed('fails');
+    const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
+    await one.report();
+    world.cluster.fail = new ServiceError('cluster_unavailable', 'the cluster does not answer');
+    const error = { code: 'strategy_failed', message: 'it threw' };
+    const ended = { outcome: 'failed' as const, verified: false, orders: [], error };
+    await one.report({ status: 'ended', ended });
+    expect(await other.report()).toMatchObject({ epoch: 2, command: 'stop' });
+    const stopped = { ...ended, outcome: 'stopped' as const, verified: true, error: null };
+    await other.report({ status: 'ended', ended: stopped });
+    expect(await world.instance(deployment_id).send()).toMatchObject({ status: 404 });
+    world.cluster.fail = undefined;
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'strategy_failed' },
+    });
+    const last = (await world.eventsOf('fails', task_id)).find(
+      ({ kind }) => kind === 'deploy.ended',
+    );
+    expect(last!.payload).toMatchObject({ verified: true });
+  });
+
+  it('none tells what nobody could read again', async () => {
+    const { deployment_id } = await deployed('poison');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const batch = batchOf(1);
+    const [bars, fill] = batch.events as [(typeof batch.events)[0], (typeof batch.events)[0]];
+    const working = { order: 1, symbol: 'SPX' };
+    for (const change of [
+      { events: [{ ...fill, occurred_at: 9e15 }] },
+      { events: [{ ...bars, payload: { time: STATE.time } }] },
+      { events: [{ ...bars, payload: { time: 'soon', bars: {} } }] },
+      { state: { ...STATE, positions: { '\ud800': 1 } } },
+      { state: { ...STATE, working: [working] } },
+    ]) {
+      const answer = await one.send({ batch: { ...batch, ...change } as typeof batch });
+      expect([change, answer]).toMatchObject([change, { status: 400 }]);
+    }
+    expect(await one.report({ batch })).toMatchObject({ recorded: 1 });
+  });
+
+  it('each comes with the token of its deployment', async () => {
+    const { deployment_id } = await deployed('tokens');
+    const token = world.cluster.token(deployment_id);
+    const one = world.instance(deployment_id);
+    for (const wrong of ['wrong', `${token}x`]) {
+      expect(await one.send({}, wrong)).toMatchObject({
+        status: 401,
+        body: { code: 'not_authenticated' },
+      });
+    }
+    const path = `/deployments/${deployment_id}/runner`;
+    expect(await world.send('POST', path, { body: {} })).toMatchObject({ status: 401 });
+    expect(await world.post(path, {})).toMatchObject({ status: 400 });
+    expect(
+      await world.instance('0198c0de-0000-7000-8000-000000000000').send({}, token),
+    ).toMatchObject({
+      status: 404,
+    });
+  });
+
+  it('who is halted is told so, and what ends its orders is recorded', async () => {
+    const { deployment_id, task_id } = await deployed('halted');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const halting = world.halt('/bots/halted/halt');
+    await expect.poll(async () => (await one.report()).command, { interval: 30 }).toBe('halt');
+    const answer = await one.report({ status: 'halting', batch: batchOf(1) });
+    expect(answer).toMatchObject({ recorded: 1, halt: { scope: 'bot', reason: 'a test' } });
+    const orders = [{ order: 1, symbol: 'SPX', verified: true }];
+    const ended = { outcome: 'halted' as const, verified: true, orders, error: null };
+    await one.report({ status: 'ended', ended });
+    expect(await halting).toMatchObject({
+      verified: true,
+      deployments: [{ deployment_id, target: 'k8s', status: 'halted', faults: [], orders }],
+    });
+    expect(await one.send()).toMatchObject({ status: 404 });
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'canceled',
+      ended_by_halt: { scope: 'bot' },
+    });
+    const kinds = (await world.eventsOf('halted', task_id)).map(({ kind }) => kind);
+    expect(kinds.slice(-3)).toEqual(['deploy.scaled_down', 'deploy.ended', 'run.ended']);
+  });
+
+  it('one that knows of an adopted copy stops all trading with this database, until it is adopted itself', async () => {
+    const { identity } = world.services;
+    const { deployment_id } = await deployed('copied');
+    const one = world.instance(deployment_id);
+    expect((await one.report()).controls).not.toHaveProperty('database_epoch');
+    const refused = {
+      status: 409,
+      body: { code: 'database_not_adopted', reason: 'superseded' },
+    };
+    expect(await one.send({ database_epoch: 2 })).toMatchObject(refused);
+    // Also of a runner that knows nothing of it, and of what is to start.
+    expect(await one.send()).toMatchObject(refused);
+    await world.newBot('later');
+    const start = { cluster: 'trading', namespace: 'later' };
+    expect(await world.post('/bots/later/deploy', start)).toMatchObject(refused);
+    expect(await world.get('/readyz')).toMatchObject({
+      body: { missing: [{ part: 'trading', reason: 'superseded' }, { part: 'signing_key' }] },
+    });
+    // A halt is heard all the same.
+    expect(await adoptDatabase(identity)).toMatchObject({ epoch: 3, superseded_by: null });
+    expect(await one.report({ database_epoch: 2 })).toMatchObject({
+      command: 'trade',
+      controls: { database_epoch: 3 },
+    });
+    await identity.storage.write((tx) =>
+      tx.updateTable('database_identity').set({ epoch: 1 }).execute(),
+    );
+  });
+
+  it('are halted also by a server whose database is not adopted', async () => {
+    const { storage } = world.services.identity;
+    const { deployment_id } = await deployed('held');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const supersededBy = (epoch: number | null) =>
+      storage.write((tx) =>
+        tx.updateTable('database_identity').set({ superseded_by: epoch }).execute(),
+      );
+    await supersededBy(2);
+    const halting = world.halt('/bots/held/halt');
+    await vi.waitFor(async () => expect(await one.report()).toMatchObject({ command: 'halt' }));
+    const ended = { outcome: 'halted' as const, verified: true, orders: [], error: null };
+    await one.report({ status: 'ended', ended });
+    await halting;
+    await supersededBy(null);
+  });
+});

@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readEvents } from '../../../src/events/read.ts';
+import { haltAll, haltBot } from '../../../src/fleet/halts/halt.ts';
+import type { HaltService } from '../../../src/fleet/halts/halts.ts';
+import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { activityOf } from '../../../src/fleet/tasks/activity.ts';
+import { makeSessions } from '../halts/sessions.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+
+const BY = 'administrator:ada';
+
+let database: TestDatabase;
+let storage: Storage;
+let service: HaltService;
+
+describe.each(DATABASES)('bots on %s', (kind) => {
+  beforeEach(async () => {
+    database = await newTables(kind);
+    storage = await openStorage(database.location);
+    const clock = (): number => Date.UTC(2026, 0, 2);
+    service = { storage, clock, release() {}, wake() {}, log: { warn() {} } };
+  });
+  afterEach(async () => {
+    await storage.close();
+    await database.remove();
+  });
+
+  it('are told with what runs, what halts them, and what ended last', async () => {
+    const made = await makeSessions(storage, { count: 3 });
+    const ids = made.map(({ bot_id }) => bot_id);
+    const [first, second] = made as [(typeof made)[number], (typeof made)[number]];
+    expect(await activityOf(storage.read, [])).toEqual(new Map());
+    const { read } = storage;
+    const none = { running: 1, halted: null, last: null };
+    expect([...(await activityOf(read, ids)).values()]).toEqual([none, none, none]);
+
+    await haltBot(service, BY, first.bot_id, 'a test');
+    const after = await activityOf(read, ids.slice(0, 2));
+    expect(after.get(first.bot_id)).toMatchObject({
+      running: 0,
+      halted: 'bot',
+      last: { deployment_id: first.deployment_id, status: 'halted' },
+    });
+    expect(after.get(second.bot_id)).toEqual(none);
+    await haltAll(service, BY, 'a test');
+    expect((await activityOf(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
+  });
+
+  it('have last events, of some kinds or all', async () => {
+    const [made] = await makeSessions(storage, { count: 1 });
+    const last = async (limit: number, kinds?: readonly string[]): Promise<number[]> => {
+      const request = { after_seq: 0, limit, last: true, ...(kinds && { kinds }) };
+      const { events, head } = await readEvents(storage.read, made!.bot_id, request);
+      expect(head.seq).toBe(5);
+      return events.map(({ seq }) => seq);
+    };
+    expect(await last(2)).toEqual([4, 5]);
+    expect(await last(2, ['run.queued', 'bot.created', 'version.created'])).toEqual([2, 3]);
+    expect(await last(9, ['tick'])).toEqual([]);
+  });
+});

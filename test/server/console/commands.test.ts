@@ -1,0 +1,165 @@
+/** Commands that the console and messages name are ones that the CLI takes. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exampleDocument } from '../../../src/api/bots.ts';
+import { parseInvocation } from '../../../src/cli/command.ts';
+import { findVerb } from '../../../src/cli/main.ts';
+import { VERBS } from '../../../src/cli/verbs.ts';
+import { newTestApp, type TestApp } from '../in-process.ts';
+import { researchDocument } from '../../research/talk.ts';
+import { newSignedIn, type Visitor } from './visitor.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** Words as a shell takes them. */
+function wordsOf(command: string): string[] {
+  return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!);
+}
+
+/** @throws ServiceError `usage` for a command line that the CLI does not take. */
+async function parse(command: string): Promise<void> {
+  const [program, ...words] = wordsOf(command);
+  expect(program).toBe('service-local');
+  const { entry, rest } = findVerb(VERBS, words);
+  if (entry === undefined) throw new Error(`there is no such command: ${command}`);
+  const { verb } = await entry.load();
+  parseInvocation(entry, verb, rest);
+}
+
+async function faultsOf(commands: readonly string[]): Promise<string[]> {
+  const faults = await Promise.all(
+    [...new Set(commands)].map((command) =>
+      parse(command).then(
+        () => [],
+        (error: Error) => [`${command}: ${error.message}`],
+      ),
+    ),
+  );
+  return faults.flat();
+}
+
+describe('pages name commands that the CLI accepts', () => {
+  let server: TestApp;
+  let visitor: Visitor;
+  beforeAll(async () => {
+    server = await newTestApp();
+    ({ visitor } = await newSignedIn(server));
+  });
+  afterAll(() => server.close());
+
+  async function commandsAt(path: string): Promise<string[]> {
+    const { text } = await visitor.open(path);
+    return [...text.matchAll(/<code\s*>(service-local [^<]*)<\/code/g)].map(([, command]) =>
+      command!.replaceAll('&quot;', '"').replaceAll('&amp;', '&').replaceAll(/\s+/g, ' ').trim(),
+    );
+  }
+
+  const PATHS = [
+    'bots',
+    'tasks',
+    'tasks?status=running',
+    'halts',
+    'halts/all',
+    'audit',
+    'account',
+  ].map((path) => `/console/${path}`);
+  const LICENSES = ['', '/customers', '/devices', '/keys', '/issue'].map(
+    (path) => `/identity/license${path}`,
+  );
+
+  it('of a server without anything', async () => {
+    const all = (await Promise.all([...PATHS, ...LICENSES].map(commandsAt))).flat();
+    expect(all.length).toBeGreaterThan(5);
+    expect(await faultsOf(all)).toEqual([]);
+  });
+
+  it('of bots of both kinds', async () => {
+    for (const document of [exampleDocument('trader', 10), researchDocument('talk')]) {
+      await visitor.fetch('POST', '/bots', { document });
+    }
+    const pages = ['', '/events', '/runs', '/versions', '/backtest', '/paper', '/halt'];
+    const paths = ['trader', 'talk'].flatMap((slug) =>
+      pages.map((page) => `/console/bots/${slug}${page}`),
+    );
+    const all = (await Promise.all(paths.map(commandsAt))).flat();
+    expect(all).toContain('service-local bots backtest talk');
+    expect(await faultsOf(all)).toEqual([]);
+  });
+
+  it('offers no paper session for a research bot', async () => {
+    for (const page of ['', '/runs', '/paper']) {
+      const { status, text } = await visitor.open(`/console/bots/talk${page}`);
+      expect(status).toBe(200);
+      expect(text).not.toMatch(/Paper session…|paper start|Start the paper session/);
+      expect((await visitor.open(`/console/bots/trader${page}`)).text).toMatch(/aper session/);
+    }
+  });
+});
+
+/** What stands for values in texts, so that options take them. */
+const VALUES: readonly (readonly [name: RegExp, value: string])[] = [
+  [/hash/, '0'.repeat(64)],
+  [/origin|url/i, 'https://bots.example'],
+];
+
+function filled(text: string): string {
+  return text.replaceAll(/\$\{([^}]*)\}/g, (_, name: string) => {
+    const [, value = '1'] = VALUES.find(([pattern]) => pattern.test(name)) ?? [];
+    return value;
+  });
+}
+
+/** Commands in the texts of sources; those whose verb is a value are left to the pages. */
+function commandsIn(pattern: string): string[] {
+  return globSync(pattern, { cwd: root }).flatMap((file) => {
+    const text = readFileSync(join(root, file), 'utf8');
+    const quoted = text.matchAll(
+      /\\`(service-local [a-z][^`]*?)\\`|[`'>](service-local [a-z][^`'<]*)[`'<]/g,
+    );
+    return [...quoted]
+      .map(([, inText, whole]) => (inText ?? whole)!.replaceAll(/\s+/g, ' ').trim())
+      .filter(
+        (command) =>
+          !/^service-local (?:needs|probe|license binding v1|(?:bots |identity )?\$)/.test(command),
+      )
+      .map(filled)
+      .filter((command) => !command.includes('${'));
+  });
+}
+
+it('the console names no command that the CLI rejects', async () => {
+  const commands = commandsIn('src/server/console/**/*.ts');
+  expect(commands.length).toBeGreaterThan(20);
+  expect(await faultsOf(commands)).toEqual([]);
+});
+
+it('no message names a command or an option that the CLI does not have', async () => {
+  const commands = commandsIn('src/**/*.ts');
+  expect(commands.length).toBeGreaterThan(50);
+  // A message may name a command without its arguments, and with a word for a value.
+  const faults = (await faultsOf(commands)).filter(
+    (fault) => !/missing required argument|required option|'1' is no/.test(fault),
+  );
+  expect(faults).toEqual([]);
+});
+
+/** Commands in code blocks of a document, without comments, pipes and redirections. */
+function commandsInDocument(file: string): string[] {
+  const blocks = readFileSync(join(root, file), 'utf8').matchAll(/^```sh\n(.*?)^```/gms);
+  return [...blocks]
+    .flatMap(([, block]) => block!.split('\n'))
+    .map((line) => line.replace(/\s#.*$|\s*[|<>&].*$/, '').replace(/^(?:\w+=\S+ )+/, ''))
+    .filter((command) => /^service-local [a-z]/.test(command));
+}
+
+it.each(globSync(['README.md', 'docs/*.md', 'examples/verify/README.md'], { cwd: root }))(
+  '%s shows no command that the CLI rejects',
+  async (file) => {
+    expect(await faultsOf(commandsInDocument(file))).toEqual([]);
+  },
+);
+
+it('docs/licenses.md shows commands', () => {
+  expect(commandsInDocument('docs/licenses.md').length).toBeGreaterThan(20);
+});

@@ -1,0 +1,237 @@
+import { strict as assert } from 'node:assert';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { createContract } from '../../../src/identity/contracts.ts';
+import { createDeployment } from '../../../src/identity/deployments.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import { USUAL_POLICY } from '../../identity/policy.ts';
+import { ServiceError } from '../../../src/base/errors.ts';
+import { isAtLength } from '../../length.ts';
+import { openDesk, type Desk } from './browser.ts';
+import { seedFleet } from './fleet.ts';
+
+const FLEET = isAtLength ? 10_000 : 2000;
+const DAY = 86_400_000;
+
+let desk: Desk;
+let directory: string;
+beforeAll(async () => {
+  desk = await openDesk();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-license-browser-'));
+  await seedFleet(desk.identity.storage, Date.now(), 10);
+  const signer = new ServiceError('license_lease_unavailable', 'the server has it');
+  const identity = { ...desk.identity, policy: USUAL_POLICY, signer };
+  const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro' };
+  const ends_at = Math.floor(Date.now() / 1000) * 1000 + 20 * DAY;
+  await createContract(identity, 'operator', { ...contract, ends_at });
+  for (const deployment_id of ['tokyo', 'osaka']) {
+    const deployment = { deployment_id, contract_id: 'short', name: deployment_id };
+    await createDeployment(identity, 'operator', deployment);
+  }
+  await desk.signIn();
+}, 60_000);
+afterAll(async () => {
+  await desk.close();
+  await rm(directory, { recursive: true });
+});
+afterEach(() => assert.deepEqual(desk.takeComplaints(), []));
+
+test('a lease is issued without a mouse, downloaded, and is good for the CLI', async () => {
+  const { page, server } = desk;
+  const { keyboard } = page;
+  await desk.open('/identity/license');
+  await page.getByRole('link', { name: 'Issue a lease' }).focus();
+  await keyboard.press('Enter');
+  await page.getByLabel('For which deployment').focus();
+  await keyboard.type('tok');
+  await keyboard.press('Enter');
+  await page.getByRole('link', { name: 'tokyo' }).focus();
+  await keyboard.press('Enter');
+  await page.getByRole('checkbox', { name: 'kb_federation' }).focus();
+  await keyboard.press('Space');
+  await keyboard.press('Tab');
+  await keyboard.press('Tab');
+  await keyboard.type('60d');
+  expect(await desk.findBarriers()).toEqual([]);
+  await keyboard.press('Enter');
+  await page.getByText('instead of 60 days, as the contract ends then').waitFor();
+  expect(await desk.findBarriers()).toEqual([]);
+  await page.getByRole('button', { name: 'Issue the lease' }).focus();
+  await keyboard.press('Enter');
+  await page.getByText('This is the only time').waitFor();
+  expect(await desk.findBarriers()).toEqual([]);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download license_lease.json' }).press('Enter'),
+  ]);
+  expect(download.suggestedFilename()).toBe('license_lease.json');
+  const lease = join(directory, 'license_lease.json');
+  await download.saveAs(lease);
+
+  const context = { cwd: directory, env: { ...server.env, HOME: directory } };
+  const keys = await fetch(`${server.url}/.well-known/license-keys.json`);
+  await writeFile(join(directory, 'keys.json'), await keys.text());
+  const verified = await inProcess(
+    ['license', 'verify', lease, '--keyset', 'keys.json', '--json'],
+    context,
+  );
+  expect(verified).toMatchObject({ code: 0 });
+  expect(JSON.parse(verified.stdout)).toMatchObject({
+    claims: { deployment_id: 'tokyo', entitlements: ['live_trading'] },
+  });
+  // What was shown is not shown again.
+  const [, payload] = /"payload":"([^"]+)"/.exec(await readFile(lease, 'utf8'))!;
+  await desk.open('/identity/license/deployments/tokyo');
+  expect(await page.content()).not.toContain(payload);
+  expect(await page.locator('[aria-label="Leases of this deployment"] tbody tr').count()).toBe(1);
+  desk.takeComplaints();
+});
+
+test('a deployment is revoked with the right id and the right factor only', async () => {
+  const { page, administrator } = desk;
+  await desk.open('/identity/license/deployments/fleet-00007/revoke');
+  const send = async (confirm: string, code: string): Promise<void> => {
+    await page.getByLabel('Why').fill('contract <b>cancelled</b>');
+    await page.getByLabel('Type fleet-00007 to confirm').fill(confirm);
+    await page.getByLabel('Code of your authenticator').fill(code);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+  };
+  const [code, another] = administrator.recoveryCodes.slice(1) as [string, string];
+  await send('fleet-00008', code);
+  await page.getByText('What was typed is not the id').waitFor();
+  expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('alert');
+  await send('fleet-00007', code);
+  await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
+  await page.getByText('contract <b>cancelled</b>').first().waitFor();
+  if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
+  await page.getByRole('button', { name: 'Reinstate' }).click();
+  await page.getByText('This reverses the revocation').waitFor();
+  if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
+  await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
+  await page.getByRole('button', { name: 'Reinstate a deployment' }).click();
+  await page.getByText('can get leases again').waitFor();
+
+  // The code is used up now; another is good once more.
+  await desk.open('/identity/license/deployments/fleet-00007/revoke');
+  await send('fleet-00007', code);
+  await page.getByText('The code is wrong, or has been used').waitFor();
+  await send('fleet-00007', another);
+  await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
+  desk.takeComplaints();
+});
+
+test('a passkey confirms for its own target, in its time, once', async () => {
+  const { page, administrator, identity } = desk;
+  await desk.addAuthenticator();
+  await desk.open('/console/account');
+  await page.getByText('Add a passkey').first().click();
+  await page.getByLabel('Name of the new passkey').fill('Laptop');
+  await page.getByLabel('Code of your authenticator').fill(administrator.recoveryCodes[3]!);
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await page.getByText('You can sign in with the passkey').waitFor();
+
+  const fill = async (): Promise<void> => {
+    await desk.open('/identity/license/deployments/fleet-00008/revoke');
+    await page.getByLabel('Why').fill('unpaid');
+    await page.getByLabel('Type fleet-00008 to confirm').fill('fleet-00008');
+  };
+  const confirm = () => page.getByRole('button', { name: 'Use a passkey instead' }).click();
+  await fill();
+  await page.locator('[data-passkey=step-up]').evaluate((fields) => {
+    (fields as HTMLElement).dataset['target'] = 'deployment:fleet-00009';
+  });
+  await confirm();
+  await page.getByRole('alert').filter({ hasText: /\w/ }).first().waitFor();
+  expect(page.url()).toContain('/revoke');
+
+  // The challenge grows too old between the page and the finger.
+  await fill();
+  await page.route('**/revoke', async (route) => {
+    await identity.storage.write((tx) =>
+      tx.updateTable('challenges').set({ expires_at: 1 }).execute(),
+    );
+    await route.continue();
+  });
+  await confirm();
+  await page.getByRole('alert').filter({ hasText: /\w/ }).first().waitFor();
+  await page.unroute('**/revoke');
+  const license = await identity.storage.read
+    .selectFrom('deployments')
+    .select('revoked_at')
+    .where('deployment_id', '=', 'fleet-00008')
+    .executeTakeFirstOrThrow();
+  expect(license.revoked_at).toBeNull();
+
+  await fill();
+  const [request] = await Promise.all([
+    page.waitForRequest((sent) => sent.method() === 'POST' && sent.url().endsWith('/revoke')),
+    confirm(),
+  ]);
+  await page.getByText('Revoked: 1 working lease of fleet-00008').waitFor();
+  // The same form again, as somebody who had seen it would send it.
+  const again = await page.evaluate(
+    async ([url, body]) => {
+      const type = { 'content-type': 'application/x-www-form-urlencoded' };
+      const answer = await fetch(url!, { method: 'POST', headers: type, body: body! });
+      return { status: answer.status, text: await answer.text() };
+    },
+    [request.url(), request.postData()],
+  );
+  expect(again.status).toBe(401);
+  desk.takeComplaints();
+});
+
+test('no page has barriers, nor is wider than the window', async () => {
+  const { page } = desk;
+  for (const path of [
+    '/identity/license',
+    '/identity/license/deployments/fleet-00002',
+    '/identity/license/leases/0198c0de-0000-7000-8000-000000000002',
+    '/identity/license/leases/0198c0de-0000-7000-8000-000000000002/revoke',
+    '/identity/license/keys',
+    '/identity/license/devices',
+    '/identity/license/customers',
+    '/console/audit',
+    '/console/audit/verification',
+    // They are like one that was looked at.
+    ...(isAtLength
+      ? ['/identity/license?state=none&search=nothing', '/identity/license/issue']
+      : []),
+  ]) {
+    await desk.open(path);
+    expect({ path, barriers: await desk.findBarriers() }).toEqual({ path, barriers: [] });
+    for (const width of isAtLength ? [360, 2560] : [360]) {
+      await page.setViewportSize({ width, height: 300 });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect({ path, wide }).toEqual({ path, wide: width });
+    }
+  }
+});
+
+test('with very many leases the pages are small, and how soon they come is told', async () => {
+  const { page } = desk;
+  await seedFleet(desk.identity.storage, Date.now(), FLEET, 10);
+  const told: string[] = [];
+  for (const path of [
+    '/identity/license',
+    '/identity/license?state=none',
+    '/identity/license?search=nothing',
+    '/identity/license/keys',
+    '/console/audit',
+  ]) {
+    await desk.open(path);
+    await page.waitForFunction(() => performance.getEntriesByType('paint').length > 0);
+    const { paint, size } = await page.evaluate(() => {
+      const [navigation] = performance.getEntriesByType(
+        'navigation',
+      ) as PerformanceNavigationTiming[];
+      const [first] = performance.getEntriesByName('first-contentful-paint');
+      return { paint: first?.startTime ?? Number.NaN, size: navigation!.decodedBodySize };
+    });
+    told.push(`${path}: ${Math.round(paint)} ms, ${Math.round(size / 1024)} KiB`);
+    expect(size).toBeLessThan(150 * 1024);
+  }
+  console.info(`first contentful paint with ${FLEET} leases\n${told.join('\n')}`);
+});

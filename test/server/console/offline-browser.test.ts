@@ -1,0 +1,108 @@
+import { strict as assert } from 'node:assert';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addToken } from '../../../src/identity/tokens.ts';
+import { some } from '../../length.ts';
+import { startServer, type RunningServer } from '../running.ts';
+import { tradingDocument } from '../trader.ts';
+import { fillCatalogue } from '../../fleet/tasks/market.ts';
+import { openDesk, type Desk } from './browser.ts';
+
+let desk: Desk;
+let server: RunningServer;
+
+beforeAll(async () => {
+  desk = await openDesk(startServer);
+  server = desk.server as RunningServer;
+  const { identity, administrator } = desk;
+  await fillCatalogue(join(server.env['SERVICE_LOCAL_HOME']!, 'catalogue'), 1);
+  const terms = { label: 'test', scopes: ['write', 'trade'], expires_in_seconds: 86_400 };
+  const { token } = await identity.storage.write((tx) =>
+    addToken(tx, Date.now(), 'operator', administrator.id, terms as never),
+  );
+  const send = async (path: string, body: object): Promise<void> => {
+    const answer = await fetch(desk.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    assert.ok(answer.ok, path);
+  };
+  await send('/bots', { document: tradingDocument('watched', 'SPX', '1d', 3) });
+  await send('/bots/watched/paper/start', { speed: 86_400 });
+  await desk.signIn();
+});
+afterAll(async () => {
+  await server.stop();
+  await desk.close();
+});
+
+/** The same server again, where browsers look for it. */
+async function restart(): Promise<RunningServer> {
+  const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
+  const unused = (): Promise<void> => Promise.reject(new Error('unused'));
+  const database = { location: { file }, execute: unused, remove: unused };
+  return startServer(database, ['--port', new URL(desk.url).port]);
+}
+
+const banner = () => desk.page.locator('.offline');
+/** As when somebody comes back to the tab. */
+const lookNow = () =>
+  desk.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+const enabled = () => desk.page.locator('button:enabled:not(#theme):not([data-copy])').count();
+
+describe('when the server dies', () => {
+  test.each(some(1, ['/console/bots/watched', '/console/bots']))(
+    '%s says so above the fold, turns its buttons off, and recovers by itself',
+    async (path) => {
+      const { page } = desk;
+      await desk.open(path);
+      if (path.endsWith('watched'))
+        await page.locator('#connection', { hasText: 'live' }).waitFor();
+      const before = await enabled();
+      expect(before).toBeGreaterThan(0);
+      expect(await banner().count()).toBe(0);
+
+      await server.kill();
+      await lookNow();
+      await banner().waitFor();
+      expect(await banner().getAttribute('role')).toBe('alert');
+      expect(await banner().textContent()).toMatch(/has not answered since \d\d:\d\d:\d\d UTC/);
+      const box = await banner().boundingBox();
+      expect(box!.y + box!.height).toBeLessThan(page.viewportSize()!.height / 2);
+      expect(await enabled()).toBe(0);
+      for (const mark of await page.locator('main section > .stale').allTextContents()) {
+        expect(mark).toMatch(/^As of \d\d:\d\d:\d\d UTC$/);
+      }
+      const sections = await page.locator('main section').count();
+      expect(await page.locator('.stale').count()).toBe(sections);
+      const halt = page.locator('header a.button', { hasText: 'Halt all' });
+      expect(await halt.getAttribute('aria-disabled')).toBe('true');
+      await halt.click({ force: true });
+      expect(new URL(page.url()).pathname).toBe(path);
+
+      expect(await desk.findBarriers()).toEqual([]);
+
+      server = await restart();
+      await banner().waitFor({ state: 'detached' });
+      await page.locator('.stale').first().waitFor({ state: 'detached' });
+      expect(await enabled()).toBe(before);
+      // Requests could not be sent, as was meant.
+      desk.takeComplaints();
+    },
+  );
+
+  test('keeps what the user has typed', async () => {
+    const { page } = desk;
+    await desk.open('/console/bots/watched/halt');
+    const reason = page.locator('main input[name=reason], main textarea[name=reason]').first();
+    await reason.fill('it buys too much');
+    await server.kill();
+    await lookNow();
+    await banner().waitFor();
+    server = await restart();
+    await banner().waitFor({ state: 'detached' });
+    expect(await reason.inputValue()).toBe('it buys too much');
+    desk.takeComplaints();
+  });
+});

@@ -1,0 +1,258 @@
+import { expect, it, test } from 'vitest';
+import { Engine } from '../../../src/engine/engine.ts';
+import { ServiceError } from '../../../src/base/errors.ts';
+import { explainStrategyError } from '../../../src/engine/strategy-error.ts';
+import { allocateBars } from '../../../src/market/bars.ts';
+import { readFirst, readOrdered } from '../../../src/trading/sandbox/messages.ts';
+import { createPlayer } from '../../../src/trading/sandbox/player.ts';
+import {
+  CONFINED,
+  frameReader,
+  type SandboxOptions,
+} from '../../../src/trading/sandbox/sandbox.ts';
+import { runNode } from '../../cli/service-local.ts';
+import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
+import { childrenOf, isRunning } from './processes.ts';
+
+/** What comes of a strategy over three bars: its order events, and why it failed. */
+async function outcomeOf(text: string, options: Partial<SandboxOptions> = {}) {
+  let sandbox: Awaited<ReturnType<typeof open>>;
+  try {
+    sandbox = await open(text, options);
+  } catch (error) {
+    return { events: [], error };
+  }
+  const { strategy, take, close } = sandbox;
+  const instruments = [{ symbol: 'A', bars: allocateBars(0) }];
+  const engine = new Engine({ instruments, strategy, params: {}, config: CONFIG });
+  let error: unknown;
+  try {
+    await take(STEPS);
+    for (const step of STEPS) engine.append(step);
+    engine.advance(3);
+  } catch (caught) {
+    const context = { strategy: 'own', done: engine.done, timeoutMs: 0 };
+    error = explainStrategyError(caught, context);
+  } finally {
+    await close();
+  }
+  return { events: [...engine.result().journal.events()].map(({ kind }) => kind), error };
+}
+
+const failed = (message: RegExp) =>
+  expect.objectContaining({ message: expect.stringMatching(message) });
+
+/** Each of them is tried by one strategy, which tells what came of it by what it throws. */
+const FORBIDDEN: Readonly<Record<string, string>> = {
+  process: 'process.exit()',
+  module: 'require("fs")',
+  network: 'fetch("http://127.0.0.1")',
+  socket: 'new WebSocket("ws://127.0.0.1")',
+  machine: 'WebAssembly.Memory',
+  timer: 'setTimeout(() => {})',
+  code: 'new Function("return 1")()',
+  array: 'Array.prototype.push = 1',
+  object: 'Object.prototype.toJSON = () => "forged"',
+  bytes: 'Object.defineProperty(Uint8Array.prototype, "length", { get() { for (;;); } })',
+  iterator: 'Object.getPrototypeOf([].values()).next = 1',
+  generator: 'Object.getPrototypeOf(Object.getPrototypeOf(function* () {}())).next = 1',
+  promise: 'Promise.prototype.then = 1',
+  symbol: 'Array.prototype[Symbol.iterator] = 1',
+  json: 'JSON.stringify = 1',
+  global: 'globalThis.Map = 1',
+  globals: 'Object.setPrototypeOf(globalThis, { x: 1 })',
+  stack: 'Error.prepareStackTrace = () => {}',
+};
+
+test('a strategy reaches nothing outside of it, and changes nothing of the language', async () => {
+  const tries = Object.entries(FORBIDDEN).map(
+    ([name, code]) => `try { ${code}; done.push('${name}'); } catch {}`,
+  );
+  const text = strategyThat(`
+    console.log('x'.repeat(1e6));
+    const done = [];
+    ${tries.join('\n')}
+    class Own extends Error { constructor(text) { super(text); this.name = 'Own'; } }
+    const own = {};
+    own.toString = () => 'text';
+    throw new Own([own, done, typeof performance.now].join(' '));
+  `);
+  const { events, error } = await outcomeOf(text);
+  expect({ events, error }).toEqual({
+    events: [],
+    error: failed(/threw at bar 1 .*Own: text {2}function\n[^]*own\.ts/),
+  });
+});
+
+test('what got hold of the modules of Node would find no file, network, process or thread', async () => {
+  const tries = {
+    read: 'require("fs").readFileSync("/etc/passwd")',
+    write: 'require("fs").writeFileSync("x", "")',
+    start: 'require("child_process").spawnSync("true")',
+    thread: 'new (require("worker_threads").Worker)("", { eval: true })',
+    database: 'require("node:sqlite")',
+    connect: 'process.binding("tcp_wrap")',
+    code: 'new Function("return 1")()',
+  };
+  const code = Object.entries(tries).map(
+    ([name, one]) => `try { ${one}; console.log('${name}'); } catch {}`,
+  );
+  const connect = `require('net').connect(1, '127.0.0.1').on('error', ({ code }) => console.log(code));`;
+  const { stdout } = await runNode([...CONFINED, '-e', code.join('\n') + connect]);
+  expect(stdout).toBe('ERR_ACCESS_DENIED\n');
+});
+
+test.each([
+  ['a clock', 'Date.now()', '', 'Date.now()'],
+  ['a clock that it hides', 'try { new Date() } catch {}', '', 'new Date() without a time'],
+  ['another clock', 'performance.now()', '', 'performance.now()'],
+  ['chance', 'Math.random()', '', 'Math.random()'],
+  ['chance while it loads', '', 'const seed = Math.random();', 'Math.random()'],
+])('a strategy is refused %s', async (_, onBar, top, call) => {
+  const { events, error } = await outcomeOf(strategyThat(onBar, top));
+  expect(events).toEqual([]);
+  expect(error).toMatchObject({
+    code: 'strategy_failed',
+    message: `/strategy/own.ts:${top === '' ? 9 : 2}: a strategy must not call ${call}`,
+  });
+});
+
+test.each([
+  [
+    'places an order after an await',
+    'broker.target(instruments[0], 1)',
+    /orders must be placed within/,
+  ],
+  ['rejects a promise', 'throw new Error("late")', /late/],
+])('a strategy that %s has failed', async (_, code, message) => {
+  const { events, error } = await outcomeOf(
+    strategyThat(`Promise.resolve().then(() => { ${code}; });`),
+  );
+  expect(events).toEqual([]);
+  expect(error).toMatchObject({ code: 'strategy_failed' });
+  expect(error).toEqual(failed(message));
+  expect(error).toEqual(failed(/\/strategy\/own\.ts:9/));
+});
+
+test('the time zone of a strategy is UTC', async () => {
+  const text = strategyThat('throw new Error(String(new Date(2020, 0, 1).toISOString()));');
+  expect((await outcomeOf(text)).error).toEqual(failed(/2020-01-01T00:00:00/));
+});
+
+const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] = [
+  [
+    'imports what was not sent',
+    strategyThat('', 'import x from "../etc/passwd";'),
+    /cannot import/,
+  ],
+  ['waits when loaded', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
+  [
+    'fills its heap',
+    strategyThat('for (const x = [];;) x.push(new Array(1e4).fill(0.5))'),
+    /128 MB/,
+  ],
+  [
+    'fills buffers',
+    strategyThat('for (const x = [];;) x.push(new Uint8Array(1e6).fill(1))'),
+    /128 MB/,
+  ],
+  [
+    'tells of itself what is not so',
+    strategyThat('').replace(
+      'params: {}',
+      'params: Object.defineProperty({}, "toJSON", { value: () => 1 })',
+    ),
+    /told what no strategy can order/,
+  ],
+];
+
+it.concurrent.each(HOSTILE)('a strategy that %s fails', async (_what, text, told) => {
+  const { events, error } = await outcomeOf(text, { memoryMb: 128 });
+  expect(error).toBeInstanceOf(ServiceError);
+  expect({ events, error }).toEqual({ events: [], error: failed(told) });
+});
+
+const LOOP = 'for (;;);';
+const HANGING = [
+  [
+    'when created',
+    strategyThat('', '', `try { ${LOOP} } finally { ${LOOP} }`),
+    /from bar 1 within/,
+  ],
+  [
+    'in what it throws',
+    strategyThat(`throw Object.defineProperty(new Error(''), 'stack', { get() { ${LOOP} } });`),
+    /threw something that cannot be told/,
+  ],
+] as const;
+
+it.concurrent.each(HANGING)('a strategy that loops for ever %s is ended', async (_, text, told) => {
+  const { error } = await outcomeOf(text, { timeoutMs: 200 });
+  expect(error).toEqual(failed(told));
+});
+
+test('a process that says nothing is killed', async () => {
+  const before = await childrenOf(process.pid);
+  const { take, close, strategy } = await open(strategyThat(''), { timeoutMs: 500 });
+  const child = (await childrenOf(process.pid)).find((pid) => !before.includes(pid));
+  process.kill(child!, 'SIGSTOP');
+  await take(STEPS);
+  const instruments = [{ symbol: 'A', bars: allocateBars(0) }];
+  const engine = new Engine({ instruments, strategy, params: {}, config: CONFIG });
+  engine.append(STEPS[0]!);
+  expect(() => engine.advance(1)).toThrow(/did not answer within/);
+  await close();
+  expect(await isRunning(child!)).toBe(false);
+});
+
+test('orders are taken for steps that were shown, in their order, and no others', () => {
+  const told = (done: number, ...steps: number[]): Buffer => {
+    const commands = steps.map((step) => [step, 'target', 0, 1]);
+    return Buffer.from(JSON.stringify({ done, commands }));
+  };
+  const player = createPlayer('own');
+  player.add(told(2, -1, 0, 1), 4);
+  for (const forged of [
+    told(1), // It was further already.
+    told(5), // It was not shown so many.
+    told(3, 1), // Of a step that is done.
+    told(3, 3), // Of one that is not.
+    told(4, 3, 2),
+    Buffer.from('"forged"'),
+  ]) {
+    expect(() => player.add(forged, 4)).toThrow(/told what no strategy can order/);
+  }
+  player.add(told(4, 2, 3), 4);
+  expect(player).toMatchObject({ done: 4, hasFailed: false });
+});
+
+test('numbers and names that no strategy has are in no message', () => {
+  const ordered = (text: string) => readOrdered(Buffer.from(`{"done":1,"commands":[${text}]}`));
+  expect(ordered('[0,"target",0,0.5]')).toBeDefined();
+  for (const forged of [
+    '[0,"target",0,1e999]',
+    '[0,"target",-1,1]',
+    '[0.5,"target",0,1]',
+    '[0,"order",0,{"side":"buy","quantity":1,"__proto__":{"x":1}}]',
+    '[0,"order",0,{"side":"buy","quantity":null}]',
+    '[0,"exit"]',
+  ]) {
+    expect(ordered(forged)).toBeUndefined();
+  }
+  const params = '{"__proto__":{"kind":"flag","default":true}}';
+  const loaded = `{"loaded":{"name":"x","description":"","params":${params}}}`;
+  expect(readFirst(Buffer.from(loaded))).toBeUndefined();
+});
+
+test('messages are put together from any pieces, and none is too long', () => {
+  const message = (text: string) => {
+    const head = Buffer.alloc(4);
+    head.writeUInt32LE(text.length);
+    return Buffer.concat([head, Buffer.from(text)]);
+  };
+  const read = frameReader();
+  const bytes = Buffer.concat([message('one'), message(''), message('three')]);
+  const frames = [...bytes].flatMap((byte) => read(Buffer.from([byte]))!);
+  expect(frames.map(String)).toEqual(['one', '', 'three']);
+  expect(frameReader()(Buffer.from([0, 0, 0, 1]))).toBeUndefined();
+});

@@ -1,0 +1,741 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, vi, type TestContext } from 'vitest';
+import { MINUTE } from '../../../src/market/time.ts';
+import { openExchangeVenue, stepOf } from '../../../src/trading/venues/exchange-venue.ts';
+import type { ExchangeVenueOptions } from '../../../src/trading/venues/exchange-venue.ts';
+import { reconcileHoldings, reconcileOrders } from '../../../src/trading/venues/reconcile.ts';
+import { clientOrderId } from '../../../src/trading/venue.ts';
+import type { Venue, VenueOrder, VenueReport } from '../../../src/trading/venue.ts';
+import { startPrivateExchange, type Fault, type PrivateExchange } from '../exchange-private.ts';
+import { startExchange, type TestExchange } from '../exchange.ts';
+
+const BTC = 'BTC/USDT';
+const ETH = 'ETH/USDT';
+const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
+const CREDENTIALS = { apiKey: 'canary+key/of-an-account', secret: 'canary"secret+of/an=account' };
+
+interface World {
+  readonly market: TestExchange;
+  readonly exchange: PrivateExchange;
+  readonly credentialsDir: string;
+  readonly troubles: string[];
+  /** A venue of a process of its own. */
+  readonly open: (options?: Partial<ExchangeVenueOptions>) => Promise<Venue>;
+}
+
+async function newWorld({ onTestFinished }: TestContext): Promise<World> {
+  const market = await startExchange([BTC, ETH, 'BNB/USDT', 'BTC/EUR'], 0);
+  const exchange = await startPrivateExchange(market, CREDENTIALS);
+  exchange.skewMs = 3_600_000;
+  exchange.holdings.set('USDT', 10_000).set('BTC', 2).set('BNB', 5);
+  exchange.setPrice(BTC, 100);
+  exchange.setPrice(ETH, 50);
+  const credentialsDir = await mkdtemp(join(tmpdir(), 'service-local-credentials-'));
+  for (const [name, text] of Object.entries(CREDENTIALS)) {
+    await writeFile(join(credentialsDir, name), `${text}\n`);
+  }
+  const ended = new AbortController();
+  const troubles: string[] = [];
+  const venues: Venue[] = [];
+  onTestFinished(async () => {
+    ended.abort(new Error('the test has ended'));
+    await Promise.all(venues.map((venue) => venue.close()));
+    await exchange.close();
+    await market.close();
+    await rm(credentialsDir, { recursive: true });
+  });
+  return {
+    market,
+    exchange,
+    credentialsDir,
+    troubles,
+    async open(options = {}) {
+      const venue = await openExchangeVenue({
+        name: 'local',
+        definition: exchange.definition,
+        credentialsDir,
+        deploymentId: DEPLOYMENT,
+        symbols: [BTC, ETH],
+        currency: 'USDT',
+        account: 'cash',
+        signal: ended.signal,
+        onTrouble: (message) => void troubles.push(message),
+        settleMs: 250,
+        timeoutMs: 1000,
+        ...options,
+      });
+      venues.push(venue);
+      return venue;
+    },
+  };
+}
+
+function order(number: number, more: Partial<VenueOrder> = {}): VenueOrder {
+  return {
+    order: number,
+    client_order_id: clientOrderId(DEPLOYMENT, number),
+    symbol: BTC,
+    side: 'buy',
+    type: 'market',
+    time_in_force: 'gtc',
+    quantity: 1,
+    ...more,
+  };
+}
+
+const limit = (number: number, price: number, more: Partial<VenueOrder> = {}): VenueOrder =>
+  order(number, { type: 'limit', limit: price, ...more });
+
+/** Once a report is as it is to be. */
+async function until(
+  reports: AsyncIterator<VenueReport>,
+  isLast: (report: VenueReport) => boolean,
+): Promise<VenueReport> {
+  for (;;) {
+    const { done, value } = await reports.next();
+    assert(done !== true);
+    if (isLast(value)) return value;
+  }
+}
+
+const reportsOf = (venue: Venue, signal: AbortSignal): AsyncIterator<VenueReport> =>
+  venue.reports(signal)[Symbol.asyncIterator]();
+
+describe.concurrent('an exchange as a venue', () => {
+  it('says when what it takes has changed, and what is halted', async (context) => {
+    const { market, open } = await newWorld(context);
+    const venue = await open({ termsMs: 20 });
+    const over = new AbortController();
+    const terms = venue.terms(over.signal)[Symbol.asyncIterator]();
+    const first = await terms.next();
+    expect(first.value).toEqual(await venue.rules());
+    market.halted.add(BTC);
+    const { value } = await terms.next();
+    expect(value).toMatchObject({
+      instruments: { [BTC]: { phase: 'halted' }, [ETH]: { phase: 'open' } },
+    });
+    market.halted.delete(BTC);
+    expect((await terms.next()).value).toEqual(first.value);
+    over.abort();
+    expect(await terms.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('finds, counts and cancels what it still has of an instrument that is gone', async (context) => {
+    const { market, exchange, open } = await newWorld(context);
+    const venue = await open({ termsMs: 20 });
+    await venue.place(limit(1, 50));
+    await venue.place(limit(2, 40, { symbol: ETH, quantity: 2 }));
+    exchange.fill(clientOrderId(DEPLOYMENT, 1), 0.5);
+    const over = new AbortController();
+    market.deleted.add(BTC);
+    const terms = venue.terms(over.signal)[Symbol.asyncIterator]();
+    const { value } = await terms.next();
+    expect(value).toMatchObject({ instruments: { [ETH]: { phase: 'open' } } });
+    expect(Object.keys(value!.instruments)).toEqual([ETH]);
+    // Each question takes of what the exchange answers in a minute.
+    const all = (): number => market.asked.filter((path) => /BTCUSDT.+ETHUSDT/.test(path)).length;
+    const [before, count] = [all(), market.asked.length];
+    const changed = terms.next();
+    await vi.waitUntil(() => market.asked.length >= count + 4, { timeout: 10_000 });
+    expect(all()).toBe(before);
+    market.deleted.delete(BTC);
+    expect(Object.keys((await changed).value!.instruments)).toEqual([BTC, ETH]);
+    market.deleted.add(BTC);
+    expect(Object.keys((await terms.next()).value!.instruments)).toEqual([ETH]);
+    over.abort();
+    const client_order_id = clientOrderId(DEPLOYMENT, 2);
+    expect(await venue.openOrders()).toMatchObject([{ symbol: BTC }, { client_order_id }]);
+    expect((await venue.account()).balances).toMatchObject({ [BTC]: 2.5 });
+    expect(await venue.find(order(1))).toMatchObject({ status: 'open', filled: 0.5 });
+    expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled', filled: 0.5 });
+    const body = { code: -1121, msg: 'Invalid symbol.' };
+    const unknown: Fault = { kind: 'status', status: 400, body };
+    exchange.fail('GET /openOrders', unknown);
+    expect(await venue.openOrders()).toMatchObject([{ client_order_id }]);
+    exchange.fail('GET /order', unknown);
+    expect(await venue.find(order(3))).toBeUndefined();
+  });
+
+  it('says its rules and what it holds', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    const rules = { step: 0.0001, min_quantity: 0.0001, min_value: 5, tick: 0.01, phase: 'open' };
+    expect(await venue.rules()).toEqual({
+      types: ['market', 'limit', 'stop', 'stop_limit'],
+      instruments: { [BTC]: rules, [ETH]: rules },
+    });
+    await venue.place(limit(1, 50));
+    expect(await venue.account()).toEqual({ balances: { [BTC]: 2, [ETH]: 0 }, cash: 10_000 });
+    const another = {
+      symbol: 'BTCUSDT',
+      side: 'SELL',
+      type: 'LIMIT',
+      quantity: 1,
+      price: 200,
+    } as const;
+    exchange.open({ clientId: 'someone-else', ...another });
+    const id = clientOrderId(DEPLOYMENT, 1);
+    expect(await venue.openOrders()).toEqual([{ order: 1, client_order_id: id, symbol: BTC }]);
+    expect(exchange.asked).not.toContain('GET /capital/config/getall');
+  });
+
+  it('is opened for what is not traded at the moment, and says so', async (context) => {
+    const { market, exchange, troubles, open } = await newWorld(context);
+    exchange.open({
+      clientId: clientOrderId(DEPLOYMENT, 1),
+      symbol: 'BTCUSDT',
+      side: 'SELL',
+      type: 'LIMIT',
+      quantity: 1,
+      price: 200,
+    });
+    market.halted.add(BTC);
+    const venue = await open();
+    expect(troubles).toEqual(['BTC/USDT is not traded at the moment']);
+    expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled' });
+  });
+
+  it('is refused when it cannot do what a bot needs', async (context) => {
+    const { exchange, credentialsDir, open } = await newWorld(context);
+    await expect(open({ account: 'margin' })).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: [{ code: 'venue_not_supported', pointer: '/spec/engine/account' }],
+    });
+    await expect(open({ symbols: [BTC, 'BTC/EUR', 'X/USDT'] })).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: [
+        { message: 'BTC/EUR is quoted in EUR, and the account is in USDT' },
+        { message: 'local has no symbol "X/USDT"', pointer: '/spec/universe/symbols/2' },
+      ],
+    });
+    for (const ccxt of ['okx', 'binanceus']) {
+      const definition = { ...exchange.definition, ccxt };
+      const reason = 'venue_not_supported';
+      await expect(open({ definition })).rejects.toMatchObject({ code: 'conflict', reason });
+    }
+    await writeFile(join(credentialsDir, 'secret'), 'another-secret');
+    await expect(open()).rejects.toMatchObject({ code: 'conflict', reason: 'credentials_refused' });
+    await rm(join(credentialsDir, 'secret'));
+    await expect(open()).rejects.toMatchObject({ code: 'file_not_found' });
+  });
+
+  it('takes orders of every kind', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    const seller = { side: 'sell', quantity: 0.1 } as const;
+    const placed = [
+      order(1, { quantity: 3 * 0.1 }),
+      limit(2, 90.25),
+      limit(3, 90, { time_in_force: 'ioc' }),
+      limit(4, 101, { time_in_force: 'fok' }),
+      limit(5, 90, { post_only: true }),
+      order(6, { type: 'stop', stop: 80, ...seller }),
+      limit(7, 79, { type: 'stop_limit', stop: 80, ...seller }),
+    ];
+    const reports = [];
+    for (const one of placed) reports.push(await venue.place(one));
+    const statuses = ['filled', 'open', 'expired', 'filled', 'open', 'open', 'open'];
+    expect(reports.map(({ status }) => status)).toEqual(statuses);
+    expect(
+      exchange.orders.map((one) => [
+        one.type,
+        one.timeInForce,
+        one.quantity,
+        one.price,
+        one.stopPrice,
+      ]),
+    ).toEqual([
+      ['MARKET', 'GTC', 0.3, 0, 0],
+      ['LIMIT', 'GTC', 1, 90.25, 0],
+      ['LIMIT', 'IOC', 1, 90, 0],
+      ['LIMIT', 'FOK', 1, 101, 0],
+      ['LIMIT_MAKER', 'GTC', 1, 90, 0],
+      ['STOP_LOSS', 'GTC', 0.1, 0, 80],
+      ['STOP_LOSS_LIMIT', 'GTC', 0.1, 79, 80],
+    ]);
+  });
+
+  it('says why it refuses an order', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    const rejected = (number: number, reason: string) => ({
+      order: number,
+      status: 'rejected',
+      filled: 0,
+      cost: 0,
+      fee: 0,
+      fee_units: 0,
+      reason,
+    });
+    for (const [one, reason] of [
+      [order(1, { quantity: 1000 }), 'insufficient_funds'],
+      [limit(2, 101, { post_only: true }), 'post_only_would_cross'],
+      [order(3, { quantity: 0.01 }), 'invalid_order'],
+    ] as const) {
+      expect(await venue.place(one)).toMatchObject(rejected(one.order, reason));
+    }
+    expect(exchange.orders).toEqual([]);
+  });
+});
+
+const HIDDEN: Fault = {
+  kind: 'status',
+  status: 400,
+  body: { code: -2013, msg: 'Order does not exist.' },
+};
+const UNKNOWN = { code: -1007, msg: 'Timeout waiting for response from backend server.' };
+const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
+  'a request that is lost': [{ kind: 'lost_before' }],
+  'an answer that is lost': [{ kind: 'lost_after' }],
+  'a request that arrives after it was given up': [{ kind: 'lost_after', lateMs: 150 }],
+  'an answer that comes too late': [{ kind: 'slow', ms: 1500 }],
+  'an error after it was done': [{ kind: 'status', status: 503, done: true }],
+  'an error before it was done': [{ kind: 'status', status: 503 }],
+  'an outcome that is not known': [{ kind: 'status', status: 408, body: UNKNOWN, done: true }],
+  'a limit': [{ kind: 'status', status: 429, headers: { 'retry-after': '0.7' } }],
+  'several faults': [{ kind: 'lost_before' }, { kind: 'lost_after' }],
+};
+
+describe.concurrent('an order is never made twice', () => {
+  it.for(Object.entries(FAULTS))('by %s', async ([, faults], context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1, fee_units: 0 };
+    // It is filled at once, and the exchange takes another one of the same id then.
+    exchange.fail('POST /order', ...faults);
+    const begun = performance.now();
+    expect(await venue.place(order(1))).toMatchObject(filled);
+    const waited = performance.now() - begun;
+    expect(waited).toBeGreaterThan(faults.some((one) => 'headers' in one) ? 690 : 0);
+    expect(await venue.place(order(1))).toMatchObject(filled);
+    const another = await open();
+    expect(await another.place(order(1))).toMatchObject(filled);
+    expect(exchange.orders.length).toBe(1);
+  });
+
+  it('by a process that died while its request was on the way', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const killed = new AbortController();
+    const first = await open({ signal: killed.signal });
+    exchange.fail('POST /order', { kind: 'lost_after', lateMs: 700 });
+    const lost = first.place(order(1)).catch((error: unknown) => error);
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
+    killed.abort(new Error('killed'));
+    const second = await open({ settleMs: 1500 });
+    expect(await second.place(order(1))).toMatchObject({ status: 'filled' });
+    await exchange.done();
+    expect(exchange.orders.length).toBe(1);
+    expect(await lost).toMatchObject({ message: 'killed' });
+  });
+
+  it('by one who asks twice at once, and is not canceled before it is there', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    // As one of them is filled when the other is sent, the exchange would take both.
+    await Promise.all([venue.place(order(2)), venue.place(order(2))]);
+    expect(exchange.orders.length).toBe(1);
+    exchange.asked.length = 0;
+    exchange.fail('POST /order', { kind: 'lost_after', lateMs: 150 });
+    const placing = [venue.place(limit(1, 90)), venue.place(limit(1, 90))];
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
+    const canceled = await venue.cancel(order(1));
+    expect(canceled).toMatchObject({ status: 'canceled', filled: 0 });
+    expect(canceled.reason).toBeUndefined();
+    await Promise.all(placing);
+    expect(exchange.orders.length).toBe(2);
+    expect(await venue.openOrders()).toEqual([]);
+  });
+
+  it('and not made at all once it is to be canceled, or was told to be not there', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    exchange.fail('POST /order', { kind: 'lost_before' });
+    const placing = venue.place(limit(1, 90));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
+    const gone = { status: 'canceled', filled: 0, reason: 'not_at_venue' };
+    expect(await venue.cancel(order(1))).toMatchObject(gone);
+    expect(await placing).toMatchObject(gone);
+    expect(await venue.find(order(2))).toBeUndefined();
+    expect(await venue.place(limit(2, 90))).toMatchObject(gone);
+    await venue.place(limit(4, 90));
+    await venue.cancel(order(4));
+    expect(await venue.place(limit(4, 90))).toMatchObject({ status: 'canceled', filled: 0 });
+    // Whichever comes first, what is told is what is there.
+    const late = await open();
+    const found = late.find(order(3));
+    expect(await late.place(limit(3, 90))).toMatchObject(gone);
+    expect(await found).toBeUndefined();
+    expect(exchange.orders).toHaveLength(1);
+  });
+
+  it('by an error that nobody knows, though it is not shown at first', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await delay(250);
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 400,
+      body: { code: -9999, msg: 'Something.' },
+      done: true,
+    });
+    exchange.fail('GET /order', HIDDEN, HIDDEN);
+    expect(await venue.place(order(1))).toMatchObject({ status: 'filled', filled: 1 });
+    expect(exchange.orders.length).toBe(1);
+  });
+
+  it('when the exchange knows it, and has not shown it so far', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await venue.place(limit(1, 90));
+    // Asked for once, refused as a duplicate, asked for once more, and then again until it is there.
+    exchange.fail('GET /order', HIDDEN, HIDDEN, HIDDEN);
+    expect(await venue.place(limit(1, 90))).toMatchObject({ status: 'open' });
+    expect(exchange.orders.length).toBe(1);
+    expect(exchange.asked.filter((call) => call === 'POST /order').length).toBe(2);
+  });
+
+  it('and is told as unknown when the exchange cannot be asked', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    const lost: Fault = { kind: 'lost_before' };
+    exchange.fail('POST /order', lost, lost, lost);
+    await expect(venue.place(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
+    expect(await venue.place(order(1))).toMatchObject({ status: 'filled' });
+    expect(exchange.orders.length).toBe(1);
+  });
+
+  it('though the clock of the exchange has moved', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    exchange.skewMs += 60_000;
+    expect(await venue.place(order(1))).toMatchObject({ status: 'filled' });
+    expect(exchange.orders.length).toBe(1);
+  });
+});
+
+it.concurrent('counts fills that arrive after the answer about their order', async (context) => {
+  const { exchange, open } = await newWorld(context);
+  const venue = await open();
+  await venue.place(limit(1, 90, { quantity: 3 }));
+  exchange.fill(order(1).client_order_id, 1);
+  const { length } = exchange.asked;
+  exchange.fail('GET /order', { kind: 'slow', ms: 100 });
+  const found = venue.find(order(1));
+  await vi.waitUntil(() => exchange.asked.slice(length).includes('GET /order'));
+  exchange.fill(order(1).client_order_id, 1, 80);
+  expect(await found).toMatchObject({ status: 'open', filled: 2, cost: 170 });
+});
+
+describe.concurrent('a cancel', () => {
+  it('says what the order has come to', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    for (const number of [1, 2, 3, 4]) await venue.place(limit(number, 90));
+    exchange.fill(order(2).client_order_id, 0.4);
+    exchange.fill(order(3).client_order_id, 1);
+    exchange.fail('DELETE /order', { kind: 'lost_before' });
+    const none = { filled: 0, cost: 0, fee: 0 };
+    expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled', ...none });
+    expect(await venue.cancel(order(2))).toMatchObject({
+      status: 'canceled',
+      filled: 0.4,
+      cost: 36,
+      fee: 0.036,
+    });
+    expect(await venue.cancel(order(3))).toMatchObject({ status: 'filled', filled: 1, cost: 90 });
+    exchange.fail('DELETE /order', { kind: 'lost_after' });
+    expect(await venue.cancel(order(4))).toMatchObject({ status: 'canceled', ...none });
+    expect(await venue.cancel(order(5))).toMatchObject({
+      status: 'canceled',
+      ...none,
+      reason: 'not_at_venue',
+    });
+    expect(await venue.openOrders()).toEqual([]);
+  });
+
+  it('is believed when the exchange has said so, and only then', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    for (const number of [1, 2]) await venue.place(limit(number, 90));
+    exchange.fill(order(1).client_order_id, 0.4);
+    exchange.fail('GET /order', ...Array.from({ length: 20 }, () => HIDDEN));
+    const part = { status: 'canceled', filled: 0.4, cost: 36, fee: 0.036 };
+    expect(await venue.cancel(order(1))).toMatchObject(part);
+    // As a gateway that knows of no exchange says it.
+    exchange.fail('GET /openOrders', { kind: 'status', status: 200, body: {} });
+    expect(await venue.openOrders()).toHaveLength(1);
+  });
+
+  it('waits for nothing else that is asked', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open({ timeoutMs: 500 });
+    for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
+    exchange.asked.length = 0;
+    const done: string[] = [];
+    const account = venue.account().then(() => done.push('account'));
+    exchange.fail('GET /account', { kind: 'slow', ms: 400 });
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 429,
+      headers: { 'retry-after': '0.9' },
+      body: { code: -1015, msg: 'Too many new orders.' },
+    });
+    const placed = venue.place(limit(4, 90)).then(() => done.push('place'));
+    await venue.cancel(order(1)).then(() => done.push('cancel'));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'));
+    await venue.cancel(order(2)).then(() => done.push('cancel'));
+    await Promise.all([account, placed]);
+    expect(done).toEqual(['cancel', 'account', 'cancel', 'place']);
+    exchange.fail('DELETE /order', { kind: 'half' });
+    expect(await venue.cancel(order(3))).toMatchObject({ status: 'canceled' });
+  });
+
+  it('ends the wait of an order that the exchange took too many of', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 429,
+      headers: { 'retry-after': '30' },
+      body: { code: -1015, msg: 'Too many new orders.' },
+    });
+    const placing = venue.place(limit(1, 90));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'));
+    const gone = { status: 'canceled', reason: 'not_at_venue' };
+    expect(await venue.cancel(order(1))).toMatchObject(gone);
+    expect(await placing).toMatchObject(gone);
+    expect(exchange.orders).toEqual([]);
+  });
+
+  it('says for how long the exchange takes nothing', async (context) => {
+    const { exchange, troubles, open } = await newWorld(context);
+    const ended = new AbortController();
+    const venue = await open({ signal: ended.signal });
+    await venue.place(limit(1, 90));
+    const limited = { kind: 'status', status: 429, headers: { 'retry-after': '60' } } as const;
+    exchange.fail('GET /account', limited);
+    const account = venue.account().catch((error: unknown) => error);
+    await vi.waitFor(() => expect(exchange.asked.at(-1)).toBe('GET /account'));
+    await delay(50);
+    await expect(venue.cancel(order(1))).rejects.toMatchObject({
+      code: 'exchange_unavailable',
+      message: expect.stringMatching(/asks for nothing to be sent for (60|59) s/),
+    });
+    expect(troubles).toEqual(['local asks for nothing to be sent for 60 s']);
+    ended.abort(new Error('it is enough'));
+    expect(await account).toMatchObject({ message: 'it is enough' });
+  });
+});
+
+describe.concurrent('what the exchange leaves out', () => {
+  it('is not made up', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await venue.place(order(1));
+    const known = { symbol: 'BTCUSDT', orderId: 1, side: 'BUY', type: 'MARKET', status: 'FILLED' };
+    const say = (more: object): void =>
+      exchange.fail('GET /order', { kind: 'status', status: 200, body: { ...known, ...more } });
+    say({ origQty: '1' });
+    await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
+    say({ origQty: '1', executedQty: '1', status: undefined });
+    await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
+    // What it says of old orders.
+    say({ origQty: '1', executedQty: '1', cummulativeQuoteQty: '-1' });
+    const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1 };
+    expect(await venue.find(order(1))).toMatchObject(filled);
+  });
+});
+
+describe.concurrent('fees', () => {
+  it('are told in the currency they are taken in, or its worth', async (context) => {
+    const { market, exchange, open } = await newWorld(context);
+    const venue = await open();
+    const minute = Math.floor(market.now / MINUTE) * MINUTE;
+    // The bar of the minute itself is still open.
+    market.keep('BNB/USDT', minute - 2 * MINUTE, ['1', '1', '1', '200', '1']);
+    market.keep('BNB/USDT', minute + MINUTE, ['1', '1', '1', '999', '1']);
+    await venue.place(limit(1, 90));
+    const fill = (asset: string, rate: number): void => {
+      exchange.fee = { asset, rate };
+      exchange.fill(order(1).client_order_id, 0.25);
+    };
+    fill('base', 0.002);
+    fill('quote', 0.002);
+    fill('BNB', 0.00001);
+    expect(await venue.find(order(1))).toMatchObject({
+      status: 'open',
+      filled: 0.75,
+      cost: 67.5,
+      fee_units: 0.0005,
+      fee: expect.closeTo(0.045 + 200 * 0.000225, 9),
+    });
+    // The exchange tells of a trade later than of the order.
+    exchange.hiddenTrades = 2;
+    fill('base', 0.002);
+    expect(await venue.find(order(1))).toMatchObject({ status: 'filled', fee_units: 0.001 });
+    // What has no market is worth nothing, and that is told.
+    exchange.fee = { asset: 'XYZ', rate: 0.001 };
+    expect(await venue.place(order(2))).toMatchObject({ filled: 1, fee: 0, fee_units: 0 });
+  });
+});
+
+describe.concurrent('the trades of an order', () => {
+  it('are all asked for, however many', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await venue.place(limit(1, 90));
+    for (let count = 0; count < 1000; count += 1) exchange.fill(order(1).client_order_id, 0.0005);
+    exchange.fee = { asset: 'quote', rate: 0.01 };
+    exchange.fill(order(1).client_order_id, 0.5);
+    const fee = expect.closeTo(0.045 + 0.45, 9);
+    expect(await venue.find(order(1))).toMatchObject({
+      status: 'filled',
+      filled: 1,
+      cost: 90,
+      fee,
+    });
+  });
+});
+
+describe.concurrent('reports', () => {
+  it('come as things happen, and after the stream was cut', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const [earlier, venue] = [await open(), await open()];
+    await earlier.place(limit(1, 90));
+    const ended = new AbortController();
+    const reports = reportsOf(venue, ended.signal);
+    const of = (number: number, status: string, filled: number) => (report: VenueReport) =>
+      report.order === number && report.status === status && report.filled === filled;
+    // Of an order that another process has placed.
+    await until(reports, of(1, 'open', 0));
+    await exchange.subscribed(1);
+    exchange.fill(order(1).client_order_id, 0.5);
+    expect(await until(reports, of(1, 'open', 0.5))).toMatchObject({ cost: 45, fee: 0.045 });
+    await venue.place(limit(2, 80));
+    await until(reports, of(2, 'open', 0));
+    exchange.fail('userDataStream.subscribe.signature', { kind: 'lost_before' });
+    exchange.cut();
+    exchange.fill(order(1).client_order_id, 0.5);
+    expect(await until(reports, of(1, 'filled', 1))).toMatchObject({ cost: 90, fee: 0.09 });
+    await exchange.subscribed(2);
+    exchange.setPrice(BTC, 80);
+    await until(reports, of(2, 'filled', 1));
+    ended.abort();
+    expect(await reports.next()).toEqual({ done: true, value: undefined });
+    const others = reportsOf(venue, context.signal);
+    const next = others.next();
+    await venue.close();
+    expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it('come though messages are lost, and a stream that is dead is opened anew', async (context) => {
+    const { exchange, troubles, open } = await newWorld(context);
+    const venue = await open({ resyncMs: 200 });
+    const reports = reportsOf(venue, context.signal);
+    await venue.place(limit(1, 90));
+    const filled = until(reports, ({ status }) => status === 'filled');
+    await exchange.subscribed(1);
+    exchange.isMute = true;
+    // What is asked when a stream begins, and a little later, is over.
+    await vi.waitFor(() => {
+      const asked = exchange.asked.filter((call) => call === 'GET /openOrders');
+      expect(asked.length).toBe(4);
+    }, 5000);
+    const atIntervals = ['GET /order', 'GET /order'];
+    await vi.waitFor(() => expect(exchange.asked.slice(-2)).toEqual(atIntervals), 5000);
+    exchange.fill(order(1).client_order_id, 1);
+    expect(await filled).toMatchObject({ filled: 1, cost: 90 });
+    await exchange.subscribed(2);
+    const id = clientOrderId(DEPLOYMENT, 1);
+    expect(troubles[0]).toBe(`the stream has not told what became of ${id}`);
+  });
+});
+
+describe.concurrent('a venue and a session', () => {
+  it('are brought together', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
+    exchange.fill(order(1).client_order_id, 1);
+    const working = [1, 2, 4].map((number) => limit(number, 90));
+    const { reports, orphans } = await reconcileOrders(venue, DEPLOYMENT, working, Date.now());
+    expect(reports).toMatchObject([
+      { order: 1, status: 'filled', filled: 1, cost: 90 },
+      { order: 2, status: 'open', filled: 0 },
+      { order: 4, status: 'canceled', filled: 0, reason: 'not_at_venue' },
+    ]);
+    expect(orphans).toEqual([
+      { order: 3, client_order_id: clientOrderId(DEPLOYMENT, 3), symbol: BTC },
+    ]);
+    const cash = 10_000 - 90.09;
+    const holds = (units: number, money: number) =>
+      reconcileHoldings(venue, { positions: { [BTC]: units }, cash: money });
+    expect(await holds(3, cash)).toEqual([]);
+    expect(await holds(1, cash / 2)).toEqual([]);
+    expect(await holds(3.0001, cash)).toEqual([]);
+    expect(await holds(3.0002, cash + 0.01)).toEqual([
+      { kind: 'position', symbol: BTC, expected: 3.0002, held: 3 },
+      { kind: 'cash', expected: cash + 0.01, held: expect.closeTo(cash, 9) },
+    ]);
+  });
+});
+
+describe.concurrent('credentials', () => {
+  it('are shown nowhere', async (context) => {
+    const { exchange, troubles, open } = await newWorld(context);
+    const written: string[] = [];
+    for (const stream of [process.stdout, process.stderr]) {
+      const spy = vi.spyOn(stream, 'write').mockImplementation((chunk) => {
+        written.push(String(chunk));
+        return true;
+      });
+      context.onTestFinished(() => spy.mockRestore());
+    }
+    const venue = await open();
+    await venue.place(limit(1, 90));
+    const { apiKey, secret } = CREDENTIALS;
+    const msg = `what ${apiKey} and ${secret} sent to http://a/b?signature=0123abcd`;
+    const echo: Fault = { kind: 'status', status: 400, body: { code: -1100, msg } };
+    const errors: unknown[] = [];
+    const failing = async (doing: Promise<unknown>): Promise<void> => {
+      errors.push(
+        await doing.then(
+          () => 'it did not fail',
+          (error: unknown) => error,
+        ),
+      );
+    };
+    exchange.fail('DELETE /order', echo, echo);
+    await failing(venue.cancel(order(1)));
+    // Its message has the whole address.
+    exchange.fail('GET /account', { kind: 'status', status: 401 });
+    await failing(venue.account());
+    exchange.fail('GET /order', echo);
+    await failing(venue.find(order(1)));
+    exchange.fail('GET /openOrders', echo);
+    await reportsOf(venue, context.signal).next();
+    await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(0));
+    const shown = errors.map((error) => {
+      const { message, stack, cause, remedy } = error as Error & { remedy: string };
+      return JSON.stringify([message, stack, String(cause), remedy, error]);
+    });
+    expect(errors).toMatchObject([
+      { code: 'exchange_unavailable' },
+      { code: 'conflict', reason: 'credentials_refused' },
+      { code: 'exchange_unavailable' },
+    ]);
+    const all = [...shown, ...troubles, ...written].join('\n');
+    expect(all).toContain('what … and … sent to http://a/b');
+    expect(all).not.toMatch(/canary|signature=\w/);
+  });
+});
+
+it('knows steps by each way in which ccxt says them', () => {
+  const modes = { TICK_SIZE: 4, DECIMAL_PLACES: 2 };
+  expect([stepOf(0.005, 4, modes), stepOf(3, 2, modes)]).toEqual([0.005, 0.001]);
+  expect([stepOf(5, 3, modes), stepOf(undefined, 4, modes)]).toEqual([0, 0]);
+});
