@@ -6,7 +6,7 @@ import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/files.ts';
 import { haltThatEnded, type KnownHalt } from '../fleet/tasks/latch.ts';
 import type { Db } from '../storage/tables.ts';
-import type { TaskError } from '../fleet/tasks/lifecycle.ts';
+import type { ErrorData } from '../base/error-data.ts';
 import {
   cancelTask,
   getResult,
@@ -125,7 +125,7 @@ function taskAnswer(row: WithNames<Task, 'created_by'>): api.Task {
     ...task,
     input: JSON.parse(input) as api.Task['input'],
     progress: { done, total },
-    error: error === null ? null : errorAnswer(JSON.parse(error) as TaskError),
+    error: error === null ? null : errorAnswer(JSON.parse(error) as ErrorData),
     created_at: formatInstant(task.created_at),
     started_at: formatInstantOrNull(task.started_at),
     cancel_requested_at: formatInstantOrNull(task.cancel_requested_at),
@@ -133,7 +133,7 @@ function taskAnswer(row: WithNames<Task, 'created_by'>): api.Task {
   };
 }
 
-function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['error'] {
+function errorAnswer({ message, problems = [], ...rest }: ErrorData): api.Task['error'] {
   return { ...rest, detail: message, ...problemsAnswer(problems) };
 }
 

@@ -1,7 +1,8 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Progress, TaskError } from '../../fleet/tasks/lifecycle.ts';
-import { asTaskError } from '../../fleet/tasks/task-error.ts';
+import type { Progress } from '../../fleet/tasks/lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
 import { doTest, type TestWork } from './test-work.ts';
@@ -10,7 +11,7 @@ import { doTest, type TestWork } from './test-work.ts';
 export type TestMessage =
   | { readonly progress: Progress }
   | { readonly done: ConformanceResult | StressResult }
-  | { readonly error: TaskError; readonly bug?: unknown };
+  | { readonly error: ErrorData; readonly bug?: unknown };
 
 /** Of 19: what trades in the same process comes first. */
 const BELOW_TRADING = 10;
@@ -25,5 +26,5 @@ if (process.platform === 'linux') setPriority(BELOW_TRADING);
 try {
   send({ done: await doTest(workerData as TestWork, (progress) => send({ progress })) });
 } catch (error) {
-  send(asTaskError(error));
+  send(toErrorData(error));
 }

@@ -10,9 +10,9 @@ import { manifests, runnerSecret, type DeployPlan } from '../../deploy/kubernete
 import { refuseNotAdopted } from '../../storage/database-identity.ts';
 import type { Db, ProductionDeploymentsTable } from '../../storage/tables.ts';
 import { isHeld, type Claim } from '../tasks/claim.ts';
-import type { TaskError } from '../tasks/lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
 import type { Controlled, Controllers } from '../tasks/runner.ts';
-import { asTaskError } from '../tasks/task-error.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import { tellDeployment } from './deploy.ts';
 import { endDeployment } from './end.ts';
 import { parseClusterState, readKnown, wantedEnd, type Known, type Wanted } from './known.ts';
@@ -201,7 +201,7 @@ async function look(
         await refuseNotAdopted(storage.read);
         const failure =
           plan instanceof ServiceError
-            ? asTaskError(plan).error
+            ? toErrorData(plan).error
             : await bringUp(service, claim, target, { known: now, unsettled });
         if (failure !== undefined) {
           // Another may have had it applied meanwhile, and nobody wants that to end.
@@ -277,7 +277,7 @@ async function bringUp(
   claim: Claim,
   target: Target,
   { known: before, unsettled }: { readonly known: Known; readonly unsettled: Unsettled },
-): Promise<TaskError | undefined> {
+): Promise<ErrorData | undefined> {
   const { clock } = service;
   const { cluster, plan } = target;
   const { applied_at, begun_at, token_applied_at } = before;
@@ -300,7 +300,7 @@ async function bringUp(
   } catch (error) {
     const isFinal =
       error instanceof ServiceError && !error.retryable && !isAgain && !MENDABLE.has(error.reason);
-    if (isFinal) return asTaskError(error).error;
+    if (isFinal) return toErrorData(error).error;
     throw error;
   }
   await mark(service, claim, async (tx, now) => {
@@ -340,7 +340,7 @@ async function conclude(
   { cluster, plan }: Target,
   { epoch, reported_at, ended, begun_at, scaled_down_at }: Known,
   wanted: Wanted,
-  failure?: TaskError,
+  failure?: ErrorData,
 ): Promise<boolean> {
   const { clock } = service;
   const now = clock();
@@ -372,7 +372,7 @@ async function end(
   { storage, clock }: ProductionService,
   claim: Claim,
   wanted: Wanted,
-  failure?: TaskError,
+  failure?: ErrorData,
 ): Promise<void> {
   const isOurs = await storage.write((tx) => endDeployment(tx, claim, clock(), wanted, failure));
   if (!isOurs) throw new NotOurs();

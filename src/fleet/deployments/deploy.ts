@@ -23,7 +23,7 @@ import { refuseNotAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
-import { unfitFor } from '../tasks/paper.ts';
+import { tradingProblems } from '../../bots/trading-problems.ts';
 import { refuseLatched } from '../tasks/repeated-execution.ts';
 import { appendSession, readSession, stateEvent } from '../tasks/record.ts';
 import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
@@ -90,7 +90,7 @@ export async function settle(
   const exchange = chooseExchange(exchanges, request.exchange);
   const isReal = venue.type === 'exchange';
   const problems = [
-    ...unfitFor(spec, isReal ? exchange : null),
+    ...tradingProblems(spec, isReal ? exchange : null),
     ...(isReal && codeOf(files) ? [FOREIGN] : []),
   ];
   if (problems.length > 0) throw invalidSpec(problems, false);

@@ -2,7 +2,8 @@
 import type { Problem } from '../../base/errors.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
-import { endTask, endUnattended, type TaskError, type TaskOutcome } from '../tasks/lifecycle.ts';
+import { endTask, endUnattended, type TaskOutcome } from '../tasks/lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
 import { latchesInForce } from '../tasks/repeated-execution.ts';
 import { openingProblems } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
@@ -31,7 +32,7 @@ export async function endDeployment(
   held: Claim,
   now: number,
   wanted: Wanted,
-  failure?: TaskError,
+  failure?: ErrorData,
 ): Promise<boolean> {
   const known = await readKnown(tx, held);
   if (known === undefined) return false;
@@ -62,7 +63,7 @@ function outcomeOf(
   why: Wanted['why'],
   { ended, state }: Known,
   { verified, orders }: Left,
-  failure: TaskError | undefined,
+  failure: ErrorData | undefined,
 ): TaskOutcome {
   if (why === 'halt' || why === 'cancel') return { status: 'canceled' };
   if (why === 'failed') {
@@ -79,7 +80,7 @@ function outcomeOf(
   };
 }
 
-function unverified(orders: Left['orders']): TaskError {
+function unverified(orders: Left['orders']): ErrorData {
   const open = orders
     ?.filter((one) => !one.verified)
     .map(({ order, symbol }) => `${order} (${symbol})`);
@@ -171,7 +172,7 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
   if (opening) await tellDeployment(tx, next, now, 'deploy.account_continued', { opening });
 }
 
-const LATCHED: TaskError = {
+const LATCHED: ErrorData = {
   code: 'conflict',
   reason: 'latched',
   message: 'the deployment does not start: the one that it replaces was latched before it ended',
@@ -179,7 +180,7 @@ const LATCHED: TaskError = {
     'Check what that deployment did, let the bot trade again with `bots re-enable`, and deploy again.',
 };
 
-function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): TaskError {
+function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): ErrorData {
   return {
     code: 'conflict',
     reason: 'account_not_continued',

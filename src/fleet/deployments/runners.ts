@@ -16,7 +16,7 @@ import {
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
 import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
-import type { TaskError } from '../tasks/lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
 import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
 import type { SessionControls } from '../../trading/session-controls.ts';
 
@@ -31,7 +31,7 @@ export interface RunnerEnd {
   readonly verified: boolean;
   /** Those that were working when it was to end. */
   readonly orders: readonly EndedOrder[];
-  readonly error: TaskError | null;
+  readonly error: ErrorData | null;
 }
 
 export interface EndedOrder {
@@ -61,7 +61,7 @@ export interface Report extends KnownReport {
   readonly ended: (Omit<RunnerEnd, 'error'> & { readonly error: ReportedError | null }) | null;
 }
 
-interface ReportedError extends Omit<TaskError, 'code'> {
+interface ReportedError extends Omit<ErrorData, 'code'> {
   readonly code: string;
 }
 

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import type { TaskError } from '../tasks/lifecycle.ts';
-import { asTaskError } from '../tasks/task-error.ts';
+import type { ErrorData } from '../../base/error-data.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import {
   doParity,
   doReplay,
@@ -16,7 +16,7 @@ export type ReplayMessage =
   | 'loading'
   | 'loaded'
   | { readonly done: RunReplay | RunParity }
-  | { readonly error: TaskError; readonly bug?: unknown };
+  | { readonly error: ErrorData; readonly bug?: unknown };
 
 function send(message: ReplayMessage): void {
   parentPort!.postMessage(message);
@@ -49,7 +49,7 @@ async function make(work: SessionWork): Promise<void> {
         : await doParity(work, work.parity, parts(), surroundings);
     send({ done });
   } catch (error) {
-    send(asTaskError(error));
+    send(toErrorData(error));
   } finally {
     stop = undefined;
     if (isStopping) parentPort!.close();

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../base/errors.ts';
 import { keepThread, takeThread } from '../../base/kept-thread.ts';
-import { fromTaskError } from '../tasks/task-error.ts';
+import { fromErrorData } from '../../base/error-data.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
 
@@ -47,7 +47,7 @@ export async function replayInThread(
     else if (message === 'loading') loading = Promise.withResolvers<void>();
     else if (message === 'loaded') loading?.resolve();
     else if ('done' in message) resolve(message.done);
-    else reject((message.bug as Error | undefined) ?? fromTaskError(message.error));
+    else reject((message.bug as Error | undefined) ?? fromErrorData(message.error));
   });
   thread.on('error', reject);
   thread.on('exit', (code) => {

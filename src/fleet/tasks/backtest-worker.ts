@@ -1,7 +1,8 @@
 import { parentPort } from 'node:worker_threads';
 import { doBacktest, type BacktestDone, type BacktestWork } from './backtest-work.ts';
-import type { Progress, TaskError } from './lifecycle.ts';
-import { asTaskError } from './task-error.ts';
+import type { Progress } from './lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
+import { toErrorData } from '../../base/error-data.ts';
 
 /**
  * What the thread of a backtest tells: how far it is, and last of all how it ended. Then it waits for
@@ -11,7 +12,7 @@ export type WorkerMessage =
   | 'loaded'
   | { readonly progress: Progress }
   | { readonly done: BacktestDone }
-  | { readonly error: TaskError; readonly bug?: unknown };
+  | { readonly error: ErrorData; readonly bug?: unknown };
 
 function send(message: WorkerMessage): void {
   parentPort!.postMessage(message);
@@ -27,7 +28,7 @@ async function work(asked: BacktestWork): Promise<void> {
     const done = await doBacktest(asked, loaded, (progress) => send({ progress }), stop.signal);
     send({ done });
   } catch (error) {
-    send(asTaskError(error));
+    send(toErrorData(error));
   } finally {
     stop = undefined;
     if (isStopping) parentPort!.close();

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../../market/load.ts';
 import type { Loaded } from './data-worker.ts';
-import { fromTaskError } from './task-error.ts';
+import { fromErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import { ThreadDied } from './thread.ts';
 
@@ -59,7 +59,7 @@ export class DataShelf {
     thread.postMessage(options);
     const loaded = await promise.finally(() => thread.off('exit', end));
     if ('dataset' in loaded) return loaded.dataset;
-    throw loaded.bug ?? fromTaskError(loaded.error);
+    throw loaded.bug ?? fromErrorData(loaded.error);
   }
 
   #start(): Worker {

@@ -1,3 +1,4 @@
+import type { ErrorData } from '../../base/error-data.ts';
 /**
  * How a task goes from queued to running and to its end. Each step is one write, with the deployment
  * and the events of the bot in it, and happens only where the task still is as it is thought to be:
@@ -23,13 +24,6 @@ const MOST_ATTEMPTS = 3;
  */
 const MOST_FAILURES = 10;
 
-/** Why a task failed, as it is kept: what a `ServiceError` tells. */
-export interface TaskError extends Pick<ServiceError, 'code' | 'message'> {
-  readonly reason?: string;
-  readonly remedy?: string;
-  readonly problems?: readonly Problem[];
-}
-
 /** How a task ends. */
 export type TaskOutcome =
   | {
@@ -39,7 +33,7 @@ export type TaskOutcome =
       /** What the deployment and the events tell of it. */
       readonly summary: Readonly<Record<string, unknown>>;
     }
-  | { readonly status: 'failed'; readonly error: TaskError }
+  | { readonly status: 'failed'; readonly error: ErrorData }
   | { readonly status: 'canceled' };
 
 type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>;
@@ -384,7 +378,7 @@ async function retry(tx: Db, task: Claim, now: number): Promise<void> {
   if (times < (isPaper ? MOST_FAILURES : MOST_ATTEMPTS)) {
     return requeue(tx, task, now, 'worker_died');
   }
-  const error: TaskError = {
+  const error: ErrorData = {
     code: 'failure',
     reason: 'worker_died',
     message: `it was begun ${times} times, and each time its worker died`,

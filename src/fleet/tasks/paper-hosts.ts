@@ -14,7 +14,7 @@ import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
 import type { Batch } from './record.ts';
 import type { RecordedInput } from '../../trading/recorded-bars.ts';
-import { asTaskError } from './task-error.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from './thread.ts';
 
@@ -110,7 +110,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
           (given) =>
             port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []),
           (error: unknown) => {
-            const { error: told, bug } = asTaskError(error);
+            const { error: told, bug } = toErrorData(error);
             // A database that does not answer is not a failure of the session.
             if (bug !== undefined || told.code === 'storage_unavailable') reject(error);
             else port.postMessage({ id, error: told } satisfies ToSession);

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../../market/load.ts';
 import type { LiveSource } from '../../trading/live-worker.ts';
 import type { SessionControls } from '../../trading/session-controls.ts';
-import type { TaskError } from './lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
 import type { PaperDone } from './paper-session.ts';
 import type { Batch } from './record.ts';
 import type { RecordedInput } from '../../trading/recorded-bars.ts';
@@ -30,9 +30,9 @@ export interface Answers {
 export type FromSession =
   | { readonly question: Question; readonly id: number }
   | { readonly done: PaperDone | undefined }
-  | { readonly error: TaskError; readonly bug?: unknown };
+  | { readonly error: ErrorData; readonly bug?: unknown };
 
 export type ToSession =
   | { readonly id: number; readonly answer: Answers[Question['kind']] }
-  | { readonly id: number; readonly error: TaskError }
+  | { readonly id: number; readonly error: ErrorData }
   | 'stop';

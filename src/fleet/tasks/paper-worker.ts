@@ -3,7 +3,7 @@ import type { Answers, FromSession, Question, ToSession } from './paper-messages
 import { runSession, type PaperWork, type Unnumbered } from './paper-session.ts';
 import { recordedInput } from '../../trading/session-events.ts';
 import type { SessionInput } from '../../trading/session-input.ts';
-import { asTaskError, fromTaskError } from './task-error.ts';
+import { toErrorData, fromErrorData } from '../../base/error-data.ts';
 
 /** What a thread for sessions is told: to begin one, or to show that it does not hang. */
 export type ToWorker = { readonly work: PaperWork; readonly port: MessagePort } | 'ping';
@@ -34,7 +34,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     if (message === 'stop') return stop.abort();
     const waiting = asked.get(message.id)!;
     asked.delete(message.id);
-    if ('error' in message) waiting.reject(fromTaskError(message.error));
+    if ('error' in message) waiting.reject(fromErrorData(message.error));
     else waiting.resolve(message.answer as never);
   });
   port.on('close', () => {
@@ -86,7 +86,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     last = { done };
   } catch (error) {
     await writing?.catch(() => {});
-    last = asTaskError(error);
+    last = toErrorData(error);
   }
   port.postMessage(last);
 }

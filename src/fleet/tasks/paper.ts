@@ -1,11 +1,11 @@
 /** What is asked of paper sessions: to start, and to stop. */
 import { activateDraft, getBot } from '../registry/bots.ts';
 import { getRunnable } from '../registry/versions.ts';
+import { tradingProblems } from '../../bots/trading-problems.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import { NO_RISK_LIMITS } from '../../engine/config.ts';
 import type { Opening } from '../../engine/venue.ts';
-import { ServiceError, type Problem } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
@@ -75,7 +75,7 @@ export async function startPaper(
   const version = asked ?? current_version;
   const { document, files } = await getRunnable(service, bot_id, version);
   const hosted = readChangedSpec(document, changes, files);
-  const problems = unfitFor(hosted.spec);
+  const problems = tradingProblems(hosted.spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
   const data = live === undefined ? await refuseWithoutData(catalogueDir, hosted) : [];
   const pace = live || speed === 'max' ? null : paceOf(hosted.spec, data, speed);
@@ -187,37 +187,6 @@ async function settleLive(
 ): Promise<NonNullable<PaperInput['live']>> {
   const { exchange } = await live.choose(asked, universe.symbols, data.timeframe);
   return { exchange };
-}
-
-/**
- * What keeps a bot from trading, on paper and in production.
- * @param exchange at which its orders are worked; null where that is simulated.
- */
-export function unfitFor({ spec }: BotSpec, exchange: string | null = null): Problem[] {
-  const { kind, risk } = spec;
-  if (kind === 'research') {
-    const message =
-      'a research bot does not trade: only one of kind trading does, on paper or in production';
-    return [{ code: 'not_trading', pointer: '/spec/kind', message }];
-  }
-  const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];
-  const state = 'to trade, state it: a value, or {unlimited: why}';
-  if (risk === undefined) {
-    const message = `is missing; ${state} for each of ${names.join(', ')}`;
-    return [{ code: 'missing_field', pointer: '/spec/risk', message }];
-  }
-  const missing = names
-    .filter((name) => risk[name] === undefined)
-    .map((name) => ({
-      code: 'missing_field',
-      pointer: `/spec/risk/${name}`,
-      message: `is missing; ${state}`,
-    }));
-  const venues = risk.permitted?.venues;
-  if (exchange === null || venues === undefined || venues.includes(exchange)) return missing;
-  const pointer = '/spec/risk/permitted/venues';
-  const message = `the bot may not trade at ${exchange}, only at ${venues.join(', ') || 'none'}`;
-  return [...missing, { code: 'venue_not_permitted', pointer, message }];
 }
 
 /**

@@ -37,7 +37,7 @@ import type { PaperInput } from './paper.ts';
 import { readSession, recordBatch, type Batch } from './record.ts';
 import { recordedInputs } from '../../trading/recorded-bars.ts';
 import { SilenceWatch } from './silence.ts';
-import { asTaskError } from './task-error.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure, ThreadDied } from './thread.ts';
 import { firstLock } from './verify-lock.ts';
@@ -379,7 +379,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       }
       // A version that is not to be run.
       if (error instanceof ServiceError && !error.retryable) {
-        return { status: 'failed', error: asTaskError(error).error };
+        return { status: 'failed', error: toErrorData(error).error };
       }
       if (!(error instanceof TaskFailure)) throw error;
       if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });

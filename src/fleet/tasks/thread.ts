@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
-import type { Progress, TaskError } from './lifecycle.ts';
+import type { Progress } from './lifecycle.ts';
+import type { ErrorData } from '../../base/error-data.ts';
 import { keepThread, takeThread } from '../../base/kept-thread.ts';
 
 /** Work that failed for a reason that whoever asked for it is told. */
 export class TaskFailure extends Error {
-  readonly error: TaskError;
+  readonly error: ErrorData;
 
-  constructor(error: TaskError, cause?: unknown) {
+  constructor(error: ErrorData, cause?: unknown) {
     super(error.message, { cause });
     this.error = error;
   }
@@ -76,7 +77,7 @@ async function stopped(thread: Worker): Promise<void> {
 }
 
 function ended(why: string, cause?: unknown): TaskFailure {
-  const error: TaskError = {
+  const error: ErrorData = {
     code: 'failure',
     reason: 'worker_died',
     message: `its thread ended before its time: ${why}`,

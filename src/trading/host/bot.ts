@@ -9,7 +9,7 @@ import { isSystemError, ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import { openHosted, openRun, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
-import { unfitFor } from '../../fleet/tasks/paper.ts';
+import { tradingProblems } from '../../bots/trading-problems.ts';
 import { replayOf } from '../replay-feed.ts';
 import { openExchange } from '../venues/ccxt.ts';
 import type { FeedItem } from '../feed.ts';
@@ -52,7 +52,7 @@ function foreign(bundle: string): ServiceError {
 }
 
 function refuseUnfit({ spec }: Bot, at: string | null): void {
-  const problems = unfitFor(spec, at);
+  const problems = tradingProblems(spec, at);
   if (problems.length > 0) throw invalidSpec(problems, false);
 }
 

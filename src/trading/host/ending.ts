@@ -1,7 +1,7 @@
 /** The end of a deployment: nothing more is placed, all that is open is canceled, and the server is told. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../base/errors.ts';
-import { asTaskError } from '../../fleet/tasks/task-error.ts';
+import { toErrorData } from '../../base/error-data.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Ended } from './control.ts';
 import { take } from './record.ts';
@@ -148,7 +148,7 @@ export async function finish(
 }
 
 function reportedError(thrown: ServiceError): Ended['error'] {
-  const { code, message, reason, remedy } = asTaskError(thrown).error;
+  const { code, message, reason, remedy } = toErrorData(thrown).error;
   return {
     code,
     message,

@@ -1,13 +1,19 @@
 import { inspect } from 'node:util';
-import { ServiceError } from '../../base/errors.ts';
-import type { TaskError } from './lifecycle.ts';
+import { type Problem, ServiceError } from './errors.ts';
+
+/** A `ServiceError` as plain data, for a database row or a message to another thread. */
+export interface ErrorData extends Pick<ServiceError, 'code' | 'message'> {
+  readonly reason?: string;
+  readonly remedy?: string;
+  readonly problems?: readonly Problem[];
+}
 
 /**
- * Why work failed, as it is kept and told to other threads; and the cause where nobody expected it,
- * made of text: what else an error holds may be nothing that can go to another thread.
+ * Converts anything thrown into data. For an unexpected error, `bug` carries its stack as text, since
+ * its other properties may not be cloneable.
  */
-export function asTaskError(error: unknown): {
-  readonly error: TaskError;
+export function toErrorData(error: unknown): {
+  readonly error: ErrorData;
   readonly bug?: Error;
 } {
   if (!(error instanceof ServiceError)) {
@@ -27,7 +33,6 @@ export function asTaskError(error: unknown): {
   };
 }
 
-/** The error that was told. */
-export function fromTaskError({ code, message, ...options }: TaskError): ServiceError {
+export function fromErrorData({ code, message, ...options }: ErrorData): ServiceError {
   return new ServiceError(code, message, options);
 }
