@@ -1,13 +1,17 @@
-import type { BacktestJob } from '../backtest/job.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { findGaps } from '../market/gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import { ReplayFeed } from './feed.ts';
+import { type FeedInstrument, ReplayFeed } from './feed.ts';
 import type { SessionFeed } from './session-feed.ts';
 
-/** The data of a backtest as though they came now, so many times as fast as the market was. */
+interface ReplayedInstrument extends FeedInstrument {
+  /** Number of bars in the source data, and of bars missing from it, before any resampling. */
+  readonly source: { readonly bars: number; readonly missing: number };
+}
+
+/** Feeds recorded bars to a session at `speed` times the pace of the market. */
 export function replayOf(
-  { instruments }: Pick<BacktestJob, 'instruments'>,
+  { instruments }: { readonly instruments: readonly ReplayedInstrument[] },
   timeframe: Timeframe,
   notes: readonly string[],
   speed: number | 'max',
@@ -19,7 +23,7 @@ export function replayOf(
     items: (after, signal) => new ReplayFeed({ instruments, timeframe, speed, after, signal }),
     source(symbol, taken) {
       const { bars, source } = instruments.find((one) => one.symbol === symbol)!;
-      // Of a part of them it cannot be said what they were before they were made longer.
+      // How many source bars a partial series was resampled from is unknown.
       return taken.length === bars.length
         ? source
         : { bars: taken.length, missing: findGaps(taken, timeframe).missing };

@@ -9,7 +9,7 @@ import type { Step } from '../../engine/steps.ts';
 import type { Log } from '../../base/log.ts';
 import { MINUTE } from '../../market/time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
-import type { RunnerAnswer } from '../../client/runner.ts';
+import type { Control } from '../../trading/host/control.ts';
 import type { RunnerMetrics } from '../../trading/host/metrics.ts';
 import { trade, type Doors, type RunEnd } from '../../trading/host/trade.ts';
 import { liveFeed } from '../../trading/live.ts';
@@ -25,6 +25,8 @@ import { barsOf, OTHERS, othersAt, PRICE_UNIT, TICK } from './market.ts';
 import type { BarService, Others } from './market.ts';
 import { memoryJournal, type MemoryJournal } from './memory-journal.ts';
 import { inVirtualTime, type Life, type VirtualTime } from './virtual-time.ts';
+
+type RunnerAnswer = NonNullable<Awaited<ReturnType<Control['end']>>>;
 
 /** A bot that is tried. */
 export interface TriedBot {
