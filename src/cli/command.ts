@@ -3,15 +3,16 @@ import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
 import { SETTINGS, environmentName, flagName, type SettingKey } from '../base/settings.ts';
 import { USUAL_COLUMNS } from './output.ts';
-import type {
-  ArgumentValues,
-  Arguments,
-  Completion,
-  OptionSpec,
-  OptionValues,
-  Options,
-  Verb,
-  VerbEntry,
+import {
+  type ArgumentValues,
+  type Arguments,
+  type Completion,
+  loadVerbs,
+  type OptionSpec,
+  type OptionValues,
+  type Options,
+  type Verb,
+  type VerbEntry,
 } from './verb.ts';
 
 /** One option as it is typed. */
@@ -91,11 +92,11 @@ const DASHED_ID = /^-[\w-]{42}$/;
  * @throws ServiceError `usage`
  */
 export function parseInvocation(
-  entry: VerbEntry,
+  path: readonly string[],
   verb: Verb,
   words: readonly string[],
 ): Invocation {
-  const command = verbCommand(entry, verb)
+  const command = verbCommand(path, verb)
     .exitOverride()
     .configureOutput({ writeOut: () => {}, writeErr: () => {} });
   try {
@@ -107,7 +108,7 @@ export function parseInvocation(
       error.code === 'commander.unknownOption' && words.find((word) => DASHED_ID.test(word));
     if (id && !words.includes('--')) {
       const others = words.filter((word) => word !== id);
-      return parseInvocation(entry, verb, [...others, '--', id]);
+      return parseInvocation(path, verb, [...others, '--', id]);
     }
     throw usageError(error, command.name());
   }
@@ -168,9 +169,9 @@ function optionValue(
   return typeof typed === 'string' ? parseNamed(typed) : spec.default;
 }
 
-function verbCommand(entry: VerbEntry, verb: Verb): Command {
-  const command = new Command(fullName(entry.path)).description(
-    [sentence(entry.summary), verb.description].filter(Boolean).join('\n\n'),
+function verbCommand(path: readonly string[], verb: Verb): Command {
+  const command = new Command(fullName(path)).description(
+    [sentence(verb.summary), verb.description].filter(Boolean).join('\n\n'),
   );
   for (const [name, spec] of Object.entries(verb.arguments ?? {})) {
     const dots = spec.variadic ? '...' : '';
@@ -200,22 +201,27 @@ function addGlobalFlags(command: Command, helpDescription: string): Command {
   return command;
 }
 
-/** What can be typed after a verb, examples, and the verbs whose names begin with its name. */
-export function verbHelp(
+/**
+ * Help of one verb: arguments, options, examples and the longer verbs that begin with its words.
+ * @param columns width of the terminal.
+ */
+export async function verbHelp(
   verbs: readonly VerbEntry[],
-  entry: VerbEntry,
-  verb: Verb,
+  { path, load }: VerbEntry,
   columns: number | undefined,
-): string {
-  const longer = verbs.filter(({ path }) => path !== entry.path && startsWith(path, entry.path));
-  const command = withWidth(verbCommand(entry, verb), columns);
+): Promise<string> {
+  const { verb } = await load();
+  const longer = await loadVerbs(
+    verbs.filter((other) => other.path.length > path.length && startsWith(other.path, path)),
+  );
+  const command = withWidth(verbCommand(path, verb), columns);
   command.createHelp = () => new VerbHelp();
   return [
     command.helpInformation(),
     'Examples:',
     ...verb.examples.map((example) => `  $ service-local ${example}`),
     ...(longer.length > 0 ? ['', 'See also:'] : []),
-    ...longer.map(({ path, summary }) => `  ${fullName(path)}: ${summary}`),
+    ...longer.map((other) => `  ${fullName(other.path)}: ${other.verb.summary}`),
     '',
   ].join('\n');
 }
@@ -270,12 +276,12 @@ function usageError(error: CommanderError, name: string): ServiceError {
   });
 }
 
-/** The list of the verbs under `path`; of all verbs when it is empty. */
-export function listHelp(
+/** Lists the verbs under `path`; all verbs if it is empty. */
+export async function listHelp(
   verbs: readonly VerbEntry[],
   path: readonly string[],
   columns: number | undefined,
-): string {
+): Promise<string> {
   const command = withWidth(new Command(fullName(path)), columns)
     .usage('<verb> [options]')
     .helpCommand(false)
@@ -287,9 +293,9 @@ export function listHelp(
       .option('-V, --version', 'print the version');
   }
   addGlobalFlags(command, 'show this help, or that of a verb');
-  for (const { path: words, summary } of verbs) {
-    if (!startsWith(words, path)) continue;
-    command.addCommand(new Command(words.slice(path.length).join(' ')).summary(summary));
+  const listed = await loadVerbs(verbs.filter((entry) => startsWith(entry.path, path)));
+  for (const { path: words, verb } of listed) {
+    command.addCommand(new Command(words.slice(path.length).join(' ')).summary(verb.summary));
   }
   return command.helpInformation();
 }

@@ -39,11 +39,11 @@ export async function run(
 
   try {
     const { entry, path, rest } = findVerb(verbs, argv);
-    if (!entry) return listVerbs(verbs, path, rest, json, io);
+    if (!entry) return await listVerbs(verbs, path, rest, json, io);
     const { verb } = await entry.load();
-    const invocation = parseInvocation(entry, verb, rest);
+    const invocation = parseInvocation(path, verb, rest);
     if (invocation === 'help') {
-      const help = verbHelp(verbs, entry, verb, io.stdout.columns);
+      const help = await verbHelp(verbs, entry, io.stdout.columns);
       return print(io, json, { help }, help);
     }
 
@@ -122,16 +122,17 @@ export function findVerb(
 }
 
 /** Answers a command line that names no verb. */
-function listVerbs(
+async function listVerbs(
   verbs: readonly VerbEntry[],
   path: readonly string[],
   rest: readonly string[],
   json: boolean,
   io: Io,
-): number {
+): Promise<number> {
   const word = rest.find((candidate) => !isGlobalFlag(candidate));
-  const help = listHelp(verbs, path, io.stdout.columns);
-  if (word === '--help' || word === '-h') return print(io, json, { help }, help);
+  const isHelp = word === '--help' || word === '-h';
+  const help = isHelp || word === undefined ? await listHelp(verbs, path, io.stdout.columns) : '';
+  if (isHelp) return print(io, json, { help }, help);
   if (path.length === 0 && (word === '--version' || word === '-V')) {
     const version = packageVersion();
     return print(io, json, { version }, `${version}\n`);

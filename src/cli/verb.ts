@@ -3,15 +3,17 @@ import type { ServiceError } from '../base/errors.ts';
 import type { Output, Progress } from './output.ts';
 
 /**
- * A verb is one file in `src/cli/verbs/` and one line in the table of `src/cli/verbs.ts`. The file
- * exports `verb`: what may be typed after its name, and a function that answers with data and a
- * way to show them. The frame does the rest: parsing, help, completion, `--json`, exit codes.
+ * A verb is one file in `src/cli/verbs/`, and the path of the file is what a person types:
+ * `bots/deploy/status.ts` is `bots deploy status`. The file exports `verb`: its summary, arguments and
+ * options, and a function that returns data and a way to print them. The CLI does the rest: parsing,
+ * help, completion, `--json`, exit codes.
  *
  * ```ts
  * import { ServiceError } from '../../errors.ts';
  * import { defineVerb } from '../verb.ts';
  *
  * export const verb = defineVerb({
+ *   summary: 'run a bot over its history',
  *   arguments: {
  *     spec: { description: 'bot file', complete: 'file' },                  // args.spec: string
  *   },
@@ -52,6 +54,8 @@ export function defineVerb<
 }
 
 export interface Verb<A = Arguments, O = Options> {
+  /** One line for the list of verbs, without a period. */
+  readonly summary: string;
   /** A paragraph for the verb's own help, below its summary. */
   readonly description?: string;
   /** By name, in the order they are typed. */
@@ -71,13 +75,20 @@ export interface Verb<A = Arguments, O = Options> {
   ): Answer | Promise<Answer>;
 }
 
-/** A verb's line in the table. Its file is loaded only when it is run or its own help is shown. */
+/** A verb that is not loaded yet. */
 export interface VerbEntry {
   /** The words that call it. A longer path wins: `backtest sweep` over `backtest`. */
   readonly path: readonly string[];
-  /** One line for the list of verbs, without a full stop. */
-  readonly summary: string;
   readonly load: () => Promise<{ readonly verb: Verb }>;
+}
+
+export interface LoadedVerb {
+  readonly path: readonly string[];
+  readonly verb: Verb;
+}
+
+export async function loadVerbs(entries: readonly VerbEntry[]): Promise<LoadedVerb[]> {
+  return Promise.all(entries.map(async ({ path, load }) => ({ path, verb: (await load()).verb })));
 }
 
 export interface ArgumentSpec {
@@ -127,7 +138,7 @@ export interface Answer {
 
 /** What a verb is given besides its arguments. */
 export interface Context {
-  /** The table of all verbs. */
+  /** All verbs. */
   readonly verbs: readonly VerbEntry[];
   /** Absolute. */
   readonly cwd: string;

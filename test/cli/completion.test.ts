@@ -43,7 +43,7 @@ describe('in bash', () => {
 
   it('goes on with the verb, also after options of every verb', async () => {
     expect(await offered('conf')).toEqual(['config']);
-    expect(await offered('config', '')).toEqual(['list', 'explain']);
+    expect(await offered('config', '')).toEqual(['explain', 'list']);
     expect(await offered('--json', 'config', 'e')).toEqual(['explain']);
   });
 

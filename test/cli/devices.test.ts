@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Device } from '../../src/api/devices.ts';
 import type { Context, Io } from '../../src/cli/verb.ts';
-import { verb as enroll } from '../../src/cli/verbs/license-enroll.ts';
+import { verb as enroll } from '../../src/cli/verbs/license/enroll.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { LeaseRecord } from '../../src/api/leases.ts';
 import type { Context, Io } from '../../src/cli/verb.ts';
-import { verb as revoke } from '../../src/cli/verbs/identity-leases-revoke.ts';
+import { verb as revoke } from '../../src/cli/verbs/identity/leases/revoke.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';

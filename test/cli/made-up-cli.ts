@@ -4,6 +4,7 @@ import { run } from '../../src/cli/main.ts';
 import { defineVerb, type Verb, type VerbEntry } from '../../src/cli/verb.ts';
 
 const gate = defineVerb({
+  summary: 'do gate',
   examples: ['gate'],
   run: () => ({
     data: { sharpe: 0.4 },
@@ -13,6 +14,7 @@ const gate = defineVerb({
 });
 
 const refuse = defineVerb({
+  summary: 'do refuse',
   examples: ['refuse'],
   run() {
     throw new ServiceError('invalid_spec', 'bot.yaml has 2 problems', {
@@ -26,6 +28,7 @@ const refuse = defineVerb({
 });
 
 const hostile = defineVerb({
+  summary: 'do hostile',
   examples: ['hostile'],
   run({ message }) {
     message('note: \u001B[2Jgone');
@@ -38,6 +41,7 @@ const hostile = defineVerb({
 
 /** Says things as a strategy under test might. */
 const chatty = defineVerb({
+  summary: 'do chatty',
   examples: ['chatty'],
   run() {
     console.log('log');
@@ -49,6 +53,7 @@ const chatty = defineVerb({
 });
 
 const crash = defineVerb({
+  summary: 'do crash',
   examples: ['crash'],
   run() {
     throw new TypeError('x is not a function');
@@ -56,6 +61,7 @@ const crash = defineVerb({
 });
 
 const echo = defineVerb({
+  summary: 'do echo',
   arguments: {
     spec: { description: 'a file', complete: 'file' },
     more: { description: 'others', optional: true, variadic: true },
@@ -82,6 +88,7 @@ function parseAmount(text: string): number {
 }
 
 const greet = defineVerb({
+  summary: 'do greet',
   options: { name: { value: 'text', description: 'whom', required: true } },
   examples: ['greet --name Ada'],
   run: (_context, _args, { name }) => ({
@@ -92,6 +99,7 @@ const greet = defineVerb({
 
 /** The first character fills more than a pipe holds, so that a reader that leaves is noticed. */
 const manyLines = defineVerb({
+  summary: 'do many-lines',
   examples: ['many-lines'],
   run: () => ({
     data: {},
@@ -102,6 +110,7 @@ const manyLines = defineVerb({
 });
 
 const wait = defineVerb({
+  summary: 'do wait',
   options: {
     stubborn: { description: 'do not end when asked to' },
     slow: { description: 'do not end before standard input does' },
@@ -127,7 +136,7 @@ const wait = defineVerb({
 });
 
 function entry(path: string, verb: Verb): VerbEntry {
-  return { path: path.split(' '), summary: `do ${path}`, load: async () => ({ verb }) };
+  return { path: path.split(' '), load: async () => ({ verb }) };
 }
 
 process.exitCode = await run(process.argv.slice(2), process, [

@@ -8,6 +8,7 @@ import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'run a bot over its history and report what came of it',
   description:
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
     'summary.json, events.ndjson, trades.csv, equity.csv and report.html.',

@@ -1,7 +1,15 @@
 import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from '../command.ts';
-import { defineVerb, type Arguments, type Completion, type Verb } from '../verb.ts';
+import {
+  type Arguments,
+  type Completion,
+  defineVerb,
+  type LoadedVerb,
+  loadVerbs,
+  type Verb,
+} from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'print the completion script for a shell',
   description: [
     'Load it for the shell at hand, or keep it in a file that the shell reads at start:',
     '  bash: source <(service-local completion bash)',
@@ -15,18 +23,11 @@ export const verb = defineVerb({
     'completion zsh > "${fpath[1]}/_service-local"',
   ],
   async run(context, { shell }) {
-    const verbs = await Promise.all(
-      context.verbs.map(async ({ path, load }) => ({ path, verb: (await load()).verb })),
-    );
+    const verbs = await loadVerbs(context.verbs);
     const script = shell === 'bash' ? bashScript(verbs) : zshScript(verbs);
     return { data: { shell, script }, show: (out) => out.line(script) };
   },
 });
-
-interface LoadedVerb {
-  readonly path: readonly string[];
-  readonly verb: Verb;
-}
 
 /** What can be offered at one place of the command line. */
 interface Offer {

@@ -16,6 +16,7 @@ const EXIT_CODES = { ok: 0, warn: 1, fail: 2 } as const;
 const SERVER_MS = 5000;
 
 export const verb = defineVerb({
+  summary: 'say what is wrong with this machine, and what to do about it',
   description:
     'Looks at everything that this machine needs, and says what is wrong and what to do about it. Where one thing follows from another, only the cause is told. Nothing is changed without --fix. Exit 0 when all is well, 1 with warnings, 2 when something fails.',
   options: {

@@ -15,6 +15,7 @@ const STRATEGIES: readonly string[] = [
 ];
 
 export const verb = defineVerb({
+  summary: 'write a bot that runs at once',
   description:
     'Writes a bot that runs at once: bot.yaml, a strategy in TypeScript, 20 years of daily S&P 500 ' +
     'bars. Asks for what no option gives; with --no-input it takes the defaults.',

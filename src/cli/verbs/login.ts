@@ -12,6 +12,7 @@ const USUAL_SCOPES: readonly Scope[] = ['read', 'write'];
 const USUAL_SECONDS = 12 * 3600;
 
 export const verb = defineVerb({
+  summary: 'log in to a server, for the verbs that ask it',
   description: `Asks for password and code, and keeps a token in a file that only you can read. Other verbs send it to that server and to no other; SERVICE_LOCAL_TOKEN, where it is set, wins over it. There is one login at a time: the token of the one before is ended.\n\n${SCOPES_HELP}`,
   options: {
     name: { value: 'name', description: 'who logs in: an administrator; asked for when absent' },

@@ -3,6 +3,7 @@ import { endToken } from '../login.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'end the login',
   description:
     'Removes the token of the login from this machine, and ends it on the server that made it. When that cannot be done, the file is gone all the same, and it says so.',
   examples: ['logout'],

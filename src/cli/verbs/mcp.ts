@@ -4,6 +4,7 @@ import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'let an assistant use the tools of research bots',
   description:
     'Speaks the Model Context Protocol on stdin and stdout, for an assistant that starts it: tools that read bots, runs, events, market data and documents of the server, and with a token for the scope write also backtest and propose versions. They start, stop and change no bot. Ends with its input. The server itself serves the same at /mcp.',
   settings: ['server_url'],

@@ -7,6 +7,7 @@ import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'trade a deployment of a bot: what a pod in a cluster does',
   description:
     'What a pod of a production deployment does; by hand, a way to try one. The file names the bot, where bars come from and orders go to, the server that looks after it, and the directory of its own log, from which it goes on after a crash. Without an exchange the data of the bot are replayed, at the pace of their market unless the file says `speed: max`. SIGTERM or Ctrl-C cancels what is open at the venue, reads that back and leaves; the second one leaves at once. Exit code 6: another process trades for the deployment. Exit code 7: not all orders are known to have ended.',
   arguments: {

@@ -1,6 +1,7 @@
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'print the JSON Schema of bot files',
   description:
     'Prints the JSON Schema (draft 2020-12) of bot files, with the parameters of every built-in ' +
     'strategy. Editors complete and check by it: begin a YAML file with ' +

@@ -2,6 +2,7 @@ import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'serve the hosted side: bots and their backtests, licenses and devices',
   description:
     'Keeps its data in a SQLite file below the home directory, or in the PostgreSQL that DATABASE_URL names. Signs leases with the key that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH names. Talks with the language model of chat_provider with the key in SERVICE_CHAT_API_KEY. Stops on Ctrl-C or SIGTERM, when it has finished what it accepted.',
   options: {

@@ -15,6 +15,7 @@ interface FileReport {
 }
 
 export const verb = defineVerb({
+  summary: 'check bot files and tell every problem',
   description:
     'Checks bot files and prints every problem, one line each: file:line:column /pointer CODE ' +
     'message. Loads the strategy of each bot, tries its models and reads its data; bad rows of a CSV ' +

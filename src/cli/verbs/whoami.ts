@@ -5,6 +5,7 @@ import { TOKEN_COLUMNS } from '../tokens.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'say who is logged in, and for what',
   description: 'Asks the server whose token it is that other verbs send, and what it is good for.',
   settings: ['server_url'],
   examples: ['whoami', 'whoami --json | jq -r .token.scopes[]'],

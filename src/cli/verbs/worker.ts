@@ -3,6 +3,7 @@ import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
   description:
     'Runs backtests and paper sessions, and supervises production deployments, for the servers that share the PostgreSQL database in DATABASE_URL. Any number of workers and servers run side by side. Workers claim tasks in that database, without a separate queue; another worker reclaims the tasks of a worker that was killed or has sent no heartbeat for 30 seconds. Catalogue and settings must match those of the servers. The worker serves /healthz, /readyz and /metrics without authentication on a port that it logs. It stops on Ctrl-C or SIGTERM and releases its tasks.',
   options: {

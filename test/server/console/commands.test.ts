@@ -24,7 +24,7 @@ async function parse(command: string): Promise<void> {
   const { entry, rest } = findVerb(VERBS, words);
   if (entry === undefined) throw new Error(`there is no such command: ${command}`);
   const { verb } = await entry.load();
-  parseInvocation(entry, verb, rest);
+  parseInvocation(entry.path, verb, rest);
 }
 
 async function faultsOf(commands: readonly string[]): Promise<string[]> {

@@ -1,0 +1,140 @@
+import { resolve } from 'node:path';
+import { parseAxis } from '../../../backtest/grid.ts';
+import type { TrialResult } from '../../../backtest/trial.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { DATA_OPTIONS } from '../../data-options.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'run a bot with every combination of parameters',
+  description:
+    'Runs the bot with every combination of the given parameters on all processors. Interrupted, ' +
+    'the same command goes on where it stopped. Writes sweep.json, trials.csv and report.html.',
+  arguments: {
+    spec: { description: 'bot file, YAML or JSON', complete: 'file' },
+  },
+  options: {
+    param: {
+      short: 'p',
+      value: 'name=values',
+      description: 'FROM:TO:STEP or A,B,C; repeat it for each parameter',
+      repeat: true,
+      parse: parseAxis,
+    },
+    from: { value: 'date', description: "first day used, in place of the spec's" },
+    to: { value: 'date', description: "last day used, in place of the spec's" },
+    ...DATA_OPTIONS,
+    out: { value: 'dir', description: 'where the files go', complete: 'directory' },
+    top: { value: 'n', description: 'rows of the table shown', default: 10, parse: parseCount },
+  },
+  settings: [
+    'runs_dir',
+    'catalogue_dir',
+    'workers',
+    'strategy_timeout_seconds',
+    'strategy_memory_mb',
+  ],
+  examples: ['backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10'],
+  async run(context, args, options) {
+    if (options.param.length === 0) {
+      throw new ServiceError('usage', 'a sweep needs at least one --param', {
+        remedy: 'Name what to vary: -p fast=5:50:5.',
+      });
+    }
+    const { loadBot } = await import('../../../bots/load.ts');
+    const { prepare, strategySource } = await import('../../../bots/prepare.ts');
+    const { signalsOver } = await import('../../../bots/models/signals.ts');
+    const { prepareDirectory } = await import('../../../backtest/files.ts');
+    const { planSweep, finishSweep } = await import('../../../backtest/sweep-plan.ts');
+    const { sweep } = await import('../../../backtest/sweep.ts');
+    const { showSweep } = await import('../../show.ts');
+    const { ownStrategiesOf } = await import('../../own-strategies.ts');
+    const { settings } = context;
+
+    const { from, to, columns, repair } = options;
+    const overrides = { params: {}, from, to, columns, repair };
+    const strategies = ownStrategiesOf(context);
+    const bot = loadBot(resolve(context.cwd, args.spec), overrides, strategies.load);
+    const { job: prepared, notes } = await prepare(bot, {
+      catalogueDir: settings.catalogue_dir,
+      assertions: [],
+    });
+    for (const note of notes) context.message(`note: ${note}`);
+    const signals = await signalsOver(bot.models, prepared.instruments);
+    const job = { ...prepared, signals };
+    const plan = planSweep(job, options.param, settings.strategy_timeout_seconds * 1000);
+    const directory = resolve(
+      context.cwd,
+      options.out ?? `${settings.runs_dir}/${job.bot.slug}/sweep-${plan.digest.slice(0, 12)}`,
+    );
+    await prepareDirectory(directory);
+    const log = plan.open(directory);
+    if (log.done.size > 0) context.message(`${log.done.size} trials were done before`);
+
+    const results: TrialResult[] = [...log.done.values()];
+    const progress = context.progress('sweep', plan.trials.length, log.done.size);
+    // Asked for only now: from here on Ctrl-C stops in good order, and before it just stops.
+    const { signal } = context;
+    let failure: ServiceError | undefined;
+    try {
+      await sweep(
+        plan.setup,
+        strategySource(bot),
+        plan.trials.filter(({ index }) => !log.done.has(index)),
+        {
+          workers: settings.workers,
+          memoryMb: settings.strategy_memory_mb,
+          signal,
+          onResult: (result) => {
+            log.append(result);
+            results.push(result);
+            progress.update(results.length);
+          },
+        },
+      );
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      failure = new ServiceError(
+        'interrupted',
+        `${results.length} of ${plan.trials.length} trials are done and kept`,
+        { remedy: 'Run the same command again to go on.' },
+      );
+    } finally {
+      progress.stop();
+    }
+    const document = await finishSweep(plan, job, results, directory);
+    if (signal.aborted) {
+      failure ??= new ServiceError(
+        'interrupted',
+        `interrupted after the last trial: the results in ${directory} are complete`,
+        { reason: 'complete' },
+      );
+    }
+    const failed = document.trials.failed;
+    if (failed > 0) {
+      const first = results.find((result) => 'error' in result);
+      failure ??= new ServiceError(
+        'strategy_failed',
+        `${failed} trials failed, such as: ${first?.error}`,
+      );
+    }
+    return {
+      data: document,
+      show: (out) => {
+        showSweep(out, document, options.top);
+        if (document.best === null) return;
+        out.line();
+        out.line(`report: ${resolve(directory, 'report.html')}`);
+      },
+      failure,
+    };
+  },
+});
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new ServiceError('usage', `${text} is not a whole number from 1`);
+  }
+  return count;
+}

@@ -1,0 +1,31 @@
+import type { runAgent } from '../../../../api/agents.ts';
+import { printable, printableLine } from '../../../../base/printable.ts';
+import { ROLE_ARGUMENT } from '../../../agents.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { whole } from '../../../turns.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'ask an agent now what its schedule asks',
+  description:
+    'As you, with your scopes, whether or not its schedule is on. What it answers is an event of the bot, too.',
+  arguments: { bot: BOT_ARGUMENT, role: ROLE_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots agents run sma-research watcher'],
+  async run(context, { bot: bot_ref, role }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/agents/{role}/run';
+    const turn = await server.call<typeof runAgent>('post', path, { params: { bot_ref, role } });
+    const data = whole(turn);
+    return {
+      data,
+      show(out) {
+        const { answer, citations, status } = data;
+        if (answer !== '') out.line(printable(answer));
+        for (const { source } of citations) out.line(out.style.dim(printableLine(`  ${source}`)));
+        if (status === 'running') out.line('It is being answered: see bots agents list.');
+      },
+    };
+  },
+});

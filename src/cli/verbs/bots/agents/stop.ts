@@ -1,0 +1,17 @@
+import { AGENT_COLUMNS, ROLE_ARGUMENT, setSchedule } from '../../../agents.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { showItems } from '../../../items.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'have an agent not asked by itself any more',
+  description:
+    'Whoever started it. An answer that is under way reaches nothing of the server any more.',
+  arguments: { bot: BOT_ARGUMENT, role: ROLE_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots agents stop sma-research watcher'],
+  async run(context, { bot, role }) {
+    const data = await setSchedule(context, bot, role, false);
+    return { data, show: (out) => showItems(out, [data], AGENT_COLUMNS) };
+  },
+});

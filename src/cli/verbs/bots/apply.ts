@@ -1,0 +1,67 @@
+import type { BotDetail, createBot } from '../../../api/bots.ts';
+import type { Client } from '../../../client/client.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { FILE_OPTION, findBot, putBot, sending, type BotChange, type BotFile } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { defineVerb } from '../../verb.ts';
+
+interface Applied {
+  readonly file: string;
+  readonly change: 'created' | BotChange;
+  readonly bot: BotDetail;
+}
+
+export const verb = defineVerb({
+  summary: 'create or update bots of the server, as their files say',
+  description:
+    'Makes the bots of the server those of the files, found by their slugs: creates, updates, or leaves as it is. All files are checked before the first is sent; where the server refuses one, those before it are applied, and those after it are not.',
+  options: { file: { ...FILE_OPTION, repeat: true } },
+  settings: ['server_url'],
+  examples: ['bots apply -f bot.yaml', 'bots apply -f trend.yaml -f pairs.yaml --json'],
+  async run(context, _args, { file: paths }) {
+    const { readHostedFiles } = await import('../../bot-files.ts');
+    const files = await readHostedFiles(paths);
+    const twice = files.find(({ slug }, i) => files.findIndex((one) => one.slug === slug) < i);
+    if (twice) {
+      throw new ServiceError('usage', `${twice.file}: another file has the slug ${twice.slug} too`);
+    }
+    const server = await connect(context);
+    const applied: Applied[] = [];
+    let failure: ServiceError | undefined;
+    for (const file of files) {
+      try {
+        applied.push({ file: file.file, ...(await apply(server, file)) });
+      } catch (error) {
+        if (!(error instanceof ServiceError) || applied.length === 0) throw error;
+        failure = error;
+        break;
+      }
+    }
+    return {
+      data: { applied },
+      show(out) {
+        for (const { file, change, bot } of applied) {
+          out.line(`${file}: ${bot.slug} ${change}, version ${bot.current_version}`);
+        }
+      },
+      failure,
+    };
+  },
+});
+
+async function apply(server: Client, file: BotFile): Promise<Omit<Applied, 'file'>> {
+  let found: Awaited<ReturnType<typeof findBot>>;
+  try {
+    found = await findBot(server, file.slug);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
+    const { document, files } = file;
+    const bot = await sending(file, () =>
+      server.call<typeof createBot>('post', '/bots', {
+        body: { document, ...(files && { files }) },
+      }),
+    );
+    return { change: 'created', bot };
+  }
+  return putBot(server, file, found);
+}

@@ -1,0 +1,55 @@
+import type { startBacktest } from '../../../api/tasks.ts';
+import { BOT_ARGUMENT } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { RUN_OPTIONS } from '../../params.ts';
+import { resultAnswer, waitForTask } from '../../tasks.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'backtest a bot on the server, over the data of its catalogue',
+  description:
+    'Waits for the result, and shows it as `backtest` does. Ctrl-C ends the waiting and leaves the task running.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    ...RUN_OPTIONS,
+    verifyLock: {
+      description: 'fail when anything differs from the first such backtest of the version',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots backtest sma-crossover',
+    'bots backtest sma-crossover --version 2 -p fast=20 --json | jq .risk.sharpe',
+    'bots backtest sma-crossover --version 1 --verify-lock',
+    'bots backtest sma-crossover --detach --json | jq -r .task_id',
+  ],
+  async run(context, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }) {
+    const server = await connect(context);
+    const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
+      params: { bot_ref },
+      body: {
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(verifyLock && { verify_lock: true }),
+      },
+    });
+    const { task_id } = task;
+    if (detach) {
+      return {
+        data: task,
+        show(out) {
+          out.line(`task ${task_id} is ${task.status}`);
+          out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
+        },
+      };
+    }
+    await waitForTask(context, task_id);
+    const answer = await resultAnswer(server, task_id);
+    if (verifyLock) {
+      context.message('the lock holds: it was made of what the first such backtest was');
+    }
+    return answer;
+  },
+});

@@ -1,0 +1,25 @@
+import type { createBot } from '../../../api/bots.ts';
+import { BOT_COLUMNS, FILE_OPTION, sending } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { showItems } from '../../items.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'make a bot on the server from a file',
+  description:
+    'Checks the file, and makes a bot of it on the server: a draft at version 1, with the files of its strategy where that is one of your own. It fails where there is a bot of that slug.',
+  options: { file: FILE_OPTION },
+  settings: ['server_url'],
+  examples: ['bots create -f bot.yaml'],
+  async run(context, _args, { file: path }) {
+    const { readHostedFiles } = await import('../../bot-files.ts');
+    const [file] = await readHostedFiles([path]);
+    const server = await connect(context);
+    const bot = await sending(file!, () =>
+      server.call<typeof createBot>('post', '/bots', {
+        body: { document: file!.document, ...(file!.files && { files: file!.files }) },
+      }),
+    );
+    return { data: bot, show: (out) => showItems(out, [bot], BOT_COLUMNS) };
+  },
+});

@@ -1,0 +1,34 @@
+import type { archiveBot } from '../../../api/bots.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { ask } from '../../ask.ts';
+import { BOT_ARGUMENT, findBot } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'archive a bot of the server',
+  description:
+    'Archives the bot. Its versions and events stay, and so does its slug; an update makes it active again.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: { yes: { description: 'ask nothing' } },
+  settings: ['server_url'],
+  examples: ['bots delete sma-crossover', 'bots delete sma-crossover --yes'],
+  async run(context, { bot: ref }, { yes }) {
+    const server = await connect(context);
+    const { answer: bot, etag } = await findBot(server, ref);
+    const typed = yes ? bot.slug : await ask(context, `Type ${bot.slug} to archive it:`, '--yes');
+    if (typed !== bot.slug) {
+      throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${bot.slug}`, {
+        remedy: 'Nothing was archived. Check that it is the bot you mean.',
+      });
+    }
+    await server.call<typeof archiveBot>('delete', '/bots/{bot_ref}', {
+      params: { bot_ref: bot.id },
+      headers: { 'if-match': etag },
+    });
+    return {
+      data: { id: bot.id, slug: bot.slug, status: 'archived' },
+      show: (out) => out.line(`${bot.slug} is archived.`),
+    };
+  },
+});

@@ -1,0 +1,66 @@
+import { ServiceError } from '../../../../base/errors.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { parseCount } from '../../../count.ts';
+import {
+  activeDeployments,
+  askToDeploy,
+  deployedAnswer,
+  deploymentsOf,
+  findDeployment,
+  onlyOne,
+  WAIT_OPTION,
+  type Deployed,
+} from '../../../production.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'replace what is deployed by an earlier version',
+  description:
+    'Replaces what the bot has in the cluster by an earlier version, asked for as that one was: it is stopped first, and the earlier version begins with the account that it leaves. For a bot that is deployed in one place only.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    to: {
+      value: 'n',
+      description: 'which version; by default the one that was deployed before',
+      parse: parseCount,
+    },
+    wait: WAIT_OPTION,
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots deploy rollback sma-crossover --wait',
+    'bots deploy rollback sma-crossover --to 3',
+  ],
+  async run(context, { bot: bot_ref }, { to, wait }) {
+    const server = await connect(context);
+    const now = onlyOne(bot_ref, await activeDeployments(server, bot_ref));
+    const { value: last } = now ? {} : await deploymentsOf(server, bot_ref).next();
+    const from = now ?? (last && (await findDeployment(server, bot_ref, last.deployment_id)));
+    if (from === undefined) {
+      throw new ServiceError('conflict', `the bot ${bot_ref} was never deployed to a cluster`, {
+        reason: 'never_deployed',
+        remedy: `Deploy it with \`service-local bots deploy ${bot_ref}\`.`,
+      });
+    }
+    let version = to;
+    if (version === undefined) {
+      for await (const one of deploymentsOf(server, bot_ref)) {
+        // Their ids are in the order in which they were asked for.
+        const isBefore = one.deployment_id < from.deployment_id;
+        if (!isBefore || one.version === from.version) continue;
+        ({ version } = one);
+        break;
+      }
+    }
+    if (version === undefined) {
+      throw new ServiceError('conflict', `no other version of ${bot_ref} was deployed before`, {
+        reason: 'never_deployed',
+        remedy: 'Name the version with --to.',
+      });
+    }
+    const body = { ...from.request, version, replace: true };
+    const deployed = (await askToDeploy(server, bot_ref, body)) as Deployed;
+    return deployedAnswer(context, server, bot_ref, deployed, wait);
+  },
+});

@@ -1,0 +1,37 @@
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import {
+  activeDeployments,
+  deploymentsOf,
+  findDeployment,
+  showDeployment,
+} from '../../../production.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'show what a cluster and its runner say of a bot',
+  description:
+    'Each deployment of the bot to a cluster that has not ended: what the cluster says of its pods, and what its runner said last. Where there is none, the last one that has ended.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: [
+    'bots deploy status sma-crossover',
+    'bots deploy status sma-crossover --json | jq -r .deployments[0].cluster_state.phase',
+  ],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const active = await activeDeployments(server, bot_ref);
+    const { value: newest } = active.length > 0 ? {} : await deploymentsOf(server, bot_ref).next();
+    const last = newest && (await findDeployment(server, bot_ref, newest.deployment_id));
+    return {
+      data: { deployments: active, ...(last && { last }) },
+      show(out) {
+        for (const one of active) showDeployment(out, one);
+        if (active.length > 0) return;
+        if (last === undefined) return out.line('It was never deployed to a cluster.');
+        showDeployment(out, last);
+        out.line(`It has ended at ${last.ended_at}.`);
+      },
+    };
+  },
+});

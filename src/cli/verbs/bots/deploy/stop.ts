@@ -1,0 +1,51 @@
+import type { stopDeployment } from '../../../../api/production.ts';
+import { ServiceError } from '../../../../base/errors.ts';
+import { connect } from '../../../connect.ts';
+import { activeDeployments, onlyOne } from '../../../production.ts';
+import { findTask, unlessMissing, waitForTask } from '../../../tasks.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'end a deployment to a cluster, its orders first',
+  description:
+    'Its runner cancels what it has working and reads back from the venue that this has ended; then its pod goes, and all else in the cluster but its volume. Positions stay as they are. What has ended stays as it ended.',
+  arguments: {
+    deployment: { description: 'id of its task, or id or slug of a bot that has this one only' },
+  },
+  options: {
+    abandon: {
+      value: 'reason',
+      description:
+        'end it even if orders may still be open at the exchange, for example because you canceled them there',
+    },
+    wait: { description: 'wait until it has ended; Ctrl-C stops only the waiting' },
+  },
+  settings: ['server_url'],
+  examples: ['bots deploy stop sma-crossover --wait'],
+  async run(context, { deployment: ref }, { abandon, wait }) {
+    const server = await connect(context);
+    const named = await unlessMissing(findTask(server, ref));
+    const found = named ?? onlyOne(ref, await activeDeployments(server, ref));
+    if (found === undefined) {
+      throw new ServiceError('not_found', `the bot ${ref} is deployed to no cluster`, {
+        remedy: `See \`service-local bots deploy status ${ref}\` for the last time it was.`,
+      });
+    }
+    const { bot_id: bot_ref, task_id } = found;
+    const path = '/bots/{bot_ref}/deploy/stop/{task_id}';
+    const asked = await server.call<typeof stopDeployment>('post', path, {
+      params: { bot_ref, task_id },
+      query: { abandon },
+    });
+    if (wait) await waitForTask(context, task_id, 'production');
+    const task = wait ? await findTask(server, task_id) : asked;
+    return {
+      data: task,
+      show(out) {
+        if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
+        out.line(`task ${task_id} is told to stop`);
+        out.line(`See \`service-local bots deploy status ${bot_ref}\`.`);
+      },
+    };
+  },
+});

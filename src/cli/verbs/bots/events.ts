@@ -1,0 +1,129 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bots.ts';
+import type { Client } from '../../../client/client.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { BOT_ARGUMENT, findBot } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { parseCount } from '../../count.ts';
+import { showItems, type Columns } from '../../items.ts';
+import { defineVerb, type Context } from '../../verb.ts';
+
+const LAST = 50;
+const LOOK_AGAIN_MS = 1000;
+
+export const verb = defineVerb({
+  summary: 'show the events of a bot',
+  description: `The last ${LAST} events of the kinds and the run, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    afterSeq: { value: 'seq', description: 'all events after this one', parse: parseCount },
+    kind: {
+      value: 'kind',
+      description: 'only these, such as version.created; repeat it for several',
+      repeat: true,
+    },
+    run: { value: 'task', description: 'only those of this run' },
+    follow: { description: 'go on with the events to come', streams: true },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots events sma-crossover',
+    'bots events sma-crossover --after-seq 0 --kind version.created --json',
+    'bots events sma-crossover --run 0198c0de-0000-7000-8000-00000000dddd',
+    'bots events sma-crossover --follow --json | jq -c .payload',
+  ],
+  async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }) {
+    const server = await connect(context);
+    const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
+    const read = (after_seq: number, limit: number) =>
+      server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
+        params: { bot_ref },
+        query: { ...wanted, after_seq, limit },
+      });
+    const first = afterSeq ?? (await beforeLast(server, bot_ref, wanted));
+    if (follow) {
+      // Meanwhile the slug may become that of another bot.
+      const { id } = (await findBot(server, bot_ref)).answer;
+      const cells = Object.values(EVENT_COLUMNS);
+      const stream = followEvents(server, context, id, { ...wanted, after_seq: first });
+      return {
+        data: null,
+        stream,
+        async show(out) {
+          for await (const event of stream) {
+            // A reader that has seen enough has closed the pipe.
+            if (context.io.stdout.errored) return;
+            out.line(cells.map((cell) => cell(event)).join('  '));
+          }
+        },
+      };
+    }
+    const events: BotEvent[] = [];
+    let after = first;
+    for (;;) {
+      const { items, head_seq, next_after_seq } = await read(after, 1000);
+      events.push(...items);
+      if (next_after_seq >= head_seq || next_after_seq <= after) break;
+      after = next_after_seq;
+    }
+    return {
+      data: { events },
+      show: (out) => showItems(out, events, EVENT_COLUMNS),
+    };
+  },
+});
+
+/** Of all the events of the bot. */
+interface Wanted {
+  readonly kind: string | undefined;
+  readonly run_id: string | undefined;
+}
+
+/** After which event the last ones begin. */
+async function beforeLast(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
+  const { items, head_seq } = await server.call<typeof listBotEvents>(
+    'get',
+    '/bots/{bot_ref}/state/events',
+    { params: { bot_ref }, query: { ...wanted, last: 'true', limit: LAST } },
+  );
+  return items.length === 0 ? head_seq : items[0]!.seq - 1;
+}
+
+const EVENT_COLUMNS: Columns<BotEvent> = {
+  seq: ({ seq }) => String(seq),
+  time: ({ recorded_at }) => recorded_at,
+  version: ({ version }) => `v${version}`,
+  kind: ({ kind }) => kind,
+  payload: ({ payload }) => JSON.stringify(payload),
+};
+
+/** Goes on, each time the server ends the stream or cannot be reached, where it was. */
+async function* followEvents(
+  server: Client,
+  { message }: Context,
+  bot_ref: string,
+  query: Wanted & { readonly after_seq: number },
+): AsyncGenerator<BotEvent, void, void> {
+  let last: string | undefined;
+  let isLost = false;
+  for (;;) {
+    try {
+      const events = server.stream<typeof streamBotEvents>('/bots/{bot_ref}/state/events/stream', {
+        params: { bot_ref },
+        query,
+        headers: last === undefined ? {} : { 'last-event-id': last },
+      });
+      for await (const { id, data } of events) {
+        isLost = false;
+        last = id;
+        yield JSON.parse(data) as BotEvent;
+      }
+      isLost = false;
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.retryable)) throw error;
+      if (!isLost) message(`${error.message}; it is asked again until it answers`);
+      isLost = true;
+    }
+    await wait(LOOK_AGAIN_MS);
+  }
+}

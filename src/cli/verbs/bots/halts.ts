@@ -1,0 +1,17 @@
+import type { listHalts } from '../../../api/halts.ts';
+import { connect } from '../../connect.ts';
+import { HALT_COLUMNS } from '../../halts.ts';
+import { showItems } from '../../items.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'list the halts, those in force first',
+  description: 'Those in force first. The last column is how many deployments each has ended.',
+  settings: ['server_url'],
+  examples: ['bots halts', "bots halts --json | jq '.halts[] | select(.lifted_at == null)'"],
+  async run(context) {
+    const server = await connect(context);
+    const halts = await Array.fromAsync(server.items<typeof listHalts>('get', '/halts', {}));
+    return { data: { halts }, show: (out) => showItems(out, halts, HALT_COLUMNS) };
+  },
+});

@@ -1,0 +1,27 @@
+import type { verifyOverride } from '../../../../api/risk.ts';
+import { connect } from '../../../connect.ts';
+import { REASON_OPTION } from '../../../halts.ts';
+import { showItems } from '../../../items.ts';
+import { OVERRIDE_COLUMNS } from '../../../risk.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'verify an override, as risk',
+  description:
+    'As risk: that the order is rightly let through. Not by whoever asked for it; another person still has to authorise it.',
+  arguments: { override: { description: 'id of the override' } },
+  options: { reason: REASON_OPTION },
+  settings: ['server_url'],
+  examples: [
+    'bots overrides verify 0198c0de-0000-7000-8000-0000000000f1 --reason "the position is hedged"',
+  ],
+  async run(context, { override: override_id }, { reason }) {
+    const server = await connect(context);
+    const data = await server.call<typeof verifyOverride>(
+      'post',
+      '/overrides/{override_id}/verify',
+      { params: { override_id }, body: { reason } },
+    );
+    return { data, show: (out) => showItems(out, [data], OVERRIDE_COLUMNS) };
+  },
+});

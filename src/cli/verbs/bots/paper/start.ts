@@ -1,0 +1,113 @@
+import type { startPaper, StartedPaper } from '../../../../api/paper.ts';
+import { ServiceError } from '../../../../base/errors.ts';
+import { formatCountOf } from '../../../../base/format.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { formatDuration } from '../../../output.ts';
+import { RUN_OPTIONS } from '../../../params.ts';
+import { resultAnswer, waitForTask } from '../../../tasks.ts';
+import { defineVerb, type Context } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'trade a bot on paper, on the server',
+  description:
+    'Trades the bot on paper: the data of the catalogue come as though they came now. Waits for the end of the data, and shows the result as `backtest` does; Ctrl-C ends the waiting and leaves the session running, which also goes on after a restart of the server. The spec must state each limit of risk.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    speed: {
+      value: 'n|max',
+      description: 'how many times as fast as the market was; by default 1',
+      parse: parseSpeed,
+    },
+    live: { description: 'follow an exchange, in place of data of the catalogue' },
+    exchange: {
+      value: 'name',
+      description: 'which one, with --live; by default the only one the server knows',
+    },
+    resetLosses: {
+      value: 'reason',
+      description:
+        'restart the loss limits, with --live; by default, losses of the last live session still count',
+    },
+    ...RUN_OPTIONS,
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots paper start sma-crossover --speed max',
+    'bots paper start sma-crossover --speed 3600 --from 2020-01-01 --detach',
+    'bots paper start sma-crossover --live --exchange binance --detach',
+    'bots paper start sma-crossover --speed max --json | jq .hashes.events',
+  ],
+  async run(
+    context,
+    { bot: bot_ref },
+    { speed, live, exchange, resetLosses, version, param, from, to, detach },
+  ) {
+    if (exchange !== undefined && !live) {
+      throw new ServiceError('usage', '--exchange is for live bars', { remedy: 'Add --live.' });
+    }
+    const server = await connect(context);
+    const task = await server.call<typeof startPaper>('post', '/bots/{bot_ref}/paper/start', {
+      params: { bot_ref },
+      body: {
+        speed,
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(live && { live: { exchange } }),
+        reset_losses: resetLosses,
+      },
+    });
+    const { task_id } = task;
+    tellPace(context, task, { speed, detach });
+    if (detach) {
+      return {
+        data: task,
+        show(out) {
+          out.line(`task ${task_id} is ${task.status}`);
+          out.line(`See \`service-local bots paper status ${bot_ref}\`.`);
+        },
+      };
+    }
+    await waitForTask(context, task_id, 'paper');
+    return resultAnswer(server, task_id);
+  },
+});
+
+function parseSpeed(text: string): number | 'max' {
+  if (text === 'max') return text;
+  const speed = /^[0-9]*\.?[0-9]+$/.test(text) ? Number(text) : 0;
+  if (speed > 0) return speed;
+  throw new ServiceError('usage', `'${text}' is no speed`, {
+    remedy: 'Name a number above 0, or max.',
+  });
+}
+
+/** What somebody who waits for it should know. */
+function tellPace(
+  { message }: Context,
+  { other_sessions: others, pace }: StartedPaper,
+  { speed = 1, detach }: { readonly speed: number | 'max' | undefined; readonly detach: boolean },
+): void {
+  if (others > 0) message(`this bot has ${formatCountOf(others, 'session')} running already`);
+  if (pace === null) return;
+  const { bar_seconds: bar, total_seconds: total } = pace;
+  const unwaited = detach ? '' : ', and --detach does not wait for it';
+  message(
+    `at speed ${speed} the next bar is in ${roughly(bar)} and the end in about ${roughly(total)}; --speed max takes all at once${unwaited}`,
+  );
+}
+
+const UNITS = [
+  ['year', 365.25 * 86_400],
+  ['day', 86_400],
+  ['hour', 3600],
+] as const;
+
+function roughly(seconds: number): string {
+  const [unit, size] = UNITS.find(([, each]) => seconds >= 2 * each) ?? [];
+  return unit === undefined
+    ? formatDuration(seconds * 1000)
+    : formatCountOf(Math.round(seconds / size), unit);
+}

@@ -1,0 +1,64 @@
+import type { getBotSnapshot, PaperSession } from '../../../../api/bots.ts';
+import type { BotDeployment, listBotDeployments } from '../../../../api/tasks.ts';
+import type { Client } from '../../../../client/client.ts';
+import { BOT_ARGUMENT, findBot } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { showItems, type Columns } from '../../../items.ts';
+import { defineVerb } from '../../../verb.ts';
+
+type Session = PaperSession & { readonly task_id: string };
+
+const COLUMNS: Columns<Session> = {
+  task: ({ task_id }) => task_id,
+  version: ({ version }) => String(version),
+  time: ({ time }) => time ?? '',
+  equity: ({ equity }) => equity.toFixed(2),
+  cash: ({ cash }) => cash.toFixed(2),
+  positions: ({ positions }) =>
+    Object.entries(positions)
+      .map(([symbol, units]) => `${symbol} ${units}`)
+      .join(', '),
+  orders: ({ working }) =>
+    working.map(({ side, symbol, type }) => `${side} ${symbol} (${type})`).join(', '),
+};
+
+export const verb = defineVerb({
+  summary: 'show where the paper sessions of a bot are',
+  description:
+    'Each paper session of the bot that has not ended, as it was recorded last: the time of its newest bars, its account and the orders that are working. Where there is none, the last one that has ended.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots paper status sma-crossover', 'bots paper status sma-crossover --json'],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/state/snapshot';
+    const { state } = await server.call<typeof getBotSnapshot>('get', path, {
+      params: { bot_ref },
+      query: {},
+    });
+    const { answer: bot } = await findBot(server, bot_ref);
+    const inProduction = new Set(
+      bot.active_deployments.filter(({ target }) => target === 'k8s').map(({ task_id }) => task_id),
+    );
+    const sessions = Object.entries(state.sessions)
+      .filter(([task_id]) => !inProduction.has(task_id))
+      .map(([task_id, session]): Session => ({ task_id, ...session }));
+    const last = sessions.length === 0 ? await lastSession(server, bot_ref) : undefined;
+    return {
+      data: { sessions, ...(last && { last }) },
+      show(out) {
+        showItems(out, sessions, COLUMNS);
+        if (last === undefined) return;
+        out.line(`The last one, task ${last.task_id}, is ${last.status} since ${last.ended_at}.`);
+        out.line(`See \`service-local bots deployments ${bot_ref}\`.`);
+      },
+    };
+  },
+});
+
+async function lastSession(server: Client, bot_ref: string): Promise<BotDeployment | undefined> {
+  const path = '/bots/{bot_ref}/deployments';
+  const all = server.items<typeof listBotDeployments>('get', path, { params: { bot_ref } });
+  for await (const one of all) if (one.target === 'paper' && one.ended_at !== null) return one;
+  return undefined;
+}

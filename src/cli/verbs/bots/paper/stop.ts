@@ -1,0 +1,68 @@
+import type { stopPaper } from '../../../../api/paper.ts';
+import type { Client } from '../../../../client/client.ts';
+import { ServiceError } from '../../../../base/errors.ts';
+import { formatCountOf } from '../../../../base/format.ts';
+import { findBot } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { findTask, unlessMissing } from '../../../tasks.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'end a paper session with what it has come to',
+  description:
+    'Cancels the working orders of the session, and has its result be that of the bars it has seen, within seconds. What has ended stays as it ended.',
+  arguments: {
+    session: { description: 'id of its task, or id or slug of a bot that has this one only' },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots paper stop sma-crossover',
+    'bots paper stop 0198c0de-0000-7000-8000-00000000dddd',
+  ],
+  async run(context, { session }) {
+    const server = await connect(context);
+    const { bot_id: bot_ref, task_id } = await findSession(server, session);
+    const path = '/bots/{bot_ref}/paper/stop/{task_id}';
+    const task = await server.call<typeof stopPaper>('post', path, {
+      params: { bot_ref, task_id },
+    });
+    return {
+      data: task,
+      show(out) {
+        if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
+        out.line(`task ${task_id} is told to stop`);
+        out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
+      },
+    };
+  },
+});
+
+const MOST_NAMED = 10;
+
+/** @throws ServiceError `not_found`; `usage` for a bot that has several. */
+async function findSession(
+  server: Client,
+  ref: string,
+): Promise<{ readonly bot_id: string; readonly task_id: string }> {
+  const task = await unlessMissing(findTask(server, ref));
+  if (task !== undefined) return task;
+  const bot = await unlessMissing(findBot(server, ref));
+  if (bot === undefined) {
+    throw new ServiceError('not_found', `there is no task and no bot ${JSON.stringify(ref)}`, {
+      remedy: 'See `service-local tasks list` or `service-local bots list`.',
+    });
+  }
+  const sessions = bot.answer.active_deployments.filter(({ target }) => target === 'paper');
+  const [first, ...others] = sessions;
+  if (first === undefined) {
+    throw new ServiceError('not_found', `no session of the bot ${ref} is running`, {
+      remedy: `See \`service-local bots deployments ${ref}\` for those that have ended.`,
+    });
+  }
+  if (others.length === 0) return first;
+  const named = sessions.slice(0, MOST_NAMED).map(({ task_id }) => task_id);
+  const count = formatCountOf(sessions.length, 'session');
+  throw new ServiceError('usage', `the bot ${ref} has ${count}: ${named.join(', ')}`, {
+    remedy: `Name the one to stop; \`service-local bots paper status ${ref}\` shows them.`,
+  });
+}

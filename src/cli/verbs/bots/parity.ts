@@ -1,0 +1,75 @@
+import type { BotParity, compareBot } from '../../../api/replay.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { formatCountOf } from '../../../base/format.ts';
+import { BOT_ARGUMENT, tampered } from '../../bots.ts';
+import { connect } from '../../connect.ts';
+import { parseCount } from '../../count.ts';
+import { parseParam } from '../../params.ts';
+import { showSides } from '../../sides.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'compare a paper session with a backtest, and tell where they part',
+  description:
+    'Compares a paper session with a backtest of the same version, parameters and window over the data that the server has now. Exit 0 where they are equal; else exit 1, with the first difference, its cause and both sides. A session that still runs is compared as far as it has come.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    run: { value: 'task', description: 'the paper session; by default the newest' },
+    version: {
+      value: 'n',
+      description: 'of the backtest, in place of that of the session',
+      parse: parseCount,
+    },
+    param: {
+      short: 'p',
+      value: 'name=value',
+      description: "of the backtest, in place of the session's",
+      repeat: true,
+      parse: parseParam,
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots parity sma-crossover',
+    'bots parity sma-crossover --run 019b7d0e-0000-7000-8000-000000000000 --json',
+    'bots parity sma-crossover -p fast=20',
+  ],
+  async run(context, { bot: bot_ref }, { run, version, param }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/parity';
+    const parity = await server.call<typeof compareBot>('post', path, {
+      params: { bot_ref },
+      body: { run_id: run, version, params: Object.fromEntries(param) },
+    });
+    const { running, against, bars, events, first_difference: difference, fault } = parity;
+    return {
+      data: parity,
+      show(out) {
+        if (fault !== null) return;
+        const counts = `${formatCountOf(bars, 'bar')}, ${formatCountOf(events, 'order event')}`;
+        out.line(`${difference === null ? 'Equal' : 'Equal until they part'}: ${counts}`);
+        if (running) out.line('The session goes on: it is compared as far as it has come.');
+        if (against === 'recorded_bars') {
+          out.line('The catalogue has no bars of a live market: the recorded bars were run again.');
+        }
+        if (difference === null) return;
+        out.line();
+        showSides(out, ['session', 'backtest'], difference.recorded, difference.backtest);
+      },
+      failure: failureOf(bot_ref, parity),
+    };
+  },
+});
+
+function failureOf(
+  bot: string,
+  { run_id, fault, first_difference: difference }: BotParity,
+): ServiceError | undefined {
+  if (fault !== null) return tampered(bot, fault);
+  if (difference === null) return undefined;
+  const { cause, time, detail, seq } = difference;
+  const place = seq === null ? time : `${time}, event ${seq}`;
+  return new ServiceError('failure', `${run_id} and its backtest part at ${place}: ${detail}`, {
+    reason: cause,
+  });
+}

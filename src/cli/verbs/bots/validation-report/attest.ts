@@ -1,0 +1,68 @@
+import type { createStepUp } from '../../../../api/administrators.ts';
+import type { freezeValidationReport, getValidationReport } from '../../../../api/compliance.ts';
+import { ask } from '../../../ask.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { parseCount } from '../../../count.ts';
+import { REPORT_PATH, showReport } from '../../../validation-report.ts';
+import { openInReport } from '../../../../base/report-open.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'stand for the content of a frozen report, in one role',
+  description:
+    'Makes the next version of the report, which differs by your attestation alone. You attest with your own token and your own second factor, and no role but one: each is attested by another person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has, too, or the report says why there is none: with all that is still open in it, which it then names wherever it says that it is signed.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    version: {
+      value: 'n',
+      description: 'that you have read: the newest of its year',
+      required: true,
+      parse: parseCount,
+    },
+    role: {
+      value: 'role',
+      description: 'for whom you attest',
+      required: true,
+      choices: [
+        'risk_management_9_2',
+        'technical_staff_involved_9_2',
+        'internal_audit_9_3',
+        'senior_management_9_3',
+      ],
+    },
+    code: {
+      value: 'digits',
+      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots validation-report attest paper --version 1 --role risk_management_9_2',
+    'bots validation-report attest paper --version 1 --role internal_audit_9_3 --code 123456',
+  ],
+  async run(context, { bot: bot_ref }, { version, role, code }) {
+    const server = await connect(context);
+    const params = { bot_ref };
+    const read = await server.call<typeof getValidationReport>('get', REPORT_PATH, {
+      params,
+      query: { version },
+    });
+    const { content_hash } = read;
+    const open = openInReport(read);
+    if (open.length > 0) context.message(`You attest a report with ${open.join(', ')}.`);
+    const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+      body: {
+        action: 'bots.validation_report.attest',
+        target: `validation_report:${content_hash}`,
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
+      },
+    });
+    const report = await server.call<typeof freezeValidationReport>('post', REPORT_PATH, {
+      params,
+      headers: { 'service-step-up': step_up_token },
+      body: { attest: role, version, content_hash },
+    });
+    return { data: report, show: (out) => showReport(out, report) };
+  },
+});

@@ -1,0 +1,31 @@
+import type { listValidationReports, ValidationReports } from '../../../../api/compliance.ts';
+import { BOT_ARGUMENT } from '../../../bots.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import { reportStatus } from '../../../../base/report-open.ts';
+import { defineVerb } from '../../../verb.ts';
+
+type Listed = ValidationReports['versions'][number];
+
+export const verb = defineVerb({
+  summary: 'list the versions of such a report that were frozen',
+  description: 'The newest first. Each step of freezing and attesting is a version.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots validation-report list paper'],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/risk/validation-reports';
+    const data = await server.call<typeof listValidationReports>('get', path, {
+      params: { bot_ref },
+    });
+    const columns = {
+      version: (one: Listed) => String(one.version),
+      year: (one: Listed) => String(one.year),
+      status: (one: Listed) => reportStatus(one.status, one.signed_with_open),
+      frozen: (one: Listed) => one.frozen_at,
+      'content hash': (one: Listed) => one.content_hash,
+    };
+    return { data, show: (out) => showItems(out, data.versions, columns) };
+  },
+});

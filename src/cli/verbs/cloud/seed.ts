@@ -1,0 +1,43 @@
+import { resolve } from 'node:path';
+import type { Seeded } from '../../../deploy/cloud/seed.ts';
+import { INSTALL_OPTIONS, installOf, withSeeding } from '../../cloud.ts';
+import { limitLines } from '../../leases.ts';
+import { checkOutFile, writeOutFile, type OutFile } from '../../out-file.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'issue a lease and write it to the secret store of a customer',
+  description:
+    'For installs without a daemon: issues a lease for the license_deployment_id of the environment and writes two secrets to its store, service/customer/SLUG/ENV/license/public_key, which has all keys under which a lease can be good, and then …/license/lease. What runs keeps the lease it has until `cloud redeploy`. Prints a secret_seed_manifest: names, version ids, dates, and never a value. Needs no right to read the secrets. When it was broken off, run it again.',
+  options: {
+    ...INSTALL_OPTIONS,
+    out: { value: 'file', description: 'where to put the manifest, too', complete: 'file' },
+  },
+  settings: ['cloud_file', 'clusters_file', 'server_url'],
+  examples: [
+    'cloud seed --customer acme --env prod --out seeded.json',
+    'cloud seed --customer acme --env prod && service-local cloud redeploy --customer acme --env prod --wait',
+  ],
+  async run(context, _args, options) {
+    const out = options.out === undefined ? undefined : manifestAt(context.cwd, options.out);
+    if (out !== undefined) await checkOutFile(out);
+    const install = await installOf(context, options);
+    const { seed } = await import('../../../deploy/cloud/seed.ts');
+    const seeded: Seeded = await withSeeding(context, install, seed);
+    const { manifest, limits } = seeded;
+    for (const line of limitLines(limits)) context.message(line);
+    const text = JSON.stringify(manifest, null, 2);
+    if (out !== undefined) {
+      await writeOutFile(out, `${text}\n`, `it is seeded, but ${out.path} cannot be written`);
+    }
+    return { data: manifest, show: (output) => output.line(text) };
+  },
+});
+
+function manifestAt(cwd: string, file: string): OutFile {
+  return {
+    path: resolve(cwd, file),
+    kind: 'a secret_seed_manifest',
+    isOne: (text) => text.includes('secret_seed_manifest'),
+  };
+}

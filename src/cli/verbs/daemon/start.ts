@@ -1,0 +1,36 @@
+import { allowing, INSECURE, viewLicense } from '../../license.ts';
+import { defineVerb } from '../../verb.ts';
+
+const NOT_ENROLLED =
+  'This machine is not enrolled and has no lease: the daemon waits until `service-local license enroll` has enrolled it.';
+
+export const verb = defineVerb({
+  summary: 'let the daemon run in the background',
+  description:
+    'Starts `daemon run` in the background, where it stays until it is stopped or the machine is; one that runs already stays. `daemon install` lets it start with the machine.',
+  options: { insecure: INSECURE },
+  settings: ['server_url'],
+  examples: ['daemon start', 'daemon start --url https://licenses.example'],
+  async run(context, _args, { insecure }) {
+    const { settings, io, message } = context;
+    const { startDaemon, viewDaemon } = await import('../../daemon.ts');
+    const { home } = settings;
+    const started = await startDaemon(allowing(settings, insecure), io.env);
+    if (started !== undefined) {
+      const { held, renewedBy } = await viewLicense(context, Date.now());
+      if (held === undefined && renewedBy === 'nobody') message(NOT_ENROLLED);
+      return {
+        data: { pid: started, home, started: true },
+        show: (out) => out.line(`The daemon runs as the process ${started}.`),
+      };
+    }
+    const { note } = await viewDaemon(home, io.env);
+    return {
+      data: { pid: note?.pid ?? null, home, started: false },
+      show(out) {
+        const who = note && `, as the process ${note.pid}, and asks ${note.server_url}`;
+        out.line(`The daemon runs already${who ?? ''}.`);
+      },
+    };
+  },
+});

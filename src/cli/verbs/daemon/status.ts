@@ -1,0 +1,100 @@
+import { licenseFiles } from '../../../gate/license-files.ts';
+import { defineVerb } from '../../verb.ts';
+
+/** As service managers answer for a service that does not run. */
+const NOT_RUNNING = 3;
+
+export const verb = defineVerb({
+  summary: 'say whether the daemon runs, and when it asks for a lease next',
+  description:
+    'Says whether the daemon runs, when it asks for a lease next and why then, how the last attempts went, and why the license keys are trusted. Exits with 0 when it runs, and with 3 when it does not.',
+  examples: ['daemon status', 'daemon status --json | jq .next_attempt_at'],
+  async run({ settings: { home }, io }) {
+    const { viewDaemon } = await import('../../daemon.ts');
+    const { readLicense, statusOf } = await import('../../../gate/license.ts');
+    const { deniedSince } = await import('../../../../daemon/denial.ts');
+    const { nextAttempt } = await import('../../../../daemon/words.ts');
+    const now = Date.now();
+    const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
+    const { howTrusted } = await import('../../../gate/trust-words.ts');
+    const files = licenseFiles(home, io.env);
+    // The running daemon has the pin of its own environment.
+    const pinned = isRunning ? daemon?.license_root : undefined;
+    const pin = pinned === undefined ? files.pin : (pinned ?? undefined);
+    const license = await readLicense({ ...files, pin }, now);
+    const { leases, refused, running, trusted } = license;
+    const [held] = leases;
+    const status = held && statusOf(held, now, running);
+    const { last_success_at, last_error, failures_in_row, refused_keyset } = state;
+    const denied_since = deniedSince(state);
+    const lease =
+      held && status
+        ? {
+            state: status.state,
+            lease_id: held.claims.lease_id,
+            expires_at: held.claims.expires_at,
+            grace_ends_at: held.claims.grace_ends_at,
+          }
+        : null;
+    return {
+      data: {
+        running: isRunning,
+        home,
+        pid: isRunning ? (daemon?.pid ?? null) : null,
+        version: daemon?.version ?? null,
+        started_at: daemon?.started_at ?? null,
+        stopped_at: daemon?.stopped_at ?? null,
+        server_url: daemon?.server_url ?? null,
+        next_attempt_at: state.next_attempt_at,
+        next_attempt_because: state.next_attempt_because,
+        last_success_at,
+        last_error,
+        denied_since: denied_since ?? null,
+        failures_in_row,
+        lease,
+        trust: trusted
+          ? { by: trusted.by, pin: trusted.pin ?? null, root: trusted.fingerprint ?? null }
+          : null,
+        refused_keyset,
+      },
+      exitCode: isRunning ? 0 : NOT_RUNNING,
+      show(out) {
+        if (isRunning && daemon !== undefined) {
+          const { pid, started_at, version, server_url } = daemon;
+          out.line(`The daemon runs as the process ${pid}, since ${started_at}.`);
+          out.line(`It is of the version ${version} and asks ${server_url}.`);
+        } else if (isRunning) {
+          out.line('The daemon runs; as which process, no file says.');
+        } else {
+          out.line(`No daemon runs for ${home}; \`service-local daemon start\` starts one.`);
+          if (daemon) out.line(howItEnded(daemon));
+        }
+        if (lease === null) {
+          const bad = refused.find(({ reason }) => reason !== 'missing');
+          out.line(`lease: none${bad ? ` that is good: ${bad.path}: ${bad.detail}` : ''}`);
+        } else {
+          const { state: is, expires_at, grace_ends_at } = lease;
+          out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
+        }
+        if (trusted !== undefined) out.line(`keys: ${howTrusted(trusted)}`);
+        if (refused_keyset !== null) {
+          const { at, message } = refused_keyset;
+          out.line(`keys of the server refused at ${at}: ${message}`);
+        }
+        if (denied_since !== undefined) out.line(`the server denies renewal since ${denied_since}`);
+        if (isRunning) out.line(nextAttempt(state));
+        if (last_success_at) out.line(`last success at ${last_success_at}`);
+        if (last_error) {
+          const { at, code, message } = last_error;
+          out.line(`last error at ${at}: ${message} (${code})`);
+          if (failures_in_row > 1) out.line(`failures in a row: ${failures_in_row}`);
+        }
+      },
+    };
+  },
+});
+
+function howItEnded(daemon: { readonly started_at: string; readonly stopped_at: string | null }) {
+  if (daemon.stopped_at !== null) return `The last one was stopped at ${daemon.stopped_at}.`;
+  return `The last one, started at ${daemon.started_at}, was killed, or the machine was switched off.`;
+}

@@ -1,0 +1,87 @@
+import { basename, resolve } from 'node:path';
+import { formatTime } from '../../../market/time.ts';
+import { TIMEFRAME_NAMES } from '../../../market/timeframe.ts';
+import { formatCount } from '../../../base/format.ts';
+import { DATA_OPTIONS } from '../../data-options.ts';
+import { defineVerb } from '../../verb.ts';
+
+const GAPS_SHOWN = 10;
+
+export const verb = defineVerb({
+  summary: 'check the bars of a file and keep them in the catalogue',
+  description:
+    'Checks the bars of a file and keeps them as Parquet in the catalogue, where bots find them as ' +
+    'catalog://SYMBOL. Bad rows are told by number and reason; missing bars are told and never ' +
+    'made up.',
+  arguments: {
+    file: { description: 'CSV (also gzipped) or Parquet', complete: 'file' },
+  },
+  options: {
+    symbol: { value: 'name', description: "what to call it; the file's name by default" },
+    timeframe: {
+      value: 'length',
+      description: 'make longer bars of the file; as they are by default',
+      choices: TIMEFRAME_NAMES,
+    },
+    ...DATA_OPTIONS,
+    replace: { description: 'replace a dataset of the same name' },
+  },
+  settings: ['catalogue_dir'],
+  examples: [
+    'data import spx.csv --symbol SPX',
+    'data import ticks.parquet --timeframe 1h --columns time=ts,close=px',
+    'data import dirty.csv.gz --repair drop --replace',
+  ],
+  async run(context, args, options) {
+    const { checkName, importBars } = await import('../../../market/catalogue.ts');
+    const { loadDataset } = await import('../../../market/load.ts');
+    const source = resolve(context.cwd, args.file);
+    const dir = context.settings.catalogue_dir;
+    const { symbol = basename(source).replace(/(\.csv|\.parquet)?(\.gz)?$/i, ''), replace } =
+      options;
+    await checkName(dir, { symbol, replace });
+    const { bars, timeframe, hasVolume, gaps, dropped, notes } = await loadDataset({
+      source,
+      catalogueDir: dir,
+      timeframe: options.timeframe,
+      columns: options.columns,
+      repair: options.repair,
+    });
+    for (const note of notes) context.message(`note: ${note}`);
+    const manifest = await importBars(dir, bars, {
+      symbol,
+      timeframe: timeframe.name,
+      hasVolume,
+      origin: source,
+      importedAt: new Date().toISOString(),
+      replace,
+    });
+    const listed = gaps.gaps.map(({ after, before, missing }) => ({
+      after: formatTime(after),
+      before: formatTime(before),
+      missing,
+    }));
+    const { count, missing, shortHoles } = gaps;
+    return {
+      data: { ...manifest, dropped, gaps: { count, missing, short_holes: shortHoles, listed } },
+      show(out) {
+        const { from, to } = manifest;
+        const size = `${formatCount(bars.length)} bars of ${timeframe.name}`;
+        out.line(`catalog://${symbol}: ${size}, ${from} to ${to}`);
+        for (const [code, rows] of Object.entries(dropped)) {
+          out.line(`rows left out for ${code}: ${formatCount(rows)}`);
+        }
+        if (shortHoles > 0) out.line(`holes as short as holidays: ${formatCount(shortHoles)}`);
+        if (count === 0) return;
+        out.line(`missing bars: ${formatCount(missing)}, in gaps: ${formatCount(count)}`);
+        out.table(
+          [{ title: 'after' }, { title: 'before' }, { title: 'missing', align: 'right' }],
+          listed
+            .slice(0, GAPS_SHOWN)
+            .map((gap) => [gap.after, gap.before, formatCount(gap.missing)]),
+        );
+        if (count > GAPS_SHOWN) out.line(`… and ${formatCount(count - GAPS_SHOWN)} more`);
+      },
+    };
+  },
+});

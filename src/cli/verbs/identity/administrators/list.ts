@@ -1,0 +1,31 @@
+import { NO_VALUE } from '../../../../base/format.ts';
+import { formatTime } from '../../../../lease/time.ts';
+import { onDatabase } from '../../../administrators.ts';
+import { showItems } from '../../../items.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: "list the administrators; on the server's machine",
+  description: "Works on the server's database, on the server's machine.",
+  examples: ['identity administrators list'],
+  async run(context) {
+    const { listAdministrators } = await import('../../../../identity/administrators.ts');
+    const states = await onDatabase(context, ({ storage }) => listAdministrators(storage.read));
+    const administrators = states.map(({ created_at, disabled_at, ...rest }) => ({
+      ...rest,
+      created_at: formatTime(created_at),
+      disabled_at: disabled_at === null ? null : formatTime(disabled_at),
+    }));
+    return {
+      data: { administrators },
+      show: (out) =>
+        showItems(out, administrators, {
+          name: ({ name }) => name,
+          administrator: ({ administrator_id }) => administrator_id,
+          created: ({ created_at }) => created_at,
+          disabled: ({ disabled_at }) => disabled_at ?? NO_VALUE,
+          'recovery codes': ({ recovery_codes }) => String(recovery_codes),
+        }),
+    };
+  },
+});

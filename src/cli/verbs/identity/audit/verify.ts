@@ -1,0 +1,100 @@
+import type { listAudit } from '../../../../api/administrators.ts';
+import type { Client } from '../../../../client/client.ts';
+import { ServiceError } from '../../../../base/errors.ts';
+import { formatCount } from '../../../../base/format.ts';
+import type { AuditFault, AuditHead } from '../../../../identity/audit.ts';
+import { connect } from '../../../connect.ts';
+import { NEEDS_ADMIN } from '../../../scopes.ts';
+import { defineVerb, type Context } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'check that nobody tampered with the audit log',
+  description: `Reads the whole log and computes its hash chain here, not on the server. Exit 1, naming the first bad entry, when anything was altered, removed or added. Whoever can write to the database could compute the chain anew: note the head that is printed in a place out of his reach, and give it with --head the next time. ${NEEDS_ADMIN}`,
+  options: {
+    head: { value: 'seq:hash', description: 'a head noted before', parse: parseHead },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity audit verify',
+    `identity audit verify --head 42:${'0123456789abcdef'.repeat(4)}`,
+  ],
+  async run(context, _args, { head: noted }) {
+    const server = await connect(context);
+    const { last, fault } = await verifyLog(server, noted, context);
+    const head = `${last.seq}:${last.hash}`;
+    return {
+      data: { verified: last.seq, head, fault: fault ?? null },
+      show(out) {
+        out.line(`Entries that are as they were written: ${formatCount(last.seq)}`);
+        if (!fault) out.line(`Head: ${head}`);
+      },
+      failure:
+        fault &&
+        new ServiceError('audit_tampered', `entry ${fault.seq} ${WHAT[fault.fault]}`, {
+          reason: fault.fault,
+          remedy:
+            fault.fault === 'not_as_noted'
+              ? 'See whether the head was noted rightly; if it was, the log has been replaced by another.'
+              : 'Find out who can write to the database, and restore it from a backup.',
+        }),
+    };
+  },
+});
+
+/** Of a log that is sound in itself, it can be that it is not the one of which the head was noted. */
+interface Fault {
+  readonly seq: number;
+  readonly fault: AuditFault['fault'] | 'not_as_noted';
+}
+
+const WHAT: Readonly<Record<Fault['fault'], string>> = {
+  missing: 'is missing',
+  altered: 'has been altered',
+  not_linked: 'does not follow from the one before it',
+  beyond_head: 'is beyond the end of the log',
+  not_as_noted: 'is not the one that --head names',
+};
+
+/** @returns the last entry that is good, and what is wrong with the next. */
+async function verifyLog(
+  server: Client,
+  noted: AuditHead | undefined,
+  { progress }: Context,
+): Promise<{ readonly last: AuditHead; readonly fault?: Fault }> {
+  const { GENESIS, verifyAudit, verifyAuditEnd } = await import('../../../../identity/audit.ts');
+  let last = GENESIS;
+  let bar: ReturnType<typeof progress> | undefined;
+  try {
+    for (;;) {
+      const query = { after_seq: last.seq, limit: 1000 };
+      const page = await server.call<typeof listAudit>('get', '/identity/audit', { query });
+      bar ??= progress('audit log', page.head.seq);
+      for (const entry of page.items) {
+        const next = verifyAudit(last, [entry]);
+        if ('fault' in next) return { last, fault: next };
+        if (next.seq === noted?.seq && next.hash !== noted.hash) {
+          return { last, fault: { seq: next.seq, fault: 'not_as_noted' } };
+        }
+        last = next;
+      }
+      bar.update(last.seq);
+      if (page.next_cursor !== null && page.items.length > 0) continue;
+      const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted ?? GENESIS);
+      return fault ? { last, fault } : { last };
+    }
+  } finally {
+    bar?.stop();
+  }
+}
+
+function missingUpTo(last: AuditHead, noted: AuditHead): AuditFault | undefined {
+  return last.seq < noted.seq ? { seq: last.seq + 1, fault: 'missing' } : undefined;
+}
+
+function parseHead(text: string): AuditHead {
+  const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (hash !== undefined) return { seq: Number(seq), hash };
+  throw new ServiceError('usage', `'${text}' is no head of a log`, {
+    remedy: 'Write it as `identity audit verify` prints it.',
+  });
+}

@@ -1,0 +1,22 @@
+import type { createCustomer } from '../../../../api/registry.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import { CUSTOMER_COLUMNS, ID_OPTION } from '../../../registry.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'register a customer',
+  options: {
+    id: ID_OPTION,
+    name: { value: 'text', description: 'what people call the customer', required: true },
+  },
+  settings: ['server_url'],
+  examples: ['identity customers create --id acme --name "Acme Trading"'],
+  async run(context, _args, { id, name }) {
+    const server = await connect(context);
+    const customer = await server.call<typeof createCustomer>('post', '/identity/customers', {
+      body: { customer_id: id, name },
+    });
+    return { data: customer, show: (out) => showItems(out, [customer], CUSTOMER_COLUMNS) };
+  },
+});

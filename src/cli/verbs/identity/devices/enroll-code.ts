@@ -1,0 +1,27 @@
+import type { createEnrolmentCode } from '../../../../api/devices.ts';
+import { connect } from '../../../connect.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'make a code with which a machine becomes a device',
+  description:
+    'The code is shown this once and is good for one machine: run `service-local license enroll` there with it.',
+  options: {
+    deployment: { value: 'id', description: 'to which the device will belong', required: true },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity devices enroll-code --deployment acme-tokyo',
+    'identity devices enroll-code --deployment acme-tokyo --json | jq -r .code',
+  ],
+  async run(context, _args, { deployment }) {
+    const server = await connect(context);
+    const code = await server.call<typeof createEnrolmentCode>(
+      'post',
+      '/identity/deployments/{deployment_id}/enrolment-codes',
+      { params: { deployment_id: deployment } },
+    );
+    context.message(`good for one machine, until ${code.expires_at}`);
+    return { data: code, show: (out) => out.line(code.code) };
+  },
+});

@@ -1,0 +1,26 @@
+import type { revokeDevice } from '../../../../api/devices.ts';
+import { connect } from '../../../connect.ts';
+import { DEVICE_COLUMNS } from '../../../devices.ts';
+import { showItems } from '../../../items.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'refuse a device from now on',
+  description:
+    'The device gets no leases any more. The one it has goes on until it ends: to end the license itself, revoke the lease with `service-local identity leases revoke`.',
+  arguments: { device: { description: 'id of the device' } },
+  options: {
+    reason: { value: 'text', description: 'why, for the audit log', required: true },
+  },
+  settings: ['server_url'],
+  examples: ['identity devices revoke DEVICE --reason "the machine was sold"'],
+  async run(context, { device }, { reason }) {
+    const server = await connect(context);
+    const revoked = await server.call<typeof revokeDevice>(
+      'post',
+      '/identity/devices/{device_id}/revoke',
+      { params: { device_id: device }, body: { reason } },
+    );
+    return { data: revoked, show: (out) => showItems(out, [revoked], DEVICE_COLUMNS) };
+  },
+});

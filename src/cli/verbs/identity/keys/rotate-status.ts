@@ -1,0 +1,52 @@
+import type { KeyState, listKeys } from '../../../../api/keys.ts';
+import { formatCountOf } from '../../../../base/format.ts';
+import { connect } from '../../../connect.ts';
+import { NEEDS_ADMIN } from '../../../scopes.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'say how far the rotation of keys is',
+  description: `A rotation begins when the server starts with a new key, and ends when the old one is retired. ${NEEDS_ADMIN}`,
+  settings: ['server_url'],
+  examples: ['identity keys rotate-status', 'identity keys rotate-status --json'],
+  async run(context) {
+    const server = await connect(context);
+    const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
+    const active = items.find(({ status }) => status === 'active');
+    const retiring = items.filter(({ status }) => status === 'retiring');
+    const pending = items.filter(({ status }) => status === 'pending');
+    const withdrawn = items.filter(({ status, in_keyset }) => status === 'retired' && in_keyset);
+    const isToSign = pending.length > 0 || withdrawn.length > 0;
+    const { SIGN_COMMAND } = await import('../../../../identity/trust.ts');
+    return {
+      data: {
+        active: active ?? null,
+        retiring,
+        pending,
+        next_command: isToSign ? SIGN_COMMAND : null,
+      },
+      show(out) {
+        out.line(
+          active
+            ? `${active.public_key_id} signs since ${active.activated_at}.`
+            : 'No key signs: start the server with one, see `service-local identity keys generate`.',
+        );
+        if (retiring.length === 0) out.line('No rotation is under way.');
+        for (const key of retiring) out.line(progressOf(key));
+        for (const { public_key_id } of pending) {
+          out.line(`${public_key_id} does not sign yet: the signed keyset does not hold it.`);
+        }
+        for (const { public_key_id } of withdrawn) {
+          out.line(`${public_key_id} is retired, and the signed keyset still holds it.`);
+        }
+        if (isToSign) out.line(`Run this where the root key is: ${SIGN_COMMAND}`);
+      },
+    };
+  },
+});
+
+function progressOf({ public_key_id, outstanding_leases, retirable_at }: KeyState): string {
+  return outstanding_leases === 0
+    ? `${public_key_id} can be retired: no lease under it is good any more.`
+    : `${public_key_id} can be retired from ${retirable_at} on: until then ${formatCountOf(outstanding_leases, 'lease')} under it could be in use.`;
+}

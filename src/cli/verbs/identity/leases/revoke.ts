@@ -1,0 +1,132 @@
+import type { createStepUp } from '../../../../api/administrators.ts';
+import type {
+  getLease,
+  LeaseRecord,
+  previewDeploymentRevocation,
+  previewLeaseRevocation,
+  revokeDeployment,
+  revokeLease,
+} from '../../../../api/leases.ts';
+import type { Client } from '../../../../client/client.ts';
+import { ServiceError } from '../../../../base/errors.ts';
+import { formatCountOf } from '../../../../base/format.ts';
+import { ask } from '../../../ask.ts';
+import { connect } from '../../../connect.ts';
+import { defineVerb, type Context } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'deny renewal, by lease or by deployment',
+  description:
+    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes all that its machine has; one that an administrator was given stands for no machine, so revoke the deployment then. With --deployment it is all leases of the deployment, and none is given until it is reinstated.',
+  arguments: { lease: { description: 'id of the lease', optional: true } },
+  options: {
+    deployment: { value: 'id', description: 'revoke the whole deployment' },
+    reason: { value: 'text', description: 'why; it is kept with the lease', required: true },
+    confirm: { value: 'id', description: "the deployment's id, where nobody can be asked" },
+    code: {
+      value: 'digits',
+      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity leases revoke --deployment acme-tokyo --reason "contract cancelled"',
+    'identity leases revoke 0198c0de-0000-7000-8000-00000000aaaa --reason "laptop stolen"',
+    'identity leases revoke --deployment acme-tokyo --reason unpaid --confirm acme-tokyo --code 123456',
+  ],
+  async run(context, { lease }, { deployment, reason, confirm, code }) {
+    const target = targetOf(lease, deployment);
+    const server = await connect(context);
+    const meant = 'lease_id' in target ? await leaseOf(server, target) : target;
+    const { deployment_id: deploymentId } = meant;
+    if (confirm === undefined) await tellWhatItDoes(context, server, meant);
+    const typed = confirm ?? (await ask(context, `Type ${deploymentId} to confirm:`, '--confirm'));
+    if (typed !== deploymentId) {
+      throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${deploymentId}`, {
+        remedy: 'Nothing was revoked. Check that it is the deployment you mean.',
+      });
+    }
+    const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+      body: {
+        action: 'identity.license.revoke',
+        target: 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${deploymentId}`,
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
+      },
+    });
+    const request = {
+      headers: { 'service-step-up': step_up_token },
+      body: { reason, confirm: typed },
+    };
+    const revoked = await ('lease_id' in target
+      ? server.call<typeof revokeLease>('post', '/identity/leases/{lease_id}/revoke', {
+          params: target,
+          ...request,
+        })
+      : server.call<typeof revokeDeployment>(
+          'post',
+          '/identity/deployments/{deployment_id}/revoke',
+          { params: target, ...request },
+        ));
+    return {
+      data: revoked,
+      show(out) {
+        const { revoked_leases, effective_at, registry_enforced } = revoked;
+        out.line(`Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deploymentId}.`);
+        out.line(
+          effective_at === null
+            ? 'No copy of any works any more.'
+            : `The last copy stops working at ${effective_at}.`,
+        );
+        if (!registry_enforced) {
+          out.line(
+            out.style.yellow(
+              'The server renews all the same: its setting license_registry_enforced is off.',
+            ),
+          );
+        }
+      },
+    };
+  },
+});
+
+type Target = { readonly lease_id: string } | { readonly deployment_id: string };
+
+function targetOf(lease: string | undefined, deployment: string | undefined): Target {
+  if (lease !== undefined && deployment === undefined) return { lease_id: lease };
+  if (deployment !== undefined && lease === undefined) return { deployment_id: deployment };
+  throw new ServiceError('usage', 'name a lease or --deployment, and not both', {
+    remedy: 'See `service-local identity leases list`.',
+  });
+}
+
+async function leaseOf(
+  server: Client,
+  params: { readonly lease_id: string },
+): Promise<LeaseRecord> {
+  return server.call<typeof getLease>('get', '/identity/leases/{lease_id}', { params });
+}
+
+/** Before somebody confirms: how many leases there are, and how long they cannot be stopped. */
+async function tellWhatItDoes(
+  { message }: Context,
+  server: Client,
+  meant: LeaseRecord | { readonly deployment_id: string },
+): Promise<void> {
+  const { deployment_id } = meant;
+  const { working_leases: count, effective_at } = await ('lease_id' in meant
+    ? server.call<typeof previewLeaseRevocation>('get', '/identity/leases/{lease_id}/revocation', {
+        params: { lease_id: meant.lease_id },
+      })
+    : server.call<typeof previewDeploymentRevocation>(
+        'get',
+        '/identity/deployments/{deployment_id}/revocation',
+        { params: { deployment_id } },
+      ));
+  const device = 'lease_id' in meant ? meant.device_id : null;
+  const owner = device === null ? deployment_id : `the device ${device} of ${deployment_id}`;
+  message(
+    count === 0
+      ? `There is no working lease of ${owner} that is not revoked already.`
+      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${effective_at}: until then nothing can stop them.`,
+  );
+}

@@ -1,0 +1,38 @@
+import type { listLicenses } from '../../../../api/leases.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import { LICENSE_COLUMNS } from '../../../leases.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'list the deployments, each with its newest lease',
+  description:
+    'Each deployment with its newest lease. A deployment is silent when a device of it has not renewed although half of the time that it has for it is over: tell its owner before the lease ends.',
+  options: {
+    state: {
+      value: 'state',
+      description: 'only those that are so',
+      choices: ['valid', 'grace', 'expired', 'revoked', 'none'],
+    },
+    silent: { description: 'only those that are silent' },
+    search: {
+      value: 'text',
+      description:
+        'part of an id or name of deployment or customer; or the id of a lease or device',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity licenses list --silent',
+    'identity licenses list --state grace',
+    'identity licenses list --search acme --json',
+  ],
+  async run(context, _args, { state, silent, search }) {
+    const server = await connect(context);
+    const list = server.items<typeof listLicenses>('get', '/identity/licenses', {
+      query: { state, search, ...(silent && { silent: 'true' }) },
+    });
+    const licenses = await Array.fromAsync(list);
+    return { data: { licenses }, show: (out) => showItems(out, licenses, LICENSE_COLUMNS) };
+  },
+});

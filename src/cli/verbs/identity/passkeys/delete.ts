@@ -1,0 +1,41 @@
+import type { deletePasskey } from '../../../../api/account.ts';
+import type { createStepUp } from '../../../../api/administrators.ts';
+import { ask } from '../../../ask.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import { PASSKEY_COLUMNS } from '../../../account.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'delete a passkey for good',
+  description:
+    "Nobody can sign in with it any more. One of the token's owner; what is on the device itself stays there.",
+  arguments: { passkey: { description: 'id of the passkey, as list shows it' } },
+  options: {
+    code: {
+      value: 'digits',
+      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity passkeys delete 0198c0de-0000-7000-8000-00000000dddd',
+    'identity passkeys delete 0198c0de-0000-7000-8000-00000000dddd --code 123456',
+  ],
+  async run(context, { passkey: passkey_id }, { code }) {
+    const server = await connect(context);
+    const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+      body: {
+        action: 'identity.passkey.delete',
+        target: `passkey:${passkey_id}`,
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
+      },
+    });
+    const path = '/identity/passkeys/{passkey_id}';
+    const deleted = await server.call<typeof deletePasskey>('delete', path, {
+      params: { passkey_id },
+      headers: { 'service-step-up': step_up_token },
+    });
+    return { data: deleted, show: (out) => showItems(out, [deleted], PASSKEY_COLUMNS) };
+  },
+});

@@ -1,0 +1,34 @@
+import type { createPlan } from '../../../../api/registry.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import {
+  CONDITION_OPTIONS,
+  givenConditions,
+  ID_OPTION,
+  PLAN_COLUMNS,
+  PURPOSE_OPTIONS,
+} from '../../../registry.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'make a plan: features, and how long leases last',
+  options: {
+    id: ID_OPTION,
+    name: { value: 'text', description: 'what people call the plan', required: true },
+    ...CONDITION_OPTIONS,
+    ...PURPOSE_OPTIONS,
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity plans create --id pro --name Pro --entitlement live_trading --entitlement kb_federation',
+    'identity plans create --id trial --name Trial --entitlement live_trading --ttl 1d --grace 0s',
+    'identity plans create --id desk --name Desk --entitlement live_trading --binding device',
+  ],
+  async run(context, _args, { id, name, product, binding, ...conditions }) {
+    const server = await connect(context);
+    const plan = await server.call<typeof createPlan>('post', '/identity/plans', {
+      body: { plan_id: id, name, product, binding, ...givenConditions(conditions) },
+    });
+    return { data: plan, show: (out) => showItems(out, [plan], PLAN_COLUMNS) };
+  },
+});

@@ -1,0 +1,48 @@
+import type { updatePlan } from '../../../../api/registry.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import {
+  CONDITION_OPTIONS,
+  givenChanges,
+  NO_ENTITLEMENTS_OPTION,
+  PLAN_COLUMNS,
+  PURPOSE_OPTIONS,
+} from '../../../registry.ts';
+import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'change a plan',
+  description:
+    'Holds for the next lease of everybody who has the plan. The entitlements given take the place ' +
+    'of all that it had. A change that gives more asks for a code from your authenticator; one that ' +
+    'takes away does not.',
+  arguments: { plan: { description: 'id of the plan' } },
+  options: {
+    name: { value: 'text', description: 'what people call the plan' },
+    ...CONDITION_OPTIONS,
+    ...PURPOSE_OPTIONS,
+    noEntitlements: NO_ENTITLEMENTS_OPTION,
+    code: CODE_OPTION,
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity plans update pro --entitlement live_trading --entitlement byoc_deployments',
+    'identity plans update pro --ttl 14d --grace default',
+    'identity plans update pro --binding machine',
+  ],
+  async run(context, args, { name, product, binding, code, ...conditions }) {
+    const body = givenChanges(conditions, { name, product, binding });
+    const server = await connect(context);
+    const params = { plan_id: args.plan };
+    const stepUp = { action: 'identity.license.give', target: `plan:${args.plan}`, code } as const;
+    const plan = await sendWithStepUp(context, server, stepUp, (headers) =>
+      server.call<typeof updatePlan>('patch', '/identity/plans/{plan_id}', {
+        params,
+        headers,
+        body,
+      }),
+    );
+    return { data: plan, show: (out) => showItems(out, [plan], PLAN_COLUMNS) };
+  },
+});

@@ -1,0 +1,70 @@
+import type { createToken } from '../../../../api/administrators.ts';
+import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../../../ask.ts';
+import { parseScopes, SCOPES_HELP } from '../../../scopes.ts';
+import { parseSeconds } from '../../../../base/seconds.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'log in, for a token that a script can have',
+  description: `Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN. For yourself, service-local login keeps one in a file.\n\nA token with the scope license alone can be narrowed to installations or a customer, and to a maximum TTL. It then issues leases and enrollment codes for these, shows and revokes what belongs to them, and does nothing else.\n\n${SCOPES_HELP}`,
+  options: {
+    administrator: { value: 'name', description: 'who logs in', required: true },
+    scopes: {
+      value: 'scopes',
+      description: 'what it is good for, such as license,admin',
+      parse: parseScopes,
+      required: true,
+    },
+    label: { value: 'text', description: 'what it is for', default: 'command line' },
+    expires: {
+      value: 'length',
+      description: 'lifetime of the token: up to 365d, or never (default: 30d)',
+      parse: (text: string) => (text === 'never' ? null : parseSeconds(text)),
+    },
+    deployment: {
+      value: 'id',
+      description: 'narrow it to this installation; repeat it for several',
+      repeat: true,
+    },
+    customer: { value: 'id', description: 'narrow it to the installations of this customer' },
+    maxTtl: {
+      value: 'length',
+      description: 'longest TTL of leases issued with it, such as 7d',
+      parse: parseSeconds,
+    },
+    passwordStdin: PASSWORD_STDIN_OPTION,
+    code: {
+      value: 'digits',
+      description: 'of the authenticator app, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity tokens create --administrator ada --scopes license,admin',
+    'identity tokens create --administrator ada --scopes license --label CI --expires 90d --password-stdin --code 123456 < password.txt',
+    'identity tokens create --administrator ada --scopes license --deployment acme-tokyo --max-ttl 7d',
+  ],
+  async run(context, _args, options) {
+    const { administrator, scopes, label, expires, passwordStdin, code } = options;
+    const { deployment, customer, maxTtl } = options;
+    const { createClient } = await import('../../../../client/client.ts');
+    const server = createClient({ url: context.settings.server_url, warn: context.message });
+    const password = await givenPassword(context, passwordStdin, `Password of ${administrator}:`);
+    const made = await server.call<typeof createToken>('post', '/identity/tokens', {
+      body: {
+        administrator,
+        password,
+        code: code ?? (await ask(context, 'Code of the app, or a recovery code:', '--code')),
+        label,
+        scopes,
+        expires_in_seconds: expires,
+        ...(deployment.length > 0 && { deployment_ids: [...deployment] }),
+        customer_id: customer,
+        max_ttl_seconds: maxTtl,
+      },
+    });
+    const until = made.expires_at === null ? 'without an expiry' : `until ${made.expires_at}`;
+    context.message(`token ${made.token_id}: ${made.scopes.join(', ')} ${until}`);
+    return { data: made, show: (out) => out.line(made.token) };
+  },
+});

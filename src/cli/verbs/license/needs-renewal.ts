@@ -1,0 +1,38 @@
+import { viewLicense } from '../../license.ts';
+import { defineVerb } from '../../verb.ts';
+
+const DUE = 0;
+const NOT_DUE = 1;
+const NO_LEASE = 2;
+
+export const verb = defineVerb({
+  summary: 'tell a script whether the lease is due for renewal',
+  description:
+    'For scripts: exits with 0 when the lease is due for renewal, or has ended; with 1 when it is not due yet; with 2 when there is no lease that verifies. Needs no network.',
+  examples: [
+    'license needs-renewal && service-local license renew',
+    'license needs-renewal --json | jq .due_at',
+  ],
+  async run(context) {
+    const { held, license } = await viewLicense(context, Date.now());
+    if (held === undefined) {
+      const { reason, detail } = license.refused[0]!;
+      return {
+        data: { due: null, due_at: null, reason },
+        exitCode: NO_LEASE,
+        show: (out) => out.line(`There is no lease to renew: ${detail}`),
+      };
+    }
+    const { isDue: due, due_at, status } = held;
+    return {
+      data: { due, due_at, reason: status.reason },
+      exitCode: due ? DUE : NOT_DUE,
+      show: (out) =>
+        out.line(
+          due
+            ? `Due: it was to be renewed at ${due_at}.`
+            : `Not due: it is to be renewed at ${due_at}.`,
+        ),
+    };
+  },
+});

@@ -1,0 +1,103 @@
+import { deniedSince } from '../../../../daemon/denial.ts';
+import { LEASE_REASONS } from '../../../lease/reasons.ts';
+import {
+  isWorking,
+  remedyOf,
+  showClaims,
+  viewLicense,
+  whyNotLicensed,
+  type LicenseView,
+} from '../../license.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'say until when everything works',
+  description:
+    'Says until when everything licensed works on this machine, who renews the lease when, and which license files are refused. Needs no network. Exits with 0 while it works, in the grace period too, and otherwise with 4.',
+  examples: ['license status', 'license status --json | jq -r .works_until'],
+  async run(context) {
+    const { viewDaemon } = await import('../../daemon.ts');
+    const { nextAttempt } = await import('../../../../daemon/words.ts');
+    const now = Date.now();
+    const view = await viewLicense(context, now);
+    const { files, license, refused, held, renewedBy, state } = view;
+    const { isRunning } = await viewDaemon(context.settings.home, context.io.env);
+    const isDevice = renewedBy === 'server' || renewedBy === 'files';
+    const { last_error } = state;
+    const denied_since = deniedSince(state);
+    const due_at = held?.due_at ?? null;
+    const works = isWorking(held);
+    return {
+      data: {
+        state: held === undefined || held.unusable ? 'none' : held.status.state,
+        reason:
+          held === undefined
+            ? license.refused[0]!.reason
+            : (held.unusable?.reason ?? held.status.reason),
+        works_until: works ? held!.claims.grace_ends_at : null,
+        next_change_at: held?.status.next_change_at ?? null,
+        lease: held?.claims ?? null,
+        file: held?.path ?? files.lease,
+        refused,
+        renewal: {
+          due_at,
+          enrolled: isDevice,
+          daemon: isRunning,
+          denied: denied_since !== undefined,
+          denied_since: denied_since ?? null,
+          next_attempt_at: isRunning ? state.next_attempt_at : null,
+          last_error,
+        },
+      },
+      failure: whyNotLicensed(view),
+      show(out) {
+        if (works) out.line(worksUntil(held!));
+        if (last_error !== null) {
+          const { at, message } = last_error;
+          const what = denied_since
+            ? `The server denies renewal since ${denied_since}`
+            : `The last renewal failed at ${at}`;
+          out.line(`${what}: ${message}.`);
+        }
+        const listed = refused.filter(({ reason }) => reason !== 'missing');
+        for (const { path, detail } of listed) {
+          out.line(`${path} is refused: ${detail}.`);
+        }
+        if (held === undefined) return;
+        if (held.path !== files.lease) {
+          const isListed = listed.some(({ path }) => path === files.lease);
+          const why = license.refused[0]?.detail ?? 'it is better';
+          out.line(`What counts is ${held.path}${isListed ? '' : `: ${why}`}.`);
+        }
+        if (isRunning && isDevice) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
+        else out.line(howToRenew(view, held));
+        out.line();
+        showClaims(out, held.claims);
+      },
+    };
+  },
+});
+
+function worksUntil({ status, claims }: NonNullable<LicenseView['held']>): string {
+  const { expires_at, grace_ends_at } = claims;
+  const until = `Everything licensed works until ${grace_ends_at}`;
+  if (status.reason !== null) return `${until}, with a warning: ${LEASE_REASONS[status.reason]}`;
+  return grace_ends_at === expires_at
+    ? `${until}.`
+    : `${until}, from ${expires_at} on with a warning.`;
+}
+
+/** Who renews the lease, when nothing runs that does. */
+function howToRenew(
+  view: LicenseView,
+  { isDue, due_at }: NonNullable<LicenseView['held']>,
+): string {
+  const when = isDue ? 'now' : `from ${due_at} on`;
+  const ways: Readonly<Record<LicenseView['renewedBy'], string>> = {
+    server: `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
+    files: `People renew it: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with what comes back.`,
+    nobody: 'This machine is not enrolled, so that a new lease has to be brought to it.',
+    lost_key: `Nothing can renew it: it is for the device whose key was ${view.files.key}, and that is gone. ${remedyOf(view)}`,
+  };
+  return ways[view.renewedBy];
+}

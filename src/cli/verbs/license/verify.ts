@@ -1,0 +1,51 @@
+import { ServiceError } from '../../../base/errors.ts';
+import { readBrought, showClaims, viewLicense } from '../../license.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'check a lease, and say what it is worth',
+  description:
+    'Says whether a lease is signed by a key of this machine, or of the keyset that is named, and what it is worth now. Keys in the file itself prove nothing. Needs no network. Exits with 0 while it works, with 3 when it is refused, and with 4 when it is genuine and has ended.',
+  arguments: { file: { description: 'lease, or lease with keyset', complete: 'file' } },
+  options: {
+    keyset: {
+      value: 'file',
+      description: 'keys that verify it (default: those of this machine)',
+      complete: 'file',
+    },
+  },
+  examples: [
+    'license verify license_lease.json',
+    'license verify lease.json --keyset license-keys.json --json | jq .state',
+  ],
+  async run(context, { file }, { keyset }) {
+    const { verifyBrought } = await import('../../../../daemon/offline.ts');
+    const { statusOf } = await import('../../../gate/license.ts');
+    const now = Date.now();
+    const { files, license } = await viewLicense(context, now);
+    const { lease, named } = await readBrought(context.cwd, file, keyset);
+    const { claims, by } = verifyBrought({ lease, named }, license, {
+      pin: files.pin,
+      now,
+    });
+    const { state, reason } = statusOf({ claims }, now, license.running);
+    const { public_key_id: key } = claims;
+    const whose = by === 'named' ? keyset! : 'this machine';
+    const until = claims.grace_ends_at;
+    return {
+      data: { state, reason, verified_by: by, public_key_id: key, claims },
+      failure:
+        state === 'expired'
+          ? new ServiceError('license_invalid', `the lease is genuine, and ended on ${until}`, {
+              reason: 'expired',
+              remedy: 'Ask whoever issued it for a new one.',
+            })
+          : undefined,
+      show(out) {
+        out.line(`The lease is genuine by the key ${key} of ${whose}.`);
+        if (state !== 'expired') out.line(`It works until ${until}.`);
+        showClaims(out, claims);
+      },
+    };
+  },
+});

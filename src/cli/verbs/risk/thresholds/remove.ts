@@ -1,0 +1,22 @@
+import type { setThreshold } from '../../../../api/risk.ts';
+import { connect } from '../../../connect.ts';
+import { subjectGiven, SUBJECT_OPTIONS } from '../../../risk.ts';
+import { defineVerb } from '../../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'remove a threshold',
+  description: 'What it was stays in the history, with who removed it and why.',
+  options: SUBJECT_OPTIONS,
+  settings: ['server_url'],
+  examples: [
+    'risk thresholds remove --level desk --subject index --currency USD --rationale "the desk is closed"',
+  ],
+  async run(context, _args, { level, subject: given, currency, rationale }) {
+    const subject = subjectGiven(level, given);
+    const server = await connect(context);
+    const data = await server.call<typeof setThreshold>('put', '/risk/thresholds', {
+      body: { level, subject, currency, limits: null, rationale },
+    });
+    return { data, show: (out) => out.line(`${level} ${subject} has none in ${currency} now.`) };
+  },
+});

@@ -1,0 +1,42 @@
+import type { setThreshold } from '../../../../api/risk.ts';
+import { connect } from '../../../connect.ts';
+import { showItems } from '../../../items.ts';
+import { parseAmount, subjectGiven, SUBJECT_OPTIONS, THRESHOLD_COLUMNS } from '../../../risk.ts';
+import { defineVerb } from '../../../verb.ts';
+
+const amount = (description: string) => ({ value: 'n', description, parse: parseAmount }) as const;
+
+export const verb = defineVerb({
+  summary: 'set a threshold, for all sessions that it is about',
+  description:
+    'What is given is all that the subject then has in the currency. Orders are checked by the limits of their bot and by the thresholds of all five levels; the tightest wins. A bot says in `attribution` of its spec for which client, trader and desk it trades. Running sessions heed it within two seconds on paper, with their next report in production, and cancel what breaks it. While there is a threshold of a trader, desk or client, a bot that names nobody at that level does not start, and those that run are denied new orders.',
+  options: {
+    ...SUBJECT_OPTIONS,
+    'max-order-value': amount('account currency per order'),
+    'max-order-qty': amount('units per order; of instruments alone'),
+    'max-gross-exposure': amount('account currency; divided among sessions'),
+    'max-daily-loss': amount('account currency; divided among sessions'),
+    'max-messages': amount('orders and cancels a second; divided among sessions'),
+  },
+  settings: ['server_url'],
+  examples: [
+    'risk thresholds set --level firm --currency USD --max-gross-exposure 5000000 --max-daily-loss 50000 --rationale "1 % of capital"',
+    'risk thresholds set --level desk --subject index --currency USD --max-order-value 50000 --rationale "as agreed in March"',
+  ],
+  async run(context, _args, options) {
+    const { level, currency, rationale } = options;
+    const subject = subjectGiven(level, options.subject);
+    const limits = {
+      max_order_value: options['max-order-value'],
+      max_order_qty: options['max-order-qty'],
+      max_gross_exposure: options['max-gross-exposure'],
+      max_daily_loss: options['max-daily-loss'],
+      max_messages_per_second: options['max-messages'],
+    };
+    const server = await connect(context);
+    const data = await server.call<typeof setThreshold>('put', '/risk/thresholds', {
+      body: { level, subject, currency, limits, rationale },
+    });
+    return { data, show: (out) => showItems(out, [data], THRESHOLD_COLUMNS) };
+  },
+});

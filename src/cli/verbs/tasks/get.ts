@@ -1,0 +1,25 @@
+import { connect } from '../../connect.ts';
+import { showItems } from '../../items.ts';
+import { endedByHalt, findTask, TASK_ARGUMENT, TASK_COLUMNS } from '../../tasks.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'show a task',
+  arguments: { task: TASK_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['tasks get 0198c0de-0000-7000-8000-00000000dddd'],
+  async run(context, { task: task_id }) {
+    const task = await findTask(await connect(context), task_id);
+    return {
+      data: task,
+      show(out) {
+        showItems(out, [task], TASK_COLUMNS);
+        if (task.ended_by_halt !== null) out.line(endedByHalt(task.ended_by_halt));
+        if (task.error === null) return;
+        out.line();
+        out.line(`${task.error.code}: ${task.error.detail}`);
+        if (task.error.remedy !== undefined) out.line(task.error.remedy);
+      },
+    };
+  },
+});
