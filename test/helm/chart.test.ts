@@ -338,9 +338,9 @@ describe('the chart', () => {
   test('names verbs that there are in what it says at the end', async () => {
     const notes = await readFile(join(CHART, 'templates/NOTES.txt'), 'utf8');
     const verbs = [...notes.matchAll(/(?: {5}|-- )service-local ([a-z]+(?: [a-z]+)*)/g)].map(
-      ([, words]) => words!.replaceAll(' ', '-'),
+      ([, words]) => words!.replaceAll(' ', '/'),
     );
-    expect(verbs).toContain('identity-administrators-add');
+    expect(verbs).toContain('identity/administrators/add');
     const root = join(import.meta.dirname, '../../src/cli/verbs');
     expect(verbs.filter((verb) => !existsSync(join(root, `${verb}.ts`)))).toEqual([]);
   });
