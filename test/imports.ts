@@ -6,154 +6,130 @@ import { existsSync, readdirSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import type { ICruiseResult, IForbiddenRuleType } from 'dependency-cruiser';
 
-/** Files directly in `src/`, which any folder may use. */
-const SHARED = '[^/]+\\.ts$';
-
+/**
+ * The folders of `src`, from the bottom up, and what each may import. Only folders above it in this
+ * list can be named, so that no import goes upwards and no two folders import each other.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
   lease: [],
-  gate: ['lease'],
-  storage: [],
-  events: ['storage', 'trading'],
-  identity: ['lease', 'storage'],
-  market: [],
-  engine: ['market'],
-  backtest: ['engine', 'market'],
-  trading: ['engine', 'market'],
+  market: ['base'],
+  storage: ['base'],
+  gate: ['base', 'lease'],
+  api: ['base', 'lease'],
+  client: ['api', 'base', 'gate', 'lease'],
+  engine: ['base', 'market'],
+  backtest: ['base', 'engine', 'market'],
+  bots: ['backtest', 'base', 'engine', 'market'],
+  events: ['base', 'engine', 'storage'],
+  trading: ['base', 'bots', 'client', 'engine', 'events', 'gate', 'market', 'storage'],
+  identity: ['base', 'lease', 'storage'],
+  deploy: ['api', 'base', 'client', 'gate', 'lease'],
+  fleet: [
+    'backtest',
+    'base',
+    'bots',
+    'deploy',
+    'engine',
+    'events',
+    'identity',
+    'market',
+    'storage',
+    'trading',
+  ],
   compliance: [
     'backtest',
-    'bot-registry',
+    'base',
     'bots',
-    'client',
     'engine',
     'events',
+    'fleet',
     'identity',
     'market',
-    'risk',
-    'runner',
     'storage',
-    'tasks',
     'trading',
   ],
-  knowledge: ['api', 'client', 'identity', 'storage'],
-  kubernetes: [],
-  mcp: ['client', 'research'],
-  models: ['engine', 'market'],
-  bots: ['backtest', 'engine', 'market', 'models'],
-  sandbox: ['bots', 'engine', 'market', 'models'],
-  'bot-registry': ['bots', 'events', 'sandbox', 'storage'],
-  risk: ['bot-registry', 'bots', 'engine', 'events', 'identity', 'storage', 'trading'],
-  tasks: [
+  research: [
+    'api',
     'backtest',
-    'bot-registry',
-    'bots',
-    'engine',
-    'events',
-    'market',
-    'risk',
-    'sandbox',
-    'storage',
-    'trading',
-  ],
-  production: [
-    'bot-registry',
-    'bots',
-    'events',
-    'identity',
-    'kubernetes',
-    'risk',
-    'storage',
-    'tasks',
-    'trading',
-  ],
-  halts: ['bot-registry', 'events', 'identity', 'production', 'storage', 'tasks', 'trading'],
-  replay: [
-    'bot-registry',
-    'bots',
-    'engine',
-    'events',
-    'market',
-    'sandbox',
-    'storage',
-    'tasks',
-    'trading',
-  ],
-  research: ['backtest', 'bot-registry', 'bots', 'events', 'market', 'storage', 'tasks'],
-  runner: [
+    'base',
     'bots',
     'client',
-    'engine',
     'events',
-    'gate',
+    'fleet',
+    'identity',
     'market',
-    'sandbox',
     'storage',
-    'tasks',
-    'trading',
   ],
-  api: ['lease'],
-  console: ['api', 'client', 'identity', 'server'],
   server: [
     'api',
-    'bot-registry',
-    'bots',
+    'base',
+    'client',
     'compliance',
-    'console',
+    'deploy',
     'events',
+    'fleet',
     'gate',
-    'halts',
     'identity',
-    'knowledge',
-    'kubernetes',
     'lease',
-    'mcp',
-    'production',
-    'replay',
-    'risk',
     'research',
     'storage',
-    'tasks',
     'trading',
   ],
-  client: ['api', 'gate', 'lease'],
-  cloud: ['api', 'client', 'gate', 'kubernetes', 'lease'],
-  doctor: ['api', 'client', 'daemon', 'gate', 'lease', 'market'],
+  daemon: ['base', 'client', 'gate', 'lease'],
+  doctor: ['api', 'base', 'client', 'daemon', 'gate', 'lease', 'market'],
   cli: [
     'api',
     'backtest',
+    'base',
     'bots',
     'client',
-    'cloud',
     'daemon',
+    'deploy',
     'doctor',
     'engine',
     'gate',
     'identity',
     'lease',
     'market',
-    'mcp',
-    'models',
-    'runner',
-    'sandbox',
+    'research',
     'server',
     'storage',
+    'trading',
   ],
+  bin: ['base', 'cli'],
 };
 
-/** Why: strategies must give the same events in a backtest, in another process and in a session. */
+/** So that a reader can keep the layout in mind. */
+const MOST_FOLDERS = 24;
+const MOST_ARROWS = 110;
+
+/** Strategies must give the same events in a backtest, in another process and in a session. */
 const PURE = 'engine';
-/** Why: leases are verified in browsers and workers, too. */
+/** Leases are verified in browsers and workers, too. */
 const PORTABLE = 'lease';
 
-const folders = readdirSync('src', { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
+/** Folders of their own at the top level. */
+const TOP_LEVEL = ['daemon', 'bin'];
+const pathOf = (folder: string): string =>
+  TOP_LEVEL.includes(folder) ? `${folder}/` : `src/${folder}/`;
+
+const entries = readdirSync('src', { withFileTypes: true });
+const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+const loose = entries.filter((entry) => /\.ts$/.test(entry.name)).map(({ name }) => name);
 const unlisted = folders.filter((name) => !Object.hasOwn(MAY_IMPORT, name));
-const gone = Object.keys(MAY_IMPORT).filter((name) => !existsSync(`src/${name}`));
+const gone = Object.keys(MAY_IMPORT).filter((name) => !existsSync(pathOf(name)));
+const order = Object.keys(MAY_IMPORT);
+const upward = Object.entries(MAY_IMPORT).flatMap(([from, allowed]) =>
+  allowed
+    .filter((to) => order.indexOf(to) >= order.indexOf(from))
+    .map((to) => `${from} may import ${to}, which is not below it`),
+);
 
 const forbidden: IForbiddenRuleType[] = [
   { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
   {
-    name: 'nobody-imports-tests',
+    name: 'nothing-imports-tests',
     severity: 'error',
     from: { pathNot: '^test/' },
     to: { path: '^test/' },
@@ -173,24 +149,12 @@ const forbidden: IForbiddenRuleType[] = [
   ...Object.entries(MAY_IMPORT).map(([folder, allowed]): IForbiddenRuleType => ({
     name: `${folder}-imports-only-${allowed.join('-') || 'itself'}`,
     severity: 'error',
-    from: { path: `^src/${folder}/` },
+    from: { path: `^${pathOf(folder)}` },
     to: {
       path: '^(src|bin|daemon)/',
-      pathNot: `^(src/(${SHARED}|(${[folder, ...allowed].join('|')})/)${allowed.includes('daemon') ? '|daemon/' : ''})`,
+      pathNot: `^(${[folder, ...allowed].map(pathOf).join('|')})`,
     },
   })),
-  {
-    name: 'daemon-imports-only-client-gate-lease',
-    severity: 'error',
-    from: { path: '^daemon/' },
-    to: { path: '^(src|bin)/', pathNot: `^src/(${SHARED}|(client|gate|lease)/)` },
-  },
-  {
-    name: 'shared-files-stay-at-the-bottom',
-    severity: 'error',
-    from: { path: `^src/${SHARED}` },
-    to: { path: '^src/[^/]+/' },
-  },
 ];
 
 const { output } = await cruise(['bin', 'daemon', 'src', 'test'], {
@@ -205,17 +169,47 @@ const read = modules.filter(
   ({ source, dependencies }) => source.startsWith('src/') && dependencies.length > 0,
 );
 
+const arrows = graphOf(modules);
+const unused = Object.entries(MAY_IMPORT).flatMap(([from, allowed]) =>
+  allowed
+    .filter((to) => !arrows.get(from)?.has(to))
+    .map((to) => `test/imports.ts lets ${from} import ${to}, which it does not`),
+);
+const count = [...arrows.values()].reduce((sum, targets) => sum + targets.size, 0);
+
 const faults = [
   ...summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} → ${to}`),
   ...unlisted.map((name) => `src/${name} is not listed in test/imports.ts`),
-  ...gone.map((name) => `test/imports.ts lists src/${name}, which does not exist`),
-  // Without its parser the tool reads no file, finds no fault and says that all is well.
+  ...gone.map((name) => `test/imports.ts lists ${name}, which does not exist`),
+  ...loose.map((name) => `src/${name} is in no folder`),
+  ...upward,
+  ...unused,
+  ...(order.length > MOST_FOLDERS ? [`${order.length} folders, more than ${MOST_FOLDERS}`] : []),
+  ...(count > MOST_ARROWS ? [`${count} arrows between folders, more than ${MOST_ARROWS}`] : []),
+  // Without its parser the tool reads no file and reports no fault.
   ...(read.length < 40
-    ? [`only ${read.length} modules with imports were read: parser missing?`]
+    ? [`only ${read.length} modules with imports were read: is the parser installed?`]
     : []),
 ];
+for (const [from, targets] of arrows) console.log(`${from} → ${[...targets].sort().join(', ')}`);
 for (const fault of faults) console.error(fault);
 console.log(
-  `${modules.length} modules, ${summary.totalDependenciesCruised ?? 0} imports, ${faults.length} faults`,
+  `${modules.length} modules, ${summary.totalDependenciesCruised ?? 0} imports, ${order.length} folders, ${count} arrows between them, ${faults.length} faults`,
 );
 process.exitCode = faults.length === 0 ? 0 : 1;
+
+/** For each folder, the others that it imports; from the top down. */
+function graphOf(all: ICruiseResult['modules']): ReadonlyMap<string, ReadonlySet<string>> {
+  const folderOf = (path: string): string | undefined =>
+    order.find((folder) => path.startsWith(pathOf(folder)));
+  const graph = new Map(order.toReversed().map((folder) => [folder, new Set<string>()]));
+  for (const { source, dependencies } of all) {
+    const from = folderOf(source);
+    if (from === undefined) continue;
+    for (const { resolved } of dependencies) {
+      const to = folderOf(resolved);
+      if (to !== undefined && to !== from) graph.get(from)!.add(to);
+    }
+  }
+  return graph;
+}
