@@ -66,7 +66,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'base',
     'client',
     'compliance',
-    'deploy',
     'events',
     'fleet',
     'gate',

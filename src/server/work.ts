@@ -3,14 +3,9 @@ import { ServiceError } from '../base/errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { connectCluster } from '../deploy/kubernetes/connect.ts';
-import { chooseCluster, readClusters } from '../deploy/kubernetes/clusters-file.ts';
 import { startControllers } from '../fleet/deployments/controller.ts';
-import {
-  connections,
-  type Connections,
-  type ProductionService,
-} from '../fleet/deployments/service.ts';
+import { openClusters } from '../fleet/deployments/clusters.ts';
+import type { ProductionService } from '../fleet/deployments/service.ts';
 import type { Storage } from '../storage/storage.ts';
 import { startTaskRunner, type TaskRunner } from '../fleet/tasks/runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
@@ -84,7 +79,7 @@ export function startOwnWork(
 interface OwnServices {
   readonly tasks: TaskService & { readonly live: LiveMarkets };
   readonly production: ProductionService;
-  readonly close: Connections['close'];
+  readonly close: () => Promise<void>;
 }
 
 /** @throws ServiceError `invalid_setting` for invalid exchanges, clusters or pins. */
@@ -95,12 +90,8 @@ function servicesOf(
   log: Log,
 ): OwnServices {
   const exchanges = readExchanges(settings.exchanges_file);
-  const clusters = readClusters(settings.clusters_file);
+  const connections = openClusters(settings.clusters_file);
   const live = liveMarkets(exchanges, log);
-  const ending = new AbortController();
-  const connected = connections(clusters, chooseCluster, (definition, name) =>
-    connectCluster(definition, { signal: ending.signal, name }),
-  );
   const customCode = settings.custom_code
     ? {
         memoryMb: settings.custom_code_memory_mb,
@@ -113,16 +104,15 @@ function servicesOf(
     tasks: { ...registry, catalogueDir, live },
     production: {
       ...registry,
-      clusters,
+      clusters: connections.clusters,
+      cluster: connections.cluster,
       exchanges,
-      cluster: connected.cluster,
       log,
       licenseRoot: licenseFiles(settings.home, env).pin,
       licenseProduct: settings.license_product,
     },
     async close() {
-      ending.abort();
-      await Promise.all([connected.close(), live.stop()]);
+      await Promise.all([connections.close(), live.stop()]);
     },
   };
 }
