@@ -109,13 +109,13 @@ const PURE = 'engine';
 const PORTABLE = 'lease';
 
 /** Folders of their own at the top level. */
-const TOP_LEVEL = ['daemon', 'bin'];
+const TOP_LEVEL = new Set(['daemon', 'bin']);
 const pathOf = (folder: string): string =>
-  TOP_LEVEL.includes(folder) ? `${folder}/` : `src/${folder}/`;
+  TOP_LEVEL.has(folder) ? `${folder}/` : `src/${folder}/`;
 
 const entries = readdirSync('src', { withFileTypes: true });
 const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-const loose = entries.filter((entry) => /\.ts$/.test(entry.name)).map(({ name }) => name);
+const loose = entries.filter((entry) => entry.name.endsWith('.ts')).map(({ name }) => name);
 const unlisted = folders.filter((name) => !Object.hasOwn(MAY_IMPORT, name));
 const gone = Object.keys(MAY_IMPORT).filter((name) => !existsSync(pathOf(name)));
 const order = Object.keys(MAY_IMPORT);

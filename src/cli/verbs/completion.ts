@@ -5,7 +5,6 @@ import {
   defineVerb,
   type LoadedVerb,
   loadVerbs,
-  type Verb,
 } from '../verb.ts';
 
 export const verb = defineVerb({

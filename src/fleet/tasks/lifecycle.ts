@@ -6,7 +6,6 @@ import type { ErrorData } from '../../base/error-data.ts';
  * ended.
  */
 import { ENGINE_VERSION } from '../../engine/version.ts';
-import type { Problem, ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import type { EventHead, NewEvent } from '../../events/event.ts';
 import { tradingHold } from '../../storage/database-identity.ts';
