@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inProcess } from '../cli/in-process.ts';
-import { serviceLocal, type Result } from '../cli/service-local.ts';
+import { BIN, serviceLocal, type Result } from '../cli/service-local.ts';
 
 let root: string;
 let home: string;
@@ -263,22 +264,30 @@ describe('a setting of the server', () => {
 });
 
 describe('a home directory of another user', () => {
-  const isRoot = process.getuid?.() === 0;
+  const uid = 12_345;
   const asAnother = (...words: string[]): Promise<Result> =>
-    serviceLocal(words, { cwd: '/', uid: 12_345, env: { SERVICE_LOCAL_HOME: home } });
+    serviceLocal(words, { cwd: '/', uid, env: { SERVICE_LOCAL_HOME: home } });
+  /** Only root may run a process as another user, who must also be able to read this checkout. */
+  const canRunAsAnother =
+    process.getuid?.() === 0 &&
+    spawnSync(process.execPath, ['-e', `fs.accessSync(${JSON.stringify(BIN)})`], { cwd: '/', uid })
+      .status === 0;
 
   beforeEach(() => chmod(root, 0o755));
 
-  it.runIf(isRoot)('is reported with its owner and the user that runs the command', async () => {
-    await chmod(home, 0o700);
-    const { code, stderr } = await asAnother('config', 'list');
-    expect(code).toBe(3);
-    expect(stderr).toContain(
-      `error invalid_data: ${join(home, 'config.yaml')} cannot be read (EACCES): ${home} belongs to the user 0, and this runs as 12345\n→ Run this as that user, or name another`,
-    );
-  });
+  it.runIf(canRunAsAnother)(
+    'is reported with its owner and the user that runs the command',
+    async () => {
+      await chmod(home, 0o700);
+      const { code, stderr } = await asAnother('config', 'list');
+      expect(code).toBe(3);
+      expect(stderr).toContain(
+        `error invalid_data: ${join(home, 'config.yaml')} cannot be read (EACCES): ${home} belongs to the user 0, and this runs as 12345\n→ Run this as that user, or name another`,
+      );
+    },
+  );
 
-  it.runIf(isRoot)('is reported by doctor, which runs all the same', async () => {
+  it.runIf(canRunAsAnother)('is reported by doctor, which runs all the same', async () => {
     await chmod(home, 0o700);
     const { code, stdout } = await asAnother('doctor', '--offline', '--json');
     expect(code).toBe(2);
