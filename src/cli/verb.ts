@@ -9,7 +9,7 @@ import type { Output, Progress } from './output.ts';
  * help, completion, `--json`, exit codes.
  *
  * ```ts
- * import { ServiceError } from '../../errors.ts';
+ * import { ServiceError } from '../../base/errors.ts';
  * import { defineVerb } from '../verb.ts';
  *
  * export const verb = defineVerb({
