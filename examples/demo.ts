@@ -114,8 +114,8 @@ async function license(): Promise<void> {
       { env },
     );
     ask('identity deployments create --id tokyo --contract acme-pro --name Tokyo', { env });
-    const enrolCode = 'identity devices enroll-code --deployment tokyo';
-    const { code } = ask(enrolCode, { env }) as { code: string };
+    const enrollCode = 'identity devices enroll-code --deployment tokyo';
+    const { code } = ask(enrollCode, { env }) as { code: string };
 
     console.log(`\nA customer's machine, in ${directory}/customer/\n`);
     run(`license enroll --code ${code}`, { env: machine });

@@ -73,7 +73,7 @@ async function ofServers(): Promise<void> {
         const begin = performance.now();
         const report = await torture(database, { rounds, servers, seed }, onRound);
         const { acknowledged, cutOff, auditEntries } = report;
-        for (const deed of ['issue', 'renew', 'enrol', 'revoke'] as const) {
+        for (const deed of ['issue', 'renew', 'enroll', 'revoke'] as const) {
           const { sent, done } = cutOff[deed];
           console.log(
             `  ${deed}: ${acknowledged[deed]} acknowledged, all there; ${sent} cut off, of which ${done} had been done`,

@@ -64,7 +64,7 @@ const Jwk = z
 
 // For devices.
 
-export const enrolDevice = defineRoute({
+export const enrollDevice = defineRoute({
   method: 'post',
   path: '/auth/license/devices',
   operationId: 'enrolDevice',
@@ -130,7 +130,7 @@ export const rotateDevice = defineRoute({
 
 // For administrators.
 
-const EnrolmentCode = z
+const EnrollmentCode = z
   .strictObject({
     code: z.string().openapi({
       description:
@@ -142,7 +142,7 @@ const EnrolmentCode = z
   })
   .openapi('EnrolmentCode');
 
-export const createEnrolmentCode = defineRoute({
+export const createEnrollmentCode = defineRoute({
   method: 'post',
   path: '/identity/deployments/{deployment_id}/enrolment-codes',
   operationId: 'createEnrolmentCode',
@@ -151,7 +151,9 @@ export const createEnrolmentCode = defineRoute({
   tags,
   security: administrator('license'),
   request: { params: z.strictObject({ deployment_id: id('acme-tokyo') }) },
-  responses: { 201: answer('The code, told this once. It is good for one device.', EnrolmentCode) },
+  responses: {
+    201: answer('The code, told this once. It is good for one device.', EnrollmentCode),
+  },
   errors: ['not_found', 'license_revoked'],
 });
 

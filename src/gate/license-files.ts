@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { isRootFingerprint } from '../lease/enrolment-code.ts';
+import { isRootFingerprint } from '../lease/enrollment-code.ts';
 import { ServiceError } from '../base/errors.ts';
 
 /** The files that make and keep this machine licensed; absolute paths. */

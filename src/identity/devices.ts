@@ -1,4 +1,4 @@
-import { formatEnrolmentText, parseEnrolmentText } from '../lease/enrolment-code.ts';
+import { formatEnrollmentText, parseEnrollmentText } from '../lease/enrollment-code.ts';
 import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
@@ -30,7 +30,7 @@ export type Device = Readonly<DevicesTable>;
 const CODE_MS = 10 * 60_000;
 
 /** Valid for the enrollment of one device. */
-export interface EnrolmentCode {
+export interface EnrollmentCode {
   /** Shown once and kept as a hash; with the fingerprint of the issuer's root, where it has one. */
   readonly code: string;
   readonly root_fingerprint: string | null;
@@ -40,11 +40,11 @@ export interface EnrolmentCode {
 }
 
 /** @throws ServiceError `not_found`; `license_revoked` while the registry is enforced. */
-export async function createEnrolmentCode(
+export async function createEnrollmentCode(
   { storage, clock, policy }: Identity,
   by: Registrar,
   deploymentId: string,
-): Promise<EnrolmentCode> {
+): Promise<EnrollmentCode> {
   const actor = registrarActor(by);
   const code = newCode();
   return storage.write(async (tx) => {
@@ -61,7 +61,7 @@ export async function createEnrolmentCode(
     });
     const rootFingerprint = (await selectTrust(tx))?.root_fingerprint;
     const answer = {
-      code: formatEnrolmentText({ code, rootFingerprint }),
+      code: formatEnrollmentText({ code, rootFingerprint }),
       root_fingerprint: rootFingerprint ?? null,
       deployment_id: deploymentId,
       expires_at: now + CODE_MS,
@@ -82,7 +82,7 @@ export async function createEnrolmentCode(
   });
 }
 
-export interface EnrolmentRequest {
+export interface EnrollmentRequest {
   readonly code: string;
   /** The public key, base64url. */
   readonly x: string;
@@ -104,9 +104,9 @@ export interface EnrolmentRequest {
  * `invalid_request` for a key or name that is not; `conflict` for a key that was revoked or belongs
  * to another deployment. ProofRefusal.
  */
-export async function enrolDevice(
+export async function enrollDevice(
   { storage, clock }: Identity,
-  { code, x, name, machine_hash: stated }: EnrolmentRequest,
+  { code, x, name, machine_hash: stated }: EnrollmentRequest,
   proof: string,
   request: ProvenRequest,
   audiences: readonly string[],
@@ -211,7 +211,7 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
   const row = await db
     .selectFrom('enrolment_codes')
     .selectAll()
-    .where('code_hash', '=', hashCode(parseEnrolmentText(code)?.code ?? code))
+    .where('code_hash', '=', hashCode(parseEnrollmentText(code)?.code ?? code))
     .executeTakeFirst();
   if (row === undefined) throw badCode('unknown_code', 'there is no such enrollment code');
   const isUsed = row.device_id === deviceId;

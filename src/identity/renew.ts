@@ -482,7 +482,7 @@ async function forkOf(
 function cloned(detail: string): ServiceError {
   return new ServiceError('credential_cloned', `${detail}: this device may have been cloned`, {
     remedy:
-      'The lease it holds stays good. Enrol each machine by a code of its own, after a look at `service-local identity audit list`.',
+      'The lease it holds stays good. Enroll each machine by a code of its own, after a look at `service-local identity audit list`.',
   });
 }
 

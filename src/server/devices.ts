@@ -2,8 +2,8 @@ import * as api from '../api/devices.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import {
-  createEnrolmentCode,
-  enrolDevice,
+  createEnrollmentCode,
+  enrollDevice,
   listDevices,
   revokeDevice,
   rotateDevice,
@@ -20,10 +20,10 @@ export function addDevices(app: App, { identity, origins }: Services): void {
   const named = (devices: readonly Device[]): Promise<WithNames<Device, 'revoked_by'>[]> =>
     withNames(read, devices, 'revoked_by');
 
-  app.openapi(api.enrolDevice, async (c) => {
+  app.openapi(api.enrollDevice, async (c) => {
     const { jwk, ...rest } = c.req.valid('json');
     const { jwt, request } = c.get('proof')!;
-    const device = await enrolDevice(identity, { ...rest, x: jwk.x }, jwt, request, origins);
+    const device = await enrollDevice(identity, { ...rest, x: jwk.x }, jwt, request, origins);
     return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
   });
 
@@ -36,10 +36,10 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
   });
 
-  app.openapi(api.createEnrolmentCode, async (c) => {
+  app.openapi(api.createEnrollmentCode, async (c) => {
     const { deployment_id } = c.req.valid('param');
     await refuseAdmitting(identity, c.get('caller')!, deployment_id);
-    const code = await createEnrolmentCode(identity, registrarOf(c), deployment_id);
+    const code = await createEnrollmentCode(identity, registrarOf(c), deployment_id);
     return c.json({ ...code, expires_at: formatInstant(code.expires_at) }, 201);
   });
 

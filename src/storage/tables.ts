@@ -20,7 +20,7 @@ export interface Tables {
   license_leases: LicenseLeasesTable;
   renewals: RenewalsTable;
   devices: DevicesTable;
-  enrolment_codes: EnrolmentCodesTable;
+  enrolment_codes: EnrollmentCodesTable;
   used_proofs: UsedProofsTable;
   server_secrets: ServerSecretsTable;
   administrators: AdministratorsTable;
@@ -213,7 +213,7 @@ export interface DevicesTable {
   machine_hash: string | null;
 }
 
-export interface EnrolmentCodesTable {
+export interface EnrollmentCodesTable {
   /** SHA-256 in hex. */
   code_hash: string;
   deployment_id: string;

@@ -67,7 +67,7 @@ const ask = async <T>(words: string, options?: { token?: string; input?: string 
   expect({ code, stderr: stderr.replaceAll(told, '') }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout) as T;
 };
-const enrol = (name: string): Promise<Enrolled> =>
+const enroll = (name: string): Promise<Enrolled> =>
   ask(`administrators add ${name} --password-stdin --token license,admin`, {
     input: `${PASSWORD}\n`,
   });
@@ -80,7 +80,7 @@ describe('identity tokens create', () => {
   startServerOnNew();
 
   test('a token is narrowed, expires unless it is made without an expiry, and is listed with both', async () => {
-    const eve = await enrol('eve');
+    const eve = await enroll('eve');
     const { token } = eve.token;
     await ask('customers create --id acme --name Acme', { token });
     const codes = [...eve.recovery_codes];
@@ -119,7 +119,7 @@ describe('identity administrators and tokens', () => {
   startServerOnNew();
 
   test('an administrator is added, logs in, is disabled, and let in again', async () => {
-    const ada = await enrol('ada');
+    const ada = await enroll('ada');
     const [first, second, third] = ada.recovery_codes as [string, string, string];
     const { token } = ada.token;
     expect(ada.token).toMatchObject({
@@ -180,7 +180,7 @@ describe('identity administrators and tokens', () => {
   });
 
   test('the limit on failures exits 1, says until when, and is lifted by reset', async () => {
-    const { recovery_codes } = await enrol('bob');
+    const { recovery_codes } = await enroll('bob');
     const storage = await openStorage(database.location);
     const subjects = Array.from({ length: 5 }, () => loginSubject('bob'));
     await storage.write((tx) => countFailures(tx, Date.now(), subjects, '127.0.0.1'));
@@ -200,7 +200,7 @@ describe('identity audit', () => {
   let token: string;
   let noted: string;
   beforeAll(async () => {
-    ({ token } = (await enrol('carol')).token);
+    ({ token } = (await enroll('carol')).token);
     const storage = await openStorage(database.location);
     await storage.write(async (tx) => {
       for (let n = 0; n < 8; n++) {

@@ -7,7 +7,7 @@ import { ServiceError } from '../../src/base/errors.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { openStorage, type StorageLocation } from '../../src/storage/storage.ts';
 import { newPerson, type Person } from '../identity/people.ts';
@@ -48,7 +48,7 @@ export async function fillPlace(
     await createDeployment(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
   }
   now = Date.now();
-  const { code } = await createEnrolmentCode(...vendor, 'tokyo');
+  const { code } = await createEnrollmentCode(...vendor, 'tokyo');
   await storage.close();
   const env = {
     SERVICE_LOCAL_HOME: directory,

@@ -3,13 +3,13 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { enrol } from '../../src/client/enrolment.ts';
+import { enroll } from '../../src/client/enrollment.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { machineHash } from '../../src/lease/use.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
@@ -57,12 +57,12 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   const plan = (changes: PlanChanges) => updatePlan(world.identity, 'operator', 'pro', changes);
   const newCode = async (): Promise<string> =>
-    (await createEnrolmentCode(world.identity, 'operator', 'acme-tokyo')).code;
+    (await createEnrollmentCode(world.identity, 'operator', 'acme-tokyo')).code;
   /** Enrolls the machine whose id has this hash. */
-  const enrolOn = async (machine: string | undefined): Promise<void> => {
+  const enrollOn = async (machine: string | undefined): Promise<void> => {
     const { url } = server;
     const device = { files, url, clock: Date.now, warn() {}, machineHash: async () => machine };
-    await enrol(device, await newCode(), 'host-1');
+    await enroll(device, await newCode(), 'host-1');
   };
   const license = (...words: string[]): Promise<Result> =>
     inProcess(['license', ...words], {
@@ -108,7 +108,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('a copied home is refused without the private key, and works where the key is', async () => {
     await plan({ binding: 'device' });
-    await enrolOn(undefined);
+    await enrollOn(undefined);
     expect(await gate()).toEqual(VALID);
     expect(await doctor()).toMatchObject({ failed: [], reason: null });
     const other = copyWithout(files.key);
@@ -128,7 +128,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('a rotated key does not end a lease that is bound to the former one', async () => {
     await plan({ binding: 'device' });
-    await enrolOn(undefined);
+    await enrollOn(undefined);
     const former = readFileSync(files.key, 'utf8');
     for (let rotation = 0; rotation < 2; rotation += 1) {
       expect(await license('rotate-key')).toMatchObject({ code: 0, stderr: '' });
@@ -142,10 +142,10 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('a home on another machine is refused until that machine is enrolled', async () => {
     await plan({ binding: 'machine' });
-    await enrolOn(MACHINE);
+    await enrollOn(MACHINE);
     expect(await gate('-', MACHINE)).toEqual(VALID);
     expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(refused('other_machine'));
-    await enrolOn(OTHER_MACHINE);
+    await enrollOn(OTHER_MACHINE);
     expect(await gate('-', OTHER_MACHINE)).toEqual(VALID);
     expect(await gate('-', MACHINE)).toEqual(refused('other_machine'));
     const here = await ownMachineHash();
@@ -156,7 +156,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('a machine without an id is refused with the reason, and its code stays valid', async () => {
     await plan({ binding: 'machine' });
-    await expect(enrolOn(undefined)).rejects.toMatchObject({
+    await expect(enrollOn(undefined)).rejects.toMatchObject({
       code: 'not_allowed',
       reason: 'no_machine_id',
       remedy: expect.stringContaining('/etc/machine-id') as string,
@@ -167,7 +167,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
   test('a machine that was enrolled before its plan needed the machine id gets a bound lease', async (context) => {
     context.skip((await ownMachineHash()) === undefined, 'this machine has no id');
     await plan({ binding: 'none' });
-    await enrolOn(undefined);
+    await enrollOn(undefined);
     await plan({ binding: 'machine' });
     expect(await license('renew', '--now')).toMatchObject({ code: 0 });
     expect(await gate()).toEqual(VALID);
@@ -176,7 +176,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('a program of another product is refused', async () => {
     await plan({ binding: 'none', product: 'trader' });
-    await enrolOn(undefined);
+    await enrollOn(undefined);
     expect(await gate('trader')).toEqual(VALID);
     expect(await gate()).toEqual(VALID);
     expect(await gate('viewer')).toEqual(refused('other_product'));
@@ -187,7 +187,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
 
   test('doctor fails for another product only where license_product is set', async () => {
     await plan({ binding: 'none', product: 'trader' });
-    await enrolOn(undefined);
+    await enrollOn(undefined);
     expect(await doctor()).toMatchObject({
       failed: [],
       reason: null,

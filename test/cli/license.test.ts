@@ -81,7 +81,7 @@ test('a machine without a network is licensed by files that people carry', async
   const none = await vault('status', '--json');
   expect(none).toMatchObject({ code: 4 });
   expect(none.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: there is no file .*\n→ Enrol/,
+    /^error license_invalid: nothing licensed works: there is no file .*\n→ Enroll/,
   );
   expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
 

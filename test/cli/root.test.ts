@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KeyState, Keyset } from '../../src/api/keys.ts';
-import { parseEnrolmentText } from '../../src/lease/enrolment-code.ts';
+import { parseEnrollmentText } from '../../src/lease/enrollment-code.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
@@ -217,7 +217,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     const fingerprint = await setUp();
     for (const strip of [false, true]) {
       const { stdout } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
-      const parsed = parseEnrolmentText(stdout)!;
+      const parsed = parseEnrollmentText(stdout)!;
       expect(parsed.rootFingerprint).toBe(fingerprint);
       const home = join(directory, `home-${strip}`);
       const enrolled = await inProcess(

@@ -24,7 +24,7 @@ function busiestHour(requests: readonly number[]): number {
 test('survives two weeks of a server that does everything wrong', async () => {
   // Each is due between 8 and 9 hours after its issue, when each fault has begun.
   rig.ttlSeconds = (12 * HOUR) / 1000;
-  await rig.enrol();
+  await rig.enroll();
   const { files } = rig.machine;
   const names = ['down', ...Object.keys(FAULTS)] as ('down' | keyof typeof FAULTS)[];
   const end = rig.serverNow + 14 * DAY;

@@ -112,7 +112,7 @@ describe('leases of any length are renewed when they are due, and not again', ()
     ['90 days', 90 * DAY],
   ])('%s', async (_name, ttl) => {
     rig.ttlSeconds = ttl / 1000;
-    await rig.enrol();
+    await rig.enroll();
     const states = new Set<string | undefined>();
     await run(6 * ttl, async ({ status }) => void states.add(status?.state));
     const rest = Math.min(DAY, ttl / 3);
@@ -127,11 +127,11 @@ describe('leases of any length are renewed when they are due, and not again', ()
 });
 
 describe('time', () => {
-  beforeEach(() => rig.enrol());
+  beforeEach(() => rig.enroll());
 
   test('of an outage that is longer than the lease: grace, then expired, then valid', async () => {
     Object.assign(rig, { ttlSeconds: 6 * 3600, graceSeconds: 3600 });
-    await rig.enrol();
+    await rig.enroll();
     rig.isDown = true;
     const states: (string | undefined)[] = [];
     const note = async ({ status }: Tick): Promise<void> => {
@@ -225,7 +225,7 @@ describe('files', () => {
   let good: string;
 
   beforeEach(async () => {
-    await rig.enrol();
+    await rig.enroll();
     good = leaseFile();
   });
 
@@ -566,7 +566,7 @@ describe('the daemon', () => {
   });
 
   test('waits a minute at most, and does not write while nothing happens', async () => {
-    await rig.enrol();
+    await rig.enroll();
     const daemon = await start();
     expect(daemon.waits()).toBe(MINUTE);
     const before = readFileSync(files.state, 'utf8');
@@ -581,7 +581,7 @@ describe('the daemon', () => {
   });
 
   test('that is told to asks again at once after a denial, but not before it is due', async () => {
-    await rig.enrol();
+    await rig.enroll();
     const daemon = await start();
     await daemon.hangUp();
     expect(rig.requests).toEqual([]);
@@ -598,7 +598,7 @@ describe('the daemon', () => {
   });
 
   test('tells each failure, and that renewal is denied also when nothing is due', async () => {
-    await rig.enrol();
+    await rig.enroll();
     const daemon = await start();
     rig.fault = refusing(403, 'license_revoked');
     const denied = formatTime(rig.now);
@@ -625,7 +625,7 @@ describe('the daemon', () => {
   });
 
   test('does not wait after the failure of a lease that is another now', async () => {
-    await rig.enrol();
+    await rig.enroll();
     rig.pass(7 * DAY - HOUR);
     rig.fault = refusing(403, 'license_revoked');
     const daemon = await start();
@@ -639,7 +639,7 @@ describe('the daemon', () => {
   });
 
   test('that ends in the middle of a request asks for the same when it starts again', async () => {
-    await rig.enrol();
+    await rig.enroll();
     rig.pass(7 * DAY - HOUR);
     const arrived = Promise.withResolvers<void>();
     rig.fault = () => arrived.resolve();
@@ -659,7 +659,7 @@ describe('the daemon', () => {
   });
 
   test('goes on when it cannot even read', async () => {
-    await rig.enrol();
+    await rig.enroll();
     const daemon = await start();
     const home = dirname(files.lease);
     renameSync(home, `${home}.away`);

@@ -66,7 +66,7 @@ async function runDaemon(env: Variables = {}): Promise<RunningDaemon> {
 }
 
 /** Makes the machine a device of some server, without a lease yet. */
-const enrol = (): Promise<unknown> => deviceKeyAt(join(home, 'device.key'));
+const enroll = (): Promise<unknown> => deviceKeyAt(join(home, 'device.key'));
 
 /** @returns its port. */
 async function listen(server: Server): Promise<number> {
@@ -305,7 +305,7 @@ describe('signals', () => {
   test('SIGTERM ends it in the middle of a request', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(seen));
-    await enrol();
+    await enroll();
     const { pid, ended } = await runDaemon({
       SERVICE_LOCAL_SERVER_URL: `http://127.0.0.1:${port}`,
     });
@@ -323,7 +323,7 @@ describe('signals', () => {
     silent.on('connection', (socket) => ends.push(() => socket.destroy()));
     await once(silent.listen(0, '127.0.0.1'), 'listening');
     const { port } = silent.address() as AddressInfo;
-    await enrol();
+    await enroll();
     const reached = once(silent, 'connection');
     const { pid, ended } = await runDaemon({
       SERVICE_LOCAL_SERVER_URL: `https://127.0.0.1:${port}`,
@@ -338,7 +338,7 @@ describe('signals', () => {
   test('SIGHUP has it ask at once, and not when it would have', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
-    await enrol();
+    await enroll();
     const { pid, logged } = await runDaemon({
       SERVICE_LOCAL_SERVER_URL: `http://127.0.0.1:${port}`,
     });
@@ -385,7 +385,7 @@ describe('the network', () => {
     const port = await listen(createTlsServer(options, failing(seen)));
     const authority = join(directory, 'authority.pem');
     writeFileSync(authority, CERTIFICATE);
-    await enrol();
+    await enroll();
     await runDaemon({
       SERVICE_LOCAL_SERVER_URL: `https://localhost:${port}`,
       NODE_EXTRA_CA_CERTS: authority,
@@ -396,7 +396,7 @@ describe('the network', () => {
   test('is reached through a proxy', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
-    await enrol();
+    await enroll();
     await runDaemon({
       SERVICE_LOCAL_SERVER_URL: 'http://licenses.example',
       SERVICE_LOCAL_SERVER_INSECURE: 'true',

@@ -8,11 +8,11 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { renew, type Machine, type Outcome } from '../../daemon/renewal.ts';
 import { readState } from '../../daemon/state.ts';
-import { enrol, rotateKey } from '../../src/client/enrolment.ts';
+import { enroll, rotateKey } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { leaseStatus } from '../../src/lease/status.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
@@ -85,8 +85,8 @@ beforeEach(async () => {
     random: () => 0.5,
     warn: (text) => warnings.push(text),
   };
-  const { code } = await createEnrolmentCode(identity, 'operator', 'tokyo');
-  await enrol(machine, code, 'trading-1');
+  const { code } = await createEnrollmentCode(identity, 'operator', 'tokyo');
+  await enroll(machine, code, 'trading-1');
   requests = [];
 });
 

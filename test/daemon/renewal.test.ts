@@ -25,7 +25,7 @@ let rig: Rig;
 
 beforeEach(async () => {
   rig = await newRig();
-  await rig.enrol();
+  await rig.enroll();
 });
 afterEach(() => rig.close());
 
@@ -104,7 +104,7 @@ describe('a renewal', () => {
 
   test('by the same id is not asked for with another lease', async () => {
     await killed();
-    await rig.enrol();
+    await rig.enroll();
     await now();
     expect(new Set(ids()).size).toBe(2);
   });

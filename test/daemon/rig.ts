@@ -70,8 +70,8 @@ export interface Rig {
   pass(ms: number): void;
   /** A lease of the server for this device, unless the claims say otherwise. */
   newLease(change?: Partial<LeaseClaims>, key?: SigningKey): string;
-  /** Puts lease and keys into the home, as enrolment does. */
-  enrol(): Promise<void>;
+  /** Puts lease and keys into the home, as enrollment does. */
+  enroll(): Promise<void>;
   /** Runs the daemon until that time of `serverNow`, or until it is told to stop. */
   runUntil(end: number, onTick?: (tick: Tick) => Promise<void>): Promise<void>;
   close(): void;
@@ -151,7 +151,7 @@ export async function newRig(): Promise<Rig> {
       rig.leases.push(claims);
       return issue(claims, key);
     },
-    async enrol() {
+    async enroll() {
       await storeKeyset(files.keyset, keysetOf(GOOD));
       await storeLease(files.lease, rig.newLease());
     },

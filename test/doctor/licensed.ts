@@ -7,9 +7,9 @@ import { createAdaptorServer } from '@hono/node-server';
 import { daemonFiles } from '../../daemon/files.ts';
 import { newNote, writeNote, type DaemonNote } from '../../daemon/note.ts';
 import { NO_STATE, writeState, type DaemonState } from '../../daemon/state.ts';
-import { enrol } from '../../src/client/enrolment.ts';
+import { enroll } from '../../src/client/enrollment.ts';
 import type { Machine } from '../../src/doctor/facts.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
 import { formatTime } from '../../src/lease/time.ts';
@@ -95,8 +95,8 @@ export async function newLicensed(
   const home = join(directory, 'home');
   const files = licenseFiles(home, {});
   const device = { files, url, clock: () => now, warn: () => {} };
-  const { code } = await createEnrolmentCode(world.identity, 'operator', deployment);
-  const { device_id, claims } = await enrol(device, code, 'trading-1');
+  const { code } = await createEnrollmentCode(world.identity, 'operator', deployment);
+  const { device_id, claims } = await enroll(device, code, 'trading-1');
   const state: DaemonState = {
     ...NO_STATE,
     last_success_at: formatTime(now),

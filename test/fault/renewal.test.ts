@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { renew, type Machine, type Outcome as Renewal } from '../../daemon/renewal.ts';
-import { enrol } from '../../src/client/enrolment.ts';
+import { enroll } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { createLog } from '../../src/base/log.ts';
@@ -83,7 +83,7 @@ function restarted(machine: Machine): Machine {
 }
 
 const newCode = async (): Promise<string> =>
-  (await createEnrolmentCode(identity, 'operator', 'tokyo')).code;
+  (await createEnrollmentCode(identity, 'operator', 'tokyo')).code;
 
 /** Ids of all leases that the server gave, the newest first. */
 async function given(): Promise<string[]> {
@@ -118,7 +118,7 @@ test.each([
   async (_keys, writes, isNewKey) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');
-    await enrol(machine, await newCode(), 'trading-1');
+    await enroll(machine, await newCode(), 'trading-1');
     const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>): Promise<Outcome> => {
       world.now = renewalMoment((await held(machine))!.claims) + 1000;
       if (isNewKey) Object.assign(identity, { signer: await announceNext(world, identity) });
@@ -145,7 +145,7 @@ test('an enrollment that a power cut ends at any moment goes on with the same co
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');
     const code = await newCode();
-    const work = () => enrol(restarted(machine), code, 'trading-1');
+    const work = () => enroll(restarted(machine), code, 'trading-1');
     return { machine, work, outcome: await failAt({ directory, ...point }, work) };
   };
   const cuts = powerCuts((await attempt(NEVER)).outcome.calls);
@@ -162,17 +162,17 @@ test('an enrollment that a power cut ends at any moment goes on with the same co
   }
 });
 
-test('an enrolment at other keys that a power cut ends keeps the former lease, also where only its backup was whole', async () => {
+test('an enrollment at other keys that a power cut ends keeps the former lease, also where only its backup was whole', async () => {
   const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');
-    await enrol(machine, await newCode(), 'trading-1');
+    await enroll(machine, await newCode(), 'trading-1');
     truncateSync(machine.files.lease, 40);
     rmSync(machine.files.key);
     Object.assign(identity, { signer: await newSigner(identity) });
     const keyset = await (await fetch(`${url}/.well-known/license-keys.json`)).text();
     const code = await newCode();
-    const work = () => enrol(restarted(machine), code, 'trading-1', { keyset });
+    const work = () => enroll(restarted(machine), code, 'trading-1', { keyset });
     return { machine, work, outcome: await failAt({ directory, ...point }, work) };
   };
   for (const cut of powerCuts((await attempt(NEVER)).outcome.calls)) {

@@ -5,8 +5,8 @@ import { makeOfflineRequest } from '../../src/client/device-proof.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { findDevice } from '../../src/identity/device-proof.ts';
 import {
-  createEnrolmentCode,
-  enrolDevice,
+  createEnrollmentCode,
+  enrollDevice,
   rotateDevice,
   type Device,
 } from '../../src/identity/devices.ts';
@@ -40,16 +40,16 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
   const known = async ({ device_id }: Pick<Device, 'device_id'>): Promise<Device> =>
     (await findDevice(world.identity.storage.read, device_id))!;
   const codeFor = async (): Promise<string> =>
-    (await createEnrolmentCode(world.identity, 'operator', 'tokyo')).code;
-  const enrol = async (code: string, key: SigningKey, machine_hash?: string): Promise<Device> => {
+    (await createEnrollmentCode(world.identity, 'operator', 'tokyo')).code;
+  const enroll = async (code: string, key: SigningKey, machine_hash?: string): Promise<Device> => {
     const request = requestOf(`{"code":"${code}"}`, '/auth/license/devices');
     const proof = seal(key, claimsFor(key, request, world.now));
     const wanted = { code, x: key.jwk.x, name: 'host-1', machine_hash };
-    return enrolDevice(world.identity, wanted, proof, request, [ORIGIN]);
+    return enrollDevice(world.identity, wanted, proof, request, [ORIGIN]);
   };
 
   test('name the product of the settings, or that of the plan', async () => {
-    const device = await world.enrol('tokyo');
+    const device = await world.enroll('tokyo');
     const first = await renewed(device);
     expect(first).toMatchObject({ product: 'service-local', device_thumbprint: device.device_id });
     expect(first).not.toHaveProperty('binding');
@@ -66,7 +66,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
 
   test('are bound to the key of the device, also after it was rotated', async () => {
     await change({ binding: 'device' });
-    const device = await world.enrol('tokyo');
+    const device = await world.enroll('tokyo');
     const bound = { binding: 'device', device_thumbprint: device.device_id };
     const first = await renew(world.identity, device);
     expect(first.claims).toMatchObject(bound);
@@ -95,7 +95,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
   });
 
   test('are bound to the machine that the device states when its plan first needs it', async () => {
-    const device = await world.enrol('tokyo');
+    const device = await world.enroll('tokyo');
     await change({ binding: 'machine' });
     const refused = { code: 'not_allowed', reason: 'machine_id_required' };
     await expect(renewed(device)).rejects.toMatchObject(refused);
@@ -130,15 +130,15 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     await change({ binding: 'machine' });
     const key = signerOf(newDeviceKey());
     const code = await codeFor();
-    await expect(enrol(code, key)).rejects.toMatchObject({
+    await expect(enroll(code, key)).rejects.toMatchObject({
       code: 'not_allowed',
       reason: 'machine_id_required',
     });
-    const device = await enrol(code, key, MACHINE);
+    const device = await enroll(code, key, MACHINE);
     expect(device).toMatchObject({ machine_hash: MACHINE });
-    expect(await enrol(code, key, OTHER_MACHINE)).toEqual(device);
+    expect(await enroll(code, key, OTHER_MACHINE)).toEqual(device);
     expect(await renewed(device)).toMatchObject({ machine_hash: MACHINE });
-    await enrol(await codeFor(), key, OTHER_MACHINE);
+    await enroll(await codeFor(), key, OTHER_MACHINE);
     expect(await renewed(await known(device))).toMatchObject({ machine_hash: OTHER_MACHINE });
 
     const next = signerOf(newDeviceKey());

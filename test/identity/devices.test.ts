@@ -6,9 +6,9 @@ import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import {
-  createEnrolmentCode,
+  createEnrollmentCode,
   type Device,
-  enrolDevice,
+  enrollDevice,
   listDevices,
   markDeviceUsed,
   purgeDevices,
@@ -47,15 +47,15 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   });
 
   const codeFor = async (deployment: string): Promise<string> =>
-    (await createEnrolmentCode(world.identity, ADMIN, deployment)).code;
-  const enrol = (
+    (await createEnrollmentCode(world.identity, ADMIN, deployment)).code;
+  const enroll = (
     code: string,
     signer = key,
     { identity = world.identity, name = 'host-1', by = signer, now = world.now } = {},
   ): Promise<Device> => {
     const request = requestOf(`{"code":"${code}"}`, '/auth/license/devices');
     const proof = seal(by, claimsFor(by, request, now));
-    return enrolDevice(identity, { code, x: signer.jwk.x, name }, proof, request, [ORIGIN]);
+    return enrollDevice(identity, { code, x: signer.jwk.x, name }, proof, request, [ORIGIN]);
   };
   const rotate = async (
     from = key,
@@ -97,7 +97,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
 
   describe('an enrollment code', () => {
     test('is told once, in groups that are easy to read, and kept as a hash', async () => {
-      const made = await createEnrolmentCode(world.identity, ADMIN, 'tokyo');
+      const made = await createEnrollmentCode(world.identity, ADMIN, 'tokyo');
       expect(made).toEqual({
         code: expect.stringMatching(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/) as string,
         deployment_id: 'tokyo',
@@ -126,7 +126,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     });
 
     test('makes a key the credential of a device', async () => {
-      const device = await enrol(await codeFor('tokyo'));
+      const device = await enroll(await codeFor('tokyo'));
       expect(device).toEqual({
         device_id: key.jwk.kid,
         deployment_id: 'tokyo',
@@ -153,8 +153,8 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
 
     test('is good for one key', async () => {
       const code = await codeFor('tokyo');
-      await enrol(code);
-      await expect(enrol(code, next)).rejects.toMatchObject({
+      await enroll(code);
+      await expect(enroll(code, next)).rejects.toMatchObject({
         code: 'not_authenticated',
         reason: 'used_code',
       });
@@ -162,11 +162,11 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
 
     test('answers the same key the same, however late, and does nothing', async () => {
       const code = await codeFor('tokyo');
-      const device = await enrol(code);
+      const device = await enroll(code);
       const entries = await audit();
       world.now += 24 * 60 * MINUTE;
       await world.identity.storage.write((tx) => purgeDevices(tx, world.now));
-      expect(await enrol(code, key, { name: 'another name' })).toEqual(device);
+      expect(await enroll(code, key, { name: 'another name' })).toEqual(device);
       expect(await audit()).toEqual(entries);
     });
 
@@ -177,24 +177,24 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
         await codeFor('osaka'),
       ];
       world.now += 10 * MINUTE - 1;
-      await enrol(first);
+      await enroll(first);
       world.now += 1;
       const refused = { code: 'not_authenticated', reason: 'expired_code' };
-      await expect(enrol(second, next)).rejects.toMatchObject(refused);
+      await expect(enroll(second, next)).rejects.toMatchObject(refused);
       await world.identity.storage.write((tx) => purgeDevices(tx, world.now));
       const forgotten = { code: 'not_authenticated', reason: 'unknown_code' };
-      await expect(enrol(unused, next)).rejects.toMatchObject(forgotten);
+      await expect(enroll(unused, next)).rejects.toMatchObject(forgotten);
     });
 
     test('can be typed as people type', async () => {
       const code = await codeFor('tokyo');
       const typed = ` ${code.toLowerCase().replaceAll('-', ' ').replaceAll('0', 'o').replaceAll('1', 'l')}\n`;
-      expect(await enrol(typed.replace('\n', ''))).toMatchObject({ deployment_id: 'tokyo' });
+      expect(await enroll(typed.replace('\n', ''))).toMatchObject({ deployment_id: 'tokyo' });
     });
 
     test('that was never made is refused', async () => {
       for (const code of ['', 'A'.repeat(28), '\0', '\ud800', 'x'.repeat(100_000)]) {
-        await expect(enrol(code), code).rejects.toMatchObject({
+        await expect(enroll(code), code).rejects.toMatchObject({
           code: 'not_authenticated',
           reason: 'unknown_code',
         });
@@ -203,22 +203,22 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
 
     test('that changes nothing does not wait for the writes of others', async () => {
       const [used, over] = [await codeFor('tokyo'), await codeFor('tokyo')];
-      const device = await enrol(used);
+      const device = await enroll(used);
       world.now += 10 * MINUTE;
       const write = (): Promise<never> => Promise.reject(new Error('a write'));
       const identity = { ...world.identity, storage: { ...world.identity.storage, write } };
       const outcome = (code: string, signer: SigningKey): Promise<unknown> =>
-        enrol(code, signer, { identity }).catch((error: ServiceError) => error.reason);
+        enroll(code, signer, { identity }).catch((error: ServiceError) => error.reason);
       expect(await outcome('made up', next)).toBe('unknown_code');
       expect(await outcome(used, next)).toBe('used_code');
       expect(await outcome(over, next)).toBe('expired_code');
       expect(await outcome(used, key)).toEqual(device);
     });
 
-    test('used by two at once enrols one of them', async () => {
+    test('used by two at once enrolls one of them', async () => {
       const code = await codeFor('tokyo');
       const identity: Identity = await world.another();
-      const outcomes = await Promise.allSettled([enrol(code), enrol(code, next, { identity })]);
+      const outcomes = await Promise.allSettled([enroll(code), enroll(code, next, { identity })]);
       expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
       expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
         reason: { code: 'not_authenticated', reason: 'used_code' },
@@ -231,11 +231,11 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   describe('enrollment', () => {
     test('needs the private part of the key, whatever the clock', async () => {
       const code = await codeFor('tokyo');
-      await expect(enrol(code, key, { by: next })).rejects.toMatchObject({
+      await expect(enroll(code, key, { by: next })).rejects.toMatchObject({
         code: 'invalid_device_proof',
         reason: 'bad_signature',
       });
-      expect(await enrol(code, key, { now: 0 })).toMatchObject({ device_id: key.jwk.kid });
+      expect(await enroll(code, key, { now: 0 })).toMatchObject({ device_id: key.jwk.kid });
     });
 
     test('needs a key under which not everything verifies', async () => {
@@ -244,7 +244,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       const keys = points.map((point) => Buffer.from(point).toString('base64url'));
       for (const x of [...keys, '', 'AAAA', `${key.jwk.x}=`, '\0', '\ud800']) {
         const signer = { ...key, jwk: { ...key.jwk, x } };
-        await expect(enrol(code, signer), x).rejects.toMatchObject({
+        await expect(enroll(code, signer), x).rejects.toMatchObject({
           code: 'invalid_request',
           reason: expect.stringMatching(/^(key_|bad_base64|invalid_keyset)/) as string,
           problems: [{ pointer: '/jwk/x' }],
@@ -255,7 +255,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     test('needs a name in one line', async () => {
       const code = await codeFor('tokyo');
       for (const name of ['', ' ', 'a\nb', 'a\0', '\ud800', 'x'.repeat(201)]) {
-        await expect(enrol(code, key, { name }), name).rejects.toMatchObject({
+        await expect(enroll(code, key, { name }), name).rejects.toMatchObject({
           code: 'invalid_request',
           problems: [{ pointer: '/name' }],
         });
@@ -263,23 +263,23 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     });
 
     test('again by another code leaves the device as it is', async () => {
-      const device = await enrol(await codeFor('tokyo'));
+      const device = await enroll(await codeFor('tokyo'));
       const code = await codeFor('tokyo');
-      expect(await enrol(code)).toEqual(device);
-      await expect(enrol(code, next)).rejects.toMatchObject({ reason: 'used_code' });
+      expect(await enroll(code)).toEqual(device);
+      await expect(enroll(code, next)).rejects.toMatchObject({ reason: 'used_code' });
     });
 
     test('is refused to a key of another deployment, or that was revoked', async () => {
       const code = await codeFor('tokyo');
-      await enrol(code);
-      await expect(enrol(await codeFor('osaka'))).rejects.toMatchObject({
+      await enroll(code);
+      await expect(enroll(await codeFor('osaka'))).rejects.toMatchObject({
         code: 'conflict',
         reason: 'other_deployment',
       });
       await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'stolen');
       const refused = { code: 'conflict', reason: 'revoked_key' };
-      await expect(enrol(await codeFor('tokyo'))).rejects.toMatchObject(refused);
-      await expect(enrol(code), 'by the same code').rejects.toMatchObject(refused);
+      await expect(enroll(await codeFor('tokyo'))).rejects.toMatchObject(refused);
+      await expect(enroll(code), 'by the same code').rejects.toMatchObject(refused);
     });
   });
 

@@ -4,7 +4,7 @@ import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import type { ProvenRequest } from '../../src/identity/device-proof.ts';
-import { createEnrolmentCode, enrolDevice } from '../../src/identity/devices.ts';
+import { createEnrollmentCode, enrollDevice } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/base/proof-claims.ts';
 import type { Storage } from '../../src/storage/storage.ts';
@@ -78,17 +78,17 @@ export function seal(
   return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`;
 }
 
-/** Enrols the key as a device of the deployment. */
+/** Enrolls the key as a device of the deployment. */
 export async function enrolled(
   { identity, now }: World,
   key: SigningKey,
   deploymentId: string,
 ): Promise<void> {
-  const { code } = await createEnrolmentCode(identity, 'operator', deploymentId);
+  const { code } = await createEnrollmentCode(identity, 'operator', deploymentId);
   const request = requestOf(code, '/auth/license/devices');
   const proof = seal(key, claimsFor(key, request, now));
   const device = { code, x: key.jwk.x, name: 'host-1' };
-  await enrolDevice(identity, device, proof, request, [ORIGIN]);
+  await enrollDevice(identity, device, proof, request, [ORIGIN]);
 }
 
 /** The key of a client as one that signs for `seal`. */

@@ -23,7 +23,7 @@ export const anyEvent = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('enrol' as const), deployment_id: deployments }),
+    arbitrary: fc.record({ do: fc.constant('enroll' as const), deployment_id: deployments }),
   },
   {
     weight: 8,
@@ -108,8 +108,8 @@ export class History {
       case 'wait':
         this.world.now += event.ms;
         return;
-      case 'enrol':
-        this.devices.push(await this.world.enrol(event.deployment_id));
+      case 'enroll':
+        this.devices.push(await this.world.enroll(event.deployment_id));
         return;
       case 'renew':
         await this.renew(this.devices.at(-1 - event.device), event.lease, event.enforced);

@@ -31,8 +31,8 @@ export interface LeaseWorld extends World {
     readonly policy?: Partial<LeasePolicy>;
     readonly signer?: Identity['signer'];
   }) => Identity;
-  /** A device as it is after its enrolment. */
-  readonly enrol: (deployment: string) => Promise<DevicesTable>;
+  /** A device as it is after its enrollment. */
+  readonly enroll: (deployment: string) => Promise<DevicesTable>;
   /** The same machine with its next key, as it is after its rotation. */
   readonly succeed: (device: DevicesTable) => Promise<DevicesTable>;
 }
@@ -74,7 +74,7 @@ export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> 
       policy: { ...identity.policy, ...policy },
       signer,
     }),
-    enrol: (deployment: string) => addDevice(identity, deployment, null, world.now),
+    enroll: (deployment: string) => addDevice(identity, deployment, null, world.now),
     succeed: ({ device_id, deployment_id }: DevicesTable) =>
       addDevice(identity, deployment_id, device_id, world.now),
   });

@@ -121,7 +121,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   describe('renewed by a device', () => {
     test('follow from the registry as it is then', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       expect(first.claims).toMatchObject({
         entitlements: ['kb_federation', 'live_trading'],
@@ -148,7 +148,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are the same bytes when asked for again within a day, and then no copy is left', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const id = randomUUID();
       const first = await renew(identity, device, undefined, id);
       world.now += DAY - 1;
@@ -167,7 +167,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are had with the same renewal_id after the key was rotated, before the answer came', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(strict, device);
       const id = randomUUID();
       await renew(strict, device, first.answer.lease, id);
@@ -179,13 +179,13 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are refused for the renewal_id of another request', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const id = randomUUID();
       const first = await renew(identity, device, undefined, id);
       await expect(renew(identity, device, first.answer.lease, id)).rejects.toMatchObject({
         code: 'idempotency_mismatch',
       });
-      const other = await world.enrol('tokyo');
+      const other = await world.enroll('tokyo');
       await expect(renew(identity, other, undefined, id)).rejects.toMatchObject({
         code: 'idempotency_mismatch',
       });
@@ -193,7 +193,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are had long after the one before ended', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       world.now += 60 * DAY;
       const { claims } = await renew(identity, device, first.answer.lease);
@@ -202,7 +202,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('a proof is good for one of them', async () => {
       const { identity } = world;
-      const proof = proofOf(await world.enrol('tokyo'));
+      const proof = proofOf(await world.enroll('tokyo'));
       const ask = (): Promise<unknown> => renewLease(identity, proof, { renewal_id: randomUUID() });
       const results = await Promise.allSettled([ask(), ask(), ask()]);
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -211,14 +211,14 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('the lease of another deployment, and what is no lease of ours, is refused', async () => {
       const { identity } = world;
-      const tokyo = await world.enrol('tokyo');
-      const osaka = await world.enrol('osaka');
+      const tokyo = await world.enroll('tokyo');
+      const osaka = await world.enroll('osaka');
       const { answer } = await renew(identity, tokyo);
       await expect(renew(identity, osaka, answer.lease)).rejects.toMatchObject({
         code: 'not_allowed',
         reason: 'other_deployment',
       });
-      const neighbour = await world.enrol('tokyo');
+      const neighbour = await world.enroll('tokyo');
       await expect(renew(identity, neighbour, answer.lease)).rejects.toMatchObject({
         code: 'not_allowed',
         reason: 'other_device',
@@ -231,7 +231,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('a lease that a restored database has forgotten is renewed, and nobody makes one up', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
       await identity.storage.write(async (tx) => {
         await tx.deleteFrom('renewals').execute();
@@ -432,7 +432,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are those that renewing then gives, and nothing is recorded', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       const before = await stored();
       for (const held of [undefined, first.answer.lease]) await dryRun(identity, device, held);
@@ -448,7 +448,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are refused as renewing is, and the proof is good once', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const { answer } = await renew(strict, device);
       const proof = proofOf(device);
       const request = { renewal_id: randomUUID(), lease: answer.lease };
@@ -456,9 +456,11 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await expect(dryRunRenewal(strict, proof, request)).rejects.toMatchObject({
         reason: 'replayed',
       });
-      await expect(dryRun(strict, await world.enrol('osaka'), answer.lease)).rejects.toMatchObject({
-        reason: 'other_deployment',
-      });
+      await expect(dryRun(strict, await world.enroll('osaka'), answer.lease)).rejects.toMatchObject(
+        {
+          reason: 'other_deployment',
+        },
+      );
       const warned = await dryRun(world.identity, device);
       expect(warned.warnings).toMatchObject([{ code: 'credential_cloned' }]);
       const used = proofOf(device);
@@ -487,7 +489,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   describe('renewed a second time, as by a clone or a restored backup', () => {
     test('are given with a warning, and the alert is on record', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       const honest = await renew(identity, device, first.answer.lease);
       const clone = await renew(identity, device, first.answer.lease);
@@ -501,7 +503,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are noticed, too, when the clone presents a lease of nobody, or none, or has rotated its key', async () => {
       const { identity, caller } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const honest = await renew(identity, device);
       const nobodys = JSON.parse(
         await issueLease(identity, caller, { deployment_id: 'tokyo' }),
@@ -517,7 +519,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are refused where a setting says so, on record, while the honest one goes on', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(strict, device);
       const honest = await renew(strict, device, first.answer.lease);
       await expect(renew(strict, device, first.answer.lease)).rejects.toMatchObject({
@@ -532,7 +534,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   describe('revoked', () => {
     test('by lease, are not renewed, nor is what they were renewed into, nor by leaving them out', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       const second = await renew(identity, device, first.answer.lease);
       const target = { lease_id: first.claims.lease_id };
@@ -557,17 +559,17 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
         revoked_by: 'administrator:root',
         revoked_reason: 'unpaid',
       });
-      const neighbour = await world.enrol('tokyo');
+      const neighbour = await world.enroll('tokyo');
       await renew(identity, neighbour);
     });
 
     test('by lease, are all that their machine has, and the date is that of its last', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
       world.now += DAY;
       const clone = await renew(identity, device);
-      const neighbour = await renew(identity, await world.enrol('tokyo'));
+      const neighbour = await renew(identity, await world.enroll('tokyo'));
       const answer = await revokeAs(world, identity, { lease_id: first.claims.lease_id }, 'tokyo');
       const end = clone.claims.grace_ends_at;
       expect(answer).toMatchObject({ revoked_leases: 2, effective_at: Date.parse(end) });
@@ -585,10 +587,10 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('by deployment, are all of it in one call; nobody there gets one until it is reinstated', async () => {
       const { identity, caller } = world;
-      const devices = [await world.enrol('tokyo'), await world.enrol('tokyo')];
+      const devices = [await world.enroll('tokyo'), await world.enroll('tokyo')];
       const leases = [];
       for (const device of devices) leases.push((await renew(identity, device)).answer.lease);
-      const elsewhere = await world.enrol('osaka');
+      const elsewhere = await world.enroll('osaka');
       const answer = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
       expect(answer.revoked_leases).toBe(2);
       for (const [i, device] of devices.entries()) {
@@ -609,7 +611,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('by lease while their deployment is revoked, stay so when it is reinstated', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
       await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
       await revokeAs(world, identity, { lease_id: claims.lease_id }, 'tokyo');
@@ -621,7 +623,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('are renewed all the same where the registry is not enforced, and the answer says so', async () => {
       const lenient = world.with({ policy: { registry_enforced: false } });
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const { answer } = await renew(lenient, device);
       const revoked = await revokeAs(world, lenient, { deployment_id: 'tokyo' }, 'tokyo');
       expect(revoked.registry_enforced).toBe(false);
@@ -630,7 +632,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('revoking again changes nothing and answers the same date', async () => {
       const { identity } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       await renew(identity, device);
       const first = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
       world.now += HOUR;
@@ -645,7 +647,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('only with the right confirmation and a fresh second factor for just this', async () => {
       const { identity, caller } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       await renew(identity, device);
       const target = { deployment_id: 'tokyo' };
       const attempt = (confirm: string, step_up_token: string | undefined): Promise<unknown> =>
@@ -664,7 +666,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
 
     test('not at all when it cannot be recorded', async () => {
       const { identity, database } = world;
-      const device = await world.enrol('tokyo');
+      const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
       await database.execute(
         kind === 'sqlite'
@@ -690,7 +692,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
     const { identity, caller } = world;
     const former = identity.signer;
     await newSigner(identity);
-    const device = await world.enrol('tokyo');
+    const device = await world.enroll('tokyo');
     // The server that still has the former key goes on with it until it is restarted.
     await renew(world.with({ signer: former }), device);
     await identity.storage.write((tx) =>

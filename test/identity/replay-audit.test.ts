@@ -53,7 +53,7 @@ async function replay(): Promise<{ readonly db: Storage['read']; readonly result
 
 test('a machine whose lease was revoked gets none, whether or not the backup knows its leases', async () => {
   const [known, unknown, spared] = await Promise.all(
-    ['tokyo', 'tokyo', 'osaka'].map((id) => world.enrol(id)),
+    ['tokyo', 'tokyo', 'osaka'].map((id) => world.enroll(id)),
   );
   const first = await renew(world.identity, known!);
   await renew(world.identity, spared!);
@@ -137,7 +137,7 @@ test('an update that is applied in part is also counted as not applied', async (
 
 test('devices, keys and administrators that were withdrawn are withdrawn again', async () => {
   const { identity } = world;
-  const device = await world.enrol('tokyo');
+  const device = await world.enroll('tokyo');
   const names = ['ada', 'bob'];
   for (const name of names) {
     const factors = { password: PASSWORD, totp_secret: 'JBSWY3DPEHPK3PXP', totp_last_step: 0 };

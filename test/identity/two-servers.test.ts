@@ -22,7 +22,7 @@ const either = (turn: number): Identity => servers[turn % 2]!;
 
 test('two servers issue and revoke at once: what each said holds, and the log is whole', async () => {
   const devices: DevicesTable[] = [];
-  for (let i = 0; i < 6; i++) devices.push(await world.enrol(i < 3 ? 'tokyo' : 'osaka'));
+  for (let i = 0; i < 6; i++) devices.push(await world.enroll(i < 3 ? 'tokyo' : 'osaka'));
   const given: string[] = [];
   const work = Array.from({ length: 60 }, async (_, i) => {
     if (i === 30) return revokeAs(world, either(i), { deployment_id: 'tokyo' }, 'tokyo');
@@ -54,7 +54,7 @@ test('two servers issue and revoke at once: what each said holds, and the log is
 });
 
 test('one renewal asked of both at once gets the same bytes from both', async () => {
-  const device = await world.enrol('tokyo');
+  const device = await world.enroll('tokyo');
   const renewal_id = randomUUID();
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => renewLease(either(i), proofOf(device), { renewal_id })),

@@ -58,7 +58,7 @@ const newCode = async (): Promise<string> => {
   });
   return (answer.body as { code: string }).code;
 };
-const enrol = async (): Promise<Device> => {
+const enroll = async (): Promise<Device> => {
   const body = { code: await newCode(), jwk: jwkOf(key), name: 'trading-1' };
   const answer = await prove('/auth/license/devices', body);
   expect(answer.status).toBe(201);
@@ -71,8 +71,8 @@ const rotate = (next: DeviceKey, options?: { clock?: number; nonce?: string }): 
   return prove(path, body, key, options);
 };
 
-test('a device enrols with a code, and is listed', async () => {
-  const device = await enrol();
+test('a device enrolls with a code, and is listed', async () => {
+  const device = await enroll();
   expect(device).toEqual({
     device_id: key.device_id,
     deployment_id: 'acme-tokyo',
@@ -100,7 +100,7 @@ test('a refused code is 401, and a used key 409, each with its reason', async ()
     status: 401,
     body: { code: 'not_authenticated', reason: 'unknown_code' },
   });
-  await enrol();
+  await enroll();
   await administer('POST', `/identity/devices/${key.device_id}/revoke`, { reason: 'sold' });
   const again = { ...body, code: await newCode() };
   expect(await prove('/auth/license/devices', again)).toMatchObject({
@@ -129,7 +129,7 @@ test('an enrollment needs a proof by the very key', async () => {
 });
 
 test('a device registers its next key, as often as it asks', async () => {
-  await enrol();
+  await enroll();
   const next = newDeviceKey();
   const { status, body } = await rotate(next);
   expect({ status, body }).toMatchObject({
@@ -140,7 +140,7 @@ test('a device registers its next key, as often as it asks', async () => {
 });
 
 test('a device whose clock is wrong gets a nonce, and succeeds with it', async () => {
-  await enrol();
+  await enroll();
   const next = newDeviceKey();
   const refused = await rotate(next, { clock: 0 });
   expect(refused).toMatchObject({
@@ -155,7 +155,7 @@ test('a device whose clock is wrong gets a nonce, and succeeds with it', async (
 });
 
 test('a revoked device is refused', async () => {
-  await enrol();
+  await enroll();
   const path = `/identity/devices/${key.device_id}/revoke`;
   expect(await administer('POST', path, { reason: 'sold' })).toMatchObject({
     status: 200,

@@ -91,7 +91,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     const authorization = `DeviceProof ${makeDeviceProof(key, sent, Date.now())}`;
     return send('POST', path, body, { authorization });
   };
-  const enrol = async (deployment: string): Promise<DeviceKey> => {
+  const enroll = async (deployment: string): Promise<DeviceKey> => {
     const path = `/identity/deployments/${deployment}/enrolment-codes`;
     const { code } = (await (await send('POST', path)).json()) as { code: string };
     const key = newDeviceKey();
@@ -140,7 +140,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
 
   test('a device renews what it holds, and gets the same bytes when it asks again', async () => {
     const deployment = await newDeployment();
-    const key = await enrol(deployment);
+    const key = await enroll(deployment);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
     const { lease, lease_id } = (await first.json()) as LeaseAnswer;
     const request = { renewal_id: randomUUID(), lease };
@@ -164,7 +164,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
 
   test('each caller is told what it has to send', async () => {
     const deployment_id = await newDeployment();
-    const key = await enrol(deployment_id);
+    const key = await enroll(deployment_id);
     const leases = '/auth/license/leases';
     expect(await problem(send('POST', leases, { renewal_id: 'x' }))).toMatchObject({
       status: 400,
@@ -186,7 +186,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
 
   test('after a revocation, renewal is 403 with the date until which the last copy works', async () => {
     const deployment_id = await newDeployment();
-    const key = await enrol(deployment_id);
+    const key = await enroll(deployment_id);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
     const { lease, grace_ends_at } = (await first.json()) as LeaseAnswer;
     const path = `/identity/deployments/${deployment_id}/revoke`;

@@ -251,14 +251,14 @@ describe('the log', () => {
     const key = newDeviceKey();
     const path = '/auth/license/devices';
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.x };
-    const enrolment = { code: 'ABCD-EFGH-JKMN', jwk, name: 'trading' };
-    const body = Buffer.from(JSON.stringify(enrolment));
+    const enrollment = { code: 'ABCD-EFGH-JKMN', jwk, name: 'trading' };
+    const body = Buffer.from(JSON.stringify(enrollment));
     const proof = makeDeviceProof(
       key,
       { method: 'POST', url: server.url + path, body },
       Date.now(),
     );
-    expect(await post(path, enrolment, { authorization: `DeviceProof ${proof}` })).toBe(401);
+    expect(await post(path, enrollment, { authorization: `DeviceProof ${proof}` })).toBe(401);
     await own.execute('alter table administrators rename to gone');
     expect(await post('/identity/tokens', login, {})).toBe(503);
     expect(await server.stop()).toBe(0);

@@ -38,7 +38,7 @@ export interface TortureReport {
   readonly auditEntries: number;
 }
 
-type Deed = 'issue' | 'renew' | 'enrol' | 'revoke';
+type Deed = 'issue' | 'renew' | 'enroll' | 'revoke';
 
 /** Killed at some moment up to this, after the first answer: before it there is nothing to lose. */
 const LONGEST_LOAD_MS = 400;
@@ -65,7 +65,7 @@ interface Device extends VendorDevice {
   proven?: { readonly authorization: string; readonly body: string };
 }
 
-interface Enrolment {
+interface Enrollment {
   readonly code: string;
   readonly device: Device;
 }
@@ -91,12 +91,12 @@ interface Server {
 /** What the clients know of one round. */
 class Round {
   readonly leases: string[] = [];
-  readonly enrolled: Enrolment[] = [];
+  readonly enrolled: Enrollment[] = [];
   readonly revoked: Revocation[] = [];
   /** Of what follows the answer was cut off. */
   issuesCutOff = 0;
   readonly renewalsCutOff: Device[] = [];
-  readonly enrolmentsCutOff: Enrolment[] = [];
+  readonly enrollmentsCutOff: Enrollment[] = [];
   readonly revocationsCutOff: Revocation[] = [];
 }
 
@@ -146,11 +146,11 @@ class Torture {
   #auditHead: AuditHead = GENESIS;
   /** Entries of the audit log by action, as far as they have been verified. */
   readonly #audited = new Map<string, number>();
-  readonly #acknowledged = { issue: 0, renew: 0, enrol: 0, revoke: 0 };
+  readonly #acknowledged = { issue: 0, renew: 0, enroll: 0, revoke: 0 };
   readonly #cutOff = {
     issue: { sent: 0, done: 0 },
     renew: { sent: 0, done: 0 },
-    enrol: { sent: 0, done: 0 },
+    enroll: { sent: 0, done: 0 },
     revoke: { sent: 0, done: 0 },
   };
 
@@ -199,7 +199,7 @@ class Torture {
       await this.#checkProofs();
       await checkLeases(read, known.leases);
       await this.#checkRenewals(read, known);
-      await this.#checkEnrolments(read, known);
+      await this.#checkEnrollments(read, known);
       await this.#checkRevocations(read, known);
       await this.#checkAudit(read);
       await this.#checkWholes(read);
@@ -258,16 +258,16 @@ class Torture {
       );
       if (told === undefined) return;
       const code = must(told, 201)['code'] as string;
-      const enrolment = { code, device: { key: newDeviceKey(), deployment_id } };
-      const reply = await this.#enrol(code, enrolment.device.key);
+      const enrollment = { code, device: { key: newDeviceKey(), deployment_id } };
+      const reply = await this.#enroll(code, enrollment.device.key);
       if (reply === undefined) {
-        known.enrolmentsCutOff.push(enrolment);
+        known.enrollmentsCutOff.push(enrollment);
         return;
       }
       must(reply, 201);
-      known.enrolled.push(enrolment);
-      this.#acknowledged.enrol += 1;
-      if (!(await this.#renew(known, enrolment.device))) return;
+      known.enrolled.push(enrollment);
+      this.#acknowledged.enroll += 1;
+      if (!(await this.#renew(known, enrollment.device))) return;
     }
   }
 
@@ -330,7 +330,7 @@ class Torture {
     return reply;
   }
 
-  async #enrol(code: string, key: DeviceKey): Promise<Reply | undefined> {
+  async #enroll(code: string, key: DeviceKey): Promise<Reply | undefined> {
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.x };
     const body = JSON.stringify({ code, jwk, name: ENROLLED });
     return this.#post(DEVICES, proofOf(key, DEVICES, body), body);
@@ -419,21 +419,21 @@ class Torture {
   }
 
   /** A code made one device: the one that was told so, or that asks again. */
-  async #checkEnrolments(read: Db, { enrolled, enrolmentsCutOff }: Round): Promise<void> {
+  async #checkEnrollments(read: Db, { enrolled, enrollmentsCutOff }: Round): Promise<void> {
     for (const { code } of enrolled) {
-      const other = await this.#enrol(code, newDeviceKey());
+      const other = await this.#enroll(code, newDeviceKey());
       must(other, 401, 'not_authenticated', 'used_code');
     }
-    for (const { code, device } of enrolmentsCutOff) {
+    for (const { code, device } of enrollmentsCutOff) {
       const { device_id } = device.key;
       const rows = await read
         .selectFrom('devices')
         .select('device_id')
         .where('device_id', '=', device_id)
         .execute();
-      this.#cutOff.enrol.sent += 1;
-      this.#cutOff.enrol.done += rows.length;
-      const reply = must(await this.#enrol(code, device.key), 201);
+      this.#cutOff.enroll.sent += 1;
+      this.#cutOff.enroll.done += rows.length;
+      const reply = must(await this.#enroll(code, device.key), 201);
       if (reply['device_id'] !== device_id) throw new Error(`${device_id} was enrolled as another`);
       must(await this.#askForRenewal(device), 201);
     }

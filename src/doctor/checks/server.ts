@@ -49,13 +49,13 @@ async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
     const summary = `${message}: the lease cannot be renewed; ${await whatIsLeft(facts)}`;
     throw new ServiceError(code, summary, {
       reason,
-      remedy: `Move it away, ${ENROL}`,
+      remedy: `Move it away, ${ENROLL}`,
       cause: error,
     });
   }
 }
 
-const ENROL =
+const ENROLL =
   'ask for a new enrollment code, and enroll this machine again with `service-local license enroll`.';
 
 async function withoutKey(facts: Facts): Promise<Finding> {
@@ -77,7 +77,7 @@ async function withoutKey(facts: Facts): Promise<Finding> {
     status: 'fail',
     summary: `${files.key} is gone: the lease is for the device ${device_id}, and cannot be renewed without it; ${await whatIsLeft(facts)}`,
     evidence: { device_id },
-    remedy: `Put the key back; where there is no copy of it, ${ENROL}`,
+    remedy: `Put the key back; where there is no copy of it, ${ENROLL}`,
   };
 }
 

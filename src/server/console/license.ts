@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { searchAudit } from '../../api/administrators.ts';
-import type { createEnrolmentCode, Device, listDevices, revokeDevice } from '../../api/devices.ts';
+import type { createEnrollmentCode, Device, listDevices, revokeDevice } from '../../api/devices.ts';
 import type { getLicense, License, listLeases, listLicenses } from '../../api/leases.ts';
 import type {
   getContract,
@@ -69,7 +69,9 @@ export function addLicensePages(pages: Pages, services: Services): void {
     async ({ call, param }) => {
       const params = { deployment_id: param('deployment_id') };
       const path = '/identity/deployments/{deployment_id}/enrolment-codes';
-      const { code, expires_at } = await call<typeof createEnrolmentCode>('post', path, { params });
+      const { code, expires_at } = await call<typeof createEnrollmentCode>('post', path, {
+        params,
+      });
       return showCode(params.deployment_id, code, moment(expires_at, clock()), origin);
     },
     (visit) => showDeployment(visit, clock()),
@@ -292,7 +294,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
           leases.items.length > 0
             ? leaseTable('Leases of this deployment', leases.items, now)
             : emptyState(
-                'It has none yet. Enrol a device below, which then renews by itself; or issue one:',
+                'It has none yet. Enroll a device below, which then renews by itself; or issue one:',
                 `service-local identity leases issue --deployment ${deployment_id} --out license_lease.json`,
               )
         }

@@ -35,14 +35,14 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { code, name, keyset, insecure: allowed }) {
     const { settings, io, cwd, message } = context;
-    const { enrol } = await import('../../../client/enrolment.ts');
+    const { enroll } = await import('../../../client/enrollment.ts');
     const { announceAnchor } = await import('../../../../daemon/announcement.ts');
     const { home, server_url: url } = settings;
     const files = licenseFiles(home, io.env);
     const insecure = allowed || settings.server_insecure;
     const device = { files, url, insecure, clock: Date.now, warn: message };
     const given = await codeOf(context, code);
-    const { device_id, claims, isNew, limits, trust, formerTrust } = await enrol(
+    const { device_id, claims, isNew, limits, trust, formerTrust } = await enroll(
       device,
       given,
       name,

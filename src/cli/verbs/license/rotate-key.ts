@@ -10,7 +10,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['license rotate-key'],
   async run({ settings, io, message }, _args, { insecure }) {
-    const { rotateKey } = await import('../../../client/enrolment.ts');
+    const { rotateKey } = await import('../../../client/enrollment.ts');
     const files = licenseFiles(settings.home, io.env);
     const rotated = await rotateKey({
       files,

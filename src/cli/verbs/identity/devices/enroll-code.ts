@@ -1,4 +1,4 @@
-import type { createEnrolmentCode } from '../../../../api/devices.ts';
+import type { createEnrollmentCode } from '../../../../api/devices.ts';
 import { connect } from '../../../connect.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -16,7 +16,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { deployment }) {
     const server = await connect(context);
-    const code = await server.call<typeof createEnrolmentCode>(
+    const code = await server.call<typeof createEnrollmentCode>(
       'post',
       '/identity/deployments/{deployment_id}/enrolment-codes',
       { params: { deployment_id: deployment } },

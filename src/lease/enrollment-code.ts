@@ -3,7 +3,7 @@
  * a trust root, its fingerprint after a dot, as in `9F3K-….Zx3…`. The fingerprint lets the machine
  * check the keys of the server at its first contact.
  */
-export interface EnrolmentText {
+export interface EnrollmentText {
   /** The part of the code that the server redeems. */
   readonly code: string;
   /** Fingerprint of the issuer's root: 43 base64url characters. */
@@ -19,11 +19,11 @@ export function isRootFingerprint(text: string): boolean {
  * Whether a text has the form of the part that the server redeems: 28 letters of Crockford's Base 32,
  * in any case, with any hyphens and spaces, and with O, I and L for 0 and 1.
  */
-export function isEnrolmentCode(text: string): boolean {
+export function isEnrollmentCode(text: string): boolean {
   return /^[0-9A-TV-Z]{28}$/.test(text.toUpperCase().replaceAll(/[\s-]/g, ''));
 }
 
-export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): string {
+export function formatEnrollmentText({ code, rootFingerprint }: EnrollmentText): string {
   return rootFingerprint === undefined ? code : `${code}.${rootFingerprint}`;
 }
 
@@ -31,7 +31,7 @@ export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): s
  * Accepts a code without a fingerprint, too. Returns undefined if the text after the dot is not a
  * fingerprint: a truncated code must not be accepted as one without a root.
  */
-export function parseEnrolmentText(text: string): EnrolmentText | undefined {
+export function parseEnrollmentText(text: string): EnrollmentText | undefined {
   const [code = '', rootFingerprint, ...rest] = text.trim().split('.');
   if (rootFingerprint === undefined) return { code };
   if (rest.length > 0 || !isRootFingerprint(rootFingerprint)) return undefined;

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { enrolDevice, rotateDevice } from '../api/devices.ts';
+import type { enrollDevice, rotateDevice } from '../api/devices.ts';
 import type { LeaseAnswer } from '../api/leases.ts';
 import {
-  isEnrolmentCode,
-  parseEnrolmentText,
-  type EnrolmentText,
-} from '../lease/enrolment-code.ts';
+  isEnrollmentCode,
+  parseEnrollmentText,
+  type EnrollmentText,
+} from '../lease/enrollment-code.ts';
 import { ServiceError } from '../base/errors.ts';
 import { anchorText } from '../gate/anchor.ts';
 import { ownMachineHash } from '../gate/machine-id.ts';
@@ -56,7 +56,7 @@ export interface Device {
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
-export interface EnrolOptions {
+export interface EnrollOptions {
   /** Keys that a person trusts, as text of a keyset, a JWK or PEM. */
   readonly keyset?: string | undefined;
   /**
@@ -92,24 +92,24 @@ export interface Enrolled {
  * answers that are not as they must be and for keys that are not trusted, `output_not_writable`,
  * `conflict` while another process renews.
  */
-export async function enrol(
+export async function enroll(
   device: Device,
   code: string,
   name: string,
-  options: EnrolOptions = {},
+  options: EnrollOptions = {},
 ): Promise<Enrolled> {
   const text = parsedCode(code);
   refuseExposed(device.url, device.insecure);
   return withLock(device.files.lock, LOCK_PATIENCE_MS, () =>
-    enrolAlone(device, text, name, options),
+    enrollAlone(device, text, name, options),
   );
 }
 
-async function enrolAlone(
+async function enrollAlone(
   device: Device,
-  text: EnrolmentText,
+  text: EnrollmentText,
   name: string,
-  options: EnrolOptions,
+  options: EnrollOptions,
 ): Promise<Enrolled> {
   const { files, clock } = device;
   const former = await readDeviceKey(files.key);
@@ -122,7 +122,7 @@ async function enrolAlone(
   const server = connectAsDevice(device, key);
   const body = { code: text.code, jwk: jwkOf(key), name };
   const { deployment_id } = await server
-    .call<typeof enrolDevice>('post', '/auth/license/devices', { body })
+    .call<typeof enrollDevice>('post', '/auth/license/devices', { body })
     .catch((error: unknown) => {
       throw withPlaceOfKey(error, files.key);
     });
@@ -174,9 +174,9 @@ function ownerOf({ owner, leases }: License): LeaseOwner | undefined {
 }
 
 /** @throws ServiceError `usage` */
-function parsedCode(text: string): EnrolmentText {
-  const parsed = parseEnrolmentText(text);
-  if (parsed !== undefined && isEnrolmentCode(parsed.code)) return parsed;
+function parsedCode(text: string): EnrollmentText {
+  const parsed = parseEnrollmentText(text);
+  if (parsed !== undefined && isEnrollmentCode(parsed.code)) return parsed;
   const what =
     parsed === undefined
       ? 'the part after the dot is not the fingerprint of a root'
@@ -196,7 +196,7 @@ async function trustedKeyset(
   device: Device,
   server: Client,
   before: License,
-  { coded, keyset: named }: Pick<EnrolOptions, 'keyset'> & { readonly coded: string | undefined },
+  { coded, keyset: named }: Pick<EnrollOptions, 'keyset'> & { readonly coded: string | undefined },
 ): Promise<JudgedKeyset & { readonly trust: Enrolled['trust'] }> {
   const { files, clock } = device;
   const now = clock();
@@ -264,7 +264,7 @@ export interface Rotated {
  * of the old one when the server does: called again after it was ended half-way, it goes on with the
  * same key.
  *
- * @throws ServiceError as `enrol`, and `file_not_found` for a machine that is no device.
+ * @throws ServiceError as `enroll`, and `file_not_found` for a machine that is no device.
  */
 export async function rotateKey(device: Device): Promise<Rotated> {
   return withLock(device.files.lock, LOCK_PATIENCE_MS, () => rotateAlone(device));

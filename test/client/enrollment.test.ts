@@ -16,10 +16,10 @@ import { join } from 'node:path';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readDeviceKey } from '../../src/client/device-key.ts';
-import { enrol, rotateKey, type Device } from '../../src/client/enrolment.ts';
+import { enroll, rotateKey, type Device } from '../../src/client/enrollment.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { ServiceError } from '../../src/base/errors.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
@@ -77,7 +77,7 @@ beforeEach(async () => {
     log,
     metrics: createMetrics(identity),
   });
-  home = join(mkdtempSync(join(tmpdir(), 'service-local-enrolment-')), 'home');
+  home = join(mkdtempSync(join(tmpdir(), 'service-local-enrollment-')), 'home');
   device = {
     files: licenseFiles(home, {}),
     url,
@@ -94,7 +94,7 @@ afterEach(async () => {
 });
 
 const newCode = async (deployment = 'tokyo'): Promise<string> =>
-  (await createEnrolmentCode(identity, 'operator', deployment)).code;
+  (await createEnrollmentCode(identity, 'operator', deployment)).code;
 const count = async (table: 'devices' | 'license_leases'): Promise<number> =>
   (await identity.storage.read.selectFrom(table).selectAll().execute()).length;
 /** What is in the home, but for the lock, in which there is nothing. */
@@ -104,15 +104,15 @@ const names = (): string[] =>
     .sort();
 const contents = (): Record<string, string> =>
   Object.fromEntries(names().map((name) => [name, readFileSync(join(home, name), 'utf8')]));
-const ENROL = 'POST /auth/license/devices';
+const ENROLL = 'POST /auth/license/devices';
 const KEYS = 'GET /.well-known/license-keys.json';
 const LEASE = 'POST /auth/license/leases';
 const ROTATE = 'POST /auth/license/devices/rotate';
 
 describe('enrollment', () => {
   test('leaves a key, the keys that verify, and a lease that they verify', async () => {
-    const { device_id, claims } = await enrol(device, await newCode(), 'trading-1');
-    expect(requests).toEqual([KEYS, ENROL, LEASE]);
+    const { device_id, claims } = await enroll(device, await newCode(), 'trading-1');
+    expect(requests).toEqual([KEYS, ENROLL, LEASE]);
     expect(names()).toEqual([
       'device.key',
       'license_lease.json',
@@ -143,13 +143,13 @@ describe('enrollment', () => {
   test.each([1, 2, 3])('goes on after the answer to request %i was lost', async (lost) => {
     const code = await newCode();
     unanswered = lost;
-    await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+    await expect(enroll(device, code, 'trading-1')).rejects.toMatchObject({
       code: 'server_unreachable',
     });
     // Before the keys of the server are judged, there is no key either.
     const before = lost === 1 ? undefined : readFileSync(device.files.key, 'utf8');
     expect(names()).toEqual(lost === 1 ? [] : ['device.key']);
-    const { claims } = await enrol(device, code, 'trading-1');
+    const { claims } = await enroll(device, code, 'trading-1');
     if (lost > 1) expect(readFileSync(device.files.key, 'utf8')).toBe(before);
     expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
     expect(claims.lease_id).toBe(
@@ -160,34 +160,34 @@ describe('enrollment', () => {
 
   test('goes on after each file that it writes', async () => {
     const code = await newCode();
-    await enrol(device, code, 'trading-1');
+    await enroll(device, code, 'trading-1');
     const all = contents();
     for (const missing of [['lease'], ['lease', 'keyset'], ['keyset']] as const) {
       for (const name of missing) rmSync(device.files[name]);
-      await enrol(device, code, 'trading-1');
+      await enroll(device, code, 'trading-1');
       expect(contents()).toEqual(all);
     }
     writeFileSync(device.files.lease, all['license_lease.json']!.slice(0, 100));
-    await enrol(device, code, 'trading-1');
+    await enroll(device, code, 'trading-1');
     expect(contents()).toEqual(all);
     expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
   });
 
   test('that has a lease asks for no other, and renews one that has ended', async () => {
-    const { claims } = await enrol(device, await newCode(), 'trading-1');
+    const { claims } = await enroll(device, await newCode(), 'trading-1');
     world.now += 3_600_000;
-    await enrol(device, await newCode(), 'trading-1');
+    await enroll(device, await newCode(), 'trading-1');
     expect(await count('license_leases')).toBe(1);
     world.now += 8 * 86_400_000;
-    const renewed = await enrol(device, await newCode(), 'trading-1');
+    const renewed = await enroll(device, await newCode(), 'trading-1');
     expect(renewed.claims.previous_lease_id).toBe(claims.lease_id);
     expect(warnings).toEqual([]);
   });
 
   test('works with a clock that is wrong', async () => {
     const wrong = { ...device, clock: () => Date.UTC(2001, 0) };
-    const { claims } = await enrol(wrong, await newCode(), 'trading-1');
-    expect(requests).toEqual([KEYS, ENROL, LEASE, LEASE]);
+    const { claims } = await enroll(wrong, await newCode(), 'trading-1');
+    expect(requests).toEqual([KEYS, ENROLL, LEASE, LEASE]);
     expect(existsSync(device.files.lease)).toBe(true);
     expect(claims.deployment_id).toBe('tokyo');
   });
@@ -197,12 +197,12 @@ describe('enrollment', () => {
     const { signer } = identity;
     const unavailable = new ServiceError('license_lease_unavailable', 'the key is gone');
     Object.assign(identity, { signer: unavailable });
-    await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+    await expect(enroll(device, code, 'trading-1')).rejects.toMatchObject({
       code: 'license_lease_unavailable',
     });
     expect(names()).toEqual(['device.key']);
     Object.assign(identity, { signer });
-    await enrol(device, code, 'trading-1');
+    await enroll(device, code, 'trading-1');
     expect(await count('devices')).toBe(1);
   });
 
@@ -215,7 +215,7 @@ describe('enrollment', () => {
       left: readonly string[],
     ): Promise<void> => {
       forged = { [path]: JSON.stringify(body) };
-      await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+      await expect(enroll(device, code, 'trading-1')).rejects.toMatchObject({
         code: 'invalid_data',
         reason,
         remedy: expect.stringContaining('No file was changed.') as string,
@@ -231,10 +231,10 @@ describe('enrollment', () => {
 
   test('takes no lease of another device', async () => {
     const other = { ...device, files: licenseFiles(join(home, '..', 'other'), {}) };
-    await enrol(other, await newCode(), 'trading-2');
+    await enroll(other, await newCode(), 'trading-2');
     const lease = JSON.parse(readFileSync(other.files.lease, 'utf8')) as unknown;
     forged = { '/auth/license/leases': JSON.stringify({ lease, warnings: [] }) };
-    await expect(enrol(device, await newCode(), 'trading-1')).rejects.toMatchObject({
+    await expect(enroll(device, await newCode(), 'trading-1')).rejects.toMatchObject({
       code: 'invalid_data',
       reason: 'other_lease',
     });
@@ -243,7 +243,7 @@ describe('enrollment', () => {
 
   test('at once with another in the same home ends with one key, and a lease for it', async () => {
     const codes = [await newCode(), await newCode()];
-    const all = await Promise.all(codes.map((code) => enrol(device, code, 'trading-1')));
+    const all = await Promise.all(codes.map((code) => enroll(device, code, 'trading-1')));
     const { device_id } = (await readDeviceKey(device.files.key))!;
     for (const { claims, ...enrolled } of all) {
       expect([enrolled.device_id, claims.device_thumbprint]).toEqual([device_id, device_id]);
@@ -253,9 +253,9 @@ describe('enrollment', () => {
   });
 
   test('of a machine that was a device of another deployment says so', async () => {
-    await enrol(device, await newCode(), 'trading-1');
+    await enroll(device, await newCode(), 'trading-1');
     const before = contents();
-    await expect(enrol(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
+    await expect(enroll(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
       code: 'conflict',
       reason: 'other_deployment',
       remedy: `Move ${device.files.key} away, and enroll again, which creates a new key.`,
@@ -269,14 +269,14 @@ describe('rotation of the key', () => {
 
   beforeEach(async () => {
     code = await newCode();
-    await enrol(device, code, 'trading-1');
+    await enroll(device, code, 'trading-1');
     requests = [];
   });
 
   /** Asks with the key in its place: for a lease, once the one it has is ended. */
   const use = async (): Promise<void> => {
     world.now += 8 * 86_400_000;
-    await enrol(device, await newCode(), 'trading-1');
+    await enroll(device, await newCode(), 'trading-1');
   };
   const revoked = async (): Promise<(string | null)[]> => {
     const rows = await identity.storage.read
