@@ -5,7 +5,7 @@ import {
   type EngineConfig,
   type FeeModel,
   type FillModel,
-  type RiskControls,
+  type OptionalLimits,
   type RiskLimits,
 } from '../engine/config.ts';
 import type { Problem } from '../base/errors.ts';
@@ -314,7 +314,7 @@ const riskSchema = z
       })
       .optional()
       .describe('Where the bot may trade; anywhere when absent.'),
-  } satisfies Record<keyof RiskLimits | keyof RiskControls, z.ZodType>)
+  } satisfies Record<keyof RiskLimits | keyof OptionalLimits, z.ZodType>)
   .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
 
 const lowerCaseName = z
@@ -466,7 +466,7 @@ export type BotSpec = z.output<typeof botSpecSchema>;
 /** The engine's settings that a valid spec asks for; amounts become float64 here and nowhere else. */
 export function engineConfig(spec: BotSpec): EngineConfig {
   const { engine, risk } = spec.spec;
-  const controls = riskControls(risk);
+  const optional = optionalLimits(risk);
   return {
     cash: Number(engine.cash),
     fill: fillModel(engine.fill),
@@ -475,7 +475,7 @@ export function engineConfig(spec: BotSpec): EngineConfig {
     slippage: engine.slippage,
     account: engine.account === 'cash' ? { model: 'cash' } : engine.account,
     risk: riskLimits(risk),
-    ...(controls && { controls }),
+    ...(optional && { optionalLimits: optional }),
     seed: engine.seed,
   };
 }
@@ -499,13 +499,13 @@ function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
   return limits;
 }
 
-function riskControls(risk: BotSpec['spec']['risk'] = {}): RiskControls | undefined {
+function optionalLimits(risk: BotSpec['spec']['risk'] = {}): OptionalLimits | undefined {
   const { price_collar_period, messages_kept_for_cancels, repeated_execution, permitted } = risk;
-  const controls: RiskControls = {
+  const limits: OptionalLimits = {
     ...(price_collar_period && 'bps' in price_collar_period && { price_collar_period }),
     ...(messages_kept_for_cancels !== undefined && { messages_kept_for_cancels }),
     ...(repeated_execution && 'count' in repeated_execution && { repeated_execution }),
     ...(permitted?.instruments && { permitted: permitted.instruments }),
   };
-  return Object.keys(controls).length === 0 ? undefined : controls;
+  return Object.keys(limits).length === 0 ? undefined : limits;
 }

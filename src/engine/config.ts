@@ -69,7 +69,7 @@ export const NO_RISK_LIMITS: RiskLimits = {
 };
 
 /** Further controls, checked before every order; one that is absent is not wanted. */
-export interface RiskControls {
+export interface OptionalLimits {
   /**
    * Over a period: how far the price of an order may be from the limit prices of those placed within
    * the last `seconds`, and from what they were filled at; basis points. Orders of one instrument and
@@ -97,6 +97,6 @@ export interface EngineConfig {
   readonly slippage: SlippageModel;
   readonly account: Account;
   readonly risk: RiskLimits;
-  readonly controls?: RiskControls | undefined;
+  readonly optionalLimits?: OptionalLimits | undefined;
   readonly seed: number;
 }

@@ -2,7 +2,7 @@ import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { EngineConfig, RiskLimits } from './config.ts';
-import { Controls } from './risk/controls.ts';
+import { OptionalLimitChecks } from './risk/optional-limits.ts';
 import { StrategyBroker, viewOf } from './broker.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import { beyondLimit, isStop, priceAtOpen, stopReached } from './fills/order-prices.ts';
@@ -117,7 +117,7 @@ export class Engine {
     peakEquity: -0,
     dayStartEquity: -0,
   };
-  readonly #controls: Controls | undefined;
+  readonly #optionalLimits: OptionalLimitChecks | undefined;
   /** Of each instrument; none without a collar. */
   readonly #references: readonly Reference[];
   #hasRisk: boolean;
@@ -184,10 +184,14 @@ export class Engine {
     this.#initialCash = opening === undefined ? config.cash : this.#portfolio.equity();
     this.#desk = setup.venue === undefined ? undefined : new VenueDesk(setup.venue, symbols);
     this.#journal = new Journal(symbols, memory);
-    const { risk, controls } = config;
-    this.#rate = new MessageRate(risk.max_messages_per_second, controls?.messages_kept_for_cancels);
-    this.#controls = controls && new Controls(controls, symbols, opening?.risk?.executions);
-    const isCollared = risk.price_collar_bps < Infinity || controls?.price_collar_period;
+    const { risk, optionalLimits } = config;
+    this.#rate = new MessageRate(
+      risk.max_messages_per_second,
+      optionalLimits?.messages_kept_for_cancels,
+    );
+    this.#optionalLimits =
+      optionalLimits && new OptionalLimitChecks(optionalLimits, symbols, opening?.risk?.executions);
+    const isCollared = risk.price_collar_bps < Infinity || optionalLimits?.price_collar_period;
     this.#references = isCollared ? symbols.map(() => new Reference(risk.price_collar_bps)) : [];
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
     this.#tracksLoss =
@@ -350,12 +354,12 @@ export class Engine {
 
   /** How often it was latched for repeated execution. */
   get latches(): number {
-    return this.#controls?.latches ?? 0;
+    return this.#optionalLimits?.latches ?? 0;
   }
 
   /** Takes orders again after it was latched. */
   reEnable(): void {
-    this.#controls?.reEnable();
+    this.#optionalLimits?.reEnable();
   }
 
   /** Lets one order through; see `Permit`. */
@@ -422,7 +426,8 @@ export class Engine {
   get risk(): RiskState {
     const recorded = this.#recorded;
     if (recorded > 0) this.#losses.follow(this.#times, this.#equity, recorded, recorded - 1);
-    const executions = this.#controls?.recent(this.#instruments.map(({ symbol }) => symbol)) ?? [];
+    const executions =
+      this.#optionalLimits?.recent(this.#instruments.map(({ symbol }) => symbol)) ?? [];
     return { ...this.#losses.state, ...(executions.length > 0 && { executions }) };
   }
 
@@ -717,8 +722,8 @@ export class Engine {
     this.#journal.submitted(this.#now, order);
     this.#working.push(order);
     // Exits lie on both sides of the price by intent, and are no wish to trade there now.
-    if (this.#controls !== undefined && order.parent === 0 && !Number.isNaN(order.limit)) {
-      this.#controls.priced(order.instrument.index, order.side, order.limit, this.#now);
+    if (this.#optionalLimits !== undefined && order.parent === 0 && !Number.isNaN(order.limit)) {
+      this.#optionalLimits.priced(order.instrument.index, order.side, order.limit, this.#now);
     }
     return order;
   }
@@ -738,7 +743,7 @@ export class Engine {
         ? order.quantity
         : -order.quantity;
     if (this.#denying !== undefined) return this.#denying;
-    const bar = this.#controls?.bar(index);
+    const bar = this.#optionalLimits?.bar(index);
     if (bar !== undefined) return bar;
     if (this.#inMarginCall || this.#isLiquidated(order.instrument)) return 'margin_call';
     const unfit = this.#unfit(order);
@@ -796,7 +801,7 @@ export class Engine {
       const share = this.#config.risk.price_collar_bps / 10_000;
       if (!lifted.includes('price_collar_bps')) narrow(reference * (isBuy ? 1 + share : 1 - share));
       if (!lifted.includes('price_collar_period')) {
-        narrow(this.#controls?.worst(instrument.index, side, this.#now) ?? none);
+        narrow(this.#optionalLimits?.worst(instrument.index, side, this.#now) ?? none);
       }
     }
     return worst > 0 && worst < Infinity ? worst : Number.NaN;
@@ -838,10 +843,10 @@ export class Engine {
   ): OrderReason | undefined {
     const isLifted = permit !== undefined && covers(permit, proposalOf(order, delta, price));
     const lifted: readonly OrderReason[] = isLifted ? permit.controls : NOTHING;
-    if (this.#controls !== undefined && !lifted.includes('price_collar_period')) {
+    if (this.#optionalLimits !== undefined && !lifted.includes('price_collar_period')) {
       const side = delta < 0 ? 'sell' : 'buy';
       const at = askedPrice(order, price);
-      if (this.#controls.drifts(order.instrument.index, side, at, this.#now)) {
+      if (this.#optionalLimits.drifts(order.instrument.index, side, at, this.#now)) {
         return 'price_collar_period';
       }
     }
@@ -966,7 +971,7 @@ export class Engine {
       if (this.#desk!.sent.has(order.id)) continue;
       const reason =
         this.#denying ??
-        this.#controls?.bar(order.instrument.index) ??
+        this.#optionalLimits?.bar(order.instrument.index) ??
         this.#unfit(order) ??
         this.#hand(order);
       if (reason !== undefined) this.#end(order, 'denied', reason);
@@ -1133,7 +1138,7 @@ export class Engine {
     }
     this.#fillCount += 1;
     this.#journal.filled(order, execution, after, portfolio.cash);
-    if (this.#controls !== undefined) this.#executed(order, execution, isFirstFill);
+    if (this.#optionalLimits !== undefined) this.#executed(order, execution, isFirstFill);
     if (this.#run!.onFill !== undefined) {
       this.#fills.push(Object.freeze({ order: viewOf(order), instrument, quantity, price, fee }));
     }
@@ -1358,7 +1363,7 @@ export class Engine {
     if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     this.#fillCount += 1;
     this.#journal.filled(order, execution, after, portfolio.cash);
-    if (this.#controls !== undefined) this.#executed(order, execution, order.filled === 0);
+    if (this.#optionalLimits !== undefined) this.#executed(order, execution, order.filled === 0);
     order.filled += quantity;
     if (order.filled >= order.quantity * (1 - 1e-12)) {
       order.status = 'filled';
@@ -1398,11 +1403,11 @@ export class Engine {
 
   /** Tells the controls that look back of a fill. */
   #executed(order: WorkingOrder, { instrument, price, time }: Execution, isFirst: boolean): void {
-    const controls = this.#controls!;
-    controls.priced(instrument, order.side, price, time);
-    const count = isFirst ? controls.executed(instrument, order.side, time) : undefined;
+    const limits = this.#optionalLimits!;
+    limits.priced(instrument, order.side, price, time);
+    const count = isFirst ? limits.executed(instrument, order.side, time) : undefined;
     if (count === undefined) return;
-    const { seconds } = this.#config.controls!.repeated_execution!;
+    const { seconds } = this.#config.optionalLimits!.repeated_execution!;
     this.#journal.latched(time, order, count, seconds);
   }
 

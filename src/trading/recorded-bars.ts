@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { prepared } from '../storage/prepared.ts';
 import type { Db } from '../storage/tables.ts';
-import { CONTROL_KINDS, type ControlInput } from './session-controls.ts';
+import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 
 /** An event by which a paper session was told something. */
 export interface RecordedInput {
-  readonly kind: 'data.bars' | ControlInput['kind'];
+  readonly kind: 'data.bars' | SupervisionInput['kind'];
   /** JSON. */
   readonly payload: string;
 }
@@ -19,17 +19,17 @@ export function recordedInputs(
   { bot_id, task_id: run_id }: { readonly bot_id: string; readonly task_id: string },
 ): () => Promise<readonly RecordedInput[]> {
   let after_seq = 0;
-  let controls: (RecordedInput & { readonly seq: number })[] | undefined;
+  let supervision: (RecordedInput & { readonly seq: number })[] | undefined;
   return async () => {
-    controls ??= await recordedControls(db, bot_id, run_id);
+    supervision ??= await readSupervisionInputs(db, bot_id, run_id);
     const bars = await selectBars(db, { run_id, after_seq });
     after_seq = bars.at(-1)?.seq ?? after_seq;
     const isLast = bars.length < PAGE;
     // What came before the bars that are the last of their page.
     const count = isLast
-      ? controls.length
-      : controls.findLastIndex(({ seq }) => seq < after_seq) + 1;
-    const some = controls.splice(0, count);
+      ? supervision.length
+      : supervision.findLastIndex(({ seq }) => seq < after_seq) + 1;
+    const some = supervision.splice(0, count);
     return [...bars.map((row) => ({ ...row, kind: 'data.bars' as const })), ...some].sort(
       (a, b) => a.seq - b.seq,
     );
@@ -37,16 +37,16 @@ export function recordedInputs(
 }
 
 /** There are few of them. */
-async function recordedControls(db: Db, bot_id: string, run_id: string) {
+async function readSupervisionInputs(db: Db, bot_id: string, run_id: string) {
   const rows = await db
     .selectFrom('bot_events')
     .select(['seq', 'kind', 'payload'])
     .where('bot_id', '=', bot_id)
-    .where('kind', 'in', CONTROL_KINDS)
+    .where('kind', 'in', SUPERVISION_KINDS)
     .where('run_id', '=', run_id)
     .orderBy('seq')
     .execute();
-  return rows as { seq: number; kind: ControlInput['kind']; payload: string }[];
+  return rows as { seq: number; kind: SupervisionInput['kind']; payload: string }[];
 }
 
 const selectBars = prepared(

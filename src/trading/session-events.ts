@@ -3,7 +3,7 @@ import type { OrderEvent } from '../engine/journal.ts';
 import type { Step } from '../engine/steps.ts';
 import type { NewEvent } from '../events/event.ts';
 import type { DataEvent } from './feed.ts';
-import { CONTROL_KINDS, type ControlInput } from './session-controls.ts';
+import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress } from '../events/session-state.ts';
 import type { RecordedInput } from './recorded-bars.ts';
@@ -28,22 +28,30 @@ export function progressEvents({ events, used = [], state }: Progress): SessionE
 export const OVERRIDE_USED = 'risk.override_used';
 
 /** What a session was told by people, or by who acts for them. */
-export function controlEvent({ kind, ...payload }: ControlInput, now: number): SessionEvent {
+export function toSupervisionEvent(
+  { kind, ...payload }: SupervisionInput,
+  now: number,
+): SessionEvent {
   return { kind, occurred_at: now, payload };
 }
 
-export function isControl(input: SessionInput): input is ControlInput {
-  return (CONTROL_KINDS as readonly string[]).includes(input.kind);
+export function isSupervisionInput(input: SessionInput): input is SupervisionInput {
+  return (SUPERVISION_KINDS as readonly string[]).includes(input.kind);
 }
 
-/** What an event of one of `CONTROL_KINDS` records. @param payload JSON. */
-export function controlOf(kind: ControlInput['kind'], payload: string): ControlInput {
-  return { kind, ...(JSON.parse(payload) as object) } as ControlInput;
+/** What an event of one of `SUPERVISION_KINDS` records. @param payload JSON. */
+export function parseSupervisionInput(
+  kind: SupervisionInput['kind'],
+  payload: string,
+): SupervisionInput {
+  return { kind, ...(JSON.parse(payload) as object) } as SupervisionInput;
 }
 
 /** What a session on paper was told, as its log has it. @param payload JSON. */
 export function recordedInput({ kind, payload }: RecordedInput): SessionInput {
-  return kind === 'data.bars' ? { kind, step: stepOf(payload) } : controlOf(kind, payload);
+  return kind === 'data.bars'
+    ? { kind, step: stepOf(payload) }
+    : parseSupervisionInput(kind, payload);
 }
 
 /** A step that a session takes. */

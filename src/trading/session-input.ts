@@ -1,6 +1,6 @@
 import type { Step } from '../engine/steps.ts';
 import type { DenyReason, VenueReport, VenueRules } from '../engine/venue.ts';
-import type { ControlInput } from './session-controls.ts';
+import type { SupervisionInput } from './session-supervision.ts';
 
 /**
  * What a session was told, each as the event of its kind records it. In the order in which they were
@@ -17,5 +17,5 @@ export type SessionInput =
   | { readonly kind: 'control.denying'; readonly reason: DenyReason | null }
   /** `halt`; whatever its payload says. */
   | { readonly kind: 'control.halted' }
-  /** `control`; its payload is the rest of it. */
-  | ControlInput;
+  /** `supervise`; its payload is the rest of it. */
+  | SupervisionInput;

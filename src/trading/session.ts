@@ -16,7 +16,11 @@ import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { inSlices } from '../base/watchdog.ts';
-import { controlEngine, type ControlInput, type Supervised } from './session-controls.ts';
+import {
+  applySupervision,
+  type SupervisionInput,
+  type SupervisedState,
+} from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
 import type {
   Progress,
@@ -122,17 +126,17 @@ export class Session {
   }
 
   /** Has it heed what people have settled, from now on. */
-  control(input: ControlInput): Progress {
+  supervise(input: SupervisionInput): Progress {
     return this.progress(() => {
       if (input.kind === 'risk.thresholds_set') this.#thresholds = input.thresholds;
       if (input.kind === 'control.latch_lifted') this.#latchesLifted = input.latches;
       if (input.kind === 'control.epoch_set') this.#epoch = input.epoch;
-      controlEngine(this.engine, input);
+      applySupervision(this.engine, input);
     });
   }
 
-  /** What it was told by `control`, and what came of that. */
-  get supervised(): Supervised {
+  /** What it was told by `supervise`, and what came of that. */
+  get supervised(): SupervisedState {
     const { permits, latches } = this.engine;
     const idOf = ({ override_id }: { readonly override_id: string }): string => override_id;
     return {
@@ -224,7 +228,7 @@ export class Session {
   protected tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'control.denying') this.deny(input.reason);
     else if (input.kind === 'control.halted') this.halt();
-    else if (input.kind !== 'venue.report' && input.kind !== 'venue.terms') this.control(input);
+    else if (input.kind !== 'venue.report' && input.kind !== 'venue.terms') this.supervise(input);
     else throw new RangeError('a session without a venue takes no reports');
   }
 

@@ -2,7 +2,7 @@ import type { Order } from '../engine/orders.ts';
 import type { SentOrder } from '../engine/venue-desk.ts';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { ControlInput } from './session-controls.ts';
+import type { SupervisionInput } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, WorkingOrder } from '../events/session-state.ts';
 import { Session, workingOrder } from './session.ts';
@@ -85,11 +85,11 @@ export class VenueSession extends Session {
     });
   }
 
-  override control(input: ControlInput): Progress {
+  override supervise(input: SupervisionInput): Progress {
     if (input.kind === 'control.epoch_set') {
       this.#epochs.push({ from: this.engine.orderCount + 1, epoch: input.epoch });
     }
-    return super.control(input);
+    return super.supervise(input);
   }
 
   /** Those of the venue that it goes by. */

@@ -20,14 +20,14 @@ describe('the examples', () => {
 
   it('paper.yaml states each limit of risk, over data of a catalogue, as a server demands', () => {
     const { spec } = checkBot(join(EXAMPLES, 'paper.yaml')).bot!.spec;
-    const controls = [
+    const optional = [
       'price_collar_period',
       'messages_kept_for_cancels',
       'repeated_execution',
       'permitted',
     ];
     expect(Object.keys(spec.risk!).toSorted()).toEqual(
-      [...Object.keys(NO_RISK_LIMITS), ...controls].toSorted(),
+      [...Object.keys(NO_RISK_LIMITS), ...optional].toSorted(),
     );
     expect(spec.data.source).toBe('catalog://SPX');
   });

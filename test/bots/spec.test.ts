@@ -53,20 +53,20 @@ describe('the settings of the engine', () => {
   });
 
   it('hold further controls where they are stated', () => {
-    const controlsOf = (text: string) => configOf(['  risk:', `  risk:\n    ${text}`]).controls;
-    expect(controlsOf('price_collar_period: {seconds: 60, bps: 50}')).toEqual({
+    const limitsOf = (text: string) => configOf(['  risk:', `  risk:\n    ${text}`]).optionalLimits;
+    expect(limitsOf('price_collar_period: {seconds: 60, bps: 50}')).toEqual({
       price_collar_period: { seconds: 60, bps: 50 },
     });
-    expect(controlsOf('max_messages_per_second: 9\n    messages_kept_for_cancels: 3')).toEqual({
+    expect(limitsOf('max_messages_per_second: 9\n    messages_kept_for_cancels: 3')).toEqual({
       messages_kept_for_cancels: 3,
     });
-    expect(controlsOf('repeated_execution: {count: 5, seconds: 60}')).toEqual({
+    expect(limitsOf('repeated_execution: {count: 5, seconds: 60}')).toEqual({
       repeated_execution: { count: 5, seconds: 60 },
     });
-    expect(controlsOf('permitted: {instruments: [], venues: [binance]}')).toEqual({
+    expect(limitsOf('permitted: {instruments: [], venues: [binance]}')).toEqual({
       permitted: [],
     });
-    expect(controlsOf('repeated_execution: {unlimited: it trades once a day}')).toBeUndefined();
+    expect(limitsOf('repeated_execution: {unlimited: it trades once a day}')).toBeUndefined();
   });
 
   it('mean the same in short and in full', () => {

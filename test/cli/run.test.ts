@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SCRATCH } from '../scratch.ts';
-import { startControl } from '../trading/host/control.ts';
+import { startTestServer } from '../trading/host/test-server.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
 
@@ -122,11 +122,11 @@ test('SIGTERM stops it in good order, a second process is refused, and it goes o
 });
 
 test('a second signal ends it at once, and says what may be open', async () => {
-  const control = await startControl('token');
+  const server = await startTestServer('token');
   writeFileSync(join(directory, 'token'), 'token');
   const file = config({
     speed: 86_400 * 100,
-    control: { url: control.url, token_file: './token' },
+    control: { url: server.url, token_file: './token' },
   });
   const child = spawn(process.execPath, [BIN, 'run', file], {
     env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: join(directory, 'home') },
@@ -139,12 +139,12 @@ test('a second signal ends it at once, and says what may be open', async () => {
     if (log.includes('resumed') && !isStopped) {
       isStopped = true;
       // It cannot tell how it ended, and tries for some time.
-      control.isAway = true;
+      server.isAway = true;
       child.kill('SIGTERM');
     }
     if (log.includes('cannot be told')) setTimeout(() => child.kill('SIGTERM'), 400);
   });
   expect(await ended).toEqual([130, null]);
   expect(log).toContain('left at once; orders that may be open: none');
-  await control.close();
+  await server.close();
 });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadBot } from '../../src/bots/load.ts';
 import { engineConfig } from '../../src/bots/spec.ts';
-import { riskControls } from '../../src/compliance/report/controls.ts';
+import { reportLimits } from '../../src/compliance/report/risk-limits.ts';
 import { Gaps } from '../../src/compliance/report/fields.ts';
 import { planStress } from '../../src/compliance/stress/plan.ts';
 import { runStress } from '../../src/compliance/stress/run.ts';
@@ -17,7 +17,7 @@ test('paper.yaml states every control that a validation report asks of a spec', 
   const document: unknown = parse(readFileSync(PAPER, 'utf8'));
   const version = { version: 1, document, created_at: 0, created_by: 'operator' } as never;
   const gaps = new Gaps();
-  riskControls('bot', [version], gaps);
+  reportLimits('bot', [version], gaps);
   expect(gaps.list.map(({ missing }) => missing)).toEqual([]);
 });
 

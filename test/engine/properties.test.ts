@@ -180,7 +180,7 @@ describe('fills', () => {
         }
         // Without volume at its stop, or beyond the collar, an order waits for whatever comes.
         const isHeldBack =
-          config.risk!.price_collar_bps < Infinity || config.controls?.price_collar_period;
+          config.risk!.price_collar_bps < Infinity || config.optionalLimits?.price_collar_period;
         const mayWait = config.fill!.model === 'volume_share' || isHeldBack;
         const isFirst = !seen.has(fill.order) && !mayWait;
         if (type === 'stop' && isFirst) {

@@ -136,7 +136,7 @@ const config: fc.Arbitrary<Partial<EngineConfig>> = fc.record({
     max_drawdown_pct: 0.3,
     max_instruments: 2,
   }),
-  controls: fc.constantFrom<EngineConfig['controls'][]>(undefined, {
+  optionalLimits: fc.constantFrom<EngineConfig['optionalLimits'][]>(undefined, {
     price_collar_period: { seconds: 3 * 86_400, bps: 500 },
     repeated_execution: { count: 8, seconds: 20 * 86_400 },
   }),

@@ -1,12 +1,12 @@
 /** What people set for a session that goes on: thresholds, permits for one order, and latches lifted. */
 import { describe, expect, it } from 'vitest';
-import type { RiskControls, RiskLimits } from '../../src/engine/config.ts';
+import type { OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { OrderRequest } from '../../src/engine/orders.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
-import { controlEvent, controlOf } from '../../src/trading/session-events.ts';
-import { controlInputs, type ControlInput } from '../../src/trading/session-controls.ts';
+import { toSupervisionEvent, parseSupervisionInput } from '../../src/trading/session-events.ts';
+import { decideSupervision, type SupervisionInput } from '../../src/trading/session-supervision.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash } from '../../src/events/session-state.ts';
 import { Session } from '../../src/trading/session.ts';
@@ -132,7 +132,7 @@ describe('thresholds', () => {
     const symbols = ['X', 'Y'];
     const session = new Session({ symbols, strategy, params: {}, config, timeoutMs: 1000 });
     const thresholds = { max_gross_exposure: { value: 900 } };
-    session.control({ kind: 'risk.thresholds_set', thresholds });
+    session.supervise({ kind: 'risk.thresholds_set', thresholds });
     session.push({ time: START, bars: { X: bar } });
     expect(reasons).toEqual([undefined, 'threshold_gross_exposure']);
   });
@@ -208,9 +208,9 @@ it('a permit for a price holds until the order is filled, and no worse one is gi
 
 describe('a latch that was lifted', () => {
   it('lets the session go on, and the executions before count no more', async () => {
-    const controls = { repeated_execution: { count: 2, seconds: 3600 } };
+    const optionalLimits = { repeated_execution: { count: 2, seconds: 3600 } };
     const one = [{ quantity: 1 }];
-    const s = newSession({}, [one, one, one, one, one, one, one], controls);
+    const s = newSession({}, [one, one, one, one, one, one, one], optionalLimits);
     for (let i = 0; i < 4; i += 1) s.step();
     expect(s.session.supervised).toMatchObject({ latches: 1, lifted: 0 });
     s.tell({ kind: 'control.latch_lifted', latches: 1 });
@@ -227,19 +227,22 @@ it('says what a session is still to be told', () => {
   const permits = ['a', 'b', 'c', 'd'].map((override_id) => ({ ...PERMIT, override_id }));
   permits[1] = { ...permits[1]!, expires_at: START - 1 };
   const late = permits.map((permit) => ({ ...permit, expires_at: permit.expires_at + 1 }));
-  const inputs = controlInputs(told, { thresholds, permits: late, latches_lifted: 1 }, START);
+  const inputs = decideSupervision(told, { thresholds, permits: late, latches_lifted: 1 }, START);
   expect(inputs.map(({ kind }) => kind)).toEqual([
     'risk.thresholds_set',
     'risk.override_ended',
     'risk.override_granted',
   ]);
   const all = { ...told, thresholds, open: ['a', 'd'] };
-  const lifted = controlInputs(all, { thresholds, permits: late, latches_lifted: 2 }, START);
+  const lifted = decideSupervision(all, { thresholds, permits: late, latches_lifted: 2 }, START);
   expect(lifted).toEqual([{ kind: 'control.latch_lifted', latches: 2 }]);
   const adopted = { thresholds, permits: late, latches_lifted: 2, database_epoch: 3 };
-  expect(controlInputs(all, adopted, START)[0]).toEqual({ kind: 'control.epoch_set', epoch: 3 });
+  expect(decideSupervision(all, adopted, START)[0]).toEqual({
+    kind: 'control.epoch_set',
+    epoch: 3,
+  });
   const known = { ...all, epoch: 3 };
-  expect(controlInputs(known, adopted, START).map(({ kind }) => kind)).toEqual([
+  expect(decideSupervision(known, adopted, START).map(({ kind }) => kind)).toEqual([
     'control.latch_lifted',
   ]);
 });
@@ -248,7 +251,7 @@ it('says what a session is still to be told', () => {
 function newSession(
   risk: Partial<RiskLimits>,
   wishes: readonly (readonly Wish[])[],
-  controls?: RiskControls,
+  optionalLimits?: OptionalLimits,
 ) {
   const strategy = defineStrategy({
     name: 'scripted',
@@ -270,7 +273,12 @@ function newSession(
     symbols: ['X', 'Y'],
     strategy,
     params: {},
-    config: { ...ENGINE_DEFAULTS, account: MARGIN, risk: { ...NO_RISK_LIMITS, ...risk }, controls },
+    config: {
+      ...ENGINE_DEFAULTS,
+      account: MARGIN,
+      risk: { ...NO_RISK_LIMITS, ...risk },
+      optionalLimits,
+    },
     timeoutMs: 1000,
   };
   const session = new Session(setup);
@@ -278,10 +286,10 @@ function newSession(
   let time = START;
   return {
     session,
-    tell(input: ControlInput) {
-      const { kind, payload } = controlEvent(input, START);
-      inputs.push(controlOf(kind as ControlInput['kind'], JSON.stringify(payload)));
-      return session.control(input);
+    tell(input: SupervisionInput) {
+      const { kind, payload } = toSupervisionEvent(input, START);
+      inputs.push(parseSupervisionInput(kind as SupervisionInput['kind'], JSON.stringify(payload)));
+      return session.supervise(input);
     },
     step(price = 100) {
       const bar = { open: price, high: price, low: price, close: price, volume: 1000 };

@@ -234,7 +234,7 @@ describe('what people have settled', () => {
     });
     session.push(step(0, 100));
     const thresholds = { max_gross_exposure: { value: 400 } };
-    const { events } = session.control({ kind: 'risk.thresholds_set', thresholds });
+    const { events } = session.supervise({ kind: 'risk.thresholds_set', thresholds });
     expect(kinds(events)).toEqual([['threshold_gross_exposure', 3]]);
   });
 
@@ -245,7 +245,7 @@ describe('what people have settled', () => {
         if (at > 0) order({ side: 'buy', quantity: 1 });
         else order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 });
       },
-      config: { controls: collar },
+      config: { optionalLimits: collar },
     });
     session.push(step(0, 90));
     const permit = {
@@ -257,7 +257,7 @@ describe('what people have settled', () => {
       controls: ['price_collar_period'],
       expires_at: START + 100 * DAY,
     } as const;
-    session.control({ kind: 'risk.override_granted', permit });
+    session.supervise({ kind: 'risk.override_granted', permit });
     const { used } = session.push(step(1, 100));
     expect(used).toHaveLength(1);
     expect(session.outbox().at(-1)).toMatchObject({ place: { order: 2, limit: 101 } });
@@ -413,7 +413,7 @@ test('an order keeps its name when the epoch of the server rises, and later ones
   const session = scripted(options);
   session.push(step(0, 100));
   session.report(report(1, {}));
-  session.control({ kind: 'control.epoch_set', epoch: 2 });
+  session.supervise({ kind: 'control.epoch_set', epoch: 2 });
   const { state } = session.push(step(1, 100));
   const names = [clientOrderId(DEPLOYMENT, 1), clientOrderId(DEPLOYMENT, 2, 2)];
   expect(state.working.map(({ client_order_id }) => client_order_id)).toEqual(names);
@@ -1145,10 +1145,10 @@ describe('an opening', () => {
 
   it('carries over executions that count towards the latch', () => {
     const repeated_execution = { count: 3, seconds: 3 * 86_400 };
-    const controls = { repeated_execution };
+    const optionalLimits = { repeated_execution };
     const options: Options = {
       onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
-      config: { controls },
+      config: { optionalLimits },
     };
     const first = new Session(setupOf(options));
     for (const at of [0, 1, 2]) first.push(step(at, 10));
@@ -1376,7 +1376,7 @@ const scenario = fc.record({
 test('what was executed too often latches the session, also once it is resumed', async () => {
   const setup = setupOf({
     onStep: (_at, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 99 }),
-    config: { controls: { repeated_execution: { count: 2, seconds: 60 } } },
+    config: { optionalLimits: { repeated_execution: { count: 2, seconds: 60 } } },
   });
   const inputs: SessionInput[] = [];
   const session = new VenueSession(setup);

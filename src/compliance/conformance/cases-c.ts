@@ -98,7 +98,7 @@ export const CASES_C: readonly Case[] = [
       'After a number that is set it is disabled, until a named person enables it again.',
     async play(inCase) {
       await inCase('as often as the limit allows', {}, async (world, check) => {
-        const limit = world.config.controls?.repeated_execution;
+        const limit = world.config.optionalLimits?.repeated_execution;
         const what = 'the bot has a limit of repeated executions';
         check(
           limit !== undefined,
@@ -209,7 +209,7 @@ export const CASES_C: readonly Case[] = [
       });
       await inCase('messages', {}, async (world, check) => {
         const { max_messages_per_second } = world.config.risk;
-        const { messages_kept_for_cancels: kept = 0 } = world.config.controls ?? {};
+        const { messages_kept_for_cancels: kept = 0 } = world.config.optionalLimits ?? {};
         const most = max_messages_per_second - kept;
         if (!isSet(check, most, 'messages')) return;
         await world.begin();
@@ -277,7 +277,7 @@ export const CASES_C: readonly Case[] = [
       'An order beyond a limit is asked for while nobody has let it pass, while another one may, while it may, and once more.',
     expectation: 'It passes once, and only when it was let pass.',
     exercises:
-      'engine/supervision, trading/session-controls. That two people have to let it pass is seen to by the server, which tells of it only then.',
+      'engine/supervision, trading/session-supervision. That two people have to let it pass is seen to by the server, which tells of it only then.',
     async play(inCase) {
       await inCase('beyond the limit of volume', {}, async (world, check) => {
         const { max_order_qty: most } = world.config.risk;
@@ -367,7 +367,7 @@ export const CASES_C: readonly Case[] = [
       await inCase('the server is lost', {}, async (world, check) => {
         await world.begin();
         const begun = world.venue.now;
-        world.isControlled = false;
+        world.isServerReachable = false;
         await world.time.pass(2 * MINUTE);
         const alert = alertAfter(world, begun, /control_unreachable/);
         check(alert !== undefined, 'there is an alert once the claim may not be traded by');
@@ -375,7 +375,7 @@ export const CASES_C: readonly Case[] = [
         const before = sent(world);
         await rest(world);
         check(sent(world) === before, 'nothing is sent without the server');
-        world.isControlled = true;
+        world.isServerReachable = true;
         await world.time.pass(5000);
         await rest(world);
         check(sent(world) === before + 1, 'orders are sent once the server is there again');
@@ -392,8 +392,10 @@ const BAR_OF_ORDERS = 50;
 const LONGEST_WAIT_MS = 10 * MINUTE;
 
 /** Orders that may be sent at one bar. */
-function messagesOf({ config: { risk, controls } }: World): number {
-  return Math.floor(risk.max_messages_per_second - (controls?.messages_kept_for_cancels ?? 0));
+function messagesOf({ config: { risk, optionalLimits } }: World): number {
+  return Math.floor(
+    risk.max_messages_per_second - (optionalLimits?.messages_kept_for_cancels ?? 0),
+  );
 }
 
 function unreached(why: string): Inconclusive {

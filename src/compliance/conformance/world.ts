@@ -9,11 +9,11 @@ import type { Step } from '../../engine/steps.ts';
 import type { Log } from '../../base/log.ts';
 import { MINUTE } from '../../market/time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
-import type { Control } from '../../trading/host/control.ts';
+import type { ServerConnection } from '../../trading/host/server-connection.ts';
 import type { RunnerMetrics } from '../../trading/host/metrics.ts';
 import { trade, type Doors, type RunEnd } from '../../trading/host/trade.ts';
 import { liveFeed } from '../../trading/live.ts';
-import type { TimedPermit } from '../../trading/session-controls.ts';
+import type { TimedPermit } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Venue, VenueReport } from '../../trading/venue.ts';
 import type { Scenario, Deed } from '../venue/scenario.ts';
@@ -26,7 +26,7 @@ import type { BarService, Others } from './market.ts';
 import { memoryJournal, type MemoryJournal } from './memory-journal.ts';
 import { inVirtualTime, type Life, type VirtualTime } from './virtual-time.ts';
 
-type RunnerAnswer = NonNullable<Awaited<ReturnType<Control['end']>>>;
+type RunnerAnswer = NonNullable<Awaited<ReturnType<ServerConnection['end']>>>;
 
 /** A bot that is tried. */
 export interface TriedBot {
@@ -118,7 +118,7 @@ export interface World {
   /** Has the server tell of an order that two people let pass a limit. */
   permit(permit: TimedPermit): void;
   /** Whether the server can be reached. */
-  isControlled: boolean;
+  isServerReachable: boolean;
   /** As recorded last. */
   state(): SessionState | undefined;
   /** Order events so far. */
@@ -224,7 +224,7 @@ export async function inWorld<T>(
           }),
         close: async () => {},
       }),
-      startControl({ onNews }) {
+      connectToServer({ onNews }) {
         let heardAt = thisMoment();
         let command: RunnerAnswer['command'] = 'trade';
         const answer = (): RunnerAnswer => ({
@@ -251,7 +251,7 @@ export async function inWorld<T>(
         return {
           mayTrade: () => {
             // Reading the uptime takes most of the time of a test, and virtual time seldom advances.
-            if (world.isControlled && heardAt.calendar !== Date.now()) heardAt = thisMoment();
+            if (world.isServerReachable && heardAt.calendar !== Date.now()) heardAt = thisMoment();
             return msSince(heardAt) < CLAIM_MS;
           },
           get heardAt() {
@@ -259,7 +259,7 @@ export async function inWorld<T>(
           },
           hasClaim: true,
           report() {},
-          end: async () => (world.isControlled ? answer() : undefined),
+          end: async () => (world.isServerReachable ? answer() : undefined),
         };
       },
     });
@@ -292,7 +292,7 @@ export async function inWorld<T>(
       botLog,
       alerts,
       deploymentId,
-      isControlled: true,
+      isServerReachable: true,
       get end() {
         return end;
       },

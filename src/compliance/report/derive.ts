@@ -6,7 +6,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { packageVersion } from '../../base/version.ts';
 import { annexI } from './annex.ts';
 import { articleRows } from './article-rows.ts';
-import { riskControls } from './controls.ts';
+import { reportLimits } from './risk-limits.ts';
 import {
   attributionOf,
   breachesOf,
@@ -51,7 +51,7 @@ import {
   overridesOf,
   subjectsIn,
   thresholdChangesOf,
-  thresholdControls,
+  reportThresholds,
 } from './supervision.ts';
 import { conformanceOf, environmentOf, stressOf } from './tests.ts';
 
@@ -146,8 +146,8 @@ async function derive(
   const subjects = subjectsIn(document);
   const overrides = figure('overrides.of_bot', asked, await overridesOf(read, bot_id, period));
   const controls = [
-    ...riskControls(bot_id, versions, gaps),
-    ...(await thresholdControls(read, asked, subjects, period.to, gaps)),
+    ...reportLimits(bot_id, versions, gaps),
+    ...(await reportThresholds(read, asked, subjects, period.to, gaps)),
     {
       id: 'overrides',
       articles: ['15(6)'],

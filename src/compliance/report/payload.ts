@@ -50,7 +50,7 @@ export interface Criterion {
   readonly assessment: Human;
 }
 
-export interface RiskControl {
+export interface ReportedLimit {
   /** As the spec names it; `threshold_…` and `overrides` are settled by people beside it. */
   readonly id: string;
   readonly articles: readonly string[];
@@ -200,7 +200,7 @@ export interface Report {
     readonly third_party: Draft;
     readonly doc_link: Human;
   };
-  readonly risk_controls: readonly RiskControl[];
+  readonly risk_controls: readonly ReportedLimit[];
   readonly governance: {
     readonly accountability_map: Human;
     readonly administrators: Figure;

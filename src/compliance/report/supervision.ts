@@ -4,7 +4,7 @@ import type { Db } from '../../storage/tables.ts';
 import { concerns, type Subjects } from '../../fleet/thresholds/subjects.ts';
 import { listThresholds, unnamedIn } from '../../fleet/thresholds/thresholds.ts';
 import { figure, human, type Gaps } from './fields.ts';
-import type { RiskControl } from './payload.ts';
+import type { ReportedLimit } from './payload.ts';
 import type { Period, SeqRange } from './period.ts';
 import { instant, listed, type Document } from './records.ts';
 
@@ -93,13 +93,13 @@ export function subjectsIn({ spec: { universe, attribution } }: Document): Subje
 }
 
 /** Thresholds that hold for a bot, as its other limits are listed. @param before ms since the epoch. */
-export async function thresholdControls(
+export async function reportThresholds(
   db: Db,
   asked: Readonly<Record<string, string>>,
   subjects: Subjects,
   before: number,
   gaps: Gaps,
-): Promise<RiskControl[]> {
+): Promise<ReportedLimit[]> {
   const all = await listThresholds(db, { history: true });
   const newest = Map.groupBy(
     all.filter(({ set_at, currency }) => set_at < before && currency === subjects.currency),

@@ -1,4 +1,4 @@
-import { BOUNDS, ofHost, type ControlResult } from './controls.ts';
+import { BOUNDS, ofHost, type SafeguardResult } from './safeguards.ts';
 import type { OnDisk } from './disk.ts';
 import type { PassResult } from './pass.ts';
 import type { Plan } from './plan.ts';
@@ -13,7 +13,7 @@ export interface Judged {
 
 export interface Tested {
   readonly passes: readonly PassResult[];
-  readonly controls: readonly ControlResult[];
+  readonly controls: readonly SafeguardResult[];
   readonly log_on_disk: OnDisk | null;
 }
 

@@ -322,9 +322,9 @@ function phasesOf(
 }
 
 function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] {
-  const { risk, controls } = world.config;
+  const { risk, optionalLimits } = world.config;
   const limit = risk.max_messages_per_second;
-  const kept = controls?.messages_kept_for_cancels ?? 0;
+  const kept = optionalLimits?.messages_kept_for_cancels ?? 0;
   const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
   if (!Number.isFinite(limit)) return { limit: null, ...made };
   for (const { asked, sent, denied } of beats) {

@@ -2,7 +2,7 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { digest } from '../report/fields.ts';
 import type { TriedBot } from '../conformance/world.ts';
-import { BOUNDS, tryControls, type ControlResult } from './controls.ts';
+import { BOUNDS, trySafeguards, type SafeguardResult } from './safeguards.ts';
 import { writeToDisk, type OnDisk } from './disk.ts';
 import { judge, type Judged } from './judge.ts';
 import { lift, widen } from './lift.ts';
@@ -39,7 +39,7 @@ export interface StressResult extends Judged {
     readonly withheld_ms: number;
   };
   readonly log_on_disk: OnDisk | null;
-  readonly controls: readonly ControlResult[];
+  readonly controls: readonly SafeguardResult[];
   /** Law are the multiplier, the six months and the five seconds; all other numbers are ours. */
   readonly house_numbers: typeof BOUNDS;
   readonly method: string;
@@ -111,7 +111,7 @@ export async function runStress(
   const headroom = await findHeadroom(free.tried, plan, { seed, meters, steps });
   tell(3);
   const symbols = own.tried.bot.spec.spec.universe.symbols;
-  const controls = await tryControls(
+  const controls = await trySafeguards(
     { own: own.tried, lifted: free.tried, latching: lift(own, plan, 'kept').tried },
     seed,
     loadOf(plan, symbols, targetOf(plan, 'out', 1)?.count ?? 0, 1),
@@ -164,7 +164,7 @@ function hostOf(passes: readonly PassResult[]): StressResult['host'] {
 function evidenceOf(
   seed: number,
   passes: readonly PassResult[],
-  controls: readonly ControlResult[],
+  controls: readonly SafeguardResult[],
 ): string | null {
   const hashes = passes.map(({ schedule_hash, evidence_hash }) => [schedule_hash, evidence_hash]);
   if (hashes.some(([, evidence]) => evidence === null)) return null;

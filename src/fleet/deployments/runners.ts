@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../../base/errors.ts';
 import { hashSecret } from '../../identity/secrets.ts';
-import { controlsOf, readInForce } from '../thresholds/controls.ts';
+import { readSupervision, readInForce } from '../thresholds/read-supervision.ts';
 import {
   databaseIdentity,
   notAdopted,
@@ -18,7 +18,7 @@ import type { Db, RunnersTable } from '../../storage/tables.ts';
 import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
-import type { SessionControls } from '../../trading/session-controls.ts';
+import type { SessionSupervision } from '../../trading/session-supervision.ts';
 
 /** How long a claim lasts from a report, and how often to report. */
 const CLAIM_SECONDS = 30;
@@ -82,7 +82,7 @@ export interface Orders {
   /** The number of the last batch that is recorded. */
   readonly recorded: number;
   /** What people have settled for the session. */
-  readonly controls: SessionControls;
+  readonly controls: SessionSupervision;
 }
 
 /**
@@ -155,7 +155,7 @@ export async function takeReport(
       halt: halt ?? null,
       recorded: isNext ? batch.number : before.batches,
       controls: {
-        ...(await controlsOf(tx, task_id, await readInForce(tx, now))),
+        ...(await readSupervision(tx, task_id, await readInForce(tx, now))),
         ...(database_epoch > 1 && { database_epoch }),
       },
     };

@@ -4,11 +4,11 @@ import type { EventHead } from '../../events/event.ts';
 import { faultOf, type EventFault } from '../../events/chain.ts';
 import { allocateBars, appendBar, type Bars } from '../../market/bars.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
-import { controlOf } from '../../trading/session-events.ts';
+import { parseSupervisionInput } from '../../trading/session-events.ts';
 import type { DataEvent } from '../../trading/feed.ts';
-import { CONTROL_KINDS, type ControlInput } from '../../trading/session-controls.ts';
+import { SUPERVISION_KINDS, type SupervisionInput } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import type { RecordedControl } from './rerun.ts';
+import type { RecordedSupervision } from './rerun.ts';
 
 /** A history; those of a run are in the order of the universe. */
 export interface Instrument {
@@ -33,7 +33,7 @@ export interface RecordedRun {
   readonly instruments: readonly Instrument[];
   readonly orders: readonly RecordedOrder[];
   readonly gaps: readonly RecordedGap[];
-  readonly controls: readonly RecordedControl[];
+  readonly supervision: readonly RecordedSupervision[];
   /** Versions of the engine that it ran on. */
   readonly engines: ReadonlySet<string>;
   readonly status: SessionState['status'];
@@ -51,7 +51,7 @@ export class Recording {
   readonly #bars: Map<string, Bars>;
   readonly #orders: RecordedOrder[] = [];
   readonly #gaps: RecordedGap[] = [];
-  readonly #controls: RecordedControl[] = [];
+  readonly #supervision: RecordedSupervision[] = [];
   #time: number | undefined;
   readonly #engines = new Set<string>();
   #status: SessionState['status'] = 'running';
@@ -84,7 +84,7 @@ export class Recording {
       instruments: [...this.#bars].map(([symbol, bars]) => ({ symbol, bars })),
       orders: this.#orders,
       gaps: this.#gaps,
-      controls: this.#controls,
+      supervision: this.#supervision,
       engines: this.#engines,
       status: this.#status,
       end: this.#end,
@@ -102,8 +102,8 @@ export class Recording {
         const candle = { open, high, low, close, volume };
         this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
       }
-    } else if (isControl(kind)) {
-      this.#controls.push({ after: this.#time, input: controlOf(kind, text) });
+    } else if (isSupervisionInput(kind)) {
+      this.#supervision.push({ after: this.#time, input: parseSupervisionInput(kind, text) });
     } else if (kind === 'data.gap') {
       this.#gaps.push(JSON.parse(text) as RecordedGap);
     } else if (kind === 'session.state') {
@@ -136,8 +136,8 @@ function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): S
   return halt === undefined && isUnwanted ? 'stop' : 'halt';
 }
 
-function isControl(kind: string): kind is ControlInput['kind'] {
-  return (CONTROL_KINDS as readonly string[]).includes(kind);
+function isSupervisionInput(kind: string): kind is SupervisionInput['kind'] {
+  return (SUPERVISION_KINDS as readonly string[]).includes(kind);
 }
 
 function isOrder(kind: string): kind is OrderEvent['kind'] {

@@ -4,7 +4,7 @@ import { Engine, type EngineSetup } from '../../engine/engine.ts';
 import type { Bars } from '../../market/bars.ts';
 import { explainStrategyError } from '../../engine/strategy-error.ts';
 import { mergeTimes } from '../../engine/steps.ts';
-import { controlEngine, type ControlInput } from '../../trading/session-controls.ts';
+import { applySupervision, type SupervisionInput } from '../../trading/session-supervision.ts';
 import { runStrategy } from '../../base/strategy-guard.ts';
 import { inSlices } from '../../base/watchdog.ts';
 
@@ -18,9 +18,9 @@ export interface Rerun {
 }
 
 /** What a session was told by people, and after the bars of which time; undefined before all. */
-export interface RecordedControl {
+export interface RecordedSupervision {
   readonly after: number | undefined;
-  readonly input: ControlInput;
+  readonly input: SupervisionInput;
 }
 
 export interface RerunOptions {
@@ -28,7 +28,7 @@ export interface RerunOptions {
   /** Whether all orders are canceled in the end. */
   readonly isHalted?: boolean;
   /** In the order in which they were told. */
-  readonly controls?: readonly RecordedControl[];
+  readonly supervision?: readonly RecordedSupervision[];
 }
 
 /**
@@ -37,7 +37,7 @@ export interface RerunOptions {
  */
 export async function rerun(
   setup: EngineSetup,
-  { timeoutMs, isHalted = false, controls = [] }: RerunOptions,
+  { timeoutMs, isHalted = false, supervision = [] }: RerunOptions,
 ): Promise<Rerun> {
   const engine = new Engine(setup);
   /** Steps after which something is told. */
@@ -52,11 +52,11 @@ export async function rerun(
   let failure: string | undefined;
   if (setup.instruments.some(({ bars }) => bars.length > 0)) {
     try {
-      const times = controls.length === 0 ? [] : mergeTimes(setup.instruments.map(barsOf));
-      for (const { after = -Infinity, input } of controls) {
+      const times = supervision.length === 0 ? [] : mergeTimes(setup.instruments.map(barsOf));
+      for (const { after = -Infinity, input } of supervision) {
         pause = times.filter((time) => time <= after).length;
         await run();
-        controlEngine(engine, input);
+        applySupervision(engine, input);
       }
       pause = Infinity;
       await run();

@@ -92,7 +92,7 @@ export async function doReplay(
   { signal }: Surroundings,
 ): Promise<RunReplay> {
   const recorded = await read(work, parts);
-  const { instruments, orders, controls, fault } = recorded;
+  const { instruments, orders, supervision, fault } = recorded;
   const counts = { bars: countBars(instruments), events: orders.length };
   if (fault !== undefined) {
     return { matches: false, ...counts, events_hash: null, first_difference: null, fault };
@@ -102,7 +102,7 @@ export async function doReplay(
       ...work,
       opening: work.session.opening,
       isHalted: endsHalted(orders),
-      controls,
+      supervision,
     }),
   );
   const difference = firstDifferentEvent(orders, replayed.lines);
@@ -139,7 +139,7 @@ export async function doParity(
     }
     const backtest = await again(run, untilEnd(recorded, instruments), {
       ...work,
-      controls: recorded.controls,
+      supervision: recorded.supervision,
     });
     const { session } = work;
     const others = [

@@ -7,7 +7,7 @@
 import { availableParallelism } from 'node:os';
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
 import { NO_LIVE_MARKETS, type LiveMarkets } from '../../trading/live-thread.ts';
-import type { SessionControls } from '../../trading/session-controls.ts';
+import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import { DataShelf } from './data-shelf.ts';
 import type { FromSession, Question, ToSession } from './paper-messages.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
@@ -23,7 +23,7 @@ export interface SessionKeeper {
   /** What was recorded next that the session was told; none at the end. */
   readonly steps: () => Promise<readonly RecordedInput[]>;
   /** What people have settled by now. */
-  readonly controls: () => Promise<SessionControls>;
+  readonly readSupervision: () => Promise<SessionSupervision>;
   /** Resolves when it is written. @throws when it cannot be: the session has ended then. */
   readonly record: (batch: Batch) => Promise<void>;
   /** Aborted when the session is to end with what it has come to. */
@@ -89,7 +89,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
 
   const run = async (
     work: PaperWork,
-    { steps, controls, record, stop, gone }: SessionKeeper,
+    { steps, readSupervision, record, stop, gone }: SessionKeeper,
   ): Promise<PaperDone | undefined> => {
     gone.throwIfAborted();
     const { thread, sessions } = findHost();
@@ -97,7 +97,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
     const { promise, resolve, reject } = Promise.withResolvers<PaperDone | undefined>();
     const answer = async (question: Question): Promise<unknown> => {
       if (question.kind === 'steps') return steps();
-      if (question.kind === 'controls') return controls();
+      if (question.kind === 'supervision') return readSupervision();
       if (question.kind === 'load') return shelf.load(question.options, work.runId);
       if (question.kind === 'live') return live.open(question.source);
       // A batch that cannot be written is the end of it, and no failure of the session.

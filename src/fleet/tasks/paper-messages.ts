@@ -2,7 +2,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../../market/load.ts';
 import type { LiveSource } from '../../trading/live-worker.ts';
-import type { SessionControls } from '../../trading/session-controls.ts';
+import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import type { PaperDone } from './paper-session.ts';
 import type { Batch } from './record.ts';
@@ -17,14 +17,14 @@ export type Question =
   | { readonly kind: 'live'; readonly source: LiveSource }
   | { readonly kind: 'record'; readonly batch: Batch }
   /** For what people have settled by now. */
-  | { readonly kind: 'controls' };
+  | { readonly kind: 'supervision' };
 
 export interface Answers {
   readonly steps: readonly RecordedInput[];
   readonly load: Dataset;
   readonly live: MessagePort;
   readonly record: true;
-  readonly controls: SessionControls;
+  readonly supervision: SessionSupervision;
 }
 
 export type FromSession =

@@ -31,11 +31,11 @@ import { openHosted, type CodeLimits, type HostedRun } from '../../trading/sandb
 import { liveSessionFeed } from '../../trading/live-session.ts';
 import type { LiveSource } from '../../trading/live-worker.ts';
 import {
-  controlInputs,
-  type ControlInput,
-  type SessionControls,
-  type Supervised,
-} from '../../trading/session-controls.ts';
+  decideSupervision,
+  type SupervisionInput,
+  type SessionSupervision,
+  type SupervisedState,
+} from '../../trading/session-supervision.ts';
 import type { SessionFeed } from '../../trading/session-feed.ts';
 import type { SessionInput } from '../../trading/session-input.ts';
 import { stateHash, type Progress, type SessionState } from '../../events/session-state.ts';
@@ -46,7 +46,7 @@ import type { Batch } from './record.ts';
 import { replayOf } from '../../trading/replay-feed.ts';
 import {
   barsEvent,
-  controlEvent,
+  toSupervisionEvent,
   dataEvent,
   progressEvents,
   type SessionEvent,
@@ -77,7 +77,7 @@ export interface PaperDesk {
   /** What it was told, as it was recorded, oldest first. */
   readonly steps: AsyncIterable<SessionInput>;
   /** What people have settled by now. */
-  readonly controls: () => Promise<SessionControls>;
+  readonly readSupervision: () => Promise<SessionSupervision>;
   readonly load: typeof loadDataset;
   /** See `LiveMarkets`. */
   readonly live: (source: LiveSource) => Promise<MessagePort>;
@@ -104,8 +104,8 @@ export interface Trader {
   readonly failure: ServiceError | undefined;
   state(): SessionState | Promise<SessionState>;
   push(step: Step): Progress | Promise<Progress>;
-  readonly supervised: Supervised;
-  control(input: ControlInput): Progress | Promise<Progress>;
+  readonly supervised: SupervisedState;
+  supervise(input: SupervisionInput): Progress | Promise<Progress>;
   halt(): Progress | Promise<Progress>;
   result(): SessionResult | Promise<SessionResult>;
 }
@@ -174,12 +174,12 @@ async function runHosted(
     if (heardAt !== undefined && msSince(heardAt) < HEARD_EVERY_MS) return;
     // Taken before the read: a late answer reflects this time.
     const asked = thisMoment();
-    const controls = await desk.controls();
+    const supervision = await desk.readSupervision();
     heardAt = asked;
     const now = Date.now();
-    for (const told of controlInputs(trader.supervised, controls, now)) {
-      events.push(controlEvent(told, now));
-      take(await trader.control(told));
+    for (const told of decideSupervision(trader.supervised, supervision, now)) {
+      events.push(toSupervisionEvent(told, now));
+      take(await trader.supervise(told));
     }
   };
 
@@ -260,7 +260,7 @@ async function open(
     },
     state: () => session.state(),
     push,
-    control: (told) => session.control(told),
+    supervise: (input) => session.supervise(input),
     halt: () => session.halt(),
     result: () => session.result(),
   };

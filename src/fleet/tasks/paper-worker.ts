@@ -77,7 +77,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
       steps: steps(),
       load: (options) => ask({ kind: 'load', options }),
       live: (source) => ask({ kind: 'live', source }),
-      controls: () => ask({ kind: 'controls' }),
+      readSupervision: () => ask({ kind: 'supervision' }),
       record,
       stop: stop.signal,
       gone: gone.signal,

@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { getRunnable, type RunnableVersion } from '../registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { watchControls } from '../thresholds/controls.ts';
+import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { notAdopted, tradingHold } from '../../storage/database-identity.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
@@ -156,7 +156,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   } as const;
   const kinds = Object.keys(limits) as readonly Claim['kind'][];
   const hosts = startSessionHosts(service.live);
-  const controls = watchControls(storage.read, clock);
+  const readSupervision = watchSupervision(storage.read, clock);
   const worker_id = newWorkerId();
   const fairShare = sessionShare(storage, worker_id, limits);
   const running = new Map<string, Running>();
@@ -423,7 +423,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       { ...asked, input, recorded },
       {
         steps: () => persist(read),
-        controls: () => persist(() => controls(task_id)),
+        readSupervision: () => persist(() => readSupervision(task_id)),
         // One after the other: each follows from the one before.
         record: (batch) => (written = written.then(() => record(batch))),
         stop: wrapUp,

@@ -13,7 +13,7 @@ import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, OverridesTable } from '../../storage/tables.ts';
-import type { TimedPermit } from '../../trading/session-controls.ts';
+import type { TimedPermit } from '../../trading/session-supervision.ts';
 
 export interface AskedOverride {
   /** The session whose order it is; the only one of the bot that has not ended by default. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../base/errors.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import type { Ended } from './control.ts';
+import type { Ended } from './server-connection.ts';
 import { take } from './record.ts';
 import {
   begin,
@@ -68,8 +68,8 @@ async function conclude(t: Trading): Promise<Item> {
   const withinMs = venueTimes?.cancelWithinMs ?? CANCEL_WITHIN_MS;
   const until = performance.now() + withinMs;
   const soon = delay(withinMs, undefined, { signal: t.signal }).catch(() => {});
-  const { control } = t;
-  const isClaimed = (): boolean => control === undefined || control.hasClaim || t.isGone;
+  const { server } = t;
+  const isClaimed = (): boolean => server === undefined || server.hasClaim || t.isGone;
   if (!isClaimed()) {
     // What is open may be another's; or of a process before, whose claim is over before long.
     if (working(t).length > 0) await Promise.race([t.claimed.promise, soon]);
@@ -117,7 +117,7 @@ export async function finish(
   verified: boolean,
   state: SessionState | undefined,
 ): Promise<RunEnd> {
-  const { control, parts } = t;
+  const { server, parts } = t;
   const { log } = parts;
   const left = new Set(t.isExchange ? working(t).map(({ order }) => order) : []);
   const orders = begun.map(({ order, symbol }) => ({
@@ -131,8 +131,8 @@ export async function finish(
     });
   const result = { outcome, verified, orders, error, state, steps: t.steps };
   if (t.isGone && verified) await keepEnd();
-  if (control === undefined || t.isGone || !control.hasClaim) return result;
-  const answer = await control.end(
+  if (server === undefined || t.isGone || !server.hasClaim) return result;
+  const answer = await server.end(
     {
       outcome: outcome === 'finished' ? 'stopped' : outcome,
       verified,

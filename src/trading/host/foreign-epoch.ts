@@ -19,7 +19,7 @@ export function isOfNewerEpoch(t: Trading, { order, client_order_id }: Placed): 
     );
     const payload = { order, client_order_id, epoch };
     t.events.push({ kind: 'venue.foreign', occurred_at: Date.now(), payload });
-    t.control?.report();
+    t.server?.report();
   }
   return true;
 }

@@ -4,11 +4,11 @@ import { ServiceError } from '../../base/errors.ts';
 import { dataEvent } from '../session-events.ts';
 import type { FeedItem } from '../feed.ts';
 import type { Mismatch, OrderReconciliation } from '../venues/reconcile.ts';
-import type { SessionControls } from '../session-controls.ts';
+import type { SessionSupervision } from '../session-supervision.ts';
 import { VenueSession } from '../venue-session.ts';
 import type { MarketPhase, VenueReport, VenueRules } from '../venue.ts';
 import type { RunningFeed } from './bot.ts';
-import type { ControlNews } from './control.ts';
+import type { ServerNews } from './server-connection.ts';
 import { end, fail, haltSession } from './ending.ts';
 import { compare, openBars, pumpBars, pumpReports, pumpTerms, reconcile } from './opening.ts';
 import { isOfNewerEpoch } from './foreign-epoch.ts';
@@ -24,7 +24,7 @@ export async function handle(t: Trading, item: Item): Promise<void> {
   else if ('feed' in item) await takeFeed(t, item.feed);
   else if ('report' in item) takeReport(t, item.report);
   else if ('terms' in item) takeTerms(t, item.terms);
-  else if ('control' in item) takeControl(t, item.control);
+  else if ('server' in item) takeServerNews(t, item.server);
   else if ('opened' in item) takeOpened(t, item.opened);
   else if ('reconciled' in item) takeReconciled(t, item.reconciled);
   else if ('holdings' in item) takeCompared(t, item.holdings);
@@ -78,7 +78,7 @@ function takeFeedOpened(t: Trading, feed: RunningFeed): void {
   t.feed = feed;
   t.feedAt = thisMoment();
   if (t.ending === undefined) begin(t, () => pumpBars(t, feed));
-  t.control?.report();
+  t.server?.report();
 }
 
 async function takeFeed(t: Trading, item: FeedItem): Promise<void> {
@@ -155,11 +155,11 @@ function phaseOf({ instruments }: VenueRules, symbol: string): MarketPhase | 'de
   return rules === undefined ? 'deleted' : (rules.phase ?? 'open');
 }
 
-function takeControl(t: Trading, news: ControlNews): void {
+function takeServerNews(t: Trading, news: ServerNews): void {
   const { log } = t.parts;
   if ('answer' in news) {
     const { command, halt, controls } = news.answer;
-    t.controls = controls as SessionControls;
+    t.supervision = controls as SessionSupervision;
     t.claimed.resolve();
     if (command === 'halt') {
       const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };

@@ -1,13 +1,13 @@
 /** What a session was told, as the events of its log have it. */
 import {
   barsEvent,
-  controlEvent,
-  controlOf,
-  isControl,
+  toSupervisionEvent,
+  parseSupervisionInput,
+  isSupervisionInput,
   stepOf,
   type SessionEvent,
 } from '../session-events.ts';
-import { CONTROL_KINDS } from '../session-controls.ts';
+import { SUPERVISION_KINDS } from '../session-supervision.ts';
 import type { SessionInput } from '../session-input.ts';
 import type { DenyReason, VenueReport, VenueRules } from '../venue.ts';
 
@@ -17,7 +17,7 @@ export const INPUT_KINDS = [
   'venue.report',
   'control.denying',
   'control.halted',
-  ...CONTROL_KINDS,
+  ...SUPERVISION_KINDS,
 ] as const satisfies readonly SessionInput['kind'][];
 
 /** @param why what is to be known of a halt. */
@@ -26,7 +26,7 @@ export function inputEvent(
   now: number,
   why: Readonly<Record<string, string>> = {},
 ): SessionEvent {
-  if (isControl(input)) return controlEvent(input, now);
+  if (isSupervisionInput(input)) return toSupervisionEvent(input, now);
   if (input.kind === 'data.bars') return barsEvent(input.step);
   const { kind } = input;
   if (kind === 'venue.report') {
@@ -43,7 +43,7 @@ export function inputOf(kind: SessionInput['kind'], payload: string): SessionInp
   if (kind === 'control.halted') return { kind };
   if (kind === 'venue.report') return { kind, report: JSON.parse(payload) as VenueReport };
   if (kind === 'venue.terms') return { kind, rules: JSON.parse(payload) as VenueRules };
-  if (kind !== 'control.denying') return controlOf(kind, payload);
+  if (kind !== 'control.denying') return parseSupervisionInput(kind, payload);
   const { reason } = JSON.parse(payload) as { readonly reason: DenyReason | null };
   return { kind, reason };
 }

@@ -1,10 +1,10 @@
 /** Whether orders may be placed, and what is told of that. */
 import { msSince } from '../../base/elapsed.ts';
 import type { Mismatch } from '../venues/reconcile.ts';
-import { controlInputs } from '../session-controls.ts';
+import { decideSupervision } from '../session-supervision.ts';
 import { VenueSession } from '../venue-session.ts';
 import type { DenyReason, VenueOrderId } from '../venue.ts';
-import type { Said } from './control.ts';
+import type { RunnerState } from './server-connection.ts';
 import type { Missing } from './health.ts';
 import { take } from './record.ts';
 import { working, type Trading } from './trading.ts';
@@ -15,13 +15,13 @@ const SILENCE_MS = 60_000;
 
 /** Why new orders are to be denied at this very moment; null when they are not. */
 function whyDeny(t: Trading): DenyReason | null {
-  const { ending, mismatches, control, parts } = t;
+  const { ending, mismatches, server, parts } = t;
   if (ending !== undefined) return ending.outcome === 'finished' ? t.denying : 'stopping';
   if (t.foreignEpoch > epochOf(t)) return 'superseded';
   const isMissing = mismatches !== undefined && mismatches.length > 0;
   if (t.isLatched || isMissing) return 'reconcile_mismatch';
   if (parts.gate?.check(FEATURE).allowed === false) return 'license_invalid';
-  if (control !== undefined && !control.mayTrade()) return 'control_unreachable';
+  if (server !== undefined && !server.mayTrade()) return 'control_unreachable';
   return t.isStale ? 'stale_data' : null;
 }
 
@@ -40,26 +40,30 @@ export function mayPlace(t: Trading, order?: VenueOrderId): boolean {
 }
 
 /** Tells the session what people have settled, where that is new, and which permits have expired. */
-export function settleControls(t: Trading): void {
-  const { session, controls } = t;
-  if (session === undefined || controls === undefined || t.isBroken) return;
+export function settleSupervision(t: Trading): void {
+  const { session, supervision } = t;
+  if (session === undefined || supervision === undefined || t.isBroken) return;
   if (session.status !== 'running') return;
   const { supervised } = session;
   // The server counts latches of the session and of the runner together.
-  if (t.isLatched && controls.latches_lifted >= supervised.latches + t.latches) {
+  if (t.isLatched && supervision.latches_lifted >= supervised.latches + t.latches) {
     t.isLatched = false;
     t.parts.log.info('a person has lifted the latch');
   }
-  const latches_lifted = controls.latches_lifted - t.latches;
-  for (const input of controlInputs(supervised, { ...controls, latches_lifted }, Date.now())) {
-    take(t, input, session.control(input));
+  const latches_lifted = supervision.latches_lifted - t.latches;
+  for (const input of decideSupervision(
+    supervised,
+    { ...supervision, latches_lifted },
+    Date.now(),
+  )) {
+    take(t, input, session.supervise(input));
     t.parts.log.info(`people have settled: ${input.kind}`);
   }
 }
 
 /** Tells the session whether orders are denied, where that is new. */
 export function settleDenial(t: Trading): void {
-  const { session, parts, control } = t;
+  const { session, parts, server } = t;
   if (session === undefined || t.isBroken || session.status !== 'running') return;
   const reason = whyDeny(t);
   if (reason === t.denying) return;
@@ -69,13 +73,13 @@ export function settleDenial(t: Trading): void {
   metrics.denying(reason);
   if (reason === null) log.info('new orders are taken again');
   else log[reason === 'stopping' ? 'info' : 'warn'](`new orders are denied: ${reason}`);
-  control?.report();
+  server?.report();
 }
 
 /** For the server. */
-export function said(t: Trading): Said {
+export function describeRunner(t: Trading): RunnerState {
   const { ending, mismatches, denying, isExchange, at, checkedAt } = t;
-  const status = (): Said['status'] => {
+  const status = (): RunnerState['status'] => {
     if (ending !== undefined) return ending.outcome === 'halted' ? 'halting' : 'stopping';
     if (mismatches === undefined) return 'starting';
     return denying === null ? 'trading' : 'denying';
@@ -96,11 +100,11 @@ export function said(t: Trading): Said {
 
 /** What keeps it from trading, for people and clusters. */
 export function missing(t: Trading): Missing {
-  const { control, session, mismatches, at, ending } = t;
+  const { server, session, mismatches, at, ending } = t;
   const denying = whyDeny(t);
   const silent = silentSeconds(t);
   return {
-    ...(control && !control.hasClaim && { claim: 'the server has not granted it' }),
+    ...(server && !server.hasClaim && { claim: 'the server has not granted it' }),
     ...(session === undefined && { session: 'it is not resumed yet' }),
     ...(mismatches === undefined && { venue: 'it is not reconciled yet' }),
     ...(mismatches !== undefined && mismatches.length > 0 && { venue: told(mismatches) }),

@@ -25,5 +25,5 @@ export async function record(t: Trading): Promise<void> {
   const alerts = alertsOf(events);
   for (const alert of alerts) parts.metrics.alerted(alert);
   // Whoever is to be told is told by the server, and not only when the next report is due.
-  if (alerts.length > 0) t.control?.report();
+  if (alerts.length > 0) t.server?.report();
 }

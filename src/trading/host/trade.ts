@@ -9,11 +9,11 @@ import { ServiceError } from '../../base/errors.ts';
 import { openExchangeVenue } from '../venues/exchange-venue.ts';
 import { VenueSession } from '../venue-session.ts';
 import { openFeed } from './bot.ts';
-import { startControl } from './control.ts';
+import { connectToServer } from './server-connection.ts';
 import { fail, finish } from './ending.ts';
 import { handle } from './handle.ts';
 import { open } from './opening.ts';
-import { missing, said, settleControls, settleDenial } from './permission.ts';
+import { describeRunner, missing, settleSupervision, settleDenial } from './permission.ts';
 import { record } from './record.ts';
 import { begin, newTrading, working } from './trading.ts';
 import type { Doors, RunEnd, Trade, Trading } from './trading.ts';
@@ -21,7 +21,7 @@ import type { Doors, RunEnd, Trade, Trading } from './trading.ts';
 export type { Doors, RunEnd } from './trading.ts';
 
 /** Of a deployment. A run in virtual time has others, which answer as these do. */
-const DOORS: Doors = { openExchangeVenue, openFeed, startControl };
+const DOORS: Doors = { openExchangeVenue, openFeed, connectToServer };
 
 const LOOK_EVERY_MS = 1000;
 /** Bars are taken for so long before what they came to is put on disk. */
@@ -36,7 +36,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   startReports(t);
   onView({
     working: () => working(t),
-    times: () => ({ bar: t.barAt, report: t.control?.heardAt, venue: t.at?.desk.heardAt }),
+    times: () => ({ bar: t.barAt, report: t.server?.heardAt, venue: t.at?.desk.heardAt }),
     missing: () => missing(t),
   });
   const look = setInterval(() => t.inbox.put('look'), LOOK_EVERY_MS);
@@ -64,21 +64,21 @@ export async function trade(parts: Trade): Promise<RunEnd> {
 function startReports(t: Trading): void {
   const { config, instanceId, log, journal } = t.parts;
   if (config.control === undefined) return t.claimed.resolve();
-  t.control = t.doors.startControl({
+  t.server = t.doors.connectToServer({
     control: config.control,
     deploymentId: config.deployment_id,
     instanceId,
-    say: () => said(t),
+    describeRunner: () => describeRunner(t),
     log,
     signal: t.signal,
     nextBatch: (recorded) => journal.nextBatch(recorded),
-    onNews: (news) => t.inbox.put({ control: news }),
+    onNews: (news) => t.inbox.put({ server: news }),
   });
 }
 
 function settle(t: Trading): void {
   settleDenial(t);
-  settleControls(t);
+  settleSupervision(t);
 }
 
 /** Takes what waits, puts on disk what came of it, and asks the venue for what is to be asked. */

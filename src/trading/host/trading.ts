@@ -11,12 +11,12 @@ import type { DataEvent, FeedItem } from '../feed.ts';
 import type { Mismatch, OrderReconciliation } from '../venues/reconcile.ts';
 import type { SessionSetup } from '../session.ts';
 import type { Session } from '../session.ts';
-import type { SessionControls } from '../session-controls.ts';
+import type { SessionSupervision } from '../session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { DenyReason, Venue, VenueOrderId, VenueReport, VenueRules } from '../venue.ts';
 import type { openFeed, RunningBot, RunningFeed } from './bot.ts';
 import type { RunConfig } from './config.ts';
-import type { Control, ControlNews, Ended, startControl } from './control.ts';
+import type { ServerConnection, ServerNews, Ended, connectToServer } from './server-connection.ts';
 import type { Desk } from './desk.ts';
 import type { Missing } from './health.ts';
 import { newInbox, type Inbox } from './inbox.ts';
@@ -64,7 +64,7 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
 export interface Doors {
   readonly openExchangeVenue: typeof openExchangeVenue;
   readonly openFeed: typeof openFeed;
-  readonly startControl: typeof startControl;
+  readonly connectToServer: typeof connectToServer;
 }
 
 export interface View {
@@ -94,7 +94,7 @@ export type Item =
   | { readonly feed: FeedItem }
   | { readonly report: VenueReport }
   | { readonly terms: VenueRules }
-  | { readonly control: ControlNews }
+  | { readonly server: ServerNews }
   | { readonly opened: Opened }
   | { readonly reconciled: OrderReconciliation }
   /** Undefined: they cannot be compared at the moment. */
@@ -144,7 +144,7 @@ export interface Trading {
   /** Once there is a session, or there will be none. */
   readonly resumed: PromiseWithResolvers<void>;
   /** Undefined where no server looks after it. */
-  control: Control | undefined;
+  server: ServerConnection | undefined;
   session: Session | undefined;
   /** Undefined on a simulated venue, and until it is open. */
   at: AtVenue | undefined;
@@ -158,7 +158,7 @@ export interface Trading {
   /** As the session was told. */
   denying: DenyReason | null;
   /** What people have settled, as the server said last. */
-  controls: SessionControls | undefined;
+  supervision: SessionSupervision | undefined;
   /** What the venue holds less of; undefined until it was asked. */
   mismatches: readonly Mismatch[] | undefined;
   /** Mismatches of the last comparison, which the next one may confirm. */
@@ -218,7 +218,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     feeding: new AbortController(),
     claimed: Promise.withResolvers(),
     resumed: Promise.withResolvers(),
-    control: undefined,
+    server: undefined,
     session: undefined,
     at: undefined,
     feed: undefined,
@@ -226,7 +226,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     gaps: [],
     steps: journal.steps,
     denying: null,
-    controls: undefined,
+    supervision: undefined,
     mismatches: undefined,
     suspected: undefined,
     mayLatch: false,

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { engineConfig } from '../../../src/bots/spec.ts';
 import { inWorld, type TriedBot } from '../../../src/compliance/conformance/world.ts';
-import { tryControls } from '../../../src/compliance/stress/controls.ts';
+import { trySafeguards } from '../../../src/compliance/stress/safeguards.ts';
 import { openHost, openSpan } from '../../../src/compliance/stress/host.ts';
 import type { Meters } from '../../../src/compliance/stress/load.ts';
 import { planStress } from '../../../src/compliance/stress/plan.ts';
@@ -59,7 +59,7 @@ test.each<[Cause, string]>([
   const { tried, meters } = slowBot(400, cause);
   const load = { out: 8, cancels: 2, fills: 2, trades: 1 };
   const tries = { own: tried, lifted: tried, latching: tried };
-  const controls = await tryControls(tries, 7, load, meters);
+  const controls = await trySafeguards(tries, 7, load, meters);
   expect(controls.find(({ id }) => id === 'kill')).toMatchObject({ status, holds: true });
 });
 

@@ -4,7 +4,7 @@ import { engineConfig } from '../../../src/bots/spec.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
 import type { History } from '../../../src/compliance/stress/peaks.ts';
 import { planStress, type Plan } from '../../../src/compliance/stress/plan.ts';
-import { tryControls } from '../../../src/compliance/stress/controls.ts';
+import { trySafeguards } from '../../../src/compliance/stress/safeguards.ts';
 import { judge } from '../../../src/compliance/stress/judge.ts';
 import { openMeters } from '../../../src/compliance/stress/meters.ts';
 import type { PassResult } from '../../../src/compliance/stress/pass.ts';
@@ -182,7 +182,7 @@ test('on a machine that is too slow the targets are not reached, and it says so'
 test('a bot that does not let itself be halted fails under load, and so does one without limits', async () => {
   const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
   const failedOf = async (bot: TriedBot) => {
-    const results = await tryControls(
+    const results = await trySafeguards(
       { own: bot, lifted: bot, latching: bot },
       7,
       load,
@@ -224,7 +224,7 @@ test('more than a test can play is refused before any of it is made', async () =
   const spec = { ...bot.spec, spec: { ...bot.spec.spec, risk: often } };
   const tried = { ...bots.correct, bot: { ...bot, spec } };
   const tries = { own: tried, lifted: tried, latching: tried };
-  const controls = await tryControls(tries, 7, load, idleMeters());
+  const controls = await trySafeguards(tries, 7, load, idleMeters());
   expect(controls.find(({ id }) => id === 'repetition')).toMatchObject({ status: 'fail' });
 });
 

@@ -37,7 +37,7 @@ function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Ch
       instruments: [on('A', barsOn([1, 2, 3]))],
       orders: orders.map((line, at) => ({ seq: 10 + at, line })),
       gaps: [],
-      controls: [],
+      supervision: [],
       engines: new Set(['1']),
       status: 'running',
       end: 'success',

@@ -14,7 +14,7 @@ const BUNDLE = { 'm.onnx': Buffer.from(BYTES).toString('base64') };
 
 test('a model trades at an exchange, and knows after a restart what came before', async (context) => {
   const world = await newWorld(context);
-  const { control, bar, directory } = world;
+  const { server, bar, directory } = world;
   const strategy = { name: 'model_signal', params: { enter: 0.01, exit: 0.01 } };
   const spec = { ...SPEC.spec, strategy, ml_models: [MODEL] };
   writeFileSync(join(directory, 'bot.json'), JSON.stringify({ ...SPEC, spec }));
@@ -23,16 +23,16 @@ test('a model trades at an exchange, and knows after a restart what came before'
   const first = await world.begin({ config });
   await bar(100);
   await bar(101);
-  await vi.waitFor(() => expect(control.state?.positions[BTC]).toBeGreaterThan(0), soon);
+  await vi.waitFor(() => expect(server.state?.positions[BTC]).toBeGreaterThan(0), soon);
   await bar(102);
-  const bars = () => control.events.filter(({ kind }) => kind === 'data.bars');
+  const bars = () => server.events.filter(({ kind }) => kind === 'data.bars');
   await vi.waitFor(() => expect(bars()).toHaveLength(3), soon);
   first.stop();
   await first.done;
   // Of the bar before, this process knows by its log alone.
   const second = await world.begin({ config });
   await bar(101);
-  await vi.waitFor(() => expect(control.state).toMatchObject({ positions: {} }), soon);
+  await vi.waitFor(() => expect(server.state).toMatchObject({ positions: {} }), soon);
   second.stop();
   await second.done;
 });

@@ -16,12 +16,12 @@ const countOpened = ({ asked }: PrivateExchange): number =>
 
 test('it trades what its strategy says, tells all of it, and leaves nothing open', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const run = await world.begin();
   await bar(ACTS.buy);
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   expect(exchange.orders.map(({ clientId }) => clientId)).toEqual([
     clientOrderId(DEPLOYMENT, 1),
     clientOrderId(DEPLOYMENT, 2),
@@ -42,15 +42,15 @@ test('it trades what its strategy says, tells all of it, and leaves nothing open
     orders: [{ order: 2, symbol: BTC, verified: true }],
   });
   expect(exchange.orders.map(({ status }) => status)).toEqual(['FILLED', 'CANCELED']);
-  expect(control.reports.at(-1)).toMatchObject({
+  expect(server.reports.at(-1)).toMatchObject({
     status: 'ended',
     ended: { outcome: 'stopped', verified: true, error: null },
   });
-  expect(control.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
+  expect(server.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
 });
 
 test('thresholds hold once the server has told of them, and a permit lets one order through', async (context) => {
-  const { control, exchange, bar, begin } = await newWorld(context);
+  const { server, exchange, bar, begin } = await newWorld(context);
   const max_order_value = {
     value: 1,
     level: 'firm',
@@ -58,9 +58,9 @@ test('thresholds hold once the server has told of them, and a permit lets one or
     version: 3,
     sessions: 1,
   } as const;
-  control.controls = { ...control.controls, thresholds: { max_order_value } };
+  server.controls = { ...server.controls, thresholds: { max_order_value } };
   const run = await begin();
-  const told = (kind: string) => control.events.filter((event) => event.kind === kind);
+  const told = (kind: string) => server.events.filter((event) => event.kind === kind);
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(told('order.denied')).toHaveLength(1), soon);
   expect(told('order.denied')[0]!.payload).toMatchObject({ reason: 'threshold_order_value' });
@@ -74,8 +74,8 @@ test('thresholds hold once the server has told of them, and a permit lets one or
     controls: ['threshold_order_value'],
     expires_at: Date.now() + 60_000,
   } as const;
-  control.controls = {
-    ...control.controls,
+  server.controls = {
+    ...server.controls,
     permits: [{ ...permit, controls: [...permit.controls] }],
   };
   await vi.waitFor(() => expect(told('risk.override_granted')).toHaveLength(1), soon);
@@ -89,21 +89,21 @@ test('thresholds hold once the server has told of them, and a permit lets one or
 
 test('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const run = await world.begin();
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-  control.command = 'halt';
+  server.command = 'halt';
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
   expect(exchange.orders[0]!.status).toBe('CANCELED');
-  expect(control.reports.at(-1)!.ended).toEqual({
+  expect(server.reports.at(-1)!.ended).toEqual({
     outcome: 'halted',
     verified: true,
     orders: [{ order: 1, symbol: BTC, verified: true }],
     error: null,
   });
-  expect(control.state).toMatchObject({ status: 'halted', working: [] });
-  expect(control.events.find(({ kind }) => kind === 'control.halted')?.payload).toMatchObject({
+  expect(server.state).toMatchObject({ status: 'halted', working: [] });
+  expect(server.events.find(({ kind }) => kind === 'control.halted')?.payload).toMatchObject({
     reason: 'a test',
     by: 'administrator:a',
   });
@@ -121,7 +121,7 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
       readFileSync(join(world.directory, 'state', 'runner', name), 'latin1'),
     ),
     ...[run, again].map(({ log }) => log.join('\n')),
-    JSON.stringify(control.reports),
+    JSON.stringify(server.reports),
   ].join('\n');
   for (const canary of [TOKEN, ...Object.values(CREDENTIALS)])
     expect(written).not.toContain(canary);
@@ -129,19 +129,19 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
 
 test('it stays until the venue confirms that no order is open, however long that takes', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const run = await world.begin({ times: { cancelWithinMs: 200 } });
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-  await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
+  await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
   for (const call of ['DELETE /order', 'GET /openOrders']) {
     exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
   }
-  control.command = 'halt';
+  server.command = 'halt';
   await run.logged('orders may still be open at the venue');
-  const { length } = control.reports;
-  await vi.waitFor(() => expect(control.reports.length).toBeGreaterThan(length + 2), soon);
-  expect(control.reports.at(-1)).toMatchObject({ status: 'halting', ended: null });
+  const { length } = server.reports;
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 2), soon);
+  expect(server.reports.at(-1)).toMatchObject({ status: 'halting', ended: null });
   expect(exchange.orders[0]!.status).toBe('NEW');
   exchange.heal();
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
@@ -150,20 +150,20 @@ test('it stays until the venue confirms that no order is open, however long that
 
 test('it does not report an order as ended that may be open, and the next process ends the order', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 1;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
   const run = await world.begin({ times: { cancelWithinMs: 300 } });
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-  await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
+  await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
   for (const call of ['DELETE /order', 'GET /openOrders']) {
     exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
   }
-  control.command = 'halt';
+  server.command = 'halt';
   await run.logged('ending: halted');
   run.stop();
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: false });
-  expect(control.reports.at(-1)!.ended).toMatchObject({
+  expect(server.reports.at(-1)!.ended).toMatchObject({
     verified: false,
     orders: [{ order: 1, verified: false }],
   });
@@ -176,7 +176,7 @@ test('it does not report an order as ended that may be open, and the next proces
 
 test('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
   const world = await newWorld(context);
-  const { control, bar } = world;
+  const { server, bar } = world;
   const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
   const run = await world.begin({ config });
   await bar(ACTS.limit);
@@ -186,17 +186,17 @@ test('a strategy that fails on a simulated venue leaves no order working in its 
     error: { code: 'strategy_failed' },
     state: { status: 'failed', working: [] },
   });
-  expect(control.state).toMatchObject({ status: 'failed', working: [] });
-  expect(control.events.map(({ kind }) => kind)).toContain('order.canceled');
+  expect(server.state).toMatchObject({ status: 'failed', working: [] });
+  expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
 });
 
 test('whose log is lost trades no more, and leaves nothing open', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 1;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
   const run = await world.begin();
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   run.stop();
   await run.done;
   exchange.open({
@@ -214,12 +214,12 @@ test('whose log is lost trades no more, and leaves nothing open', async (context
     error: { code: 'conflict', reason: 'log_lost' },
   });
   expect(exchange.orders.at(-1)).toMatchObject({ status: 'CANCELED' });
-  expect(control.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
+  expect(server.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
 });
 
 test('a strategy that came as files trades on a simulated venue, in a process of its own', async (context) => {
   const world = await newWorld(context);
-  const { control, bar } = world;
+  const { server, bar } = world;
   const config = world.change({
     bundle: './bundle.json',
     venue: { type: 'simulated' },
@@ -229,21 +229,21 @@ test('a strategy that came as files trades on a simulated venue, in a process of
   await bar(ACTS.sell);
   await bar(ACTS.limit);
   await bar(100);
-  await vi.waitFor(() => expect(control.state?.working).toMatchObject([{ order: 2 }]), soon);
-  expect(control.state).toMatchObject({ cash: 603, positions: { [BTC]: 1 } });
-  control.command = 'halt';
+  await vi.waitFor(() => expect(server.state?.working).toMatchObject([{ order: 2 }]), soon);
+  expect(server.state).toMatchObject({ cash: 603, positions: { [BTC]: 1 } });
+  server.command = 'halt';
   expect(await run.done).toMatchObject({
     outcome: 'halted',
     orders: [{ order: 2, symbol: BTC, verified: true }],
   });
-  expect(control.state).toMatchObject({ status: 'halted', working: [] });
+  expect(server.state).toMatchObject({ status: 'halted', working: [] });
   expect(world.exchange.orders).toEqual([]);
 });
 
 test('two never trade: the second is refused by the lock, and by the claim', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 1;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
   const first = await world.begin();
   await expect(world.run().done).rejects.toMatchObject({
     code: 'conflict',
@@ -258,29 +258,29 @@ test('two never trade: the second is refused by the lock, and by the claim', asy
   // One that lost its claim leaves what is open to the other.
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-  control.fence();
+  server.fence();
   expect(await first.done).toMatchObject({ outcome: 'fenced' });
   expect(exchange.orders[0]!.status).toBe('NEW');
 });
 
 test('without its server it places no orders, and tells all of it later', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 0.6;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 0.6;
   const run = await world.begin();
-  await vi.waitFor(() => expect(control.reports.at(-1)?.status).toBe('trading'), soon);
-  control.isAway = true;
+  await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
+  server.isAway = true;
   await run.logged('new orders are denied: control_unreachable');
   for (let i = 0; i < 20; i += 1) await bar(i === 10 ? ACTS.buy : 100);
   expect((await run.get('/readyz')).status).toBe(503);
-  control.isAway = false;
+  server.isAway = false;
   await run.logged('new orders are taken again');
   await bar(ACTS.sell);
   await vi.waitFor(() => {
-    expect(control.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(21);
+    expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(21);
   }, soon);
   expect(exchange.orders).toEqual([]);
-  const denied = control.events.filter(({ kind }) => kind === 'order.denied');
+  const denied = server.events.filter(({ kind }) => kind === 'order.denied');
   expect(denied.map(({ payload }) => payload['reason'])).toContain('control_unreachable');
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
@@ -288,7 +288,7 @@ test('without its server it places no orders, and tells all of it later', async 
 
 test('it trades while its lease says so', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const place = newLicensePlace();
   context.onTestFinished(() => place.remove());
   const { lease, keyset } = place.files;
@@ -309,7 +309,7 @@ test('it trades while its lease says so', async (context) => {
   await run.logged('new orders are denied: license_invalid');
   await bar(ACTS.buy);
   await vi.waitFor(() => {
-    expect(control.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
+    expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
   }, soon);
   place.put(lease, lasting('second', 60));
   await run.logged('new orders are taken again');
@@ -319,17 +319,17 @@ test('it trades while its lease says so', async (context) => {
 
 test('a venue that does not answer keeps nothing else from going on', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const run = await world.begin();
   await bar(100);
   exchange.fail('GET /order', { kind: 'slow', ms: 900 }, { kind: 'lost_before' });
   await bar(ACTS.buy);
   for (let i = 0; i < 5; i += 1) await bar(100);
   await vi.waitFor(() => {
-    expect(control.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(7);
+    expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(7);
   }, soon);
   expect(exchange.orders).toEqual([]);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   expect(exchange.orders).toHaveLength(1);
   run.stop();
   expect(await run.done).toMatchObject({ verified: true });
@@ -337,24 +337,24 @@ test('a venue that does not answer keeps nothing else from going on', async (con
 
 test('an order that waits to be sent is not sent once the claim is over', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 0.75;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 0.75;
   const run = await world.begin();
   await bar(100);
   const before = exchange.asked.length;
   exchange.fail('GET /order', { kind: 'slow', ms: 900 });
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
-  control.isAway = true;
+  server.isAway = true;
   await run.logged('the order may not be sent any more');
   expect(exchange.orders).toEqual([]);
-  control.isAway = false;
+  server.isAway = false;
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 
 test('an order that waited while the machine slept is canceled, not sent', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const run = await world.begin();
   await bar(100);
   const before = exchange.asked.length;
@@ -364,7 +364,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
   const wake = sleepMachine(2 * MINUTE);
   context.onTestFinished(wake);
   await vi.waitFor(() => {
-    expect(control.events.find(({ kind }) => kind === 'order.canceled')?.payload).toMatchObject({
+    expect(server.events.find(({ kind }) => kind === 'order.canceled')?.payload).toMatchObject({
       order: 1,
       reason: 'not_at_venue',
     });
@@ -378,15 +378,15 @@ test('an order that waited while the machine slept is canceled, not sent', async
 
 test('it takes no more orders while the venue holds less than it has', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   exchange.holdings.set('USDT', 900);
   const run = await world.begin();
   await run.logged('new orders are denied: reconcile_mismatch');
   await bar(ACTS.buy);
   await vi.waitFor(() => {
-    expect(control.events.at(-1)?.payload).toMatchObject({ reason: 'reconcile_mismatch' });
+    expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'reconcile_mismatch' });
   }, soon);
-  expect(control.events.find(({ kind }) => kind === 'venue.mismatch')?.payload).toEqual({
+  expect(server.events.find(({ kind }) => kind === 'venue.mismatch')?.payload).toEqual({
     mismatches: [{ kind: 'cash', expected: 1000, held: 900 }],
   });
   exchange.holdings.set('USDT', 1000);
@@ -395,42 +395,42 @@ test('it takes no more orders while the venue holds less than it has', async (co
 
 test('a withdrawal while it trades latches it until a person re-enables the bot, even after a restart', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const times = { reconcileMs: 100, confirmMs: 50 };
   const run = await world.begin({ times });
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
-  await vi.waitFor(() => expect(control.reports.at(-1)?.status).toBe('trading'), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
   // A trade by hand: what was held is sold.
   exchange.holdings.set('BTC', 0).set('USDT', 1000);
   await run.logged('latched: 10.1 % of the equity is missing');
   await run.logged('new orders are denied: reconcile_mismatch');
   await vi.waitFor(() => {
-    const kinds = control.events.map(({ kind }) => kind);
+    const kinds = server.events.map(({ kind }) => kind);
     expect(kinds).toContain('venue.mismatch');
     expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
   }, soon);
   // That it is there again is not enough.
   exchange.holdings.set('BTC', 1).set('USDT', 900);
   await run.logged('the holdings at the venue match the session');
-  control.claimSeconds = 1;
+  server.claimSeconds = 1;
   run.stop();
   await run.done;
   const again = await world.begin({ times });
   await vi.waitFor(() => {
-    expect(control.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
+    expect(server.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
   }, soon);
-  control.controls = { ...control.controls, latches_lifted: 1 };
+  server.controls = { ...server.controls, latches_lifted: 1 };
   await again.logged('a person has lifted the latch');
   await bar(ACTS.sell);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({}), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({}), soon);
   again.stop();
   await again.done;
 });
 
 test('it accepts no orders once it sees an order of an adopted copy of its server, and does not touch that order', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
+  const { exchange, server, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
   const sell = { symbol: 'BTCUSDT', side: 'SELL', type: 'LIMIT', quantity: 1, price: 200 } as const;
   exchange.open({ clientId: foreign, ...sell });
@@ -444,21 +444,21 @@ test('it accepts no orders once it sees an order of an adopted copy of its serve
   expect(exchange.orders.map(({ clientId, status }) => [clientId, status])).toEqual([
     [foreign, 'NEW'],
   ]);
-  expect(control.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
+  expect(server.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
     order: 1,
     client_order_id: foreign,
     epoch: 2,
   });
-  expect(control.reports.at(-1)).toMatchObject({ database_epoch: 2, denying: 'superseded' });
+  expect(server.reports.at(-1)).toMatchObject({ database_epoch: 2, denying: 'superseded' });
 
   // Its server is adopted, too: orders of it have the new epoch from then on.
-  control.controls = { ...control.controls, database_epoch: 3 };
+  server.controls = { ...server.controls, database_epoch: 3 };
   await run.logged('new orders are taken again');
   await bar(ACTS.buy);
   const next = clientOrderId(DEPLOYMENT, 2, 3);
   await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientId).toBe(next), soon);
   await vi.waitFor(() => {
-    const denied = control.events.find(({ kind }) => kind === 'order.denied');
+    const denied = server.events.find(({ kind }) => kind === 'order.denied');
     expect(denied?.payload).toMatchObject({ order: 1, reason: 'superseded' });
   }, soon);
   run.stop();
@@ -467,24 +467,24 @@ test('it accepts no orders once it sees an order of an adopted copy of its serve
 
 test('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
   const world = await newWorld(context);
-  const { control, bar } = world;
-  control.claimSeconds = 1;
-  control.controls = { ...control.controls, database_epoch: 2 };
+  const { server, bar } = world;
+  server.claimSeconds = 1;
+  server.controls = { ...server.controls, database_epoch: 2 };
   const run = await world.begin();
   await bar(100);
-  await vi.waitFor(() => expect(control.reports.at(-1)!.database_epoch).toBe(2), soon);
-  control.controls = { ...control.controls, database_epoch: 1 };
+  await vi.waitFor(() => expect(server.reports.at(-1)!.database_epoch).toBe(2), soon);
+  server.controls = { ...server.controls, database_epoch: 1 };
   await run.logged('but a copy of it with epoch 2 was adopted');
   await run.logged('new orders are denied: control_unreachable');
-  control.controls = { ...control.controls, database_epoch: 2 };
+  server.controls = { ...server.controls, database_epoch: 2 };
   run.stop();
   await run.done;
 });
 
 test('killed before the answer to an order is recorded, it makes none twice', async (context) => {
   const world = await newWorld(context);
-  const { exchange, control, bar } = world;
-  control.claimSeconds = 1;
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
   const child = await world.beginProcess();
   exchange.fail('POST /order', { kind: 'lost_after' });
   const before = exchange.asked.length;
@@ -495,10 +495,10 @@ test('killed before the answer to an order is recorded, it makes none twice', as
   exchange.fail('POST /order');
   const run = await world.begin();
   await run.logged('resumed: 1 steps');
-  await vi.waitFor(() => expect(control.state?.working).toEqual([]), soon);
+  await vi.waitFor(() => expect(server.state?.working).toEqual([]), soon);
   expect(exchange.orders).toHaveLength(1);
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 2 }), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 2 }), soon);
   expect(exchange.holdings.get('BTC')).toBe(2);
   const ids = exchange.orders.map(({ clientId }) => clientId);
   expect(new Set(ids).size).toBe(ids.length);

@@ -11,7 +11,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { MINUTE } from '../../../src/market/time.ts';
 import { openBot, type RunningBot } from '../../../src/trading/host/bot.ts';
 import { readRunConfig, type RunConfig } from '../../../src/trading/host/config.ts';
-import type { ControlNews } from '../../../src/trading/host/control.ts';
+import type { ServerNews } from '../../../src/trading/host/server-connection.ts';
 import { openJournal, type Journal, type LogBatch } from '../../../src/trading/host/journal.ts';
 import { createRunnerMetrics } from '../../../src/trading/host/metrics.ts';
 import { trade } from '../../../src/trading/host/trade.ts';
@@ -67,7 +67,7 @@ export interface Life {
   readonly view: View;
   readonly log: readonly string[];
   readonly stop: () => void;
-  readonly tell: (news: ControlNews) => void;
+  readonly tell: (news: ServerNews) => void;
   /** Whether all bars were taken, and are on disk. */
   readonly hasTakenAll: () => boolean;
   /** The state on disk. */
@@ -178,7 +178,7 @@ export async function newScript(): Promise<Script> {
       const real = await openJournal(join(directory, 'runner'), owner);
       const stop = new AbortController();
       let isDead = false;
-      let onNews: (news: ControlNews) => void = () => {};
+      let onNews: (news: ServerNews) => void = () => {};
       let view: View | undefined;
       let steps = real.steps;
       /** Numbers of orders of which the log has it. */
@@ -325,7 +325,7 @@ export async function newScript(): Promise<Script> {
           },
           close: async () => {},
         }),
-        startControl({ onNews: tell, signal }) {
+        connectToServer({ onNews: tell, signal }) {
           onNews = tell;
           const answer = (): RunnerAnswer => ({
             epoch: 1,

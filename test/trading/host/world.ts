@@ -19,7 +19,7 @@ import { VenueSession } from '../../../src/trading/venue-session.ts';
 import { SCRATCH } from '../../scratch.ts';
 import { startExchange, type TestExchange } from '../exchange.ts';
 import { startPrivateExchange, type PrivateExchange } from '../exchange-private.ts';
-import { startControl, type TestControl } from './control.ts';
+import { startTestServer, type TestServer } from './test-server.ts';
 
 const PROCESS = fileURLToPath(new URL('./process.ts', import.meta.url));
 
@@ -79,7 +79,7 @@ export interface World {
   readonly directory: string;
   readonly market: TestExchange;
   readonly exchange: PrivateExchange;
-  readonly control: TestControl;
+  readonly server: TestServer;
   readonly config: string;
   /** Tells of the next bar, which closes at this price. */
   readonly bar: (close: number) => Promise<void>;
@@ -121,7 +121,7 @@ export async function newWorld({
   const exchange = await startPrivateExchange(market, CREDENTIALS);
   exchange.holdings.set('USDT', 1000).set('BTC', 0);
   exchange.setPrice(BTC, 100);
-  const control = await startControl(TOKEN);
+  const server = await startTestServer(TOKEN);
   const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
   write('told.mjs', STRATEGY);
   write('bot.json', JSON.stringify(SPEC));
@@ -139,16 +139,16 @@ export async function newWorld({
       state_dir: './state',
       exchange: { name: 'local', ...exchange.definition },
       venue: { type: 'exchange', credentials_dir: '.' },
-      control: { url: control.url, token_file: './token' },
+      control: { url: server.url, token_file: './token' },
       health: { port: 0 },
     }),
   );
   const runs: Run[] = [];
   onTestFinished(async () => {
     for (const run of runs) run.stop();
-    control.isGone = true;
+    server.isGone = true;
     await Promise.allSettled(runs.map(({ done }) => done));
-    await control.close();
+    await server.close();
     await exchange.close();
     await market.close();
     rmSync(directory, { recursive: true });
@@ -164,7 +164,7 @@ export async function newWorld({
     directory,
     market,
     exchange,
-    control,
+    server,
     config,
     async bar(close) {
       const texts = (price: number) => [price, price, price, price, 1].map(String) as never;

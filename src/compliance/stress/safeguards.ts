@@ -11,7 +11,7 @@ import { openLoad, type Load, type Loader, type Meters } from './load.ts';
 import { rounded } from './samples.ts';
 import { MOST_AT_ONCE } from './schedule.ts';
 
-export interface ControlResult {
+export interface SafeguardResult {
   readonly id:
     | 'kill'
     | 'limits'
@@ -70,15 +70,15 @@ const ENDS: ReadonlySet<string> = new Set([
 ]);
 
 /** @param load of one bar, at the rate that is to be withstood. */
-export async function tryControls(
+export async function trySafeguards(
   { own, lifted, latching }: Tried,
   seed: number,
   load: Load,
   meters: Meters,
-): Promise<ControlResult[]> {
-  const results: ControlResult[] = [];
+): Promise<SafeguardResult[]> {
+  const results: SafeguardResult[] = [];
   const under = async (
-    name: ControlResult['id'],
+    name: SafeguardResult['id'],
     articles: readonly string[],
     play: (world: World, loader: Loader, note: Note, log: readonly SessionEvent[]) => Promise<void>,
     { tried = lifted, first = load }: { readonly tried?: TriedBot; readonly first?: Load } = {},
@@ -160,7 +160,7 @@ export async function tryControls(
   });
 
   await under('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
-    const collar = world.config.controls?.price_collar_period;
+    const collar = world.config.optionalLimits?.price_collar_period;
     check(collar !== undefined, 'a collar over a period is set', none('price_collar_period'));
     if (collar === undefined) return;
     // The market goes so far within the period, and an order at its price would go with it.
@@ -191,7 +191,7 @@ export async function tryControls(
     ['15(1)(d)', '10'],
     async (world, _, { check, measure }) => {
       const limit = world.config.risk.max_messages_per_second;
-      const kept = world.config.controls?.messages_kept_for_cancels ?? 0;
+      const kept = world.config.optionalLimits?.messages_kept_for_cancels ?? 0;
       check(Number.isFinite(limit), 'a limit of messages is set', none('max_messages_per_second'));
       check(kept > 0, 'capacity is kept for cancels', none('messages_kept_for_cancels'));
       if (!Number.isFinite(limit)) return;
@@ -240,7 +240,7 @@ export async function tryControls(
     'repetition',
     ['15(3)', '10'],
     async (world, loader, { check, measure }) => {
-      const latch = world.config.controls?.repeated_execution;
+      const latch = world.config.optionalLimits?.repeated_execution;
       check(
         latch !== undefined,
         'a limit of repeated executions is set',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
-import type { EngineConfig, RiskControls } from '../../src/engine/config.ts';
+import type { EngineConfig, OptionalLimits } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Order } from '../../src/engine/orders.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
@@ -10,13 +10,13 @@ import type { Candle, Script } from './market.ts';
 const MINUTE = 60_000;
 const at = (price: number): Candle => [price, price, price, price];
 const prices = (...closes: readonly number[]) => bars(closes.map(at), START, MINUTE);
-const withControls = (controls: RiskControls): Partial<EngineConfig> => ({
+const withOptionalLimits = (optionalLimits: OptionalLimits): Partial<EngineConfig> => ({
   account: MARGIN,
-  controls,
+  optionalLimits,
 });
 
 describe('price_collar_period', () => {
-  const collar = withControls({ price_collar_period: { seconds: 120, bps: 100 } });
+  const collar = withOptionalLimits({ price_collar_period: { seconds: 120, bps: 100 } });
   const denied = (closes: readonly number[], script: Script, config = collar) =>
     play({ bars: prices(...closes), config, script }).ends.filter(([, , status]) => {
       return status === 'denied';
@@ -108,7 +108,7 @@ describe('price_collar_period', () => {
 describe('messages_kept_for_cancels', () => {
   const config: Partial<EngineConfig> = {
     risk: { ...NO_RISK_LIMITS, max_messages_per_second: 5 },
-    controls: { messages_kept_for_cancels: 2 },
+    optionalLimits: { messages_kept_for_cancels: 2 },
   };
   const limit = { type: 'limit', limit: 90 } as const;
 
@@ -179,7 +179,7 @@ describe('messages_kept_for_cancels', () => {
 });
 
 describe('repeated_execution', () => {
-  const config = withControls({ repeated_execution: { count: 3, seconds: 180 } });
+  const config = withOptionalLimits({ repeated_execution: { count: 3, seconds: 180 } });
 
   it('denies every order after the last execution that is allowed, for the rest of the run', () => {
     const { ends, events, fills } = play({
@@ -256,7 +256,7 @@ describe('permitted', () => {
     const market = prices(100, 100);
     const { ends, fills } = play({
       bars: { X: market, Y: market },
-      config: withControls({ permitted: ['Y'] }),
+      config: withOptionalLimits({ permitted: ['Y'] }),
       script: {
         0: ({ buy, broker, instruments: [x, y] }) => {
           buy(1);

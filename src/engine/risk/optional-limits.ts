@@ -1,4 +1,4 @@
-import type { RiskControls } from '../config.ts';
+import type { OptionalLimits } from '../config.ts';
 import type { Order, OrderReason } from '../orders.ts';
 import type { RecentExecutions } from '../venue.ts';
 
@@ -13,8 +13,8 @@ interface Trigger {
 }
 
 /** Controls that look back: at a bot's prices and executions of a while, and at what it may trade. */
-export class Controls {
-  readonly #controls: RiskControls;
+export class OptionalLimitChecks {
+  readonly #limits: OptionalLimits;
   readonly #isPermitted: readonly boolean[];
   /** By instrument, buys before sells. */
   readonly #triggers: readonly Trigger[];
@@ -25,12 +25,12 @@ export class Controls {
 
   /** @param carried executions of the account that this one continues. */
   constructor(
-    controls: RiskControls,
+    limits: OptionalLimits,
     symbols: readonly string[],
     carried: readonly RecentExecutions[] = [],
   ) {
-    const { permitted } = controls;
-    this.#controls = controls;
+    const { permitted } = limits;
+    this.#limits = limits;
     this.#isPermitted = symbols.map((symbol) => permitted?.includes(symbol) ?? true);
     this.#triggers = symbols.flatMap(() => [newTrigger(), newTrigger()]);
     for (const { symbol, side, times } of carried) {
@@ -47,7 +47,7 @@ export class Controls {
 
   /** Whether `price` is too far from those of the side within the window that ends at `time` (ms). */
   drifts(index: number, side: Side, price: number, time: number): boolean {
-    const { price_collar_period: collar } = this.#controls;
+    const { price_collar_period: collar } = this.#limits;
     if (collar === undefined) return false;
     const { lowest, highest } = this.#trigger(index, side);
     const since = this.#follow(time) - collar.seconds * 1000;
@@ -62,7 +62,7 @@ export class Controls {
   /** The worst price for the side that does not drift too far; infinite where any will do. */
   worst(index: number, side: Side, time: number): number {
     const none = side === 'buy' ? Infinity : -Infinity;
-    const { price_collar_period: collar } = this.#controls;
+    const { price_collar_period: collar } = this.#limits;
     if (collar === undefined) return none;
     const { lowest, highest } = this.#trigger(index, side);
     const since = this.#follow(time) - collar.seconds * 1000;
@@ -74,7 +74,7 @@ export class Controls {
 
   /** An order asked for a price, or was filled at it. */
   priced(index: number, side: Side, price: number, time: number): void {
-    if (this.#controls.price_collar_period === undefined) return;
+    if (this.#limits.price_collar_period === undefined) return;
     const { lowest, highest } = this.#trigger(index, side);
     const now = this.#follow(time);
     lowest.add(now, price);
@@ -86,7 +86,7 @@ export class Controls {
    * @returns how many were in the window where that latches the bot, which stays so until `reEnable`.
    */
   executed(index: number, side: Side, time: number): number | undefined {
-    const { repeated_execution: repeated } = this.#controls;
+    const { repeated_execution: repeated } = this.#limits;
     if (repeated === undefined || this.#isLatched) return undefined;
     const { executions } = this.#trigger(index, side);
     const now = this.#follow(time);
@@ -100,7 +100,7 @@ export class Controls {
 
   /** Executions that still count, by the newest time that is known. */
   recent(symbols: readonly string[]): readonly RecentExecutions[] {
-    const { repeated_execution: repeated } = this.#controls;
+    const { repeated_execution: repeated } = this.#limits;
     if (repeated === undefined) return [];
     const since = this.#now - repeated.seconds * 1000;
     return symbols.flatMap((symbol, index) =>

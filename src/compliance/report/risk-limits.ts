@@ -1,5 +1,5 @@
 import { digest, figure, human, type Gaps } from './fields.ts';
-import type { RiskControl } from './payload.ts';
+import type { ReportedLimit } from './payload.ts';
 import { instant, type Document, type Version } from './records.ts';
 
 /** The paragraphs that a limit of the spec serves. */
@@ -33,15 +33,15 @@ const WANTED: readonly (readonly [ref: string, what: string])[] = [
 ];
 
 /** The limits of the current version, which the engine checks before every order. */
-export function riskControls(
+export function reportLimits(
   bot_id: string,
   versions: readonly Version[],
   gaps: Gaps,
-): RiskControl[] {
+): ReportedLimit[] {
   const current = versions.at(-1);
   const risk = (current?.document as Document | undefined)?.spec.risk ?? {};
   const served = new Set<string>();
-  const controls = Object.entries(risk).map(([id, limit]): RiskControl => {
+  const controls = Object.entries(risk).map(([id, limit]): ReportedLimit => {
     const articles = id === 'permitted' ? permittedServes(limit) : (SERVES[id] ?? []);
     const reason = unlimitedIn(limit);
     if (reason === undefined) for (const ref of articles) served.add(ref);

@@ -2,7 +2,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { Permit, Thresholds } from '../engine/risk/supervision.ts';
 
 /** What people have settled for a session that goes on. Plain JSON. */
-export interface SessionControls {
+export interface SessionSupervision {
   readonly thresholds: Thresholds;
   /** Those that may still be used, as far as is known. */
   readonly permits: readonly TimedPermit[];
@@ -18,7 +18,7 @@ export interface TimedPermit extends Permit {
 }
 
 /** Of what a session is told, that by which people control it; the payload of each is the rest. */
-export type ControlInput =
+export type SupervisionInput =
   /** In place of those before. */
   | { readonly kind: 'risk.thresholds_set'; readonly thresholds: Thresholds }
   | { readonly kind: 'risk.override_granted'; readonly permit: TimedPermit }
@@ -29,16 +29,16 @@ export type ControlInput =
   /** A copy of the server's database was adopted: new orders have this epoch. */
   | { readonly kind: 'control.epoch_set'; readonly epoch: number };
 
-export const CONTROL_KINDS = [
+export const SUPERVISION_KINDS = [
   'risk.thresholds_set',
   'risk.override_granted',
   'risk.override_ended',
   'control.latch_lifted',
   'control.epoch_set',
-] as const satisfies readonly ControlInput['kind'][];
+] as const satisfies readonly SupervisionInput['kind'][];
 
 /** Has an engine heed it from now on. */
-export function controlEngine(engine: Engine, input: ControlInput): void {
+export function applySupervision(engine: Engine, input: SupervisionInput): void {
   if (input.kind === 'risk.thresholds_set') engine.setThresholds(input.thresholds);
   else if (input.kind === 'risk.override_granted') engine.grant(input.permit);
   else if (input.kind === 'risk.override_ended') engine.endPermit(input.override_id);
@@ -46,7 +46,7 @@ export function controlEngine(engine: Engine, input: ControlInput): void {
 }
 
 /** As far as a session was told. */
-export interface Supervised {
+export interface SupervisedState {
   readonly thresholds: Thresholds;
   /** Ids of permits that it holds, and of those that it has used. */
   readonly open: readonly string[];
@@ -63,18 +63,18 @@ export interface Supervised {
  *
  * @param now milliseconds since the Unix epoch, by which permits expire.
  */
-export function controlInputs(
-  { thresholds, open, used, latches, lifted, epoch }: Supervised,
-  controls: SessionControls,
+export function decideSupervision(
+  { thresholds, open, used, latches, lifted, epoch }: SupervisedState,
+  supervision: SessionSupervision,
   now: number,
-): ControlInput[] {
-  const inputs: ControlInput[] = [];
-  const { database_epoch = 1 } = controls;
+): SupervisionInput[] {
+  const inputs: SupervisionInput[] = [];
+  const { database_epoch = 1 } = supervision;
   if (database_epoch > epoch) inputs.push({ kind: 'control.epoch_set', epoch: database_epoch });
-  if (JSON.stringify(thresholds) !== JSON.stringify(controls.thresholds)) {
-    inputs.push({ kind: 'risk.thresholds_set', thresholds: controls.thresholds });
+  if (JSON.stringify(thresholds) !== JSON.stringify(supervision.thresholds)) {
+    inputs.push({ kind: 'risk.thresholds_set', thresholds: supervision.thresholds });
   }
-  const good = controls.permits.filter(({ expires_at }) => expires_at > now);
+  const good = supervision.permits.filter(({ expires_at }) => expires_at > now);
   for (const override_id of open) {
     const isGood = good.some((permit) => permit.override_id === override_id);
     if (!isGood) inputs.push({ kind: 'risk.override_ended', override_id });
@@ -84,7 +84,7 @@ export function controlInputs(
     if (!isKnown) inputs.push({ kind: 'risk.override_granted', permit });
   }
   // One that nobody has seen yet is not lifted by what was said of one before.
-  if (latches > lifted && controls.latches_lifted >= latches) {
+  if (latches > lifted && supervision.latches_lifted >= latches) {
     inputs.push({ kind: 'control.latch_lifted', latches });
   }
   return inputs;

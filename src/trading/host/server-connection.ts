@@ -14,10 +14,10 @@ import type { RunConfig } from './config.ts';
 import type { LogBatch } from './journal.ts';
 
 /** What a report says beside who it is from. */
-export type Said = Pick<RunnerReport, 'status' | 'denying' | 'venue' | 'database_epoch'>;
+export type RunnerState = Pick<RunnerReport, 'status' | 'denying' | 'venue' | 'database_epoch'>;
 export type Ended = NonNullable<RunnerReport['ended']>;
 
-export type ControlNews =
+export type ServerNews =
   | { readonly answer: RunnerAnswer }
   /** Another instance has the claim. */
   | { readonly fenced: ServiceError }
@@ -26,7 +26,7 @@ export type ControlNews =
   /** What keeps this runner from going on at all. */
   | { readonly fault: ServiceError };
 
-export interface Control {
+export interface ServerConnection {
   /** Whether the claim is held, and was renewed lately enough to trade by it. */
   mayTrade(): boolean;
   /** Time at which the last answered report was sent; undefined before the first. */
@@ -41,13 +41,13 @@ export interface Control {
   end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined>;
 }
 
-export interface ControlOptions {
+export interface ServerConnectionOptions {
   readonly control: NonNullable<RunConfig['control']>;
   readonly deploymentId: string;
   readonly instanceId: string;
-  readonly say: () => Said;
+  readonly describeRunner: () => RunnerState;
   readonly nextBatch: (recorded: number) => Promise<LogBatch | undefined>;
-  readonly onNews: (news: ControlNews) => void;
+  readonly onNews: (news: ServerNews) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -68,8 +68,9 @@ interface Sent {
   readonly events: number;
 }
 
-export function startControl(options: ControlOptions): Control {
-  const { control, deploymentId, instanceId, say, nextBatch, onNews, log, signal } = options;
+export function connectToServer(options: ServerConnectionOptions): ServerConnection {
+  const { control, deploymentId, instanceId, describeRunner, nextBatch, onNews, log, signal } =
+    options;
   const client: RunnerClient = connectAsRunner({
     url: control.url,
     token: () => readToken(control.token_file),
@@ -110,13 +111,13 @@ export function startControl(options: ControlOptions): Control {
     const isLast = ended !== null && batch === undefined;
     // Counted from before it is sent: the server counts from when it comes.
     const sent = thisMoment();
-    const said = say();
+    const state = describeRunner();
     let answer: RunnerAnswer;
     try {
       answer = await client.report(deploymentId, {
         instance_id: instanceId,
         epoch,
-        ...said,
+        ...state,
         ...(isLast && { status: 'ended' as const }),
         batch: batch ?? null,
         ended: isLast ? ended : null,
@@ -126,7 +127,7 @@ export function startControl(options: ControlOptions): Control {
       if (isRefused && batch !== undefined) breakLog(error);
       throw error;
     }
-    refuseSuperseded(answer, said);
+    refuseSuperseded(answer, state);
     heard = sent;
     const isFirst = epoch === null;
     ({ epoch, recorded } = answer);
@@ -225,7 +226,7 @@ export function startControl(options: ControlOptions): Control {
 /** A halt is accepted from any server. @throws ServiceError `server_unreachable` */
 function refuseSuperseded(
   { command, controls: { database_epoch = 1 } }: RunnerAnswer,
-  { database_epoch: known = 1 }: Said,
+  { database_epoch: known = 1 }: RunnerState,
 ): void {
   if (database_epoch >= known || command === 'halt') return;
   throw new ServiceError(

@@ -6,7 +6,7 @@ import { reportRunner, type RunnerAnswer, type RunnerReport } from '../../../src
 
 const { schema } = reportRunner.request.body.content['application/json'];
 
-export interface TestControl {
+export interface TestServer {
   readonly url: string;
   command: RunnerAnswer['command'];
   controls: RunnerAnswer['controls'];
@@ -30,7 +30,7 @@ export interface TestControl {
   readonly close: () => Promise<void>;
 }
 
-export async function startControl(token: string): Promise<TestControl> {
+export async function startTestServer(token: string): Promise<TestServer> {
   let epoch = 0;
   let owner: string | undefined;
   let claimedUntil = 0;
@@ -44,9 +44,9 @@ export async function startControl(token: string): Promise<TestControl> {
     ...(reason !== undefined && { reason }),
   });
   const answer = (report: RunnerReport): [number, object, Record<string, string>?] => {
-    if (control.isAway) return [503, { ...problem('overloaded'), retryable: true }];
-    if (control.isGone) return [404, problem('not_found')];
-    control.reports.push(report);
+    if (testServer.isAway) return [503, { ...problem('overloaded'), retryable: true }];
+    if (testServer.isGone) return [404, problem('not_found')];
+    testServer.reports.push(report);
     const now = performance.now();
     const isOwn = owner === report.instance_id;
     const isAllowed = report.epoch === null ? isOwn || claimedUntil <= now : isOwn;
@@ -56,37 +56,40 @@ export async function startControl(token: string): Promise<TestControl> {
     }
     if (report.epoch === null) epoch += 1;
     owner = report.instance_id;
-    claimedUntil = report.ended === null ? now + control.claimSeconds * 1000 : now;
+    claimedUntil = report.ended === null ? now + testServer.claimSeconds * 1000 : now;
     if (report.batch?.number === recorded + 1) {
       recorded += 1;
-      control.events.push(...report.batch.events);
-      control.state = report.batch.state;
+      testServer.events.push(...report.batch.events);
+      testServer.state = report.batch.state;
     }
-    const { command } = control;
+    const { command } = testServer;
     const halt = { halt_id: 'h', scope: 'bot', reason: 'a test', by: 'administrator:a' } as const;
-    const times = { claim_seconds: control.claimSeconds, report_seconds: control.reportSeconds };
-    const { controls } = control;
+    const times = {
+      claim_seconds: testServer.claimSeconds,
+      report_seconds: testServer.reportSeconds,
+    };
+    const { controls } = testServer;
     return [
       200,
       { epoch, ...times, command, halt: command === 'halt' ? halt : null, recorded, controls },
     ];
   };
-  const server = createServer(async (request, response) => {
+  const http = createServer(async (request, response) => {
     const body = schema.parse(await json(request));
     const isKnown = request.headers.authorization === `Bearer ${token}`;
     const [status, text, headers = {}] = isKnown
       ? answer(body)
       : [401, problem('not_authenticated')];
-    control.onReport?.();
-    while (control.hold) await new Promise((resolve) => setTimeout(resolve, 5));
+    testServer.onReport?.();
+    while (testServer.hold) await new Promise((resolve) => setTimeout(resolve, 5));
     const type = status === 200 ? 'application/json' : 'application/problem+json';
     response
       .writeHead(status, { 'content-type': type, 'service-name': 'service-local', ...headers })
       .end(JSON.stringify(text));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const control: TestControl = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const testServer: TestServer = {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
     command: 'trade',
     controls: { thresholds: {}, permits: [], latches_lifted: 0 },
     claimSeconds: 30,
@@ -103,9 +106,9 @@ export async function startControl(token: string): Promise<TestControl> {
     events: [],
     state: undefined,
     async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
     },
   };
-  return control;
+  return testServer;
 }

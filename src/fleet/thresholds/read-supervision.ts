@@ -1,7 +1,7 @@
 /** What sessions are told of what people have settled. */
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
 import type { Db } from '../../storage/tables.ts';
-import type { SessionControls } from '../../trading/session-controls.ts';
+import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import { openPermits, type RunPermit } from './overrides.ts';
 import type { Subjects } from './subjects.ts';
 import {
@@ -27,11 +27,11 @@ export async function readInForce(db: Db, now: number): Promise<InForce> {
 }
 
 /** Of a session by its task. */
-export async function controlsOf(
+export async function readSupervision(
   db: Db,
   task_id: string,
   { thresholds, groups, permits }: InForce,
-): Promise<SessionControls> {
+): Promise<SessionSupervision> {
   const { target, subjects, latches_lifted } = await db
     .selectFrom('trading_sessions as session')
     .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'session.task_id')
@@ -55,10 +55,10 @@ export async function controlsOf(
 const FRESH_MS = 500;
 
 /** The same for any number of sessions, which all ask all the time: what they share is read twice a second. */
-export function watchControls(
+export function watchSupervision(
   db: Db,
   clock: () => number,
-): (task_id: string) => Promise<SessionControls> {
+): (task_id: string) => Promise<SessionSupervision> {
   let read: { readonly at: Moment; readonly inForce: Promise<InForce> } | undefined;
   return async (task_id) => {
     if (read === undefined || msSince(read.at) >= FRESH_MS) {
@@ -68,6 +68,6 @@ export function watchControls(
         if (read === now) read = undefined;
       });
     }
-    return controlsOf(db, task_id, await read.inForce);
+    return readSupervision(db, task_id, await read.inForce);
   };
 }
