@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../base/given-id.ts';
+import { ID_FORMAT, ID_FORMAT_RULE } from '../base/id-format.ts';
 import {
   actorName,
   administrator,
@@ -37,7 +37,7 @@ const name = text(200);
 function newId(example: string) {
   return z
     .string()
-    .regex(GIVEN_ID, GIVEN_ID_RULE)
+    .regex(ID_FORMAT, ID_FORMAT_RULE)
     .optional()
     .openapi({ example, description: 'Stays for good; made when absent.' });
 }

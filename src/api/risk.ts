@@ -12,7 +12,7 @@ import {
   text,
   time,
 } from './http.ts';
-import { LIFTABLE } from '../base/liftable.ts';
+import { OVERRIDABLE_LIMITS } from '../base/overridable-limits.ts';
 
 /** Of the examples. */
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';
@@ -115,7 +115,7 @@ export const setThreshold = defineRoute({
   errors: ['not_found'],
 });
 
-const control = z.enum(LIFTABLE);
+const control = z.enum(OVERRIDABLE_LIMITS);
 
 const asked = {
   symbol: z.string().min(1).max(64),

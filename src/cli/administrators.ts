@@ -12,22 +12,22 @@ export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
 /**
  * Works on the server's own database, whether a server is running or not, and says which it is.
  * With `mayMake`, one is made where there is none.
- * @throws ServiceError `not_found` where there is none; as `openOwnStorage`.
+ * @throws ServiceError `not_found` where there is none; as `openConfiguredStorage`.
  */
 export async function onDatabase<T>(
   { settings, io, message }: Context,
   work: (identity: OwnDatabase) => Promise<T>,
   { mayMake = false } = {},
 ): Promise<T> {
-  const { openOwnStorage, ownStorage } = await import('../storage/location.ts');
-  const { name, isNew } = ownStorage(settings.home, io.env);
+  const { openConfiguredStorage, describeStorage } = await import('../storage/storage-location.ts');
+  const { name, isNew } = describeStorage(settings.home, io.env);
   if (isNew && !mayMake) {
     throw new ServiceError('not_found', `there is no database ${name}`, {
       remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL to what the server has.',
     });
   }
   message(isNew ? `database: ${name}, which is new` : `database: ${name}`);
-  const storage = await openOwnStorage(settings.home, io.env);
+  const storage = await openConfiguredStorage(settings.home, io.env);
   try {
     return await work({ storage, clock: Date.now });
   } finally {

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, relative, resolve, sep } from 'node:path';
-import { MOST_DOCUMENT_BYTES } from '../base/document-size.ts';
+import { MAX_DOCUMENT_BYTES } from '../base/document-size.ts';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 
 /** A file as a document. */
@@ -24,12 +24,8 @@ export function readDocumentFile(file: string, cwd: string): DocumentFile {
 function textOf(path: string, file: string): string {
   try {
     // Before it is read: it may be anything.
-    if (statSync(path).size > MOST_DOCUMENT_BYTES) {
-      throw invalid(
-        file,
-        `is over ${MOST_DOCUMENT_BYTES / 1024} KiB`,
-        'Cut it into several files.',
-      );
+    if (statSync(path).size > MAX_DOCUMENT_BYTES) {
+      throw invalid(file, `is over ${MAX_DOCUMENT_BYTES / 1024} KiB`, 'Cut it into several files.');
     }
     const text = UTF8.decode(readFileSync(path));
     if (!text.includes('\0')) return text;

@@ -1,7 +1,7 @@
 /** What the verbs `bots validation-report …` have in common. */
 import type { ValidationReport } from '../api/compliance.ts';
 import { formatCountOf } from '../base/format.ts';
-import { openInReport, reportStatus } from '../base/report-open.ts';
+import { listOpenItems, describeReportStatus } from '../base/validation-report-status.ts';
 import type { Output } from './output.ts';
 
 export const REPORT_PATH = '/bots/{bot_ref}/risk/validation-report';
@@ -16,7 +16,7 @@ export function showReport(out: Output, report: ValidationReport): void {
     [
       ['bot', `${scope.bot_ref} (${scope.name})`],
       ['period', `${period.from} until before ${period.to}`],
-      ['status', reportStatus(status, openInReport(report))],
+      ['status', describeReportStatus(status, listOpenItems(report))],
       ['version', number === null ? 'none: a draft' : String(number.version)],
       ['hash', hash ?? 'none: a draft'],
       ['content hash', content_hash],

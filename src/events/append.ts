@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
-import { preparedForMany } from '../storage/prepared-for-many.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { isSetBack, recordingTime, setBackEvents } from './clock-steps.ts';
 import { hashOf, type EventHead, type NewEvent } from './event.ts';
@@ -128,12 +128,13 @@ function headsIn(tx: Db): Map<string, TimedHead> {
   return heads;
 }
 
-const updateHead = prepared((db, { bot_id, seq, hash }: EventHead & { readonly bot_id: string }) =>
-  db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
+const updateHead = prepareQuery(
+  (db, { bot_id, seq, hash }: EventHead & { readonly bot_id: string }) =>
+    db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
 );
 
 /** Of bots: id, seq and hash. */
-const updateHeads = preparedForMany(3, (db, heads) => {
+const updateHeads = prepareBatchQuery(3, (db, heads) => {
   const rows = heads.map(
     ([bot_id, seq, hash]) =>
       sql`select ${bot_id} as bot_id, cast(${seq} as bigint) as seq, ${hash} as hash`,
@@ -190,7 +191,7 @@ const COLUMNS = [
   'hash',
 ] as const satisfies readonly (keyof BotEventsTable)[];
 
-const insertValues = preparedForMany(COLUMNS.length, (db, rows) =>
+const insertValues = prepareBatchQuery(COLUMNS.length, (db, rows) =>
   db
     .insertInto('bot_events')
     .values(

@@ -1,5 +1,5 @@
-import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
-import { prepared } from '../storage/prepared.ts';
+import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db } from '../storage/tables.ts';
 import type { NewEvent } from './event.ts';
 
@@ -105,7 +105,7 @@ async function orderedSpans(db: Db, bot_id: string, head_seq: number): Promise<S
   }));
 }
 
-const selectSteps = prepared((db, { bot_id, head_seq }: { bot_id: string; head_seq: number }) =>
+const selectSteps = prepareQuery((db, { bot_id, head_seq }: { bot_id: string; head_seq: number }) =>
   db
     .selectFrom('bot_events')
     .select('seq')
@@ -140,7 +140,7 @@ async function lastIn(
   return { last, next };
 }
 
-const selectTime = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+const selectTime = prepareQuery((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
   db
     .selectFrom('bot_events')
     .select('recorded_at')

@@ -1,7 +1,7 @@
 import { sql, type AliasedExpression } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
-import { preparedForMany } from '../storage/prepared-for-many.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { eventOf, type BotEvent, type EventHead } from './event.ts';
 
@@ -82,7 +82,7 @@ async function withinRun(db: Db, range: Range, run_id: string): Promise<Range> {
   };
 }
 
-const selectEnds = prepared((db, { run_id }: { readonly run_id: string }) =>
+const selectEnds = prepareQuery((db, { run_id }: { readonly run_id: string }) =>
   db
     .selectFrom('bot_events')
     .select(['kind', 'seq'])
@@ -108,14 +108,14 @@ async function select(db: Db, range: Range, kinds: readonly string[], order: Ord
 }
 
 /** A third faster than the join, but without the head where there is no event. */
-const selectRange = prepared((db, range: Range) =>
+const selectRange = prepareQuery((db, range: Range) =>
   inRange(db, range).select((event) => {
     const bot = event.selectFrom('bots').where('bots.bot_id', '=', range.bot_id);
     return [bot.select('event_seq').as('head_seq'), bot.select('event_hash').as('head_hash')];
   }),
 );
 
-const selectHeadAndRange = prepared((db, range: Range) =>
+const selectHeadAndRange = prepareQuery((db, range: Range) =>
   withHead(db, range.bot_id, inRange(db, range).as('event')),
 );
 
@@ -185,7 +185,7 @@ export async function readHead(db: Db, bot_id: string): Promise<TimedHead> {
   return { ...head, recorded_at: head.recorded_at ?? 0 };
 }
 
-const selectHead = prepared((db, { bot_id }: { readonly bot_id: string }) =>
+const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
   db
     .selectFrom('bots')
     .leftJoin('bot_events as last', (join) =>
@@ -207,7 +207,7 @@ export async function readHeads(
   return heads.map((head) => ({ ...head, recorded_at: head.recorded_at ?? 0 }));
 }
 
-const selectHeads = preparedForMany(1, (db, bots) =>
+const selectHeads = prepareBatchQuery(1, (db, bots) =>
   db
     .selectFrom('bots')
     .leftJoin('bot_events as last', (join) =>

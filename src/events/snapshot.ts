@@ -1,5 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { placeAt, type PlaceInTime, type SeqSpan } from './clock-steps.ts';
 import { readEvents, readHead, unknownBot } from './read.ts';
@@ -48,7 +48,7 @@ export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<S
 
 const PAGE = 1000;
 
-const selectSnapshot = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+const selectSnapshot = prepareQuery((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
   db
     .selectFrom('bot_snapshots')
     .select(['seq', 'state'])
@@ -66,7 +66,7 @@ export async function takeSnapshot(tx: Db, bot_id: string): Promise<StateAt> {
   return snapshot;
 }
 
-const insertSnapshot = prepared((db, row: BotSnapshotsTable) =>
+const insertSnapshot = prepareQuery((db, row: BotSnapshotsTable) =>
   db
     .insertInto('bot_snapshots')
     .values(row)

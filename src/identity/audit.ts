@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../base/errors.ts';
-import { prepared } from '../storage/prepared.ts';
-import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
+import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
 /** Who did it. An `operator` is a shell on the server's machine; `server` is the server by itself. */
@@ -98,13 +98,13 @@ interface TimedHead extends AuditHead {
 /** What has been added in a transaction that is not over; nobody else can add to the log meanwhile. */
 const heads = new WeakMap<Db, TimedHead>();
 
-const insertEntry = prepared((db, row: AuditEntriesTable) =>
+const insertEntry = prepareQuery((db, row: AuditEntriesTable) =>
   db.insertInto('audit_entries').values(row),
 );
-const updateHead = prepared((db, head: AuditHead) => db.updateTable('audit_head').set(head));
-const selectHead = prepared((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
+const updateHead = prepareQuery((db, head: AuditHead) => db.updateTable('audit_head').set(head));
+const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 
-const selectTimedHead = prepared((db) =>
+const selectTimedHead = prepareQuery((db) =>
   db
     .selectFrom('audit_head as head')
     .leftJoin('audit_entries as last', 'last.seq', 'head.seq')

@@ -1,6 +1,6 @@
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../base/given-id.ts';
+import { ID_FORMAT, ID_FORMAT_RULE } from '../base/id-format.ts';
 import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { formatSeconds } from '../base/seconds.ts';
 
@@ -20,7 +20,7 @@ export function refuseInvalid(problems: readonly Problem[]): void {
 
 /** Of an id for something new, which gets one made for it when none is given. */
 export function idProblems(pointer: string, id: string | undefined): Problem[] {
-  return problemUnless(id === undefined || GIVEN_ID.test(id), pointer, GIVEN_ID_RULE);
+  return problemUnless(id === undefined || ID_FORMAT.test(id), pointer, ID_FORMAT_RULE);
 }
 
 /** Of names and reasons, which are shown in one line. */

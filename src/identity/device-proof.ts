@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import { quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../base/proof-claims.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
@@ -164,7 +164,7 @@ export async function findDevice(db: Db, deviceId: string): Promise<DevicesTable
   return device;
 }
 
-const selectDevice = prepared((db, { deviceId }: { readonly deviceId: string }) =>
+const selectDevice = prepareQuery((db, { deviceId }: { readonly deviceId: string }) =>
   db.selectFrom('devices').selectAll().where('device_id', '=', deviceId),
 );
 
@@ -255,7 +255,7 @@ async function areDeferred(db: Db, now: number): Promise<boolean> {
   return row !== undefined && now < Number(row.value);
 }
 
-const selectSecret = prepared((db, { name }: { readonly name: string }) =>
+const selectSecret = prepareQuery((db, { name }: { readonly name: string }) =>
   db.selectFrom('server_secrets').select('value').where('name', '=', name),
 );
 

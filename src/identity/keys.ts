@@ -3,7 +3,7 @@ import { formatCountOf } from '../base/format.ts';
 import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, PendingSigningKeysTable, SigningKeysTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity } from './context.ts';
@@ -234,7 +234,7 @@ async function findKey(db: Db, id: string): Promise<SigningKeysTable | undefined
   return key;
 }
 
-const selectKey = prepared((db, { id }: { readonly id: string }) =>
+const selectKey = prepareQuery((db, { id }: { readonly id: string }) =>
   db.selectFrom('signing_keys').selectAll().where('public_key_id', '=', id),
 );
 

@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
 import { formatTime } from '../lease/time.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import { purposeClaims, type Holder } from './binding.ts';
@@ -68,7 +68,7 @@ export async function groundsOf(
   };
 }
 
-const selectGrounds = prepared((db, { deploymentId }: { readonly deploymentId: string }) =>
+const selectGrounds = prepareQuery((db, { deploymentId }: { readonly deploymentId: string }) =>
   db
     .selectFrom('deployments')
     .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
@@ -161,7 +161,7 @@ export async function recordLease(
   });
 }
 
-const insertLease = prepared((db, row: LicenseLeasesTable) =>
+const insertLease = prepareQuery((db, row: LicenseLeasesTable) =>
   db.insertInto('license_leases').values(row),
 );
 

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { SCOPES } from '../base/scopes.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, SessionsTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
@@ -137,7 +137,7 @@ export async function authenticateSession(
   };
 }
 
-const selectSession = prepared((db, { secret_hash }: { readonly secret_hash: string }) =>
+const selectSession = prepareQuery((db, { secret_hash }: { readonly secret_hash: string }) =>
   db
     .selectFrom('sessions')
     .innerJoin('administrators', 'administrators.administrator_id', 'sessions.administrator_id')

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../base/scopes.ts';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
@@ -243,7 +243,7 @@ function checkTerm(
   if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
 }
 
-const selectToken = prepared((db, { id }: { readonly id: string }) =>
+const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
   db
     .selectFrom('api_tokens')
     .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')

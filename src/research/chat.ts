@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { countPace, type Pace } from '../base/pace.ts';
+import { createRateLimiter, type RateLimit } from '../base/rate-limit.ts';
 import type { Scope } from '../base/scopes.ts';
 import type { Storage } from '../storage/storage.ts';
 import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
@@ -78,7 +78,7 @@ const MOST_RUNNING = 256;
 /** Of one administrator at the same time, so that there is room for others. */
 const MOST_OF_ONE = 128;
 /** Each is kept for good, and may cost money. */
-const TURNS: Pace = { atOnce: 300, everyMs: 2000 };
+const TURNS: RateLimit = { burst: 300, intervalMs: 2000 };
 /** How long a turn that is broken off may take to say how far it has come. */
 const CANCEL_MS = 2000;
 const LOOK_EVERY_MS = 250;
@@ -105,7 +105,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   const lives = new Map<string, Live>();
   /** Of turns that are about to begin: whose they are. */
   const beginning: (string | undefined)[] = [];
-  const waitMsOf = countPace(clock, TURNS);
+  const waitMsOf = createRateLimiter(clock, TURNS);
   // Whoever asked may cancel at another server.
   const watch = async (): Promise<void> => {
     if (lives.size === 0) return;

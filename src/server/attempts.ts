@@ -1,20 +1,20 @@
 import type { MiddlewareHandler } from 'hono';
 import { ServiceError } from '../base/errors.ts';
-import { countPace, type Pace } from '../base/pace.ts';
+import { createRateLimiter, type RateLimit } from '../base/rate-limit.ts';
 import { addressOf, clientNetwork } from './client-address.ts';
 import type { AppEnv, Services } from './services.ts';
 
 /** Fewer than may wait to be checked, each of which takes a quarter of a second of a processor. */
-export const PASSWORDS: Pace = { atOnce: 15, everyMs: 4000 };
+export const PASSWORDS: RateLimit = { burst: 15, intervalMs: 4000 };
 /** Passkeys cost little, and have a pace of their own: passwords do not use it up. */
-export const PASSKEYS: Pace = { atOnce: 30, everyMs: 250 };
+export const PASSKEYS: RateLimit = { burst: 30, intervalMs: 250 };
 
 /**
  * Limits how often one network may try to log in, whatever names it gives. Each server counts for
  * itself, since its start.
  */
-export function limitAttempts(services: Services, pace: Pace): MiddlewareHandler<AppEnv> {
-  const waitMsOf = countPace(services.identity.clock, pace);
+export function limitAttempts(services: Services, limit: RateLimit): MiddlewareHandler<AppEnv> {
+  const waitMsOf = createRateLimiter(services.identity.clock, limit);
   return async (c, next) => {
     const network = clientNetwork(c, services);
     const waitMs = network === '' ? 0 : waitMsOf(network);

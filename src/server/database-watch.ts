@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { alertRaised } from '../events/raised-alerts.ts';
 import type { Log } from '../base/log.ts';
-import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
+import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import {
   databaseIdentity,
   notAdopted,
-  settlePlace,
+  recordPlace,
   tradingHold,
 } from '../storage/database-identity.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -27,7 +27,7 @@ export async function watchDatabase(
   metrics: ProcessMetrics,
   log: Log,
 ): Promise<() => Promise<void>> {
-  await settlePlace(storage);
+  await recordPlace(storage);
   let isHeld = false;
   let isSkewed = false;
   const look = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { restoreKeyset } from '../identity/restored-keyset.ts';
 import { replayAudit, type ReplayedAudit } from '../identity/replay-audit.ts';
 import { stopAllSchedules } from '../research/schedules.ts';
 import { adoptAt, databaseIdentity } from '../storage/database-identity.ts';
-import { storageLocation } from '../storage/location.ts';
+import { storageLocation } from '../storage/storage-location.ts';
 import { placeOf } from '../storage/place.ts';
 import { emptyRestored, restorePostgres } from '../storage/postgres-backup.ts';
 import { RESTORE_MARKER } from '../storage/restore-marker.ts';

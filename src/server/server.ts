@@ -22,7 +22,7 @@ import { readKnowledgeFile } from '../research/knowledge/knowledge-file.ts';
 import { openChat } from '../research/chat.ts';
 import { answererOf } from '../research/providers.ts';
 import type { Settings } from '../base/settings.ts';
-import { openOwnStorage, ownStorage } from '../storage/location.ts';
+import { openConfiguredStorage, describeStorage } from '../storage/storage-location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { startAgentRunner } from './agents.ts';
@@ -83,7 +83,7 @@ export async function startServer(
 ): Promise<RunningServer> {
   const policy = leasePolicy(settings);
   const answerer = answererOf(settings, env);
-  const storage = await openOwnStorage(settings.home, env, (error) =>
+  const storage = await openConfiguredStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
   let server: Server | undefined;
@@ -299,7 +299,7 @@ async function tellPlaces(
   [origin, named = origin]: readonly [string, ...string[]],
   log: Log,
 ): Promise<void> {
-  const { name } = ownStorage(home, env);
+  const { name } = describeStorage(home, env);
   log.info(
     `home ${home}, database ${name}, catalogue ${catalogue}, custom code ${takesCode ? 'on' : 'off'}, console ${named}/console`,
   );

@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts';
 import { serveProbes, type ProbeAnswer } from '../base/probe-server.ts';
 import type { Settings } from '../base/settings.ts';
 import { tradingHold } from '../storage/database-identity.ts';
-import { openOwnStorage, ownStorage } from '../storage/location.ts';
+import { openConfiguredStorage, describeStorage } from '../storage/storage-location.ts';
 import type { Storage } from '../storage/storage.ts';
 import { watchDatabase } from './database-watch.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
@@ -47,8 +47,8 @@ export async function startWorker(
       },
     );
   }
-  const { name: database } = ownStorage(settings.home, env);
-  const storage = await openOwnStorage(settings.home, env, (error) =>
+  const { name: database } = describeStorage(settings.home, env);
+  const storage = await openConfiguredStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
   const ends: (() => unknown)[] = [() => storage.close()];

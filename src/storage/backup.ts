@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
 import { ServiceError } from '../base/errors.ts';
-import { storageLocation } from './location.ts';
+import { storageLocation } from './storage-location.ts';
 import { backupPostgres } from './postgres-backup.ts';
 import {
   backupSqlite,

@@ -2,7 +2,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { differences, placeOf, type Place } from './place.ts';
 import type { DatabaseIdentityTable, Db } from './tables.ts';
-import { storageUnavailable } from './unavailable.ts';
+import { storageUnavailable } from './storage-errors.ts';
 import type { Storage } from './storage.ts';
 
 export interface DatabaseIdentity {
@@ -59,7 +59,7 @@ export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
 }
 
 /** @throws ServiceError `database_not_adopted` while nothing may trade with the database. */
-export async function refuseNotAdopted(db: Db): Promise<void> {
+export async function requireAdopted(db: Db): Promise<void> {
   const hold = await tradingHold(db);
   if (hold !== undefined) throw notAdopted(hold);
 }
@@ -76,7 +76,7 @@ const ADOPT =
   "Make sure that nothing trades with the other database; then run `service-local server adopt` on the server's machine.";
 
 /** Records the place of a database on which no server has been started yet. */
-export async function settlePlace(storage: Storage): Promise<void> {
+export async function recordPlace(storage: Storage): Promise<void> {
   if ((await databaseIdentity(storage.read)).place !== null) return;
   const place = await placeOf(storage.read);
   await storage.write((tx) =>

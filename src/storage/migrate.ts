@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import { MIGRATIONS, type Migration, type Statement } from './migrations.ts';
 import type { Db } from './tables.ts';
-import { storageUnavailable } from './unavailable.ts';
+import { storageUnavailable } from './storage-errors.ts';
 
 interface Done {
   readonly number: number;

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { backoffMs } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
-import { OutcomeUnknown } from './unavailable.ts';
+import { OutcomeUnknown } from './storage-errors.ts';
 
 /** Longer than a restart of PostgreSQL takes; no attempt begins after this time, ms. */
 const RETRY_FOR_MS = 5_000;
@@ -57,7 +57,7 @@ const CONNECTION_MESSAGE =
  * An attempt may run more than once, so it must have no effect when it fails.
  * @throws the error of the last attempt; OutcomeUnknown without another attempt.
  */
-export async function throughOutage<T>(attempt: () => Promise<T>): Promise<T> {
+export async function retryDuringOutage<T>(attempt: () => Promise<T>): Promise<T> {
   const since = performance.now();
   for (let failures = 1; ; failures += 1) {
     try {

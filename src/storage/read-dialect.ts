@@ -6,8 +6,8 @@ import type {
   Kysely,
   QueryResult,
 } from 'kysely';
-import { throughOutage } from './outage.ts';
-import { ofDriver } from './unavailable.ts';
+import { retryDuringOutage } from './outage.ts';
+import { wrapDriverError } from './storage-errors.ts';
 
 /**
  * Dialect for queries that only read committed data. Each query takes its own connection and is
@@ -36,7 +36,7 @@ class ReadDriver implements Driver {
 
   async #read<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     try {
-      return await throughOutage(async () => {
+      return await retryDuringOutage(async () => {
         const connection = await this.#driver.acquireConnection();
         try {
           return await connection.executeQuery<R>(query);
@@ -45,7 +45,7 @@ class ReadDriver implements Driver {
         }
       });
     } catch (error) {
-      throw ofDriver(error);
+      throw wrapDriverError(error);
     }
   }
 

@@ -12,12 +12,12 @@ import {
 } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
-import { atOnce } from './prepared.ts';
+import { synchronousRunners } from './prepare-query.ts';
 
 /** Time that opening the file waits for a lock of another process, ms. */
 const OPENING_TIMEOUT_MS = 10_000;
 /**
- * Time that a statement blocks this process for such a lock, ms. `throughOutage` handles longer
+ * Time that a statement blocks this process for such a lock, ms. `retryDuringOutage` handles longer
  * waits, during which the process can do other work.
  */
 const BUSY_TIMEOUT_MS = 100;
@@ -75,7 +75,7 @@ class InProcess extends SqliteDialect {
 
   override createAdapter(): DialectAdapter {
     const adapter = super.createAdapter();
-    atOnce.set(adapter, (sql, parameters) => {
+    synchronousRunners.set(adapter, (sql, parameters) => {
       const statement = this.#database.prepare(sql);
       if (statement.reader) return statement.all(parameters);
       statement.run(parameters);

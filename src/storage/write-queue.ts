@@ -1,8 +1,8 @@
 import type { ControlledTransaction } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
-import { isConnectionFault, throughOutage } from './outage.ts';
+import { isConnectionFault, retryDuringOutage } from './outage.ts';
 import type { Db, Tables } from './tables.ts';
-import { ofWork, OutcomeUnknown, storageUnavailable } from './unavailable.ts';
+import { wrapTransactionError, OutcomeUnknown, storageUnavailable } from './storage-errors.ts';
 
 /** So many would not be done in the time that callers wait. */
 const MOST_WAITING = 5_000;
@@ -92,7 +92,7 @@ export class WriteQueue {
   async #commit(): Promise<void> {
     const jobs: Job[] = [];
     try {
-      const settle = await throughOutage(
+      const settle = await retryDuringOutage(
         async () =>
           (await this.#transact(jobs.length > 0 ? jobs : this.#take(jobs), attempt)) ??
           (await this.#transact(jobs, attemptApart)),
@@ -202,6 +202,6 @@ async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Pr
       // SQLite has given up the whole transaction, for the reason that the work was told.
       throw error;
     }
-    return () => reject(ofWork(error));
+    return () => reject(wrapTransactionError(error));
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { prepared } from '../storage/prepared.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db } from '../storage/tables.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 
@@ -49,7 +49,7 @@ async function readSupervisionInputs(db: Db, bot_id: string, run_id: string) {
   return rows as { seq: number; kind: SupervisionInput['kind']; payload: string }[];
 }
 
-const selectBars = prepared(
+const selectBars = prepareQuery(
   (db, { run_id, after_seq }: { readonly run_id: string; readonly after_seq: number }) =>
     db
       .selectFrom('bot_events')

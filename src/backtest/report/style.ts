@@ -1,11 +1,11 @@
-import { ROOT_STYLE } from '../../base/root-style.ts';
+import { THEME_CSS } from '../../base/theme.ts';
 
 /** Rows of a long table that go on paper. */
 export const PRINTED_ROWS = 60;
 
 /** The reports' style sheet. Colours are pairs of light and dark; the page's scheme picks one. */
 export const STYLE = `
-:root {${ROOT_STYLE}  --label: light-dark(#3d4553, #4a5361);
+:root {${THEME_CSS}  --label: light-dark(#3d4553, #4a5361);
   --equity: light-dark(#2458b3, #86b0ff);
   --equity-fill: light-dark(#2458b333, #86b0ff33);
   --equity-fade: light-dark(#2458b305, #86b0ff05);

@@ -3,7 +3,7 @@ import { botIdOf } from '../../fleet/registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
-import { openInReport } from '../../base/report-open.ts';
+import { listOpenItems } from '../../base/validation-report-status.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { deriveReport, withHashes, type ReportService } from './derive.ts';
 import { contentHash, digest } from './fields.ts';
@@ -108,7 +108,7 @@ export async function attestReport(
     const attestation: Attestation = { administrator_id, name, at: instant(now), content_hash };
     const attestations = { ...report.attestations, [attest]: attestation };
     const signed = isSigned(attestations)
-      ? { status: 'signed' as const, signed_with_open: openInReport(report) }
+      ? { status: 'signed' as const, signed_with_open: listOpenItems(report) }
       : { status: 'frozen' as const };
     const by = `${name} (administrator:${administrator_id})`;
     return keep(tx, { ...report, ...signed, attestations }, row, by, {
@@ -132,7 +132,7 @@ export type FrozenVersion = Pick<
   'version' | 'year' | 'hash' | 'content_hash' | 'frozen_at'
 > &
   Pick<Report, 'status'> & {
-    /** See `openInReport`; of one that is not signed, empty. */
+    /** See `listOpenItems`; of one that is not signed, empty. */
     readonly signed_with_open: readonly string[];
   };
 
@@ -147,7 +147,7 @@ export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion
   return rows.map(({ bot_id: _bot, document, ...row }) => {
     const report = JSON.parse(document) as Report;
     const { status } = report;
-    return { ...row, status, signed_with_open: status === 'signed' ? openInReport(report) : [] };
+    return { ...row, status, signed_with_open: status === 'signed' ? listOpenItems(report) : [] };
   });
 }
 

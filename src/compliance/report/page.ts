@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { html, Html, nothing } from '../../backtest/report/html.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
-import { openInReport } from '../../base/report-open.ts';
+import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { fieldsIn } from './fields.ts';
 import { ROLES, type Report } from './payload.ts';
@@ -71,7 +71,7 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
 
 /** Never that all have attested without what they have attested. */
 function still(report: Report): string {
-  const open = openInReport(report);
+  const open = listOpenItems(report);
   if (open.length === 0) return '';
   return `${report.status === 'signed' ? ', with' : '. Open:'} ${open.join(', ')}`;
 }

@@ -136,7 +136,7 @@ export interface Report {
   readonly schema: 'rts6-validation/1';
   /** `signed` once all whom Article 9 names have attested. */
   readonly status: 'draft' | 'frozen' | 'signed';
-  /** Of a signed one alone: what it leaves open, in words; see `openInReport`. */
+  /** Of a signed one alone: what it leaves open, in words; see `listOpenItems`. */
   readonly signed_with_open?: readonly string[];
   readonly notice: string;
   /** Null of a draft. */

@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../../base/given-id.ts';
+import { ID_FORMAT, ID_FORMAT_RULE } from '../../base/id-format.ts';
 import { plainUrl, readYamlFile } from '../../base/yaml-file.ts';
 
 /** It stands in names of secrets, of files, and of objects of Kubernetes. */
@@ -10,7 +10,7 @@ const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const SLUG_RULE = 'must be lower-case letters, digits and dashes, at most 63';
 
 const slug = z.string().regex(SLUG, SLUG_RULE);
-const id = z.string().regex(GIVEN_ID, GIVEN_ID_RULE);
+const id = z.string().regex(ID_FORMAT, ID_FORMAT_RULE);
 const name = z.string().min(1).max(255);
 
 /** Credentials come from where the SDK finds them: environment, profile, role of the machine. */

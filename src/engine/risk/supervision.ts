@@ -1,4 +1,4 @@
-import type { LIFTABLE } from '../../base/liftable.ts';
+import type { OVERRIDABLE_LIMITS } from '../../base/overridable-limits.ts';
 import type { Order, OrderReason } from '../orders.ts';
 
 /** Account currency, units, or messages per second of bar time. */
@@ -29,7 +29,7 @@ export interface Thresholds {
   readonly instruments?: Readonly<Record<string, InstrumentThresholds>> | undefined;
 }
 
-export type Liftable = (typeof LIFTABLE)[number];
+export type OverridableLimit = (typeof OVERRIDABLE_LIMITS)[number];
 
 /** Lets one order through that these limits deny. */
 export interface Permit {
@@ -43,7 +43,7 @@ export interface Permit {
    * null for any.
    */
   readonly worst_price: number | null;
-  readonly controls: readonly Liftable[];
+  readonly controls: readonly OverridableLimit[];
 }
 
 /** That a permit let an order through, which is its end. */
@@ -51,7 +51,7 @@ export interface UsedPermit {
   readonly override_id: string;
   readonly order: number;
   /** The first that denied it. */
-  readonly control: Liftable;
+  readonly control: OverridableLimit;
   /** Units, and the price that it was judged by. */
   readonly quantity: number;
   readonly price: number;
@@ -87,13 +87,19 @@ export class Permits {
   /** One for an order that is denied for this reason. */
   find(reason: OrderReason, proposal: Proposal): Permit | undefined {
     return this.open.find(
-      (permit) => permit.controls.includes(reason as Liftable) && covers(permit, proposal),
+      (permit) => permit.controls.includes(reason as OverridableLimit) && covers(permit, proposal),
     );
   }
 
   use({ override_id }: Permit, { order, quantity, price }: Proposal, reason: OrderReason): void {
     this.#open.delete(override_id);
-    this.used.push({ override_id, order: order.id, control: reason as Liftable, quantity, price });
+    this.used.push({
+      override_id,
+      order: order.id,
+      control: reason as OverridableLimit,
+      quantity,
+      price,
+    });
   }
 }
 

@@ -7,7 +7,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { newSecret, hashSecret } from '../../identity/secrets.ts';
 import type { Cluster, ClusterState } from '../../deploy/kubernetes/cluster.ts';
 import { manifests, runnerSecret, type DeployPlan } from '../../deploy/kubernetes/manifests.ts';
-import { refuseNotAdopted } from '../../storage/database-identity.ts';
+import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db, ProductionDeploymentsTable } from '../../storage/tables.ts';
 import { isHeld, type Claim } from '../tasks/claim.ts';
 import type { ErrorData } from '../../base/error-data.ts';
@@ -198,7 +198,7 @@ async function look(
         if (await conclude(service, claim, target, now, wanted)) return;
       } else if (isToApply(now, isSeen)) {
         // The adopted copy may have removed it from the cluster.
-        await refuseNotAdopted(storage.read);
+        await requireAdopted(storage.read);
         const failure =
           plan instanceof ServiceError
             ? toErrorData(plan).error

@@ -19,7 +19,7 @@ import {
 import { renderYaml } from '../../deploy/kubernetes/render.ts';
 import { subjectsOf } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
-import { refuseNotAdopted } from '../../storage/database-identity.ts';
+import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
@@ -174,7 +174,7 @@ export async function deploy(
   { replace = false, reset_losses }: DeployStart = {},
 ): Promise<Deployed> {
   const { bot_id, version, namespace, deployment_id } = plan;
-  await refuseNotAdopted(storage.read);
+  await requireAdopted(storage.read);
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);

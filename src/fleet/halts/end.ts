@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { appendToMany } from '../../events/append.ts';
-import { preparedForMany } from '../../storage/prepared-for-many.ts';
+import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
 import type { Db, HaltedDeploymentsTable, TradingSessionsTable } from '../../storage/tables.ts';
 import { stateEvent } from '../tasks/record.ts';
 import { orderEvent } from '../../trading/session-events.ts';
@@ -146,7 +146,7 @@ const EVIDENCE = [
 ] as const satisfies readonly (keyof HaltedDeploymentsTable)[];
 
 /** A deployment that would not end before is there already, with what was found of it then. */
-const insertEvidence = preparedForMany(EVIDENCE.length, (db, rows) =>
+const insertEvidence = prepareBatchQuery(EVIDENCE.length, (db, rows) =>
   db
     .insertInto('halted_deployments')
     .values(
@@ -165,7 +165,7 @@ const insertEvidence = preparedForMany(EVIDENCE.length, (db, rows) =>
 );
 
 /** Of sessions: the task, the state as JSON, and when that was recorded. */
-const updateStates = preparedForMany(3, (db, sessions) => {
+const updateStates = prepareBatchQuery(3, (db, sessions) => {
   const rows = sessions.map(
     ([task_id, state, recorded_at]) =>
       sql`select ${task_id} as task_id, ${state} as state, cast(${recorded_at} as bigint) as recorded_at`,

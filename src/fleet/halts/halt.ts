@@ -6,7 +6,7 @@ import { alertRaised } from '../../events/raised-alerts.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import type { Db } from '../../storage/tables.ts';
-import { OutcomeUnknown } from '../../storage/unavailable.ts';
+import { OutcomeUnknown } from '../../storage/storage-errors.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
 import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';

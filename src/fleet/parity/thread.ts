@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../base/errors.ts';
-import { keepThread, takeThread } from '../../base/kept-thread.ts';
+import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
 import { fromErrorData } from '../../base/error-data.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
@@ -32,7 +32,7 @@ export async function replayInThread(
       retryAfterSeconds: 5,
     });
   }
-  const thread = takeThread(FILE);
+  const thread = acquireThread(FILE);
   atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
   // Ending a thread in which DuckDB is at work would end the process.
@@ -65,7 +65,7 @@ export async function replayInThread(
     isSettled = true;
     clearTimeout(timer);
     if (isDone && !hasCode(work)) {
-      keepThread(FILE, thread);
+      releaseThread(FILE, thread);
       atOnce -= 1;
     } else void end(thread, loading?.promise);
   }

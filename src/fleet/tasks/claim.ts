@@ -1,4 +1,4 @@
-import { prepared } from '../../storage/prepared.ts';
+import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TasksTable } from '../../storage/tables.ts';
 
 /** A task that a worker has begun. */
@@ -35,7 +35,7 @@ export async function isHeld(
   );
 }
 
-const selectHolder = prepared((db, { task_id }: { readonly task_id: string }) =>
+const selectHolder = prepareQuery((db, { task_id }: { readonly task_id: string }) =>
   db
     .selectFrom('tasks')
     .select(['worker_id', 'attempts', 'heartbeat_at'])

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
-import { prepared } from '../../storage/prepared.ts';
+import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
 
 /** What keeps a bot from trading until it is lifted. */
@@ -16,7 +16,7 @@ export async function haltInForce(tx: Db, bot_id: string): Promise<KnownHalt | u
   return halt;
 }
 
-const selectHalt = prepared((db, { bot_id }: { readonly bot_id: string }) =>
+const selectHalt = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
   db
     .selectFrom('halts')
     .select(HALT)

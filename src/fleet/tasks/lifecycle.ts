@@ -9,7 +9,7 @@ import { ENGINE_VERSION } from '../../engine/version.ts';
 import { appendEvents } from '../../events/append.ts';
 import type { EventHead, NewEvent } from '../../events/event.ts';
 import { tradingHold } from '../../storage/database-identity.ts';
-import { preparedForMany } from '../../storage/prepared-for-many.ts';
+import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
 import { isHeld, isSession, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
@@ -193,7 +193,7 @@ export async function beatSessions(
   return new Set(held.map(({ claim: { task_id } }) => task_id));
 }
 
-const setHeartbeats = preparedForMany(2, (db, tasks) =>
+const setHeartbeats = prepareBatchQuery(2, (db, tasks) =>
   db
     .updateTable('tasks')
     .set({ heartbeat_at: tasks[0]![1] as number })
@@ -204,7 +204,7 @@ const setHeartbeats = preparedForMany(2, (db, tasks) =>
     ),
 );
 
-const forgetFailures = preparedForMany(1, (db, tasks) =>
+const forgetFailures = prepareBatchQuery(1, (db, tasks) =>
   db
     .updateTable('trading_sessions')
     .set({ failures: 0 })

@@ -11,7 +11,7 @@ import { parseWindow } from '../../market/time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import { subjectsOf } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
-import { refuseNotAdopted } from '../../storage/database-identity.ts';
+import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { openingAfterLosses } from '../../trading/opening.ts';
 import { NO_LIVE_MARKETS } from '../../trading/live-thread.ts';
@@ -70,7 +70,7 @@ export async function startPaper(
   { version: asked, speed = 1, live, reset_losses, ...changes }: PaperRequest,
 ): Promise<StartedPaper> {
   const { storage, clock, catalogueDir } = service;
-  await refuseNotAdopted(storage.read);
+  await requireAdopted(storage.read);
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document, files } = await getRunnable(service, bot_id, version);

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { appendEvents } from '../../events/append.ts';
 import type { EventHead } from '../../events/event.ts';
-import { prepared } from '../../storage/prepared.ts';
+import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
 import { markUsed } from '../thresholds/overrides.ts';
@@ -137,7 +137,7 @@ export async function readSession(db: Db, task_id: string): Promise<RecordedSess
   return session;
 }
 
-const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =>
+const selectSession = prepareQuery((db, { task_id }: { readonly task_id: string }) =>
   db
     .selectFrom('trading_sessions')
     .select(['first_seq', 'batches', 'steps', 'state', 'stop_requested_at'])
@@ -160,7 +160,7 @@ type Recorded = Pick<
   'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'
 >;
 
-const updateSession = prepared((db, { task_id, ...columns }: Recorded) =>
+const updateSession = prepareQuery((db, { task_id, ...columns }: Recorded) =>
   db
     .updateTable('trading_sessions')
     .set({ ...columns, failures: 0 })
@@ -174,7 +174,7 @@ interface TaskProgress {
   readonly now: number;
 }
 
-const updateTask = prepared((db, { task_id, steps, total, now }: TaskProgress) =>
+const updateTask = prepareQuery((db, { task_id, steps, total, now }: TaskProgress) =>
   db
     .updateTable('tasks')
     .set({ progress_done: steps, progress_total: total, heartbeat_at: now })

@@ -4,7 +4,7 @@ import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import { keepThread, takeThread } from '../../base/kept-thread.ts';
+import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
 
 /** Work that failed for a reason that whoever asked for it is told. */
 export class TaskFailure extends Error {
@@ -32,7 +32,7 @@ export async function runThread(
   onProgress: (progress: Progress) => void,
 ): Promise<BacktestDone> {
   signal.throwIfAborted();
-  const thread = takeThread(FILE);
+  const thread = acquireThread(FILE);
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
   // Ending a thread in which DuckDB is at work would end the process.
   let isLoading = true;
@@ -59,7 +59,7 @@ export async function runThread(
   } finally {
     signal.removeEventListener('abort', abort);
     if (isDone && work.files === undefined) {
-      keepThread(FILE, thread);
+      releaseThread(FILE, thread);
     } else {
       // It ends the process of a strategy, which would outlive it.
       if (work.files !== undefined) await stopped(thread);

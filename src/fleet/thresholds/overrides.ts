@@ -1,13 +1,13 @@
 /**
  * Overrides of Article 15(6) of RTS 6: one order that a limit denies is let through, once, by two
  * people. Somebody who trades asks; risk verifies; another, who is designated, authorises; all three
- * are different. Nothing of the limit changes. Only limits of price and size are lifted (`Liftable`):
+ * are different. Nothing of the limit changes. Only limits of price and size are lifted (`OverridableLimit`):
  * no halt, latch, lease, permission, loss or rate of messages.
  */
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
-import type { Liftable, UsedPermit } from '../../engine/risk/supervision.ts';
+import type { OverridableLimit, UsedPermit } from '../../engine/risk/supervision.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
@@ -24,13 +24,13 @@ export interface AskedOverride {
   readonly max_quantity: number;
   /** See `Permit`. */
   readonly worst_price: number | null;
-  readonly controls: readonly Liftable[];
+  readonly controls: readonly OverridableLimit[];
   readonly reason: string;
   readonly valid_minutes: number;
 }
 
 export type Override = Omit<OverridesTable, 'controls'> & {
-  readonly controls: readonly Liftable[];
+  readonly controls: readonly OverridableLimit[];
   readonly status: 'requested' | 'verified' | 'authorised' | 'used' | 'expired';
 };
 
@@ -221,7 +221,7 @@ function known({ controls, ...row }: OverridesTable, now: number): Override {
           : row.verified_at !== null
             ? 'verified'
             : 'requested';
-  return { ...row, controls: JSON.parse(controls) as Liftable[], status };
+  return { ...row, controls: JSON.parse(controls) as OverridableLimit[], status };
 }
 
 /** Of a bot, the newest first. @param now by which they expire. */
@@ -257,7 +257,7 @@ export async function openPermits(db: Db, now: number): Promise<RunPermit[]> {
     .execute();
   return rows.map((row) => {
     const { override_id, run_id, symbol, side, max_quantity, worst_price, expires_at } = row;
-    const controls = JSON.parse(row.controls) as Liftable[];
+    const controls = JSON.parse(row.controls) as OverridableLimit[];
     return { override_id, run_id, symbol, side, max_quantity, worst_price, controls, expires_at };
   });
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
-import { MOST_DOCUMENT_BYTES } from '../../base/document-size.ts';
+import { MAX_DOCUMENT_BYTES } from '../../base/document-size.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
@@ -54,8 +54,8 @@ export async function stageDocument(
   { name, title, text, replace = false }: NewDocument,
 ): Promise<Staged | DocumentHead> {
   const bytes = Buffer.byteLength(text);
-  if (bytes > MOST_DOCUMENT_BYTES) {
-    const most = `${MOST_DOCUMENT_BYTES / 1024} KiB`;
+  if (bytes > MAX_DOCUMENT_BYTES) {
+    const most = `${MAX_DOCUMENT_BYTES / 1024} KiB`;
     throw new ServiceError('payload_too_large', `the text is over ${most}`, {
       remedy: 'Cut it into several documents.',
     });

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../../api/bots.ts';
 import type { listValidationReports, ValidationReports } from '../../api/compliance.ts';
-import { reportStatus } from '../../base/report-open.ts';
+import { describeReportStatus } from '../../base/validation-report-status.ts';
 import { botFrame, botOf } from './bot-frame.ts';
 import { botPath, pager } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
@@ -87,7 +87,7 @@ function reportsSection({ slug }: BotDetail, reports: ValidationReports['version
             >`,
         },
         { title: 'Year', cell: ({ year }) => year },
-        { title: 'Status', cell: (one) => reportStatus(one.status, one.signed_with_open) },
+        { title: 'Status', cell: (one) => describeReportStatus(one.status, one.signed_with_open) },
         { title: 'Frozen', cell: ({ frozen_at }) => time(frozen_at) },
         { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
       ],

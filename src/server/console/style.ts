@@ -1,11 +1,11 @@
-import { ROOT_STYLE } from '../../base/root-style.ts';
+import { THEME_CSS } from '../../base/theme.ts';
 
 /**
  * The style sheet of all pages. Colours are pairs of light and dark, as in the reports: the page's
  * scheme picks one.
  */
 export const STYLE = `
-:root {${ROOT_STYLE}  --edge: light-dark(#868e9c, #6f7887);
+:root {${THEME_CSS}  --edge: light-dark(#868e9c, #6f7887);
   --accent: light-dark(#2458b3, #86b0ff);
   --on-accent: light-dark(#ffffff, #10131a);
   --good: light-dark(#0b7457, #4fc3a1);

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { ServiceError, type Problem } from '../../base/errors.ts';
-import { GIVEN_ID, GIVEN_ID_RULE } from '../../base/given-id.ts';
+import { ID_FORMAT, ID_FORMAT_RULE } from '../../base/id-format.ts';
 import { definitionSchema } from '../venues/exchanges-file.ts';
 import { openingSchema } from '../opening.ts';
 import { plainUrl, readYamlFile } from '../../base/yaml-file.ts';
@@ -23,7 +23,7 @@ const fileSchema = z
     bot: path,
     /** JSON: the code of its strategy, for a simulated venue alone, and its models. */
     bundle: path.optional(),
-    deployment_id: z.string().regex(GIVEN_ID, GIVEN_ID_RULE),
+    deployment_id: z.string().regex(ID_FORMAT, ID_FORMAT_RULE),
     /** Of the bot. */
     version: z.int().min(1).default(1),
     /** Where its log is kept: its own, and there for as long as the deployment lives. */

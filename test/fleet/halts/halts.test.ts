@@ -12,7 +12,7 @@ import { resumeAll, resumeBot } from '../../../src/fleet/halts/resume.ts';
 import { readAudit } from '../../../src/identity/audit.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import type { Db } from '../../../src/storage/tables.ts';
-import { storageUnavailable } from '../../../src/storage/unavailable.ts';
+import { storageUnavailable } from '../../../src/storage/storage-errors.ts';
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
 import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper } from '../../../src/fleet/tasks/paper.ts';

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { appendToMany } from '../../../src/events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../../../src/events/event.ts';
-import { preparedForMany } from '../../../src/storage/prepared-for-many.ts';
+import { prepareBatchQuery } from '../../../src/storage/prepare-batch-query.ts';
 import type { Storage } from '../../../src/storage/storage.ts';
 import type { Tables } from '../../../src/storage/tables.ts';
 import type { SessionState } from '../../../src/events/session-state.ts';
@@ -178,7 +178,7 @@ function valuesOf<T extends Made>(table: T, row: Tables[T]): readonly unknown[] 
 const inserts = Object.fromEntries(
   Object.entries(COLUMNS).map(([table, columns]) => [
     table,
-    preparedForMany(columns.length, (db, rows) =>
+    prepareBatchQuery(columns.length, (db, rows) =>
       db
         .insertInto(table as Made)
         .values(
@@ -186,7 +186,7 @@ const inserts = Object.fromEntries(
         ),
     ),
   ]),
-) as Readonly<Record<Made, ReturnType<typeof preparedForMany>>>;
+) as Readonly<Record<Made, ReturnType<typeof prepareBatchQuery>>>;
 
 function botOf(bot_id: string, slug: string): Tables['bots'] {
   const status = 'active';

@@ -11,7 +11,7 @@ import { verifyEvents } from '../../../src/events/verify.ts';
 import type { ServiceError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
-import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/unavailable.ts';
+import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/storage-errors.ts';
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
 import { listFiles, readFile } from '../../../src/fleet/tasks/files.ts';
 import {

@@ -1,5 +1,5 @@
 import type { requestOverride } from '../../../../api/risk.ts';
-import { LIFTABLE } from '../../../../base/liftable.ts';
+import { OVERRIDABLE_LIMITS } from '../../../../base/overridable-limits.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../count.ts';
@@ -27,7 +27,7 @@ export const verb = defineVerb({
       description: 'that it may pass; may be given again',
       required: true,
       repeat: true,
-      choices: LIFTABLE,
+      choices: OVERRIDABLE_LIMITS,
     },
     run: { value: 'task', description: 'the session, where there are several' },
     minutes: { value: 'n', description: 'how long it is good', parse: parseCount, default: 15 },

@@ -5,7 +5,7 @@ import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
-import { openInReport } from '../../../../base/report-open.ts';
+import { listOpenItems } from '../../../../base/validation-report-status.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -49,7 +49,7 @@ export const verb = defineVerb({
       query: { version },
     });
     const { content_hash } = read;
-    const open = openInReport(read);
+    const open = listOpenItems(read);
     if (open.length > 0) context.message(`You attest a report with ${open.join(', ')}.`);
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {

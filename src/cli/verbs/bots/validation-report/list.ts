@@ -2,7 +2,7 @@ import type { listValidationReports, ValidationReports } from '../../../../api/c
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { showItems } from '../../../items.ts';
-import { reportStatus } from '../../../../base/report-open.ts';
+import { describeReportStatus } from '../../../../base/validation-report-status.ts';
 import { defineVerb } from '../../../verb.ts';
 
 type Listed = ValidationReports['versions'][number];
@@ -22,7 +22,7 @@ export const verb = defineVerb({
     const columns = {
       version: (one: Listed) => String(one.version),
       year: (one: Listed) => String(one.year),
-      status: (one: Listed) => reportStatus(one.status, one.signed_with_open),
+      status: (one: Listed) => describeReportStatus(one.status, one.signed_with_open),
       frozen: (one: Listed) => one.frozen_at,
       'content hash': (one: Listed) => one.content_hash,
     };

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { countPace } from '../../src/base/pace.ts';
+import { createRateLimiter } from '../../src/base/rate-limit.ts';
 
-describe('countPace', () => {
-  const PACE = { atOnce: 2, everyMs: 1000 };
+describe('createRateLimiter', () => {
+  const PACE = { burst: 2, intervalMs: 1000 };
 
   it('allows a number at once and then one per interval, each on its own', () => {
     let now = 0;
-    const waitMs = countPace(() => now, PACE);
+    const waitMs = createRateLimiter(() => now, PACE);
     for (const who of ['a', 'b']) {
       expect([waitMs(who), waitMs(who)].every((ms) => ms <= 0)).toBe(true);
       expect(waitMs(who)).toBe(1000);
@@ -17,7 +17,7 @@ describe('countPace', () => {
   });
 
   it('keeps at most 10,000, and forgets those first who came longest ago', () => {
-    const waitMs = countPace(() => 0, PACE);
+    const waitMs = createRateLimiter(() => 0, PACE);
     const isLimited = (who: string): boolean => waitMs(who) > 0;
     for (const who of ['old', 'old', 'busy', 'busy']) waitMs(who);
     for (let i = 0; i < 9000; i++) waitMs(`one ${i}`);
@@ -29,7 +29,7 @@ describe('countPace', () => {
   });
 
   it('takes little time for each of many', () => {
-    const waitMs = countPace(() => 0, PACE);
+    const waitMs = createRateLimiter(() => 0, PACE);
     const begun = process.cpuUsage();
     for (let i = 0; i < 300_000; i++) waitMs(String(i));
     const { user } = process.cpuUsage(begun);

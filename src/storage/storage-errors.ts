@@ -20,7 +20,7 @@ export class OutcomeUnknown extends ServiceError {
 }
 
 /** An error that a driver threw, as `storage_unavailable`; wrong arguments stay as they are. */
-export function ofDriver(error: unknown): unknown {
+export function wrapDriverError(error: unknown): unknown {
   return isBug(error) || error instanceof ServiceError ? error : storageUnavailable(error);
 }
 
@@ -28,8 +28,8 @@ export function ofDriver(error: unknown): unknown {
  * The same for an error thrown inside a transaction, which may be the caller's own: only driver
  * errors have codes.
  */
-export function ofWork(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? ofDriver(error) : error;
+export function wrapTransactionError(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? wrapDriverError(error) : error;
 }
 
 /** Node's own errors have codes, too; errors for wrong arguments have these types. */

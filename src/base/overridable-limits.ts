@@ -1,5 +1,5 @@
 /** Limits of price and size, which three people may lift for one order (RTS 6 15(6)). No other is ever lifted so. */
-export const LIFTABLE = [
+export const OVERRIDABLE_LIMITS = [
   'max_order_value',
   'max_order_qty',
   'price_collar_bps',

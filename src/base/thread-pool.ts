@@ -16,7 +16,7 @@ const threads = new Map<string, Kept>();
  * A thread that runs the file, which takes its work by messages. To load the code takes most threads
  * longer than to do the work, so one that has done some is used again.
  */
-export function takeThread(file: URL): Worker {
+export function acquireThread(file: URL): Worker {
   const kept = threads.get(file.href);
   if (kept === undefined) return new Worker(file, { env: THREAD_ENV });
   kept.forget();
@@ -25,7 +25,7 @@ export function takeThread(file: URL): Worker {
 }
 
 /** Lays a thread up that has nothing to do, for the next who takes one, unless one lies there. */
-export function keepThread(file: URL, thread: Worker): void {
+export function releaseThread(file: URL, thread: Worker): void {
   unlisten(thread);
   // Its end tells of it.
   thread.on('error', () => {});

@@ -1,7 +1,7 @@
 import type { Compilable, CompiledQuery, DialectAdapter } from 'kysely';
-import { throughOutage } from './outage.ts';
+import { retryDuringOutage } from './outage.ts';
 import type { Db } from './tables.ts';
-import { ofDriver } from './unavailable.ts';
+import { wrapDriverError } from './storage-errors.ts';
 
 /** Stands for a value in a query that is kept. */
 class Parameter {
@@ -16,7 +16,7 @@ class Parameter {
  * How to run SQL for its rows on a database in this process, of whose connection it is: the promises
  * of Kysely take longer than the query.
  */
-export const atOnce = new WeakMap<
+export const synchronousRunners = new WeakMap<
   DialectAdapter,
   (sql: string, parameters: readonly unknown[]) => unknown[]
 >();
@@ -25,7 +25,7 @@ export const atOnce = new WeakMap<
  * A query that is run all the time. It is built once, as to build it takes longer than to run it.
  *
  * ```ts
- * const selectPlan = prepared((db, { id }: { readonly id: string }) =>
+ * const selectPlan = prepareQuery((db, { id }: { readonly id: string }) =>
  *   db.selectFrom('plans').selectAll().where('plan_id', '=', id),
  * );
  * const [plan] = await selectPlan(db, { id: 'pro' });
@@ -34,7 +34,7 @@ export const atOnce = new WeakMap<
  * @param build gets stand-ins for the values, of which it may look at none.
  * @returns runs it, for its rows.
  */
-export function prepared<Values extends object, Row>(
+export function prepareQuery<Values extends object, Row>(
   build: (db: Db, values: Values) => Compilable<Row>,
 ): (db: Db, values: Values) => Promise<Row[]> {
   /** By the database for whose dialect it was compiled. */
@@ -50,7 +50,7 @@ export function prepared<Values extends object, Row>(
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
     );
-    const run = atOnce.get(adapter);
+    const run = synchronousRunners.get(adapter);
     if (run !== undefined) {
       const rows = (): Row[] => run(query.sql, parameters) as Row[];
       return db.isTransaction ? rows() : readAtOnce(rows);
@@ -61,8 +61,8 @@ export function prepared<Values extends object, Row>(
 
 async function readAtOnce<Row>(rows: () => Row[]): Promise<Row[]> {
   try {
-    return await throughOutage(async () => rows());
+    return await retryDuringOutage(async () => rows());
   } catch (error) {
-    throw ofDriver(error);
+    throw wrapDriverError(error);
   }
 }

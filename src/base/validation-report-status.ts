@@ -11,7 +11,7 @@ interface Assessed {
 }
 
 /** What people have left open in a validation report, in words; empty where nothing is. */
-export function openInReport({ period, generated_by, summary, articles }: Assessed): string[] {
+export function listOpenItems({ period, generated_by, summary, articles }: Assessed): string[] {
   const not = articles.filter(({ status }) => status === 'not_assessed').length;
   const isCut = generated_by.gaps.some(({ id }) => id === 'period_not_over');
   return [
@@ -23,6 +23,6 @@ export function openInReport({ period, generated_by, summary, articles }: Assess
 }
 
 /** The status, which of a signed report is never said without what is open in it. */
-export function reportStatus(status: string, open: readonly string[]): string {
+export function describeReportStatus(status: string, open: readonly string[]): string {
   return status === 'signed' && open.length > 0 ? `signed with ${open.join(', ')}` : status;
 }

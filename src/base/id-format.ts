@@ -1,5 +1,5 @@
 /** Of ids that a person gives: they stand in leases, URLs and command lines, and mean nothing there. */
-export const GIVEN_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+export const ID_FORMAT = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
-export const GIVEN_ID_RULE =
+export const ID_FORMAT_RULE =
   'an id has 1 to 128 letters, digits or . _ : - and begins with a letter or digit';

@@ -1,9 +1,9 @@
 /** How often somebody may do something. */
-export interface Pace {
+export interface RateLimit {
   /** One after the other, without waiting. */
-  readonly atOnce: number;
+  readonly burst: number;
   /** After that, one in so many milliseconds. */
-  readonly everyMs: number;
+  readonly intervalMs: number;
 }
 
 /** Beyond this, callers that have rested are forgotten first, then those that came longest ago. */
@@ -16,13 +16,16 @@ const KEPT_THEN = 9000;
  * @param clock milliseconds since the Unix epoch.
  * @returns for how long he has to wait, in milliseconds; what is 0 or less is counted as done.
  */
-export function countPace(clock: () => number, { atOnce, everyMs }: Pace): (who: string) => number {
+export function createRateLimiter(
+  clock: () => number,
+  { burst, intervalMs }: RateLimit,
+): (who: string) => number {
   /** When each will have as many as at first. */
   const restedAt = new Map<string, number>();
   return (who) => {
     const now = clock();
-    const rested = Math.max(restedAt.get(who) ?? 0, now) + everyMs;
-    const waitMs = rested - now - atOnce * everyMs;
+    const rested = Math.max(restedAt.get(who) ?? 0, now) + intervalMs;
+    const waitMs = rested - now - burst * intervalMs;
     if (waitMs > 0) return waitMs;
     // In the order of their last turns.
     restedAt.delete(who);

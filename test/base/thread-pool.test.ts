@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { keepThread, takeThread } from '../../src/base/kept-thread.ts';
+import { releaseThread, acquireThread } from '../../src/base/thread-pool.ts';
 
 const FILE = new URL(
   `data:text/javascript,${encodeURIComponent(
@@ -17,19 +17,19 @@ async function ask(thread: Worker, what: string): Promise<unknown> {
 }
 
 test('a thread that has done its work does the next, unless it has ended or another waits', async () => {
-  const [first, second] = [takeThread(FILE), takeThread(FILE)];
+  const [first, second] = [acquireThread(FILE), acquireThread(FILE)];
   const ids = [first.threadId, second.threadId];
   expect(await ask(first, 'a')).toEqual(['a', ids[0]]);
   expect(await ask(second, 'b')).toEqual(['b', ids[1]]);
-  keepThread(FILE, first);
-  keepThread(FILE, second);
-  const again = takeThread(FILE);
+  releaseThread(FILE, first);
+  releaseThread(FILE, second);
+  const again = acquireThread(FILE);
   expect(await ask(again, 'c')).toEqual(['c', ids[0]]);
-  keepThread(FILE, again);
+  releaseThread(FILE, again);
   const ended = once(again, 'exit');
   again.postMessage('end');
   await ended;
-  const other = takeThread(FILE);
+  const other = acquireThread(FILE);
   expect(await ask(other, 'd')).toEqual(['d', other.threadId]);
   expect(ids).not.toContain(other.threadId);
   await other.terminate();

@@ -20,7 +20,7 @@ export function storageLocation(home: string, env: NodeJS.ProcessEnv): StorageLo
  * Which database it is, for an operator: the file, or host and name without the password.
  * @throws ServiceError `invalid_setting`
  */
-export function ownStorage(
+export function describeStorage(
   home: string,
   env: NodeJS.ProcessEnv,
 ): { readonly name: string; readonly isNew: boolean } {
@@ -34,7 +34,7 @@ export function ownStorage(
  * Opens it for an operator, who may know what callers may not: why it cannot be opened.
  * @throws ServiceError `invalid_setting` or `storage_unavailable`
  */
-export async function openOwnStorage(
+export async function openConfiguredStorage(
   home: string,
   env: NodeJS.ProcessEnv,
   onIdleError?: (error: Error) => void,

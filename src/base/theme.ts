@@ -2,7 +2,7 @@
  * What reports and pages of the console have in common, for their `:root`: the type, and colours as
  * pairs of light and dark, of which the page's scheme picks one.
  */
-export const ROOT_STYLE = `
+export const THEME_CSS = `
   color-scheme: light dark;
   --paper: light-dark(#ffffff, #14171c);
   --panel: light-dark(#f6f7f9, #1c2027);

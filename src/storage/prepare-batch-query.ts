@@ -1,5 +1,5 @@
 import type { Compilable } from 'kysely';
-import { prepared } from './prepared.ts';
+import { prepareQuery } from './prepare-query.ts';
 import type { Db } from './tables.ts';
 
 /** The largest part is of 2^7 items. */
@@ -13,12 +13,12 @@ const PARTS = 8;
  * @param build gets stand-ins for the values of the items, of which it may look at none.
  * @returns runs it, for the rows of all parts.
  */
-export function preparedForMany<Row>(
+export function prepareBatchQuery<Row>(
   width: number,
   build: (db: Db, items: readonly (readonly unknown[])[]) => Compilable<Row>,
 ): (db: Db, items: readonly (readonly unknown[])[]) => Promise<Row[]> {
   const queries = Array.from({ length: PARTS }, (_, power) =>
-    prepared((db, values: readonly unknown[]) =>
+    prepareQuery((db, values: readonly unknown[]) =>
       build(
         db,
         Array.from({ length: 2 ** power }, (_item, item) =>
