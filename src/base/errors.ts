@@ -1,99 +1,145 @@
 import { printableLine } from './printable.ts';
 
 /**
- * Every failure a user can meet has one stable code. The CLI's exit code follows from it, and the
- * status of an HTTP answer; the same code appears in `--json` output, logs, metrics and
- * documentation. Codes without a status of their own never leave the CLI.
+ * Every failure that a user can meet has one stable code. Exit code and HTTP status follow from it,
+ * and the same code appears in `--json` output, logs, metrics and the reference. Codes without a
+ * status occur only in the CLI.
  */
-const CODES = {
-  failure: { exit: 1, status: 500 },
-  strategy_failed: { exit: 1 },
-  strategy_timeout: { exit: 1 },
-  not_deterministic: { exit: 1 },
-  output_not_writable: { exit: 1 },
-  usage: { exit: 2 },
-  unknown_setting: { exit: 2 },
-  invalid_setting: { exit: 2 },
-  invalid_spec: { exit: 3, status: 422 },
-  invalid_data: { exit: 3 },
-  file_not_found: { exit: 3 },
-  invalid_strategy: { exit: 3 },
-  gate_not_met: { exit: 5 },
-  lock_drift: { exit: 6 },
-  /** A halt failed, or not all of it is known to have ended; the message says whether it is in force. */
-  halt_not_verified: { exit: 7 },
-  /** The host was too slow, too busy or too small for a verdict. */
-  inconclusive: { exit: 8 },
-  interrupted: { exit: 130 },
+export const ERROR_TABLE = {
+  failure: { exit: 1, status: 500, meaning: 'unexpected error' },
+  strategy_failed: {
+    exit: 1,
+    meaning: 'the strategy failed, or used what a strategy must not use',
+  },
+  strategy_timeout: { exit: 1, meaning: 'a step of the strategy took too long' },
+  not_deterministic: { exit: 1, meaning: 'two runs over the same inputs differ' },
+  output_not_writable: { exit: 1, meaning: 'a file cannot be written' },
+  usage: { exit: 2, meaning: 'wrong command, argument or option' },
+  unknown_setting: { exit: 2, meaning: 'a setting does not exist' },
+  invalid_setting: { exit: 2, meaning: 'a setting has an invalid value' },
+  invalid_spec: {
+    exit: 3,
+    status: 422,
+    meaning: 'the bot file is invalid; `problems` lists every fault',
+  },
+  invalid_data: { exit: 3, meaning: 'a data file is invalid or unreadable' },
+  file_not_found: { exit: 3, meaning: 'a file does not exist' },
+  invalid_strategy: { exit: 3, meaning: 'the module of a strategy cannot be loaded' },
+  gate_not_met: { exit: 5, meaning: 'a result is outside of the limits that its gates set' },
+  lock_drift: { exit: 6, meaning: 'something that the lock covers has changed' },
+  halt_not_verified: {
+    exit: 7,
+    meaning: 'a halt failed or is not verified; the message states whether it is in force',
+  },
+  inconclusive: { exit: 8, meaning: 'the host was too slow, too busy or too small for a verdict' },
+  interrupted: { exit: 130, meaning: 'ended by Ctrl-C or SIGTERM' },
+  invalid_signing_key: {
+    exit: 3,
+    meaning: 'the signing key is missing, unreadable or of another kind',
+  },
+  audit_tampered: { exit: 1, status: 500, meaning: 'the audit log is not as it was written' },
+  events_tampered: { exit: 1, meaning: 'the events of a bot are not as they were written' },
+  bundle_tampered: {
+    exit: 1,
+    status: 500,
+    meaning: 'the code or spec of a version is not as it was created',
+  },
+  server_unreachable: {
+    exit: 1,
+    meaning: 'the server does not answer, or is not a service-local server',
+  },
+  invalid_request: {
+    exit: 3,
+    status: 400,
+    meaning: 'body, parameters or headers are invalid; `errors` has pointers into them',
+  },
+  not_authenticated: {
+    exit: 4,
+    status: 401,
+    meaning: 'the token or login is missing, wrong, expired or revoked',
+  },
+  invalid_device_proof: {
+    exit: 4,
+    status: 401,
+    meaning: 'the proof of a device is refused; `reason` states why',
+  },
+  step_up_required: {
+    exit: 4,
+    status: 401,
+    meaning: 'the action needs a fresh second factor for its target',
+  },
+  not_allowed: { exit: 4, status: 403, meaning: 'the token does not allow the action' },
+  license_revoked: { exit: 4, status: 403, meaning: 'the lease or installation is revoked' },
+  contract_ended: { exit: 4, status: 403, meaning: 'the contract has ended' },
+  license_invalid: {
+    exit: 4,
+    status: 403,
+    meaning: 'no lease allows the action; `reason` states why',
+  },
+  not_found: { exit: 1, status: 404, meaning: 'the resource does not exist' },
+  method_not_allowed: { exit: 1, status: 405, meaning: 'the path does not have this method' },
+  conflict: { exit: 6, status: 409, meaning: 'the current state does not allow the action' },
+  database_not_adopted: {
+    exit: 6,
+    status: 409,
+    meaning: 'the database is a copy or has moved; nothing trades until it is adopted',
+  },
+  stale: { exit: 6, status: 412, meaning: 'the resource has changed since it was read' },
+  precondition_required: { exit: 3, status: 428, meaning: 'the header `If-Match` is missing' },
+  credential_cloned: {
+    exit: 6,
+    status: 409,
+    meaning: 'a lease was renewed twice: its device was cloned or restored from a backup',
+  },
+  key_in_use: { exit: 6, status: 409, meaning: 'leases under this signing key are still in use' },
+  payload_too_large: { exit: 3, status: 413, meaning: 'the body is too large' },
+  unsupported_media_type: {
+    exit: 3,
+    status: 415,
+    meaning: 'the body is not of the expected media type',
+  },
+  confirmation_mismatch: {
+    exit: 2,
+    status: 422,
+    meaning: 'the typed confirmation is not the id of the target',
+  },
+  idempotency_mismatch: {
+    exit: 6,
+    status: 422,
+    meaning: 'the idempotency key was used for another request',
+  },
+  rate_limited: { exit: 1, status: 429, meaning: 'too many requests' },
+  license_lease_unavailable: {
+    exit: 1,
+    status: 503,
+    meaning: 'the server has no usable signing key; everything but issuing works',
+  },
+  overloaded: {
+    exit: 1,
+    status: 503,
+    meaning: 'the server has too many requests to answer in time',
+  },
+  exchange_unavailable: { exit: 1, status: 503, meaning: 'an exchange does not answer' },
+  chat_failed: {
+    exit: 1,
+    status: 502,
+    meaning: 'the language model gave no complete answer; it is not asked again automatically',
+  },
+  cluster_unavailable: { exit: 1, status: 503, meaning: 'a Kubernetes cluster does not answer' },
+  storage_unavailable: { exit: 1, status: 503, meaning: 'the database does not answer' },
+  cloud_unavailable: {
+    exit: 1,
+    meaning: "a secret store or a customer's cloud gives no usable answer",
+  },
+  backup_tool_missing: { exit: 1, meaning: '`pg_dump` or `pg_restore` is missing or too old' },
+  rollout_failed: { exit: 1, meaning: 'the restarted services of a customer did not become ready' },
+} as const satisfies Readonly<
+  Record<string, { readonly exit: number; readonly status?: number; readonly meaning: string }>
+>;
 
-  /** The signing key is missing, unreadable or of another kind. */
-  invalid_signing_key: { exit: 3 },
-  /** The audit log is not as it was written. */
-  audit_tampered: { exit: 1, status: 500 },
-  /** The events of a bot are not as they were written. */
-  events_tampered: { exit: 1 },
-  /** The code or the spec of a version is not as it was when the version was made. */
-  bundle_tampered: { exit: 1, status: 500 },
-  /** The server could not be reached, or what answered is no such server. */
-  server_unreachable: { exit: 1 },
+export type ErrorCode = keyof typeof ERROR_TABLE;
 
-  /** Body, parameters or headers of a request are wrong; `problems` has pointers into them. */
-  invalid_request: { exit: 3, status: 400 },
-  /** No bearer token, or one that is unknown, expired or revoked; a wrong name or password. */
-  not_authenticated: { exit: 4, status: 401 },
-  /** The proof that a device sends with a request was refused; `reason` says why. */
-  invalid_device_proof: { exit: 4, status: 401 },
-  /** The action needs a fresh second factor for just this target. */
-  step_up_required: { exit: 4, status: 401 },
-  /** The token lacks the scope. */
-  not_allowed: { exit: 4, status: 403 },
-  /** Lease or deployment is revoked, and the registry is enforced. */
-  license_revoked: { exit: 4, status: 403 },
-  contract_ended: { exit: 4, status: 403 },
-  /** No lease that is good for what was asked; `reason` is a `LeaseReason`. */
-  license_invalid: { exit: 4, status: 403 },
-  not_found: { exit: 1, status: 404 },
-  method_not_allowed: { exit: 1, status: 405 },
-  conflict: { exit: 6, status: 409 },
-  /** The database is a copy or has moved: nothing trades with it until it is adopted. */
-  database_not_adopted: { exit: 6, status: 409 },
-  /** What is to be changed is not as the request says it is. */
-  stale: { exit: 6, status: 412 },
-  /** A change that does not say what it is to change: `If-Match` is missing. */
-  precondition_required: { exit: 3, status: 428 },
-  /** A lease has been renewed twice: its device was cloned, or restored from a backup. */
-  credential_cloned: { exit: 6, status: 409 },
-  /** A signing key under which leases are still out there. */
-  key_in_use: { exit: 6, status: 409 },
-  payload_too_large: { exit: 3, status: 413 },
-  unsupported_media_type: { exit: 3, status: 415 },
-  /** What the person typed to confirm is not the target. */
-  confirmation_mismatch: { exit: 2, status: 422 },
-  /** The same idempotency key with another request. */
-  idempotency_mismatch: { exit: 6, status: 422 },
-  rate_limited: { exit: 1, status: 429 },
-  /** The server has no usable signing key; all but issuing works. */
-  license_lease_unavailable: { exit: 1, status: 503 },
-  /** More requests wait than the server can promise to serve. */
-  overloaded: { exit: 1, status: 503 },
-  /** An exchange whose market data are needed does not answer. */
-  exchange_unavailable: { exit: 1, status: 503 },
-  /** What a language model was asked got no answer, or not all of one; it is not asked again by itself. */
-  chat_failed: { exit: 1, status: 502 },
-  /** A cluster that bots are deployed to does not answer. */
-  cluster_unavailable: { exit: 1, status: 503 },
-  storage_unavailable: { exit: 1, status: 503 },
-  /** A secret store, or what runs the services of a customer, gives no usable answer. */
-  cloud_unavailable: { exit: 1 },
-  /** A program that a backup of PostgreSQL needs is missing or too old. */
-  backup_tool_missing: { exit: 1 },
-  /** The services of a customer did not come up anew. */
-  rollout_failed: { exit: 1 },
-} as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
-
-export type ErrorCode = keyof typeof CODES;
-
-export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
+export const ERROR_CODES = Object.keys(ERROR_TABLE) as readonly ErrorCode[];
 
 /** Codes that the same request may not meet the next time. */
 const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
@@ -151,12 +197,12 @@ export class ServiceError extends Error {
   }
 
   get exitCode(): number {
-    return CODES[this.code].exit;
+    return ERROR_TABLE[this.code].exit;
   }
 
   /** Of the HTTP answer; 500 for what should not have come up in a server. */
   get status(): number {
-    const row: { readonly exit: number; readonly status?: number } = CODES[this.code];
+    const row: { readonly exit: number; readonly status?: number } = ERROR_TABLE[this.code];
     return row.status ?? 500;
   }
 
