@@ -1,0 +1,5 @@
+/** A file below `docs/reference/`. */
+export interface Page {
+  readonly path: string;
+  readonly text: string;
+}
