@@ -1,6 +1,6 @@
 import type { Passkey, Session } from '../api/account.ts';
 import { NO_VALUE } from '../base/format.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 export const SESSION_COLUMNS: Columns<Session> = {
   session: ({ session_id }) => session_id,

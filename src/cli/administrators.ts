@@ -4,7 +4,7 @@ import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { Identity } from '../identity/context.ts';
 import type { NewToken } from '../identity/tokens.ts';
 import { formatTime } from '../lease/time.ts';
-import { ask, givenPassword } from './ask.ts';
+import { ask, readPassword } from './ask.ts';
 import type { Answer, Context } from './verb.ts';
 
 export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
@@ -14,7 +14,7 @@ export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
  * With `mayMake`, one is made where there is none.
  * @throws ServiceError `not_found` where there is none; as `openConfiguredStorage`.
  */
-export async function onDatabase<T>(
+export async function withDatabase<T>(
   { settings, io, message }: Context,
   work: (identity: OwnDatabase) => Promise<T>,
   { mayMake = false } = {},
@@ -46,7 +46,7 @@ interface NewFactors extends Factors {
  *
  * @throws ServiceError `usage` when nobody can be asked and no password is given.
  */
-export async function newFactors(
+export async function createFactors(
   context: Context,
   name: string,
   passwordStdin: boolean,
@@ -55,11 +55,11 @@ export async function newFactors(
   const { newTotpSecret } = await import('../identity/totp.ts');
   const { secret: totp_secret, uri: otpauth_uri } = newTotpSecret(name);
   const check = (typed: string): string | true => passwordProblem(typed) ?? true;
-  const password = await givenPassword(context, passwordStdin, `New password of ${name}:`, check);
+  const password = await readPassword(context, passwordStdin, `New password of ${name}:`, check);
   const factors = { password, totp_secret, otpauth_uri };
   if (passwordStdin) return { ...factors, totp_last_step: 0 };
   const same = (typed: string): string | true => typed === password || 'this is another password';
-  await givenPassword(context, false, 'The same once more:', same);
+  await readPassword(context, false, 'The same once more:', same);
   return { ...factors, totp_last_step: await confirmApp(context, totp_secret, otpauth_uri) };
 }
 

@@ -3,7 +3,7 @@ import type { Agent, setAgentSchedule } from '../api/agents.ts';
 import { formatActor } from '../base/format.ts';
 import { printableLine } from '../base/printable.ts';
 import { connect } from './connect.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Context } from './verb.ts';
 
 export const ROLE_ARGUMENT = { description: 'role of the agent in the spec of the bot' } as const;

@@ -9,7 +9,7 @@ type Person = Pick<Context, 'interactive' | 'io'>;
  * @throws ServiceError `usage` where nobody can be asked
  */
 export async function ask(person: Person, message: string, option: string): Promise<string> {
-  refuseToAskNobody(person, option);
+  requireInteractive(person, option);
   const { input } = await import('@inquirer/prompts');
   return promptOn(person.io, (terminal) => input({ message, required: true }, terminal));
 }
@@ -23,7 +23,7 @@ export const PASSWORD_STDIN_OPTION = {
  * A password: from standard input, without the line feed at its end, or asked of a person.
  * @throws ServiceError `usage` where nobody can be asked, and for an empty standard input
  */
-export async function givenPassword(
+export async function readPassword(
   person: Person,
   passwordStdin: boolean,
   message: string,
@@ -36,12 +36,12 @@ export async function givenPassword(
       remedy: 'Redirect it from a file, or omit --password-stdin to be asked.',
     });
   }
-  refuseToAskNobody(person, '--password-stdin');
+  requireInteractive(person, '--password-stdin');
   const { password } = await import('@inquirer/prompts');
   return promptOn(person.io, (terminal) => password({ message, mask: true, validate }, terminal));
 }
 
-function refuseToAskNobody({ interactive }: Person, option: string): void {
+function requireInteractive({ interactive }: Person, option: string): void {
   if (interactive) return;
   throw new ServiceError('usage', `${option} is missing, and there is nobody to ask`, {
     remedy: `Give ${option}, or run it on a terminal without --json and --no-input.`,

@@ -6,7 +6,7 @@ import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { formatActor, formatCountOf } from '../base/format.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 
 export const BOT_ARGUMENT = { description: 'id or slug of the bot, as list shows them' } as const;
@@ -47,7 +47,7 @@ export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
 };
 
 /** What is halted, since when, by whom and why: one line. */
-export function haltLine({
+export function formatHalt({
   scope,
   at,
   by,
@@ -81,7 +81,7 @@ export async function putBot(
   file: BotFile,
   { answer: before, etag }: Awaited<ReturnType<typeof findBot>>,
 ): Promise<{ readonly change: BotChange; readonly bot: BotDetail }> {
-  const bot = await sending(file, () =>
+  const bot = await sendFile(file, () =>
     server.call<typeof updateBot>('put', '/bots/{bot_ref}', {
       params: { bot_ref: before.id },
       headers: { 'if-match': etag },
@@ -93,7 +93,7 @@ export async function putBot(
 }
 
 /** @param until to which moment; without one, to the last event. */
-export async function replay(
+export async function rebuildState(
   server: Client,
   bot_ref: string,
   until: Pick<RequestOf<typeof replayBot>['body'], 'until_seq' | 'until'>,
@@ -116,7 +116,7 @@ const WHAT: Readonly<Record<Fault['fault'], string>> = {
   wrong_snapshot: 'comes to another state than the snapshot that is kept after it',
 };
 
-export function tampered(bot: string, { seq, fault }: Fault): ServiceError {
+export function tamperedError(bot: string, { seq, fault }: Fault): ServiceError {
   return new ServiceError('events_tampered', `event ${seq} of ${bot} ${WHAT[fault]}`, {
     reason: fault,
     remedy: 'Find out who can write to the database, and restore it from a backup.',
@@ -153,7 +153,7 @@ export interface BotFile {
 /**
  * Sends what a file says. What the server finds wrong with it is told where it stands in the file.
  */
-export async function sending<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
+export async function sendFile<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

@@ -5,7 +5,7 @@ import type { SecretStore } from '../deploy/cloud/secret-store.ts';
 import type { Seeding } from '../deploy/cloud/seed.ts';
 import { NO_VALUE } from '../base/format.ts';
 import { connect } from './connect.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Context } from './verb.ts';
 
 /** Which install, of those in `cloud_file`. */
@@ -20,7 +20,7 @@ interface Named {
 }
 
 /** @throws ServiceError as `readInstall`; `invalid_setting` for a pin that is not a fingerprint. */
-export async function installOf(
+export async function findInstall(
   { settings, io }: Context,
   { customer, env }: Named,
 ): Promise<Install> {

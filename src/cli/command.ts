@@ -2,7 +2,7 @@ import { Command, CommanderError, Help, Option } from 'commander';
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
 import { SETTINGS, environmentName, flagName, type SettingKey } from '../base/settings.ts';
-import { USUAL_COLUMNS } from './output.ts';
+import { DEFAULT_WIDTH } from './output.ts';
 import {
   type ArgumentValues,
   type Arguments,
@@ -245,7 +245,7 @@ class VerbHelp extends Help {
 const LONGEST_NAME = 28;
 
 function withWidth(command: Command, columns: number | undefined): Command {
-  return command.configureOutput({ getOutHelpWidth: () => columns || USUAL_COLUMNS });
+  return command.configureOutput({ getOutHelpWidth: () => columns || DEFAULT_WIDTH });
 }
 
 /** `service-local config list` for `config list`. */

@@ -26,20 +26,23 @@ interface LogEnd {
 export async function readLog({ log, olderLog }: DaemonFiles): Promise<LogPart> {
   const older = await readFrom(olderLog, 0);
   const { text, end } = await readFrom(log, 0);
-  return { entries: entriesOf(older.text + text), end };
+  return { entries: parseEntries(older.text + text), end };
 }
 
 /** What was added since. */
-export async function readOn({ log, olderLog }: DaemonFiles, since: LogEnd): Promise<LogPart> {
+export async function readLogSince(
+  { log, olderLog }: DaemonFiles,
+  since: LogEnd,
+): Promise<LogPart> {
   const isSame = (await inodeOf(log)) === since.ino;
   const wasRenamed = !isSame && (await inodeOf(olderLog)) === since.ino;
   const rest = wasRenamed ? await readFrom(olderLog, since.bytes) : undefined;
   const { text, end } = await readFrom(log, isSame ? since.bytes : 0);
-  return { entries: entriesOf((rest?.text ?? '') + text), end };
+  return { entries: parseEntries((rest?.text ?? '') + text), end };
 }
 
 /** Of the line that was being written when the machine lost its power, nothing can be told. */
-function entriesOf(text: string): readonly LogEntry[] {
+function parseEntries(text: string): readonly LogEntry[] {
   return text.split('\n').flatMap((line) => {
     try {
       const entry: unknown = JSON.parse(line);
@@ -56,12 +59,12 @@ function isEntry(value: unknown): value is LogEntry {
 }
 
 async function inodeOf(path: string): Promise<number> {
-  return (await whenThere(stat(path)))?.ino ?? 0;
+  return (await ignoreMissing(stat(path)))?.ino ?? 0;
 }
 
 /** The whole lines from there on. */
 async function readFrom(path: string, start: number): Promise<{ text: string; end: LogEnd }> {
-  const file = await whenThere(open(path, 'r'));
+  const file = await ignoreMissing(open(path, 'r'));
   if (file === undefined) return { text: '', end: { ino: 0, bytes: 0 } };
   try {
     const { ino, size } = await file.stat();
@@ -76,7 +79,7 @@ async function readFrom(path: string, start: number): Promise<{ text: string; en
   }
 }
 
-async function whenThere<T>(looking: Promise<T>): Promise<T | undefined> {
+async function ignoreMissing<T>(looking: Promise<T>): Promise<T | undefined> {
   try {
     return await looking;
   } catch (error) {

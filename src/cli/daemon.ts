@@ -67,7 +67,7 @@ export async function startDaemon(
     const told = Promise.all([text(stdout!), text(stderr!), once(child, 'close')]);
     const ended = await Promise.race([once(child, 'message').then(() => undefined), told]);
     if (ended !== undefined) {
-      const why = whyEnded(ended[0], ended[1]);
+      const why = parseStartFailure(ended[0], ended[1]);
       if (why.reason === 'locked') return undefined;
       throw why;
     }
@@ -82,7 +82,7 @@ export async function startDaemon(
 }
 
 /** What it said on stdout, or how it broke. */
-function whyEnded(stdout: string, stderr: string): ServiceError {
+function parseStartFailure(stdout: string, stderr: string): ServiceError {
   try {
     const { error } = JSON.parse(stdout) as { error: ErrorDocument };
     const { code, message, reason, remedy } = error;
@@ -128,13 +128,13 @@ export async function stopDaemon(home: string): Promise<number | undefined> {
     }
     const passed = performance.now() - begun;
     if (last !== undefined && place === 'elsewhere' && passed > NEWCOMER_MS)
-      throw isElsewhere(last);
-    if (passed > PATIENCE_MS) throw doesNotEnd(home, signalled);
+      throw elsewhereError(last);
+    if (passed > PATIENCE_MS) throw stopTimeoutError(home, signalled);
     await wait(LOOK_AGAIN_MS);
   }
 }
 
-function isElsewhere({ pid }: DaemonNote): ServiceError {
+function elsewhereError({ pid }: DaemonNote): ServiceError {
   return new ServiceError(
     'not_allowed',
     `the daemon is the process ${pid} of another container or machine that has the same home`,
@@ -142,7 +142,7 @@ function isElsewhere({ pid }: DaemonNote): ServiceError {
   );
 }
 
-function doesNotEnd(home: string, pid: number | undefined): ServiceError {
+function stopTimeoutError(home: string, pid: number | undefined): ServiceError {
   const lock = daemonFiles(home).lock;
   return pid === undefined
     ? new ServiceError('failure', `which process the daemon of ${home} is, no file says`, {

@@ -18,14 +18,18 @@ export function readDocumentFile(file: string, cwd: string): DocumentFile {
   const path = resolve(cwd, file);
   const below = relative(cwd, path);
   const name = below.startsWith(`..${sep}`) ? basename(path) : below.split(sep).join('/');
-  return { file, name, text: textOf(path, file) };
+  return { file, name, text: readText(path, file) };
 }
 
-function textOf(path: string, file: string): string {
+function readText(path: string, file: string): string {
   try {
     // Before it is read: it may be anything.
     if (statSync(path).size > MAX_DOCUMENT_BYTES) {
-      throw invalid(file, `is over ${MAX_DOCUMENT_BYTES / 1024} KiB`, 'Cut it into several files.');
+      throw invalidError(
+        file,
+        `is over ${MAX_DOCUMENT_BYTES / 1024} KiB`,
+        'Cut it into several files.',
+      );
     }
     const text = UTF8.decode(readFileSync(path));
     if (!text.includes('\0')) return text;
@@ -37,9 +41,9 @@ function textOf(path: string, file: string): string {
     }
     if (!(error instanceof TypeError)) throw error;
   }
-  throw invalid(file, 'is no text in UTF-8', 'Turn it into Markdown or plain text first.');
+  throw invalidError(file, 'is no text in UTF-8', 'Turn it into Markdown or plain text first.');
 }
 
-function invalid(file: string, what: string, remedy: string): ServiceError {
+function invalidError(file: string, what: string, remedy: string): ServiceError {
   return new ServiceError('invalid_data', `${file} ${what}`, { remedy });
 }

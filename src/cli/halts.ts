@@ -4,7 +4,7 @@ import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor, formatCountOf } from '../base/format.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
 
@@ -102,7 +102,7 @@ export function showReport(out: Output, report: HaltReport): void {
   const who = bot_id === null ? 'All bots are' : `The bot ${bot_id} is`;
   if (in_force) out.line(`${who} halted since ${report.requested_at}: ${report.reason}`);
   out.line(
-    `${verifiedOf(deployments, 'deployment')} and ${verifiedOf(orders, 'order')} verified to have ended; ` +
+    `${formatVerified(deployments, 'deployment')} and ${formatVerified(orders, 'order')} verified to have ended; ` +
       `nothing could start after ${latched_ms} ms, and all was read back after ${verified_ms} ms.`,
   );
   const faulty = deployments.filter(({ verified }) => !verified);
@@ -114,7 +114,7 @@ export function showReport(out: Output, report: HaltReport): void {
 }
 
 /** `2 deployments`, `1 of 2 deployments`. */
-function verifiedOf(all: readonly { readonly verified: boolean }[], what: string): string {
+function formatVerified(all: readonly { readonly verified: boolean }[], what: string): string {
   const count = all.filter(({ verified }) => verified).length;
   return count === all.length
     ? formatCountOf(count, what)

@@ -1,6 +1,6 @@
 import type { KeyState } from '../api/keys.ts';
 import { NO_VALUE } from '../base/format.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 export const KEY_COLUMNS: Columns<KeyState> = {
   key: ({ public_key_id }) => public_key_id,

@@ -2,7 +2,7 @@
 import type { Document, listDocuments } from '../api/knowledge.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 export const DOCUMENT_ARGUMENT = { description: 'name or id of a document' } as const;
 

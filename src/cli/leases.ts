@@ -1,7 +1,7 @@
 import type { LeaseAnswer, LeaseRecord, License } from '../api/leases.ts';
 import { formatActor, NO_VALUE } from '../base/format.ts';
 import { formatSeconds } from '../base/seconds.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 export const LEASE_COLUMNS: Columns<LeaseRecord> = {
   lease: ({ lease_id }) => lease_id,
@@ -31,7 +31,7 @@ const LIMIT_REASONS: Readonly<Record<LeaseAnswer['limits'][number]['because'], s
 };
 
 /** Where a lease lasts less than was due, one line each. */
-export function limitLines(limits: LeaseAnswer['limits']): string[] {
+export function formatLimits(limits: LeaseAnswer['limits']): string[] {
   return limits.map(({ field, wanted, granted, because }) => {
     const what = field === 'ttl_seconds' ? 'it lasts' : 'its grace period is';
     return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${LIMIT_REASONS[because]}`;

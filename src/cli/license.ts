@@ -21,7 +21,7 @@ export const INSECURE = {
 } as const;
 
 /** The settings, with what `--insecure` allows. */
-export function allowing(settings: Settings, insecure: boolean): Settings {
+export function withInsecure(settings: Settings, insecure: boolean): Settings {
   return insecure ? { ...settings, server_insecure: true } : settings;
 }
 
@@ -67,7 +67,7 @@ export async function viewLicense(
   const license = await readLicense(files, now);
   const state = await readState(files.state);
   const [best] = license.leases;
-  const renewedBy = renewedByWhom(files, state, best?.claims);
+  const renewedBy = findRenewal(files, state, best?.claims);
   const here = await leasesHere(files, license.leases, {});
   const refused = [...here.refused, ...refusedFiles(license)];
   if (best === undefined) return { files, license, refused, held: undefined, renewedBy, state };
@@ -84,7 +84,7 @@ export async function viewLicense(
   return { files, license, refused, held, renewedBy, state };
 }
 
-function renewedByWhom(
+function findRenewal(
   { key }: LicenseFiles,
   { imported_lease_id, last_success_at, pending, requests }: DaemonState,
   held: LeaseClaims | undefined,
@@ -102,9 +102,9 @@ export function isWorking(held: LicenseView['held']): boolean {
 }
 
 /** Why nothing licensed works, and what to do about it; undefined while it works. */
-export function whyNotLicensed(
+export function findLicenseFailure(
   view: LicenseView,
-  remedy = remedyOf(view),
+  remedy = suggestRemedy(view),
 ): ServiceError | undefined {
   const { held, license } = view;
   if (isWorking(held)) return undefined;
@@ -127,7 +127,7 @@ export function whyNotLicensed(
 const PROOF_REFUSED = 'invalid_device_proof';
 
 /** How to get a lease. */
-export function remedyOf({ renewedBy, files, license, held, state }: LicenseView): string {
+export function suggestRemedy({ renewedBy, files, license, held, state }: LicenseView): string {
   const isMissing = held === undefined && license.refused[0]?.reason === 'missing';
   const { last_error } = state;
   const mayBeNew = isMissing && [undefined, PROOF_REFUSED].includes(last_error?.code);
@@ -147,7 +147,7 @@ export function remedyOf({ renewedBy, files, license, held, state }: LicenseView
 }
 
 /** Until when a lease works, to follow what has the lease. */
-export function goodUntil({ expires_at, grace_ends_at }: LeaseClaims): string {
+export function formatValidity({ expires_at, grace_ends_at }: LeaseClaims): string {
   const until = `is good until ${expires_at}`;
   return grace_ends_at === expires_at ? until : `${until}, with grace until ${grace_ends_at}`;
 }
@@ -159,15 +159,15 @@ export function goodUntil({ expires_at, grace_ends_at }: LeaseClaims): string {
  * @param keyset a file with keys, or such a document with them.
  * @throws ServiceError `file_not_found`
  */
-export async function readBrought(
+export async function readImport(
   cwd: string,
   lease: string,
   keyset: string | undefined,
 ): Promise<Brought> {
   const { partsOf } = await import('../../daemon/offline.ts');
-  const text = await readNamed(resolve(cwd, lease));
+  const text = await readNamedFile(resolve(cwd, lease));
   const parts = partsOf(text);
-  const keys = keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset));
+  const keys = keyset === undefined ? undefined : await readNamedFile(resolve(cwd, keyset));
   const named = keys === undefined ? undefined : (partsOf(keys)?.enclosed ?? keys);
   return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
 }
@@ -176,7 +176,7 @@ export async function readBrought(
  * A file that was named on the command line.
  * @throws ServiceError `file_not_found`
  */
-export async function readNamed(path: string): Promise<string> {
+export async function readNamedFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

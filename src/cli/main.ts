@@ -14,7 +14,7 @@ import {
   verbHelp,
 } from './command.ts';
 import { abortOnInterrupt } from './interrupt.ts';
-import { makeOutput, makeProgress, makeStyle, wantsColour, writeLines } from './output.ts';
+import { makeOutput, makeProgress, makeStyle, wantsColor, writeLines } from './output.ts';
 import type { Context, Io, VerbEntry } from './verb.ts';
 import { VERBS } from './verbs.ts';
 
@@ -32,8 +32,8 @@ export async function run(
   verbs: readonly VerbEntry[] = VERBS,
 ): Promise<number> {
   for (const stream of [io.stdout, io.stderr]) ignoreBrokenPipe(stream);
-  const json = isGiven(argv, '--json');
-  let color: Settings['color'] = isGiven(argv, '--no-color') ? 'never' : 'auto';
+  const json = hasFlag(argv, '--json');
+  let color: Settings['color'] = hasFlag(argv, '--no-color') ? 'never' : 'auto';
   let isStream = false;
   let signal: AbortSignal | undefined;
 
@@ -44,7 +44,7 @@ export async function run(
     const invocation = parseInvocation(path, verb, rest);
     if (invocation === 'help') {
       const help = await verbHelp(verbs, entry, io.stdout.columns);
-      return print(io, json, { help }, help);
+      return printResult(io, json, { help }, help);
     }
 
     isStream = Object.entries(verb.options ?? {}).some(
@@ -82,13 +82,13 @@ export async function run(
 
     if (json && stream) await writeLinesOf(io, stream);
     else if (json) writeDocument(io, data);
-    else await show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
+    else await show(makeOutput(io.stdout, await makeStyle(wantsColor(color, io.env, io.stdout))));
     if (!failure) return exitCode;
-    await tell(failure, color, io);
+    await writeError(failure, color, io);
     return failure.exitCode;
   } catch (thrown) {
     const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
-    return fail(error, json && (isStream ? 'lines' : 'document'), color, io);
+    return reportFailure(error, json && (isStream ? 'lines' : 'document'), color, io);
   } finally {
     // A connection that is being made, or a name that is being looked up, cannot be broken off.
     if (signal?.aborted) setTimeout(() => io.exit(), END_MS).unref();
@@ -132,10 +132,10 @@ async function listVerbs(
   const word = rest.find((candidate) => !isGlobalFlag(candidate));
   const isHelp = word === '--help' || word === '-h';
   const help = isHelp || word === undefined ? await listHelp(verbs, path, io.stdout.columns) : '';
-  if (isHelp) return print(io, json, { help }, help);
+  if (isHelp) return printResult(io, json, { help }, help);
   if (path.length === 0 && (word === '--version' || word === '-V')) {
     const version = packageVersion();
-    return print(io, json, { version }, `${version}\n`);
+    return printResult(io, json, { version }, `${version}\n`);
   }
   const name = fullName(path);
   if (word === undefined) {
@@ -166,12 +166,12 @@ function suggestVerb(
   return elsewhere && fullName(elsewhere.path);
 }
 
-function isGiven(argv: readonly string[], flag: string): boolean {
+function hasFlag(argv: readonly string[], flag: string): boolean {
   const end = argv.indexOf('--');
   return argv.slice(0, end === -1 ? undefined : end).includes(flag);
 }
 
-function print(io: Io, json: boolean, data: object, text: string): number {
+function printResult(io: Io, json: boolean, data: object, text: string): number {
   if (json) writeDocument(io, data);
   else io.stdout.write(text);
   return 0;
@@ -194,20 +194,20 @@ function writeLine({ stdout }: Io, document: unknown): void {
   stdout.write(`${JSON.stringify(document)}\n`);
 }
 
-async function fail(
+async function reportFailure(
   thrown: unknown,
   json: false | 'document' | 'lines',
   color: Settings['color'],
   io: Io,
 ): Promise<number> {
-  const error = expected(thrown);
+  const error = toServiceError(thrown);
   if (json) {
     const { code, reason = null, message, remedy = null, problems } = error;
     const document = { error: { code, reason, message, remedy, problems } };
     if (json === 'lines') writeLine(io, document);
     else writeDocument(io, document);
   } else {
-    await tell(error, color, io);
+    await writeError(error, color, io);
   }
   if (error !== thrown && error.code === 'failure') {
     writeLines(io.stderr, printable(String(thrown instanceof Error ? thrown.stack : thrown)));
@@ -216,7 +216,7 @@ async function fail(
 }
 
 /** What cannot be foreseen is a bug, and is told as one. */
-function expected(thrown: unknown): ServiceError {
+function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   // A prompt of @inquirer closes in this way on Ctrl-C.
   if (thrown instanceof Error && thrown.name === 'ExitPromptError') {
@@ -230,8 +230,8 @@ function expected(thrown: unknown): ServiceError {
 }
 
 /** `error <code>: what`, where, and what to do next. */
-async function tell(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
-  const { red, dim } = await makeStyle(wantsColour(color, io.env, io.stderr));
+async function writeError(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
+  const { red, dim } = await makeStyle(wantsColor(color, io.env, io.stderr));
   const lines = [
     `${red(`error ${error.code}:`)} ${printable(error.message)}`,
     ...error.problems.map((problem) => `  ${formatProblem(problem)}`),

@@ -10,7 +10,11 @@ type Given = {
 } & Pick<BotPlan, 'columns' | 'repair'>;
 
 /** The bot as given, with defaults for the rest. */
-export async function planFor(directory: string, given: Given, context: Context): Promise<BotPlan> {
+export async function makePlan(
+  directory: string,
+  given: Given,
+  context: Context,
+): Promise<BotPlan> {
   const preset = namesFor(directory);
   const { name = preset.name, data, strategy = 'module', cash = '100000' } = given;
   const slug = given.slug ?? (given.name === undefined ? preset.slug : slugOf(name));
@@ -18,11 +22,11 @@ export async function planFor(directory: string, given: Given, context: Context)
   if (data === undefined) return plan;
   const { columns, repair } = given;
   const reading = { columns, repair };
-  return { ...plan, ...reading, ...(await sourceOf(data, reading, directory, context)) };
+  return { ...plan, ...reading, ...(await readSource(data, reading, directory, context)) };
 }
 
 /** Reads the data, so that what is written runs at once, and finds out how long a bar is. */
-async function sourceOf(
+async function readSource(
   data: string,
   reading: Pick<BotPlan, 'columns' | 'repair'>,
   directory: string,
@@ -56,7 +60,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 };
 
 /** @throws ServiceError `usage` when the plan is no valid bot, naming the options to blame. */
-export function refuse(plan: BotPlan): void {
+export function checkPlan(plan: BotPlan): void {
   const problems = planProblems(plan);
   if (problems.length === 0) return;
   const faults = problems.map(
@@ -66,7 +70,7 @@ export function refuse(plan: BotPlan): void {
 }
 
 /** Asks a person for all that the options leave open. */
-export async function ask(
+export async function askForMissing(
   directory: string,
   given: Given,
   strategies: readonly string[],
@@ -93,7 +97,7 @@ export async function ask(
     );
   const isReadable = (file: string) =>
     file === '' ||
-    sourceOf(file, given, directory, context).then(
+    readSource(file, given, directory, context).then(
       () => true,
       (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
     );

@@ -1,9 +1,9 @@
 import { printable, printableLine } from '../base/printable.ts';
 
-/** Puts terminal colour around a text, or leaves it as it is. */
+/** Puts terminal color around a text, or leaves it as it is. */
 type Paint = (text: string) => string;
 
-/** The few colours in use; all of them are plain when colour is off. */
+/** The few colours in use; all of them are plain when color is off. */
 export interface Style {
   readonly bold: Paint;
   readonly dim: Paint;
@@ -13,28 +13,28 @@ export interface Style {
   readonly cyan: Paint;
 }
 
-const plain: Paint = (text) => text;
+const leaveUnpainted: Paint = (text) => text;
 const PLAIN: Style = {
-  bold: plain,
-  dim: plain,
-  red: plain,
-  green: plain,
-  yellow: plain,
-  cyan: plain,
+  bold: leaveUnpainted,
+  dim: leaveUnpainted,
+  red: leaveUnpainted,
+  green: leaveUnpainted,
+  yellow: leaveUnpainted,
+  cyan: leaveUnpainted,
 };
 
-/** Loads chalk only when there is something to colour. */
-export async function makeStyle(colour: boolean): Promise<Style> {
-  if (!colour) return PLAIN;
+/** Loads chalk only when there is something to color. */
+export async function makeStyle(color: boolean): Promise<Style> {
+  if (!color) return PLAIN;
   const { Chalk } = await import('chalk');
   return new Chalk({ level: 1 });
 }
 
 /**
- * Whether to colour what goes to `stream`. A setting of the user's is stronger than the environment,
+ * Whether to color what goes to `stream`. A setting of the user's is stronger than the environment,
  * as https://no-color.org asks; FORCE_COLOR is stronger than NO_COLOR, as in Node.
  */
-export function wantsColour(
+export function wantsColor(
   setting: 'auto' | 'always' | 'never',
   env: NodeJS.ProcessEnv,
   stream: { readonly isTTY?: boolean },
@@ -55,9 +55,9 @@ export interface Stream {
 }
 
 /** The usual width, for a terminal that does not tell its own. */
-export const USUAL_COLUMNS = 80;
+export const DEFAULT_WIDTH = 80;
 
-/** A table cell: text, or text with a colour. */
+/** A table cell: text, or text with a color. */
 export type Cell = string | { readonly text: string; readonly paint: Paint };
 
 export interface Column {
@@ -75,21 +75,21 @@ export interface Output {
 }
 
 export function makeOutput(stream: Stream, style: Style): Output {
-  const columns = stream.isTTY ? stream.columns || USUAL_COLUMNS : undefined;
+  const columns = stream.isTTY ? stream.columns || DEFAULT_WIDTH : undefined;
   return {
     style,
     line: (text = '') =>
-      void stream.write(`${style === PLAIN ? printable(text) : painted(text)}\n`),
+      void stream.write(`${style === PLAIN ? printable(text) : sanitizeColored(text)}\n`),
     table: (head, rows) => void stream.write(formatTable(head, rows, style, columns)),
   };
 }
 
 // oxlint-disable-next-line no-control-regex -- Chalk's own codes begin with one.
-const COLOUR = /(\u001B\[\d{1,2}m)/;
+const COLOR_CODE = /(\u001B\[\d{1,2}m)/;
 
 /** The same as `printable`, but for colours. */
-function painted(text: string): string {
-  const parts = text.split(COLOUR); // Colours and what is between them take turns.
+function sanitizeColored(text: string): string {
+  const parts = text.split(COLOR_CODE); // Colours and what is between them take turns.
   return parts.map((part, i) => (i % 2 === 1 ? part : printable(part))).join('');
 }
 
@@ -115,7 +115,7 @@ export function formatTable(
     const pairs = [{ title: '' }, { title: '' }];
     return cells
       .map((row) =>
-        linesOf(
+        formatRows(
           pairs,
           row.map((cell, i) => [titles[i]!, cell]),
         ),
@@ -123,7 +123,7 @@ export function formatTable(
       .join('\n');
   }
   const hasTitles = columns.some(({ title }) => title !== '');
-  return linesOf(columns, hasTitles ? [titles, ...cells] : cells);
+  return formatRows(columns, hasTitles ? [titles, ...cells] : cells);
 }
 
 interface CleanCell {
@@ -131,7 +131,7 @@ interface CleanCell {
   readonly paint: Paint;
 }
 
-function linesOf(columns: readonly Column[], rows: readonly (readonly CleanCell[])[]): string {
+function formatRows(columns: readonly Column[], rows: readonly (readonly CleanCell[])[]): string {
   const widths = widthsOf(rows);
   const lines = rows.map((row) =>
     row
@@ -150,7 +150,7 @@ function widthsOf(rows: readonly (readonly CleanCell[])[]): number[] {
 }
 
 function cleanCell(cell: Cell): CleanCell {
-  const { text, paint } = typeof cell === 'string' ? { text: cell, paint: plain } : cell;
+  const { text, paint } = typeof cell === 'string' ? { text: cell, paint: leaveUnpainted } : cell;
   return { text: printableLine(text), paint };
 }
 
@@ -187,7 +187,7 @@ export function makeProgress(
     if (time - drawn < REDRAW_MS) return;
     drawn = time;
     const text = formatProgress(label, { before, done, total }, time - start);
-    stream.write(`${WIPE}${text.slice(0, (stream.columns || USUAL_COLUMNS) - 1)}`);
+    stream.write(`${WIPE}${text.slice(0, (stream.columns || DEFAULT_WIDTH) - 1)}`);
   };
   update(before);
   return { update, stop: () => void stream.write(WIPE) };

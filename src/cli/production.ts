@@ -9,7 +9,7 @@ import type { BotDeployment, listBotDeployments } from '../api/tasks.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
 import { findBot } from './bots.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 import { findTask, taskFailure } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';
@@ -22,7 +22,7 @@ type Body = RequestOf<typeof deployBot>['body'];
 export type Deployed = Extract<AnswerOf<typeof deployBot>, { readonly task_id: string }>;
 
 /** @returns what was deployed, or the YAML or the differences that were asked for. */
-export function askToDeploy(
+export function requestDeployment(
   server: Client,
   bot_ref: string,
   body: Body,
@@ -46,7 +46,7 @@ export function findDeployment(
 }
 
 /** Those of a bot to clusters that have not ended, the newest first. */
-export async function activeDeployments(
+export async function findActiveDeployments(
   server: Client,
   bot_ref: string,
 ): Promise<readonly ProductionDeployment[]> {
@@ -58,7 +58,7 @@ export async function activeDeployments(
 }
 
 /** All of a bot that went to clusters, the newest first. */
-export async function* deploymentsOf(
+export async function* listClusterDeployments(
   server: Client,
   bot_ref: string,
 ): AsyncGenerator<BotDeployment, void> {
@@ -68,7 +68,7 @@ export async function* deploymentsOf(
 }
 
 /** @throws ServiceError `usage` where there is more than one. */
-export function onlyOne(
+export function requireSingle(
   bot_ref: string,
   active: readonly ProductionDeployment[],
 ): ProductionDeployment | undefined {
@@ -102,8 +102,8 @@ export function showDeployment(out: Output, deployment: ProductionDeployment): v
     ['task', task_id],
     ['version', String(version)],
     ['status', waits ? `${status}: waits for the end of ${replaces}` : status],
-    ['cluster', `${cluster}, namespace ${namespace}: ${phaseOf(state)}`],
-    ['runner', runnerText(runner)],
+    ['cluster', `${cluster}, namespace ${namespace}: ${formatPhase(state)}`],
+    ['runner', formatRunner(runner)],
   ];
   out.table([{ title: '' }, { title: '' }], rows);
   if (state === null || state.pods.length === 0) return;
@@ -113,14 +113,14 @@ export function showDeployment(out: Output, deployment: ProductionDeployment): v
   );
 }
 
-function phaseOf(state: ProductionDeployment['cluster_state']): string {
+function formatPhase(state: ProductionDeployment['cluster_state']): string {
   if (state === null) return 'nothing is known yet';
   const why = state.message ?? state.reason;
   if (state.reason === 'unreachable') return `not known, ${state.phase} when last seen: ${why}`;
   return why === null ? state.phase : `${state.phase}: ${why}`;
 }
 
-function runnerText({
+function formatRunner({
   status,
   denying,
   venue,
@@ -160,7 +160,7 @@ async function awaitRollout(
       const { waits, replaces, cluster_state: state, runner } = now;
       const text = waits
         ? `waiting for the end of ${replaces}`
-        : `cluster: ${phaseOf(state)}; runner: ${runnerText(runner).split(';')[0]}`;
+        : `cluster: ${formatPhase(state)}; runner: ${formatRunner(runner).split(';')[0]}`;
       if (text !== told) message(text);
       told = text;
       if (now.ended_at !== null) {
@@ -171,7 +171,7 @@ async function awaitRollout(
       }
       if (state?.phase === 'ready' && runner.claimed) return now;
       if (state?.reason === 'deadline_exceeded') {
-        throw new ServiceError('failure', `the cluster has given up: ${phaseOf(state)}`, {
+        throw new ServiceError('failure', `the cluster has given up: ${formatPhase(state)}`, {
           reason: 'deadline_exceeded',
           remedy: `It is looked after all the same: mend it, or end it with \`service-local bots deploy stop ${bot_ref}\`.`,
         });
@@ -196,9 +196,9 @@ export async function deployedAnswer(
   server: Client,
   bot_ref: string,
   deployed: Deployed,
-  isToWait: boolean,
+  wait: boolean,
 ): Promise<Answer> {
-  if (isToWait) {
+  if (wait) {
     const deployment = await awaitRollout(context, server, bot_ref, deployed);
     return { data: deployment, show: (out) => showDeployment(out, deployment) };
   }

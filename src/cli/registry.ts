@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import { NO_VALUE } from '../base/format.ts';
 import { BINDINGS } from '../lease/claims.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import { formatSeconds, parseSeconds } from '../base/seconds.ts';
 import type { OptionValues } from './verb.ts';
 
@@ -54,7 +54,7 @@ function parseCondition(text: string): number | null {
 }
 
 /** The options as the server takes them: those that were given. */
-export function givenConditions({
+export function pickConditions({
   entitlement: entitlements,
   ttl: ttl_seconds,
   grace: grace_period_seconds,
@@ -72,11 +72,11 @@ export const NO_ENTITLEMENTS_OPTION = { description: 'take all of its entitlemen
  * The same of a change, in which the entitlements given take the place of those before.
  * @throws ServiceError `usage` when nothing is to change, or one thing in two ways.
  */
-export function givenChanges<T extends object>(
+export function pickChanges<T extends object>(
   options: OptionValues<typeof CONDITION_OPTIONS> & { readonly noEntitlements: boolean },
   others: T,
 ) {
-  const conditions = givenConditions(options);
+  const conditions = pickConditions(options);
   if (options.noEntitlements && conditions.entitlements) {
     throw new ServiceError('usage', '--entitlement and --no-entitlements exclude each other');
   }

@@ -2,7 +2,7 @@
 import type { Override, Threshold } from '../api/risk.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 export const LEVELS = ['client', 'instrument', 'trader', 'desk', 'firm'] as const;
 
@@ -22,7 +22,10 @@ export const SUBJECT_OPTIONS = {
 } as const;
 
 /** Whose a threshold is. @throws ServiceError `usage` where nobody is named but the firm could be meant. */
-export function subjectGiven(level: (typeof LEVELS)[number], subject: string | undefined): string {
+export function resolveSubject(
+  level: (typeof LEVELS)[number],
+  subject: string | undefined,
+): string {
   if (subject !== undefined) return subject;
   if (level === 'firm') return 'firm';
   throw new ServiceError('usage', '--subject is missing', {

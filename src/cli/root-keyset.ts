@@ -51,7 +51,7 @@ export function readKeyList({ cwd }: Context, file: string): readonly ListedKey[
  *
  * @throws ServiceError `usage` for an added key that is no public key or was withdrawn.
  */
-export function keysetFrom(
+export function buildKeyset(
   former: KeysetClaims | undefined,
   listed: readonly ListedKey[],
   { add, retire }: { readonly add: readonly string[]; readonly retire: readonly string[] },
@@ -66,8 +66,9 @@ export function keysetFrom(
   for (const { kid, x } of former?.keys ?? []) all.set(kid, x);
   for (const { public_key_id: id, x } of listed) all.set(id, x);
   for (const x of add) {
-    if (!/^[\w-]{43}$/.test(x)) throw notAKey(x, 'is no public key of 43 characters');
-    if (retired.has(publicKeyId(x))) throw notAKey(x, 'was withdrawn, and cannot be trusted again');
+    if (!/^[\w-]{43}$/.test(x)) throw invalidKeyError(x, 'is no public key of 43 characters');
+    if (retired.has(publicKeyId(x)))
+      throw invalidKeyError(x, 'was withdrawn, and cannot be trusted again');
     all.set(publicKeyId(x), x);
   }
   const keys = Array.from(all)
@@ -76,14 +77,14 @@ export function keysetFrom(
   return { keys, retired: [...retired] };
 }
 
-function notAKey(x: string, what: string): ServiceError {
+function invalidKeyError(x: string, what: string): ServiceError {
   return new ServiceError('usage', `--add ${x} ${what}`, {
     remedy: 'Copy the public key that `service-local identity keys generate` prints.',
   });
 }
 
 /** Ids of the keys that a keyset adds to the one before, and that it withdraws. */
-export function changesOf(
+export function diffKeysets(
   former: KeysetClaims | undefined,
   next: KeysetClaims,
 ): { readonly added: readonly string[]; readonly removed: readonly string[] } {

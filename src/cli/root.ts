@@ -62,7 +62,7 @@ export async function readSigners(
  * Rejects keys whose signatures would not count.
  * @throws ServiceError `invalid_signing_key`
  */
-export function refuseStrangers(
+export function requireKnownKeys(
   signers: readonly Signer[],
   keys: readonly { readonly kid: string }[],
   what: string,
@@ -86,11 +86,11 @@ export async function writeChain(
   document: TrustDocument,
 ): Promise<void> {
   const { writeOutFile } = await import('./out-file.ts');
-  await writeOutFile({ path: resolve(cwd, file) }, textOf(document));
+  await writeOutFile({ path: resolve(cwd, file) }, formatDocument(document));
 }
 
 /** With the bare keys, too, so that the file can serve as the keyset of a verifier. */
-export function textOf(document: TrustDocument & { readonly keys?: unknown }): string {
+export function formatDocument(document: TrustDocument & { readonly keys?: unknown }): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
@@ -106,7 +106,7 @@ export async function makeRootKeys(
   const { generateSigningKey, readSigner } = await import('../identity/signing-key.ts');
   const paths = names.map((name) => resolve(directory, name));
   const taken = paths.find((path) => existsSync(path));
-  if (taken !== undefined) throw exists(taken);
+  if (taken !== undefined) throw existsError(taken);
   const made = [];
   for (const path of paths) {
     await generateSigningKey(path);
@@ -115,7 +115,7 @@ export async function makeRootKeys(
   return made;
 }
 
-export function exists(path: string): ServiceError {
+export function existsError(path: string): ServiceError {
   return new ServiceError('conflict', `${path} exists already`, {
     remedy: 'Name another directory with --out: root keys are never overwritten.',
   });

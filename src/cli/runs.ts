@@ -41,7 +41,7 @@ export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
   return { params: Object.fromEntries(params), from, to, columns, repair };
 }
 
-const columnsText = (columns: ColumnNames): string =>
+const formatColumns = (columns: ColumnNames): string =>
   Object.entries(columns)
     .map(([name, column]) => `${name}=${column}`)
     .join(',');
@@ -80,7 +80,7 @@ export async function compareRuns(
         ...param.map((value) => `--param=${value}`),
         ...(from === undefined ? [] : [`--from=${from}`]),
         ...(to === undefined ? [] : [`--to=${to}`]),
-        ...(columns === undefined ? [] : [`--columns=${columnsText(columns)}`]),
+        ...(columns === undefined ? [] : [`--columns=${formatColumns(columns)}`]),
         ...(repair === undefined ? [] : [`--repair=${repair}`]),
       ],
       { cwd: context.cwd, stdio: ['ignore', 'ignore', 'inherit'], signal: context.signal },

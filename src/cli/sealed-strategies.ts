@@ -20,7 +20,7 @@ export async function sealedStrategy(context: Context, file: string): Promise<Lo
   const { spec } = readSpec(file);
   const module = spec?.spec.strategy.module;
   // Loading the bot reports problems of the spec.
-  if (spec === undefined || module === undefined) return () => refuseUnread();
+  if (spec === undefined || module === undefined) return () => failUnread();
   const loading = open(context, spec, file, module);
   const [loaded] = await Promise.allSettled([loading]);
   return () => {
@@ -29,7 +29,7 @@ export async function sealedStrategy(context: Context, file: string): Promise<Lo
   };
 }
 
-function refuseUnread(): never {
+function failUnread(): never {
   throw new Error('the bot file changed while it was being read');
 }
 

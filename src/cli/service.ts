@@ -22,7 +22,7 @@ import type { Context } from './verb.ts';
 
 type Command = ServiceManager['stop'];
 
-const run = promisify(execFile);
+const execute = promisify(execFile);
 
 /**
  * Has the service manager start the daemon, now and from now on; one that it has started already
@@ -39,12 +39,12 @@ export async function installService(
 ): Promise<void> {
   const { path, describe, read, reload, start, stop } = manager;
   const { lock } = daemonFiles(home);
-  const former = await writing(path, () => readIfThere(path));
-  const wasRunning = former !== undefined && (await whyFailed(manager.isRunning)) === undefined;
+  const former = await explainWriteErrors(path, () => readIfThere(path));
+  const wasRunning = former !== undefined && (await runCommand(manager.isRunning)) === undefined;
   const isFormerOfHome =
     former !== undefined && read(former).environment['SERVICE_LOCAL_HOME'] === home;
-  if (isLocked(lock) && !(wasRunning && isFormerOfHome)) throw otherDaemon(home);
-  await writing(path, async () => {
+  if (isLocked(lock) && !(wasRunning && isFormerOfHome)) throw otherDaemonError(home);
+  await explainWriteErrors(path, async () => {
     // Where the rest of the disk is read-only for it, the service may not make them.
     for (const directory of service.writable) {
       for (const made of makeDirectory(directory, 0o700)) {
@@ -55,17 +55,17 @@ export async function installService(
     await writeUnit(path, describe(service));
   });
   try {
-    await succeed(reload, UNREACHABLE);
-    await whyFailed(stop);
-    if (isLocked(lock)) throw otherDaemon(home);
-    await succeed(start, NOT_STARTED);
+    await runOrThrow(reload, UNREACHABLE);
+    await runCommand(stop);
+    if (isLocked(lock)) throw otherDaemonError(home);
+    await runOrThrow(start, NOT_STARTED);
   } catch (error) {
     if (former === undefined) {
-      await whyFailed(stop);
+      await runCommand(stop);
       await rm(path, { force: true });
     } else await writeUnit(path, former);
-    await whyFailed(reload);
-    if (wasRunning) await whyFailed(start);
+    await runCommand(reload);
+    if (wasRunning) await runCommand(start);
     throw error;
   }
 }
@@ -75,7 +75,7 @@ const UNREACHABLE =
 const NOT_STARTED =
   'The service is as it was before. See the log of the service manager, and what `service-local daemon run` says.';
 
-function otherDaemon(home: string): ServiceError {
+function otherDaemonError(home: string): ServiceError {
   return new ServiceError('conflict', `a daemon runs for ${home} that is no service`, {
     reason: 'locked',
     remedy: 'Stop it with `service-local daemon stop`, and run this again.',
@@ -102,13 +102,13 @@ export interface Uninstalled {
 /** @throws ServiceError `output_not_writable`; `failure` where its daemon is left running. */
 export async function uninstallService(manager: ServiceManager): Promise<Uninstalled> {
   const { path, read, reload, stop, traces } = manager;
-  const text = await writing(path, () => readIfThere(path));
-  await whyFailed(stop);
+  const text = await explainWriteErrors(path, () => readIfThere(path));
+  await runCommand(stop);
   if (text === undefined) return { removed: false, untold: undefined };
-  await writing(path, () => rm(path));
-  const why = await whyFailed(reload);
+  await explainWriteErrors(path, () => rm(path));
+  const why = await runCommand(reload);
   if (why === undefined) return { removed: true, untold: undefined };
-  for (const trace of traces) await writing(trace, () => rm(trace, { force: true }));
+  for (const trace of traces) await explainWriteErrors(trace, () => rm(trace, { force: true }));
   const home = read(text).environment['SERVICE_LOCAL_HOME'];
   if (home !== undefined && isLocked(daemonFiles(home).lock)) {
     throw new ServiceError('failure', `${path} is removed, but its daemon still runs: ${why}`, {
@@ -118,7 +118,7 @@ export async function uninstallService(manager: ServiceManager): Promise<Uninsta
   return { removed: true, untold: `the service manager was not told, as it need not be: ${why}` };
 }
 
-async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function explainWriteErrors<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -130,16 +130,16 @@ async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function succeed(command: Command, remedy: string): Promise<void> {
-  const why = await whyFailed(command);
+async function runOrThrow(command: Command, remedy: string): Promise<void> {
+  const why = await runCommand(command);
   if (why !== undefined) throw new ServiceError('failure', why, { remedy });
 }
 
 /** Undefined when it did not. */
-async function whyFailed(command: Command): Promise<string | undefined> {
+async function runCommand(command: Command): Promise<string | undefined> {
   const [program, ...args] = command;
   try {
-    await run(program, args);
+    await execute(program, args);
     return undefined;
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return `there is no ${program}`;

@@ -9,7 +9,11 @@ import type { Answer } from './verb.ts';
 export function testResultAnswer(result: Readonly<Record<string, unknown>>): Answer | undefined {
   if (result['schema'] === 'conformance/1') {
     const shown = result as unknown as ConformanceResult;
-    return { data: result, show: (out) => showCases(out, shown), failure: casesFailure(shown) };
+    return {
+      data: result,
+      show: (out) => showConformance(out, shown),
+      failure: conformanceFailure(shown),
+    };
   }
   if (result['schema'] !== 'stress/1') return undefined;
   const shown = result as unknown as StressResult;
@@ -19,13 +23,13 @@ export function testResultAnswer(result: Readonly<Record<string, unknown>>): Ans
 const SIMULATED =
   'Tested at a simulated venue: it discharges Article 6 of RTS 6 for no venue, whose own test nothing here stands in for.';
 
-function showCases(out: Output, result: ConformanceResult): void {
+function showConformance(out: Output, result: ConformanceResult): void {
   const { bot_ref, version, seed, cases, counts, evidence_hash } = result;
   out.table(
     [{ title: 'case' }, { title: 'result' }, { title: 'what' }, { title: 'paragraphs' }],
     cases.map(({ id, status, title, articles }) => [
       id,
-      worded(status),
+      formatStatus(status),
       title,
       articles.join(', '),
     ]),
@@ -33,7 +37,7 @@ function showCases(out: Output, result: ConformanceResult): void {
   for (const status of ['fail', 'inconclusive', 'not_applicable'] as const) {
     for (const one of cases.filter((each) => each.status === status)) {
       out.line();
-      out.line(`${one.id} ${worded(status)}: ${one.reason}`);
+      out.line(`${one.id} ${formatStatus(status)}: ${one.reason}`);
     }
   }
   out.line();
@@ -50,16 +54,16 @@ function showCases(out: Output, result: ConformanceResult): void {
     out.line(`INCONCLUSIVE: ${formatCountOf(counts.inconclusive, 'case')}. That is no pass.`);
   }
   if (counts.pass === 0) out.line('NOTHING PASSED: it shows nothing.');
-  showProduction(out, result);
+  showIsolation(out, result);
   showStale(out, result);
   out.line(SIMULATED);
 }
 
-function worded(status: string): string {
+function formatStatus(status: string): string {
   return status === 'pass' ? 'pass' : status.replace('_', ' ').toUpperCase();
 }
 
-function casesFailure({
+function conformanceFailure({
   run_id,
   bot_ref,
   cases,
@@ -79,7 +83,7 @@ function casesFailure({
     failed.length > 0
       ? `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`
       : `${formatCountOf(open.length, 'case')} came to nothing, which is no pass: ${open.join(', ')}`,
-    { remedy: whereIn('evidence.ndjson', run_id) },
+    { remedy: pointToFile('evidence.ndjson', run_id) },
   );
 }
 
@@ -94,7 +98,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   in_md: 'bars in',
 };
 
-function span(seconds: number): string {
+function formatWindow(seconds: number): string {
   if (seconds % 86_400 === 0) return formatCountOf(seconds / 86_400, 'day');
   if (seconds % 3600 === 0) return formatCountOf(seconds / 3600, 'hour');
   if (seconds % 60 === 0) return formatCountOf(seconds / 60, 'minute');
@@ -112,7 +116,7 @@ function showStress(out: Output, result: StressResult): void {
       ['peaks', `${basis}, scope ${scope}, ${result.coverage_days} of ${result.peaks.days} days`],
       ['multiplier', String(multiplier)],
       ['seed', String(seed)],
-      ...(host === undefined ? [] : [['host', wordedHost(host)] as const]),
+      ...(host === undefined ? [] : [['host', formatHostLoad(host)] as const]),
     ],
   );
   out.line();
@@ -129,7 +133,7 @@ function showStress(out: Output, result: StressResult): void {
       reached.map((one) => [
         LIMITS[limits] ?? limits,
         MESSAGES[one.class] ?? one.class,
-        span(one.window_s),
+        formatWindow(one.window_s),
         String(one.target),
         String(one.offered),
         String(one.achieved),
@@ -143,10 +147,14 @@ function showStress(out: Output, result: StressResult): void {
   out.line();
   out.table(
     [{ title: 'control at that load' }, { title: 'result' }, { title: 'paragraphs' }],
-    result.controls.map(({ id, status, articles }) => [id, worded(status), articles.join(', ')]),
+    result.controls.map(({ id, status, articles }) => [
+      id,
+      formatStatus(status),
+      articles.join(', '),
+    ]),
   );
   out.line();
-  showProduction(out, result);
+  showIsolation(out, result);
   if (assumption !== null)
     out.line(`ASSUMED, owned by ${assumption.owner ?? 'nobody yet'}: ${assumption.text}`);
   for (const reason of reasons) out.line(`- ${reason}`);
@@ -162,27 +170,27 @@ function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError
   if (verdict === 'pass') return undefined;
   if (verdict === 'inconclusive') {
     return new ServiceError('inconclusive', `the host was too busy for a verdict: ${reasons[0]}`, {
-      remedy: `${QUIETER} ${whereIn('stress.json', run_id)}`,
+      remedy: `${QUIETER} ${pointToFile('stress.json', run_id)}`,
     });
   }
   const what = verdict === 'fail' ? 'it did not withstand it' : 'provisional, which is no pass';
   return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
-    remedy: whereIn('stress.json', run_id),
+    remedy: pointToFile('stress.json', run_id),
   });
 }
 
 const QUIETER = 'Run it again while the host has a free processor.';
 
-function wordedHost({ real_ms, withheld_ms }: NonNullable<StressResult['host']>): string {
+function formatHostLoad({ real_ms, withheld_ms }: NonNullable<StressResult['host']>): string {
   const share = real_ms === 0 ? 0 : withheld_ms / real_ms;
   return `ran other work for ${Math.round(100 * share)} % of the time`;
 }
 
-function whereIn(file: string, run_id: string): string {
+function pointToFile(file: string, run_id: string): string {
   return `See ${file}, which \`service-local tasks result ${run_id} --out DIR\` writes.`;
 }
 
-function showProduction(out: Output, { isolation }: Pick<ConformanceResult, 'isolation'>): void {
+function showIsolation(out: Output, { isolation }: Pick<ConformanceResult, 'isolation'>): void {
   const { logs_kept, orders_of_test, config_unchanged, changed = [] } = isolation;
   const config = config_unchanged
     ? 'is unchanged'

@@ -14,7 +14,7 @@ import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';
 import { gateFailure } from './gate-failure.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
 
 export const TASK_ARGUMENT = { description: 'id of the task, as tasks list shows it' } as const;
@@ -39,7 +39,7 @@ export const TASK_COLUMNS: Columns<Task> = {
 };
 
 /** Who ended it, when, and why. */
-export function endedByHalt({ scope, at, by, by_name, reason }: EffectiveHalt): string {
+export function formatEndingHalt({ scope, at, by, by_name, reason }: EffectiveHalt): string {
   return `${formatActor(by, by_name)} halted ${scope === 'all' ? 'all bots' : 'the bot'} at ${at}: ${reason}`;
 }
 
@@ -51,7 +51,7 @@ export async function taskFailure(
 ): Promise<ServiceError | undefined> {
   if (status === 'canceled') {
     const { ended_by_halt: halt } = await findTask(server, task_id);
-    const why = halt === null ? '' : `: ${endedByHalt(halt)}`;
+    const why = halt === null ? '' : `: ${formatEndingHalt(halt)}`;
     return new ServiceError('failure', `the task was canceled${why}`);
   }
   if (error === null) return undefined;
@@ -92,7 +92,7 @@ export async function waitForTask(
   context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
-    const last = await lastOf(server, context, task_id, kind);
+    const last = await followTask(server, context, task_id, kind);
     const failure = await taskFailure(server, task_id, last);
     if (failure !== undefined) throw failure;
   } catch (error) {
@@ -105,7 +105,7 @@ export async function waitForTask(
 }
 
 /** Goes on, each time the server ends the stream or cannot be reached, until the task has ended. */
-async function lastOf(
+async function followTask(
   server: Client,
   context: Context,
   task_id: string,
@@ -146,7 +146,7 @@ export function findTask(server: Client, task_id: string): Promise<AnswerOf<type
 }
 
 /** Undefined for what there is not. */
-export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
+export async function findOptional<T>(found: Promise<T>): Promise<T | undefined> {
   try {
     return await found;
   } catch (error) {
@@ -157,7 +157,7 @@ export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined
 
 /** What came of a backtest, as that on this machine answers it; of a test what it has shown; of a deployment, its account. */
 export async function resultAnswer(server: Client, task_id: string): Promise<Answer> {
-  const { showSummary } = await import('./show.ts');
+  const { showSummary } = await import('./show-backtest.ts');
   const path = '/tasks/{task_id}/result';
   const result = await server.call<typeof getTaskResult>('get', path, { params: { task_id } });
   const { testResultAnswer } = await import('./show-tests.ts');

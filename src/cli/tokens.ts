@@ -1,10 +1,10 @@
 import type { Token } from '../api/administrators.ts';
 import { NO_VALUE } from '../base/format.ts';
 import { formatSeconds } from '../base/seconds.ts';
-import type { Columns } from './items.ts';
+import type { Columns } from './show-items.ts';
 
 /** Describes the narrowing of a token; empty if it is not narrowed. */
-function narrowingText({ deployment_ids, customer_id, max_ttl_seconds }: Token): string {
+function formatNarrowing({ deployment_ids, customer_id, max_ttl_seconds }: Token): string {
   return [
     ...(deployment_ids ?? []),
     ...(customer_id === null ? [] : [`customer ${customer_id}`]),
@@ -17,7 +17,7 @@ export const TOKEN_COLUMNS: Columns<Token> = {
   administrator: ({ administrator }) => administrator,
   label: ({ label }) => label,
   scopes: ({ scopes }) => scopes.join(' '),
-  'narrowed to': (token) => narrowingText(token) || NO_VALUE,
+  'narrowed to': (token) => formatNarrowing(token) || NO_VALUE,
   expires: ({ expires_at }) => expires_at ?? 'never',
   revoked: ({ revoked_at }) => revoked_at ?? NO_VALUE,
 };

@@ -19,10 +19,10 @@ export async function addToUserFile(
 ): Promise<string | undefined> {
   const path = join(home, 'config.yaml');
   try {
-    const { file, text: before, mode } = await userFile(path);
+    const { file, text: before, mode } = await readUserFile(path);
     const text = `${before}${/[^\n]$/.test(before) ? '\n' : ''}${key}: ${value}\n`;
-    const wanted = { ...contentOf(before), [key]: value };
-    if (!isDeepStrictEqual(contentOf(text), wanted)) return undefined;
+    const wanted = { ...parseContent(before), [key]: value };
+    if (!isDeepStrictEqual(parseContent(text), wanted)) return undefined;
     await writeAtomically(file, [text], { mode });
     return path;
   } catch (error) {
@@ -32,7 +32,7 @@ export async function addToUserFile(
 }
 
 /** A link is followed: some keep such files elsewhere. */
-async function userFile(path: string) {
+async function readUserFile(path: string) {
   try {
     const file = await realpath(path);
     return { file, text: await readFile(file, 'utf8'), mode: (await stat(file)).mode & 0o777 };
@@ -42,7 +42,7 @@ async function userFile(path: string) {
   }
 }
 
-function contentOf(text: string): object | undefined {
+function parseContent(text: string): object | undefined {
   const document = parseDocument(text);
   return document.errors.length > 0 ? undefined : ((document.toJS() ?? {}) as object);
 }

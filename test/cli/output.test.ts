@@ -6,7 +6,7 @@ import {
   makeOutput,
   makeProgress,
   makeStyle,
-  wantsColour,
+  wantsColor,
 } from '../../src/cli/output.ts';
 
 const plain = await makeStyle(false);
@@ -157,6 +157,6 @@ describe('colour', () => {
     ['always', { NO_COLOR: '1' }, {}, true],
     ['never', { FORCE_COLOR: '1' }, terminal, false],
   ] as const)('%s with %j on %j: %s', (setting, env, stream, wanted) => {
-    expect(wantsColour(setting, env, stream)).toBe(wanted);
+    expect(wantsColor(setting, env, stream)).toBe(wanted);
   });
 });

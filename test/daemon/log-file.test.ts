@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { daemonFiles } from '../../daemon/files.ts';
 import { appendLine } from '../../daemon/log-file.ts';
-import { readLog, readOn } from '../../src/cli/daemon-log.ts';
+import { readLog, readLogSince } from '../../src/cli/daemon-log.ts';
 
 let directory: string;
 beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'service-local-log-'))));
@@ -24,7 +24,7 @@ it('keeps the last two megabytes, and who reads on misses no line', async () => 
   const read: string[] = [];
   for (let i = 0; i < 50; i++) {
     expect(appendLine(files, line(i, 100_000))).toBeUndefined();
-    const part = await readOn(files, end);
+    const part = await readLogSince(files, end);
     ({ end } = part);
     read.push(...part.entries.map(({ msg }) => msg));
   }

@@ -63,7 +63,7 @@ export const verb = defineVerb({
       await import('../../bots/version.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
-    const { showSummary } = await import('../show.ts');
+    const { showSummary } = await import('../show-backtest.ts');
 
     const file = resolve(context.cwd, args.spec);
     const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));

@@ -48,15 +48,15 @@ export const verb = defineVerb({
   examples: ['init my-bot', 'init my-bot --no-input --strategy rsi_reversion --data ./btc.parquet'],
   async run(context, args, options) {
     const { botFiles, refuseToOverwrite, writeBot } = await import('../../bots/init.ts');
-    const { ask, planFor, refuse } = await import('../new-bot.ts');
+    const { askForMissing, makePlan, checkPlan } = await import('../new-bot.ts');
     const directory = resolve(context.cwd, args.dir ?? '.');
     // Before anything is asked: answers that lead nowhere are a waste.
     if (!options.force) refuseToOverwrite(directory, ['bot.yaml']);
     const given = context.interactive
-      ? await ask(directory, options, STRATEGIES, context)
+      ? await askForMissing(directory, options, STRATEGIES, context)
       : options;
-    const plan = await planFor(directory, given, context);
-    refuse(plan);
+    const plan = await makePlan(directory, given, context);
+    checkPlan(plan);
     const draft = botFiles(plan);
     if (!options.force) refuseToOverwrite(directory, draft.keys());
     const files = writeBot(directory, draft);

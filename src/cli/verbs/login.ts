@@ -3,8 +3,8 @@ import type { createToken } from '../../api/administrators.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Scope } from '../../base/scopes.ts';
 import { parseSeconds } from '../../base/seconds.ts';
-import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
-import { endToken } from '../login.ts';
+import { ask, readPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
+import { endToken } from '../end-token.ts';
 import { parseScopes, SCOPES_HELP } from '../scopes.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
@@ -48,7 +48,7 @@ export const verb = defineVerb({
     const before = await readToken(home);
 
     const administrator = name ?? (await ask(context, `Name at ${url}:`, '--name'));
-    const password = await givenPassword(context, passwordStdin, `Password of ${administrator}:`);
+    const password = await readPassword(context, passwordStdin, `Password of ${administrator}:`);
     const server = createClient({ url, warn: message });
     const { token, ...made } = await server.call<typeof createToken>('post', '/identity/tokens', {
       body: {

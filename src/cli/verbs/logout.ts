@@ -1,5 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
-import { endToken } from '../login.ts';
+import { endToken } from '../end-token.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

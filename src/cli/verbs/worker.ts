@@ -1,4 +1,4 @@
-import { parseCountIn } from '../count.ts';
+import { parseCountIn } from '../parse-count.ts';
 import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 

@@ -47,7 +47,7 @@ export const verb = defineVerb({
     const { prepareDirectory } = await import('../../../backtest/files.ts');
     const { planSweep, finishSweep } = await import('../../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../../backtest/sweep.ts');
-    const { showSweep } = await import('../../show.ts');
+    const { showSweep } = await import('../../show-backtest.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
 

@@ -1,7 +1,14 @@
 import type { BotDetail, createBot } from '../../../api/bots.ts';
 import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import { FILE_OPTION, findBot, putBot, sending, type BotChange, type BotFile } from '../../bots.ts';
+import {
+  FILE_OPTION,
+  findBot,
+  putBot,
+  sendFile,
+  type BotChange,
+  type BotFile,
+} from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -56,7 +63,7 @@ async function apply(server: Client, file: BotFile): Promise<Omit<Applied, 'file
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
     const { document, files } = file;
-    const bot = await sending(file, () =>
+    const bot = await sendFile(file, () =>
       server.call<typeof createBot>('post', '/bots', {
         body: { document, ...(files && { files }) },
       }),

@@ -1,7 +1,7 @@
 import type { startBacktest } from '../../../api/tasks.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { RUN_OPTIONS } from '../../params.ts';
+import { RUN_OPTIONS } from '../../run-options.ts';
 import { resultAnswer, waitForTask } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 

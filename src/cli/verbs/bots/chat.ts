@@ -7,7 +7,7 @@ import { promptOn } from '../../ask.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import type { Output } from '../../output.ts';
-import { whole } from '../../turns.ts';
+import { requireAnswer } from '../../chat-turn.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -37,42 +37,42 @@ export const verb = defineVerb({
       return { data: null, show: (out) => converse(context, server, talk, out) };
     }
     if (prompt === undefined) {
-      const questions = linesOf(context);
+      const questions = readQuestions(context);
       return {
         data: null,
-        stream: turnsOf(context, server, talk, questions),
+        stream: askAll(context, server, talk, questions),
         async show(out) {
-          for await (const _turn of turnsOf(context, server, talk, questions, out));
+          for await (const _turn of askAll(context, server, talk, questions, out));
         },
       };
     }
-    if (prompt.trim() === '') throw nothingToAsk();
+    if (prompt.trim() === '') throw noQuestionError();
     return {
       data: null,
       // The one document of --json.
       stream: (async function* () {
-        yield whole(await answerTo(context, server, talk, prompt));
+        yield requireAnswer(await askOne(context, server, talk, prompt));
       })(),
       async show(out) {
-        const turn = whole(await answerTo(context, server, talk, prompt, out));
-        sayHowToContinue(context, turn.session_id);
+        const turn = requireAnswer(await askOne(context, server, talk, prompt, out));
+        reportSession(context, turn.session_id);
       },
     };
   },
 });
 
-function nothingToAsk(): ServiceError {
+function noQuestionError(): ServiceError {
   return new ServiceError('usage', 'no question given', {
     remedy: 'Give a prompt after the bot, or questions on standard input, one per line.',
   });
 }
 
-function sayHowToContinue(context: Context, session: string): void {
+function reportSession(context: Context, session: string): void {
   context.message(`to continue: --session ${printableLine(session)}`);
 }
 
 /** The questions on standard input. */
-async function* linesOf({ io: { stdin } }: Context): AsyncGenerator<string> {
+async function* readQuestions({ io: { stdin } }: Context): AsyncGenerator<string> {
   for await (const line of createInterface({ input: stdin, crlfDelay: Infinity })) {
     const asked = line.trim();
     if (asked !== '') yield asked;
@@ -87,7 +87,7 @@ async function* linesOf({ io: { stdin } }: Context): AsyncGenerator<string> {
  * @throws ServiceError of the first failed answer, after the last question; `usage` if there is no
  *   question.
  */
-async function* turnsOf(
+async function* askAll(
   context: Context,
   server: Client,
   talk: Talk,
@@ -99,7 +99,7 @@ async function* turnsOf(
   let count = 0;
   for await (const asked of questions) {
     out?.line(out.style.bold(printableLine(`> ${asked}`)));
-    const turn = await answerTo(context, server, { ...talk, session }, asked, out);
+    const turn = await askOne(context, server, { ...talk, session }, asked, out);
     session = turn.session_id;
     count += 1;
     if (turn.error !== null) {
@@ -108,9 +108,9 @@ async function* turnsOf(
     }
     yield turn;
   }
-  if (count === 0) throw nothingToAsk();
-  if (out && session !== undefined) sayHowToContinue(context, session);
-  if (failed !== undefined) whole(failed);
+  if (count === 0) throw noQuestionError();
+  if (out && session !== undefined) reportSession(context, session);
+  if (failed !== undefined) requireAnswer(failed);
 }
 
 interface Talk {
@@ -126,15 +126,15 @@ async function converse(context: Context, server: Client, talk: Talk, out: Outpu
     const message = `${talk.bot} [${number}]:`;
     const asked = await promptOn(context.io, (terminal) => input({ message }, terminal));
     if (asked.trim() === '') break;
-    const turn = await answerTo(context, server, { ...talk, session }, asked, out);
+    const turn = await askOne(context, server, { ...talk, session }, asked, out);
     session = turn.session_id;
     if (turn.error !== null) context.message(printableLine(`error: ${turn.error.detail}`));
   }
-  if (session !== undefined) sayHowToContinue(context, session);
+  if (session !== undefined) reportSession(context, session);
 }
 
 /** @param out where the answer is shown as it comes. @returns the turn, also one that failed. */
-async function answerTo(
+async function askOne(
   context: Context,
   server: Client,
   { bot: bot_ref, session, agent }: Talk,
@@ -167,7 +167,7 @@ async function answerTo(
       }
       if (event === 'turn') {
         const turn = part as ChatTurn;
-        if (out) showEnd(context, out, turn);
+        if (out) showTurnEnd(context, out, turn);
         return turn;
       }
     }
@@ -190,7 +190,7 @@ async function cancel(context: Context, bot_ref: string, session_id: string): Pr
     .catch(() => {});
 }
 
-function showEnd({ io, message }: Context, out: Output, turn: ChatTurn): void {
+function showTurnEnd({ io, message }: Context, out: Output, turn: ChatTurn): void {
   const { answer, citations, stopped_by, is_language_model, model, usage } = turn;
   if (answer !== '' && !answer.endsWith('\n')) io.stdout.write('\n');
   for (const { figure, value, source } of citations) {

@@ -1,7 +1,7 @@
 import type { startConformance } from '../../../api/compliance.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { TEST_OPTIONS, testAnswer } from '../../tests.ts';
+import { TEST_OPTIONS, testAnswer } from '../../bot-tests.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -1,7 +1,7 @@
 import type { createBot } from '../../../api/bots.ts';
-import { BOT_COLUMNS, FILE_OPTION, sending } from '../../bots.ts';
+import { BOT_COLUMNS, FILE_OPTION, sendFile } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -15,7 +15,7 @@ export const verb = defineVerb({
     const { readHostedFiles } = await import('../../bot-files.ts');
     const [file] = await readHostedFiles([path]);
     const server = await connect(context);
-    const bot = await sending(file!, () =>
+    const bot = await sendFile(file!, () =>
       server.call<typeof createBot>('post', '/bots', {
         body: { document: file!.document, ...(file!.files && { files: file!.files }) },
       }),

@@ -1,8 +1,8 @@
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { RUN_OPTIONS } from '../../params.ts';
-import { askToDeploy, deployedAnswer, WAIT_OPTION } from '../../production.ts';
+import { RUN_OPTIONS } from '../../run-options.ts';
+import { requestDeployment, deployedAnswer, WAIT_OPTION } from '../../production.ts';
 import { defineVerb } from '../../verb.ts';
 
 const VENUES = ['simulated', 'exchange'] as const;
@@ -66,7 +66,7 @@ export const verb = defineVerb({
       throw new ServiceError('usage', '--render, --dry-run and --wait exclude each other');
     }
     const server = await connect(context);
-    const answer = await askToDeploy(server, bot_ref, {
+    const answer = await requestDeployment(server, bot_ref, {
       cluster,
       version,
       namespace,

@@ -1,7 +1,7 @@
 import type { listBotDeployments } from '../../../api/tasks.ts';
 import { BOT_ARGUMENT, DEPLOYMENT_COLUMNS } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

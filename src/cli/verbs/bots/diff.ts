@@ -4,8 +4,8 @@ import { ServiceError } from '../../../base/errors.ts';
 import { NO_VALUE } from '../../../base/format.ts';
 import { findBot } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCount } from '../../count.ts';
-import { showItems, type Columns } from '../../items.ts';
+import { parseCount } from '../../parse-count.ts';
+import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -32,8 +32,8 @@ export const verb = defineVerb({
   examples: ['bots drill', 'bots drill --data catalog://SPX --timeframe 1d --json'],
   async run(context, _args, { data, timeframe }) {
     const server = await connect(context, context.signal);
-    await refuseHalted(server);
-    const market = data === undefined ? await marketOf(server) : marketAt(data, timeframe);
+    await requireNoHalt(server);
+    const market = data === undefined ? await findMarket(server) : marketOfDataset(data, timeframe);
     const slug = `drill-${randomBytes(4).toString('hex')}`;
     const { report, times } = await drill(context, server, slug, market);
     const { failure } = haltAnswer(report);
@@ -57,7 +57,7 @@ export const verb = defineVerb({
 });
 
 /** Nothing could trade, and so nothing could be tried. */
-async function refuseHalted(server: Client): Promise<void> {
+async function requireNoHalt(server: Client): Promise<void> {
   const halt = await haltOfAll(server);
   if (halt === undefined) return;
   const { requested_at, reason } = halt;
@@ -83,7 +83,7 @@ async function drill(
   const since = (begin: number): number => Math.round(performance.now() - begin);
   const { parseTimeframe } = await import('../../../market/timeframe.ts');
   const { NO_RISK_LIMITS } = await import('../../../engine/config.ts');
-  const document = documentOf(slug, market, Object.keys(NO_RISK_LIMITS));
+  const document = makeDocument(slug, market, Object.keys(NO_RISK_LIMITS));
   const speed = parseTimeframe(market.timeframe).ms / 1000 / SECONDS_PER_BAR;
   try {
     const { id: bot_ref } = await server.call<typeof createBot>('post', '/bots', {
@@ -100,7 +100,7 @@ async function drill(
         body: { speed },
       },
     );
-    await untilItTrades(context, server, bot_ref, task_id);
+    await awaitFirstOrder(context, server, bot_ref, task_id);
     const trading_ms = since(started);
     context.message('it trades: halting it');
     const halted = performance.now();
@@ -118,7 +118,7 @@ async function drill(
   }
 }
 
-async function untilItTrades(
+async function awaitFirstOrder(
   { signal }: Context,
   server: Client,
   bot_ref: string,
@@ -175,7 +175,7 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
 }
 
 /** The data of a bot that there is: first of those for which they have been there. */
-async function marketOf(server: Client): Promise<Market> {
+async function findMarket(server: Client): Promise<Market> {
   for (const status of ['active', 'draft'] as const) {
     const query = { kind: 'trading', status } as const;
     for await (const { id } of server.items<typeof listBots>('get', '/bots', { query })) {
@@ -183,7 +183,7 @@ async function marketOf(server: Client): Promise<Market> {
         params: { bot_ref: id },
         headers: {},
       });
-      const market = marketIn(document['spec'] as Spec);
+      const market = marketOfSpec(document['spec'] as Spec);
       if (market !== undefined) return market;
     }
   }
@@ -192,7 +192,7 @@ async function marketOf(server: Client): Promise<Market> {
   });
 }
 
-function marketIn({ universe, data }: Spec): Market | undefined {
+function marketOfSpec({ universe, data }: Spec): Market | undefined {
   const symbol = universe?.symbols?.[0];
   const source = data?.source ?? (symbol === undefined ? undefined : data?.sources?.[symbol]);
   const { timeframe } = data ?? {};
@@ -218,12 +218,12 @@ function parseAddress(text: string): string {
 }
 
 /** A dataset has the name of its symbol. */
-function marketAt(source: string, timeframe: string): Market {
+function marketOfDataset(source: string, timeframe: string): Market {
   return { symbol: ADDRESS.exec(source)![1]!, source, timeframe };
 }
 
 /** Buys on the first bar, and holds. */
-function documentOf(
+function makeDocument(
   slug: string,
   { symbol, source, timeframe }: Market,
   limits: readonly string[],

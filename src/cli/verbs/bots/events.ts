@@ -4,8 +4,8 @@ import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCount } from '../../count.ts';
-import { showItems, type Columns } from '../../items.ts';
+import { parseCount } from '../../parse-count.ts';
+import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 const LAST = 50;
@@ -40,7 +40,7 @@ export const verb = defineVerb({
         params: { bot_ref },
         query: { ...wanted, after_seq, limit },
       });
-    const first = afterSeq ?? (await beforeLast(server, bot_ref, wanted));
+    const first = afterSeq ?? (await findStart(server, bot_ref, wanted));
     if (follow) {
       // Meanwhile the slug may become that of another bot.
       const { id } = (await findBot(server, bot_ref)).answer;
@@ -80,7 +80,7 @@ interface Wanted {
 }
 
 /** After which event the last ones begin. */
-async function beforeLast(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
+async function findStart(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
   const { items, head_seq } = await server.call<typeof listBotEvents>(
     'get',
     '/bots/{bot_ref}/state/events',

@@ -1,6 +1,6 @@
-import { BOT_ARGUMENT, BOT_COLUMNS, DEPLOYMENT_COLUMNS, findBot, haltLine } from '../../bots.ts';
+import { BOT_ARGUMENT, BOT_COLUMNS, DEPLOYMENT_COLUMNS, findBot, formatHalt } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -21,7 +21,7 @@ export const verb = defineVerb({
         showItems(out, [bot], BOT_COLUMNS);
         out.line(`hash ${bot.version_hash}`);
         out.line(`created ${bot.created_at}, updated ${bot.updated_at}`);
-        if (halted !== null) out.line(haltLine(halted));
+        if (halted !== null) out.line(formatHalt(halted));
         if (count > 0) {
           out.line();
           showItems(out, active, DEPLOYMENT_COLUMNS);

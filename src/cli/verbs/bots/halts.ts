@@ -1,7 +1,7 @@
 import type { listHalts } from '../../../api/halts.ts';
 import { connect } from '../../connect.ts';
 import { HALT_COLUMNS } from '../../halts.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

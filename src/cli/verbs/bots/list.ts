@@ -1,8 +1,8 @@
-import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS, haltLine } from '../../bots.ts';
+import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS, formatHalt } from '../../bots.ts';
 import type { BotListItem, listBots } from '../../../api/bots.ts';
 import { connect } from '../../connect.ts';
 import { haltOfAll } from '../../halts.ts';
-import { showItems, type Columns } from '../../items.ts';
+import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -28,7 +28,7 @@ export const verb = defineVerb({
       show(out) {
         if (halt !== undefined) {
           const { requested_at: at, requested_by: by, requested_by_name: by_name } = halt;
-          out.line(haltLine({ ...halt, at, by, by_name }));
+          out.line(formatHalt({ ...halt, at, by, by_name }));
           out.line();
         }
         showItems(out, bots, columns);

@@ -1,11 +1,11 @@
 import type { BotParity, compareBot } from '../../../api/replay.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { formatCountOf } from '../../../base/format.ts';
-import { BOT_ARGUMENT, tampered } from '../../bots.ts';
+import { BOT_ARGUMENT, tamperedError } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCount } from '../../count.ts';
-import { parseParam } from '../../params.ts';
-import { showSides } from '../../sides.ts';
+import { parseCount } from '../../parse-count.ts';
+import { parseParam } from '../../run-options.ts';
+import { showComparison } from '../../show-comparison.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -54,7 +54,7 @@ export const verb = defineVerb({
         }
         if (difference === null) return;
         out.line();
-        showSides(out, ['session', 'backtest'], difference.recorded, difference.backtest);
+        showComparison(out, ['session', 'backtest'], difference.recorded, difference.backtest);
       },
       failure: failureOf(bot_ref, parity),
     };
@@ -65,7 +65,7 @@ function failureOf(
   bot: string,
   { run_id, fault, first_difference: difference }: BotParity,
 ): ServiceError | undefined {
-  if (fault !== null) return tampered(bot, fault);
+  if (fault !== null) return tamperedError(bot, fault);
   if (difference === null) return undefined;
   const { cause, time, detail, seq } = difference;
   const place = seq === null ? time : `${time}, event ${seq}`;

@@ -2,10 +2,10 @@ import type { replayBot, RunReplay } from '../../../api/replay.ts';
 import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { formatCountOf } from '../../../base/format.ts';
-import { BOT_ARGUMENT, parseMoment, replay, showState, tampered } from '../../bots.ts';
+import { BOT_ARGUMENT, parseMoment, rebuildState, showState, tamperedError } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCount } from '../../count.ts';
-import { showSides } from '../../sides.ts';
+import { parseCount } from '../../parse-count.ts';
+import { showComparison } from '../../show-comparison.ts';
 import { defineVerb, type Answer } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -30,7 +30,7 @@ export const verb = defineVerb({
     }
     const server = await connect(context);
     if (run !== undefined) return replayRun(server, bot, run);
-    const replayed = await replay(server, bot, { until_seq, until });
+    const replayed = await rebuildState(server, bot, { until_seq, until });
     const { seq, state, state_hash, fault } = replayed;
     return {
       data: replayed,
@@ -39,7 +39,7 @@ export const verb = defineVerb({
         out.line();
         out.line(`After event ${seq}; state hash ${state_hash}`);
       },
-      failure: fault ? tampered(bot, fault) : undefined,
+      failure: fault ? tamperedError(bot, fault) : undefined,
     };
   },
 });
@@ -56,7 +56,7 @@ async function replayRun(server: Client, bot_ref: string, run_id: string): Promi
     data: replayed,
     show(out) {
       if (difference !== null) {
-        showSides(out, ['recorded', 'again'], difference.recorded, difference.replayed);
+        showComparison(out, ['recorded', 'again'], difference.recorded, difference.replayed);
       } else if (fault === null) {
         const counts = `${formatCountOf(bars, 'bar')}, ${formatCountOf(events, 'order event')}`;
         out.line(`The same again: ${counts}; events hash ${events_hash}`);
@@ -67,7 +67,7 @@ async function replayRun(server: Client, bot_ref: string, run_id: string): Promi
 }
 
 function failureOf(bot: string, { run_id, fault, first_difference }: RunReplay) {
-  if (fault !== null) return tampered(bot, fault);
+  if (fault !== null) return tamperedError(bot, fault);
   if (first_difference === null) return undefined;
   const { seq } = first_difference;
   const what = seq === null ? 'an order event that was not recorded' : `another event than ${seq}`;

@@ -2,7 +2,7 @@ import type { getBotSnapshot } from '../../../api/bots.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT, parseMoment, showState } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCount } from '../../count.ts';
+import { parseCount } from '../../parse-count.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -1,8 +1,8 @@
 import type { startStress } from '../../../api/compliance.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { parseCountIn } from '../../count.ts';
-import { TEST_OPTIONS, testAnswer } from '../../tests.ts';
+import { parseCountIn } from '../../parse-count.ts';
+import { TEST_OPTIONS, testAnswer } from '../../bot-tests.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

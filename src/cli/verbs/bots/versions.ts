@@ -2,7 +2,7 @@ import type { listBotVersions } from '../../../api/bots.ts';
 import { formatActor } from '../../../base/format.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../base/errors.ts';
-import { INSTALL_OPTIONS, installOf } from '../../cloud.ts';
+import { INSTALL_OPTIONS, findInstall } from '../../cloud.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -17,7 +17,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, options) {
     const { policiesOf } = await import('../../../deploy/cloud/policies.ts');
-    const policies = policiesOf(await installOf(context, options), options.account);
+    const policies = policiesOf(await findInstall(context, options), options.account);
     return {
       data: policies,
       show: (out) => out.line(JSON.stringify(policies, null, 2)),

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../../base/errors.ts';
-import { installOf, SECRET_COLUMNS, withStore } from '../../cloud.ts';
-import { showItems } from '../../items.ts';
-import { readNamed } from '../../license.ts';
+import { findInstall, SECRET_COLUMNS, withStore } from '../../cloud.ts';
+import { showItems } from '../../show-items.ts';
+import { readNamedFile } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -29,12 +29,12 @@ export const verb = defineVerb({
     const { readManifest, refuseOther } = await import('../../../deploy/cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
-      options.manifest === undefined ? undefined : readManifest(await readNamed(path), path);
+      options.manifest === undefined ? undefined : readManifest(await readNamedFile(path), path);
     const { customer = manifest?.customer, env = manifest?.env } = options;
     if (customer === undefined || env === undefined) {
       throw new ServiceError('usage', 'either --manifest, or --customer and --env, are needed');
     }
-    const install = await installOf(context, { customer, env });
+    const install = await findInstall(context, { customer, env });
     if (manifest !== undefined) refuseOther(manifest, install);
     const checked = await withStore(context, install, (store) =>
       checkSecrets(install, store, Date.now(), manifest),

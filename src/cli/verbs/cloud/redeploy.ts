@@ -1,5 +1,5 @@
-import { INSTALL_OPTIONS, installOf, withStore } from '../../cloud.ts';
-import { showItems } from '../../items.ts';
+import { INSTALL_OPTIONS, findInstall, withStore } from '../../cloud.ts';
+import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -16,7 +16,7 @@ export const verb = defineVerb({
     const { checkFailure, checkSecrets, isUsable } = await import('../../../deploy/cloud/check.ts');
     const { openServices } = await import('../../../deploy/cloud/open.ts');
     const { waitForRollouts } = await import('../../../deploy/cloud/redeploy.ts');
-    const install = await installOf(context, options);
+    const install = await findInstall(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     const { customer, env } = install;
     if (services === undefined) {

@@ -1,5 +1,5 @@
-import { INSTALL_OPTIONS, installOf, withSeeding } from '../../cloud.ts';
-import { limitLines } from '../../leases.ts';
+import { INSTALL_OPTIONS, findInstall, withSeeding } from '../../cloud.ts';
+import { formatLimits } from '../../leases.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -15,7 +15,7 @@ export const verb = defineVerb({
   async run(context, _args, options) {
     const { renew } = await import('../../../deploy/cloud/renew.ts');
     const { openServices } = await import('../../../deploy/cloud/open.ts');
-    const install = await installOf(context, options);
+    const install = await findInstall(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     try {
       const { status, seeded, redeployed, checked } = await withSeeding(
@@ -23,7 +23,7 @@ export const verb = defineVerb({
         install,
         (seeding) => renew(seeding, services),
       );
-      for (const line of limitLines(seeded?.limits ?? [])) context.message(line);
+      for (const line of formatLimits(seeded?.limits ?? [])) context.message(line);
       const lease = checked.facts!;
       return {
         data: {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Seeded } from '../../../deploy/cloud/seed.ts';
-import { INSTALL_OPTIONS, installOf, withSeeding } from '../../cloud.ts';
-import { limitLines } from '../../leases.ts';
+import { INSTALL_OPTIONS, findInstall, withSeeding } from '../../cloud.ts';
+import { formatLimits } from '../../leases.ts';
 import { checkOutFile, writeOutFile, type OutFile } from '../../out-file.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -21,11 +21,11 @@ export const verb = defineVerb({
   async run(context, _args, options) {
     const out = options.out === undefined ? undefined : manifestAt(context.cwd, options.out);
     if (out !== undefined) await checkOutFile(out);
-    const install = await installOf(context, options);
+    const install = await findInstall(context, options);
     const { seed } = await import('../../../deploy/cloud/seed.ts');
     const seeded: Seeded = await withSeeding(context, install, seed);
     const { manifest, limits } = seeded;
-    for (const line of limitLines(limits)) context.message(line);
+    for (const line of formatLimits(limits)) context.message(line);
     const text = JSON.stringify(manifest, null, 2);
     if (out !== undefined) {
       await writeOutFile(out, `${text}\n`, `it is seeded, but ${out.path} cannot be written`);

@@ -2,8 +2,8 @@ import { ServiceError } from '../../../base/errors.ts';
 import type { Install } from '../../../deploy/cloud/cloud-file.ts';
 import type { Outlook, RunningService } from '../../../deploy/cloud/in-use.ts';
 import { NO_VALUE } from '../../../base/format.ts';
-import { INSTALL_OPTIONS, installOf, SECRET_COLUMNS, withStore } from '../../cloud.ts';
-import { showItems, type Columns } from '../../items.ts';
+import { INSTALL_OPTIONS, findInstall, SECRET_COLUMNS, withStore } from '../../cloud.ts';
+import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -20,7 +20,7 @@ export const verb = defineVerb({
     const { isUsable } = await import('../../../deploy/cloud/check.ts');
     const { leaseInUse } = await import('../../../deploy/cloud/in-use.ts');
     const { openServices } = await import('../../../deploy/cloud/open.ts');
-    const install = await installOf(context, options);
+    const install = await findInstall(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     try {
       const { checked, running, outlook } = await withStore(context, install, (store) =>

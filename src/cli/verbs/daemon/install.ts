@@ -1,4 +1,4 @@
-import { allowing, INSECURE } from '../../license.ts';
+import { withInsecure, INSECURE } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -22,7 +22,7 @@ export const verb = defineVerb({
     const { installService, thisService } = await import('../../service.ts');
     const scope = system ? 'system' : 'user';
     const { io, message } = context;
-    const settings = allowing(context.settings, insecure);
+    const settings = withInsecure(context.settings, insecure);
     refuseExposed(settings.server_url, settings.server_insecure);
     const manager = serviceManager(process.platform, scope, io.env);
     const { service, owner, warnings } = await thisService(scope, {

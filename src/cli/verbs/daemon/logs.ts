@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseCount } from '../../count.ts';
+import { parseCount } from '../../parse-count.ts';
 import type { LogEntry } from '../../daemon-log.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -25,7 +25,7 @@ export const verb = defineVerb({
   ],
   async run({ settings, io: { stdout }, message }, _args, { lines = 50, follow }) {
     const { daemonFiles } = await import('../../../../daemon/files.ts');
-    const { readLog, readOn } = await import('../../daemon-log.ts');
+    const { readLog, readLogSince } = await import('../../daemon-log.ts');
     const files = daemonFiles(settings.home);
     const part = await readLog(files);
     const entries = part.entries.slice(Math.max(0, part.entries.length - lines));
@@ -39,7 +39,7 @@ export const verb = defineVerb({
         // A reader that has seen enough has closed the pipe.
         while (!stdout.errored) {
           await wait(LOOK_AGAIN_MS);
-          const added = await readOn(files, end);
+          const added = await readLogSince(files, end);
           for (const entry of added.entries) out.line(lineOf(entry));
           ({ end } = added);
         }

@@ -1,4 +1,4 @@
-import { allowing, INSECURE } from '../../license.ts';
+import { withInsecure, INSECURE } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -13,7 +13,7 @@ export const verb = defineVerb({
   examples: ['daemon run', 'daemon run --url https://licenses.example --log-json'],
   async run({ settings, io, message, signal }, _args, { logJson, insecure }) {
     const { runDaemon } = await import('../../../../daemon/daemon.ts');
-    await runDaemon(allowing(settings, insecure), io.env, {
+    await runDaemon(withInsecure(settings, insecure), io.env, {
       signal,
       tell: message,
       json: logJson,

@@ -1,4 +1,4 @@
-import { allowing, INSECURE, viewLicense } from '../../license.ts';
+import { withInsecure, INSECURE, viewLicense } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 const NOT_ENROLLED =
@@ -15,7 +15,7 @@ export const verb = defineVerb({
     const { settings, io, message } = context;
     const { startDaemon, viewDaemon } = await import('../../daemon.ts');
     const { home } = settings;
-    const started = await startDaemon(allowing(settings, insecure), io.env);
+    const started = await startDaemon(withInsecure(settings, insecure), io.env);
     if (started !== undefined) {
       const { held, renewedBy } = await viewLicense(context, Date.now());
       if (held === undefined && renewedBy === 'nobody') message(NOT_ENROLLED);

@@ -1,7 +1,7 @@
 import type { addDocument, Document } from '../../../api/knowledge.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { DOCUMENT_COLUMNS } from '../../knowledge.ts';
 import { defineVerb } from '../../verb.ts';
 

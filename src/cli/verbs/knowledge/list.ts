@@ -1,6 +1,6 @@
 import type { listDocuments } from '../../../api/knowledge.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { DOCUMENT_COLUMNS } from '../../knowledge.ts';
 import { defineVerb } from '../../verb.ts';
 

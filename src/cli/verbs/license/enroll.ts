@@ -5,8 +5,8 @@ import { ask } from '../../ask.ts';
 import { licenseFiles } from '../../../gate/license-files.ts';
 import type { HeldTrust } from '../../../lease/trust.ts';
 import type { SettingKey } from '../../../base/settings.ts';
-import { limitLines } from '../../leases.ts';
-import { goodUntil, INSECURE, readNamed } from '../../license.ts';
+import { formatLimits } from '../../leases.ts';
+import { formatValidity, INSECURE, readNamedFile } from '../../license.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -47,7 +47,7 @@ export const verb = defineVerb({
       given,
       name,
       {
-        keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
+        keyset: keyset === undefined ? undefined : await readNamedFile(resolve(cwd, keyset)),
         announce: (anchor) => announceAnchor(files.state, anchor),
       },
     );
@@ -86,8 +86,8 @@ export const verb = defineVerb({
           out.line(`This machine already is ${who} and has a valid lease${rest}.`);
         }
         if (change !== undefined) out.line(change);
-        out.line(`${files.lease} ${goodUntil(claims)}.`);
-        for (const line of limitLines(limits)) out.line(`  ${line}`);
+        out.line(`${files.lease} ${formatValidity(claims)}.`);
+        for (const line of formatLimits(limits)) out.line(`  ${line}`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
       },
     };

@@ -1,5 +1,5 @@
 import { licenseFiles } from '../../../gate/license-files.ts';
-import { goodUntil, readBrought } from '../../license.ts';
+import { formatValidity, readImport } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -28,7 +28,7 @@ export const verb = defineVerb({
   async run({ cwd, settings, io }, { file }, { keyset, replace }) {
     const { importLease } = await import('../../../../daemon/offline.ts');
     const files = licenseFiles(settings.home, io.env);
-    const brought = await readBrought(cwd, file, keyset);
+    const brought = await readImport(cwd, file, keyset);
     const { claims, by, key_ids, isNew } = await importLease(files, brought, Date.now(), {
       replace,
     });
@@ -47,7 +47,7 @@ export const verb = defineVerb({
       },
       show(out) {
         if (!isNew) out.line(`${files.lease} is this lease already.`);
-        out.line(`${files.lease} ${goodUntil(claims)}.`);
+        out.line(`${files.lease} ${formatValidity(claims)}.`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
         if (by === 'machine') return;
         const whose = by === 'named' ? 'that you named' : 'in that file, as this machine had none';

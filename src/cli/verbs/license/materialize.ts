@@ -1,6 +1,6 @@
 import { LEASE_REASONS } from '../../../lease/reasons.ts';
 import { licenseFiles } from '../../../gate/license-files.ts';
-import { goodUntil, viewLicense, whyNotLicensed } from '../../license.ts';
+import { formatValidity, viewLicense, findLicenseFailure } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -15,7 +15,7 @@ export const verb = defineVerb({
     const { lease, keyset } = await materialize(files, io.env, Date.now());
     const view = await viewLicense(context, Date.now());
     const { held, license } = view;
-    const failure = whyNotLicensed(view, 'Inject a lease that works, and run it again.');
+    const failure = findLicenseFailure(view, 'Inject a lease that works, and run it again.');
     if (failure === undefined && held!.status.reason !== null) {
       message(LEASE_REASONS[held!.status.reason]);
     }
@@ -33,7 +33,7 @@ export const verb = defineVerb({
       show(out) {
         out.line(`${files.keyset} ${OUTCOMES[keyset]}`);
         out.line(`${files.lease} ${OUTCOMES[lease]}`);
-        if (failure === undefined) out.line(`The lease ${goodUntil(held!.claims)}.`);
+        if (failure === undefined) out.line(`The lease ${formatValidity(held!.claims)}.`);
       },
     };
   },

@@ -2,14 +2,14 @@ import { resolve } from 'node:path';
 import type { Outcome } from '../../../../daemon/renewal.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { licenseFiles } from '../../../gate/license-files.ts';
-import { limitLines } from '../../leases.ts';
+import { formatLimits } from '../../leases.ts';
 import {
-  goodUntil,
+  formatValidity,
   INSECURE,
-  readNamed,
-  remedyOf,
+  readNamedFile,
+  suggestRemedy,
   viewLicense,
-  whyNotLicensed,
+  findLicenseFailure,
   type LicenseView,
 } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
@@ -53,12 +53,12 @@ export const verb = defineVerb({
     const outcome = await renew(machine, {
       force: now,
       signal,
-      keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
+      keyset: keyset === undefined ? undefined : await readNamedFile(resolve(cwd, keyset)),
     });
     const { status, lease } = outcome;
     const view = await viewLicense(context, Date.now());
     if (status === 'not_due' && outcome.because === 'not_enrolled') throw notEnrolled(view);
-    const failure = failureOf(outcome, now) ?? whyNotLicensed(view);
+    const failure = failureOf(outcome, now) ?? findLicenseFailure(view);
     return {
       data: {
         status,
@@ -79,9 +79,9 @@ export const verb = defineVerb({
           out.line(`No new key is accepted: ${outcome.refusedKeyset.message}`);
         }
         if (failure !== undefined || lease === undefined) return;
-        out.line(`${lease.path} ${goodUntil(lease.claims)}.`);
+        out.line(`${lease.path} ${formatValidity(lease.claims)}.`);
         if (status === 'renewed')
-          for (const line of limitLines(outcome.limits)) out.line(`  ${line}`);
+          for (const line of formatLimits(outcome.limits)) out.line(`  ${line}`);
       },
     };
   },
@@ -89,7 +89,7 @@ export const verb = defineVerb({
 
 function notEnrolled(view: LicenseView): ServiceError {
   const message = `${view.files.key} is not there: this is no device`;
-  return new ServiceError('file_not_found', message, { remedy: remedyOf(view) });
+  return new ServiceError('file_not_found', message, { remedy: suggestRemedy(view) });
 }
 
 function failureOf(outcome: Outcome, now: boolean): ServiceError | undefined {

@@ -2,10 +2,10 @@ import { deniedSince } from '../../../../daemon/denial.ts';
 import { LEASE_REASONS } from '../../../lease/reasons.ts';
 import {
   isWorking,
-  remedyOf,
+  suggestRemedy,
   showClaims,
   viewLicense,
-  whyNotLicensed,
+  findLicenseFailure,
   type LicenseView,
 } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
@@ -49,7 +49,7 @@ export const verb = defineVerb({
           last_error,
         },
       },
-      failure: whyNotLicensed(view),
+      failure: findLicenseFailure(view),
       show(out) {
         if (works) out.line(worksUntil(held!));
         if (last_error !== null) {
@@ -97,7 +97,7 @@ function howToRenew(
     server: `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
     files: `People renew it: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with what comes back.`,
     nobody: 'This machine is not enrolled, so that a new lease has to be brought to it.',
-    lost_key: `Nothing can renew it: it is for the device whose key was ${view.files.key}, and that is gone. ${remedyOf(view)}`,
+    lost_key: `Nothing can renew it: it is for the device whose key was ${view.files.key}, and that is gone. ${suggestRemedy(view)}`,
   };
   return ways[view.renewedBy];
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../base/errors.ts';
-import { readBrought, showClaims, viewLicense } from '../../license.ts';
+import { readImport, showClaims, viewLicense } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -23,7 +23,7 @@ export const verb = defineVerb({
     const { statusOf } = await import('../../../gate/license.ts');
     const now = Date.now();
     const { files, license } = await viewLicense(context, now);
-    const { lease, named } = await readBrought(context.cwd, file, keyset);
+    const { lease, named } = await readImport(context.cwd, file, keyset);
     const { claims, by } = verifyBrought({ lease, named }, license, {
       pin: files.pin,
       now,

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../base/errors.ts';
-import { onDatabase } from '../../administrators.ts';
+import { withDatabase } from '../../administrators.ts';
 import { ask } from '../../ask.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -14,7 +14,7 @@ export const verb = defineVerb({
   async run(context, _args, { yes }) {
     const { adoptDatabase } = await import('../../../identity/adopt.ts');
     const { databaseIdentity, tradingHold } = await import('../../../storage/database-identity.ts');
-    return onDatabase(context, async (identity) => {
+    return withDatabase(context, async (identity) => {
       const { read } = identity.storage;
       const [{ database_id, epoch }, hold] = [
         await databaseIdentity(read),

@@ -1,6 +1,6 @@
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
-import { endedByHalt, findTask, TASK_ARGUMENT, TASK_COLUMNS } from '../../tasks.ts';
+import { showItems } from '../../show-items.ts';
+import { formatEndingHalt, findTask, TASK_ARGUMENT, TASK_COLUMNS } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -14,7 +14,7 @@ export const verb = defineVerb({
       data: task,
       show(out) {
         showItems(out, [task], TASK_COLUMNS);
-        if (task.ended_by_halt !== null) out.line(endedByHalt(task.ended_by_halt));
+        if (task.ended_by_halt !== null) out.line(formatEndingHalt(task.ended_by_halt));
         if (task.error === null) return;
         out.line();
         out.line(`${task.error.code}: ${task.error.detail}`);

@@ -1,6 +1,6 @@
 import type { listTasks } from '../../../api/tasks.ts';
 import { connect } from '../../connect.ts';
-import { showItems } from '../../items.ts';
+import { showItems } from '../../show-items.ts';
 import { TASK_COLUMNS, TASK_STATUSES } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 

@@ -2,7 +2,7 @@ import type { listAgents } from '../../../../api/agents.ts';
 import { AGENT_COLUMNS } from '../../../agents.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({

@@ -3,7 +3,7 @@ import { printable, printableLine } from '../../../../base/printable.ts';
 import { ROLE_ARGUMENT } from '../../../agents.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { whole } from '../../../turns.ts';
+import { requireAnswer } from '../../../chat-turn.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -17,7 +17,7 @@ export const verb = defineVerb({
     const server = await connect(context);
     const path = '/bots/{bot_ref}/agents/{role}/run';
     const turn = await server.call<typeof runAgent>('post', path, { params: { bot_ref, role } });
-    const data = whole(turn);
+    const data = requireAnswer(turn);
     return {
       data,
       show(out) {

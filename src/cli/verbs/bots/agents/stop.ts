@@ -1,6 +1,6 @@
 import { AGENT_COLUMNS, ROLE_ARGUMENT, setSchedule } from '../../../agents.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({

@@ -1,14 +1,14 @@
 import { ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { parseCount } from '../../../count.ts';
+import { parseCount } from '../../../parse-count.ts';
 import {
-  activeDeployments,
-  askToDeploy,
+  findActiveDeployments,
+  requestDeployment,
   deployedAnswer,
-  deploymentsOf,
+  listClusterDeployments,
   findDeployment,
-  onlyOne,
+  requireSingle,
   WAIT_OPTION,
   type Deployed,
 } from '../../../production.ts';
@@ -34,8 +34,8 @@ export const verb = defineVerb({
   ],
   async run(context, { bot: bot_ref }, { to, wait }) {
     const server = await connect(context);
-    const now = onlyOne(bot_ref, await activeDeployments(server, bot_ref));
-    const { value: last } = now ? {} : await deploymentsOf(server, bot_ref).next();
+    const now = requireSingle(bot_ref, await findActiveDeployments(server, bot_ref));
+    const { value: last } = now ? {} : await listClusterDeployments(server, bot_ref).next();
     const from = now ?? (last && (await findDeployment(server, bot_ref, last.deployment_id)));
     if (from === undefined) {
       throw new ServiceError('conflict', `the bot ${bot_ref} was never deployed to a cluster`, {
@@ -45,7 +45,7 @@ export const verb = defineVerb({
     }
     let version = to;
     if (version === undefined) {
-      for await (const one of deploymentsOf(server, bot_ref)) {
+      for await (const one of listClusterDeployments(server, bot_ref)) {
         // Their ids are in the order in which they were asked for.
         const isBefore = one.deployment_id < from.deployment_id;
         if (!isBefore || one.version === from.version) continue;
@@ -60,7 +60,7 @@ export const verb = defineVerb({
       });
     }
     const body = { ...from.request, version, replace: true };
-    const deployed = (await askToDeploy(server, bot_ref, body)) as Deployed;
+    const deployed = (await requestDeployment(server, bot_ref, body)) as Deployed;
     return deployedAnswer(context, server, bot_ref, deployed, wait);
   },
 });

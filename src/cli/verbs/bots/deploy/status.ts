@@ -1,8 +1,8 @@
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import {
-  activeDeployments,
-  deploymentsOf,
+  findActiveDeployments,
+  listClusterDeployments,
   findDeployment,
   showDeployment,
 } from '../../../production.ts';
@@ -20,8 +20,9 @@ export const verb = defineVerb({
   ],
   async run(context, { bot: bot_ref }) {
     const server = await connect(context);
-    const active = await activeDeployments(server, bot_ref);
-    const { value: newest } = active.length > 0 ? {} : await deploymentsOf(server, bot_ref).next();
+    const active = await findActiveDeployments(server, bot_ref);
+    const { value: newest } =
+      active.length > 0 ? {} : await listClusterDeployments(server, bot_ref).next();
     const last = newest && (await findDeployment(server, bot_ref, newest.deployment_id));
     return {
       data: { deployments: active, ...(last && { last }) },

@@ -1,8 +1,8 @@
 import type { stopDeployment } from '../../../../api/production.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { connect } from '../../../connect.ts';
-import { activeDeployments, onlyOne } from '../../../production.ts';
-import { findTask, unlessMissing, waitForTask } from '../../../tasks.ts';
+import { findActiveDeployments, requireSingle } from '../../../production.ts';
+import { findTask, findOptional, waitForTask } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -24,8 +24,8 @@ export const verb = defineVerb({
   examples: ['bots deploy stop sma-crossover --wait'],
   async run(context, { deployment: ref }, { abandon, wait }) {
     const server = await connect(context);
-    const named = await unlessMissing(findTask(server, ref));
-    const found = named ?? onlyOne(ref, await activeDeployments(server, ref));
+    const named = await findOptional(findTask(server, ref));
+    const found = named ?? requireSingle(ref, await findActiveDeployments(server, ref));
     if (found === undefined) {
       throw new ServiceError('not_found', `the bot ${ref} is deployed to no cluster`, {
         remedy: `See \`service-local bots deploy status ${ref}\` for the last time it was.`,

@@ -1,5 +1,5 @@
 import { formatCount } from '../../../../base/format.ts';
-import { BOT_ARGUMENT, replay, tampered } from '../../../bots.ts';
+import { BOT_ARGUMENT, rebuildState, tamperedError } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -11,7 +11,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots events verify sma-crossover'],
   async run(context, { bot }) {
-    const { seq, hash, fault } = await replay(await connect(context), bot, {});
+    const { seq, hash, fault } = await rebuildState(await connect(context), bot, {});
     const head = `${seq}:${hash}`;
     return {
       data: { verified: seq, head, fault },
@@ -19,7 +19,7 @@ export const verb = defineVerb({
         out.line(`Events that are as they were written: ${formatCount(seq)}`);
         if (!fault) out.line(`Head: ${head}`);
       },
-      failure: fault ? tampered(bot, fault) : undefined,
+      failure: fault ? tamperedError(bot, fault) : undefined,
     };
   },
 });

@@ -1,7 +1,7 @@
 import type { listOverrides } from '../../../../api/risk.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { OVERRIDE_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -2,8 +2,8 @@ import type { requestOverride } from '../../../../api/risk.ts';
 import { OVERRIDABLE_LIMITS } from '../../../../base/overridable-limits.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { parseCount } from '../../../count.ts';
-import { showItems } from '../../../items.ts';
+import { parseCount } from '../../../parse-count.ts';
+import { showItems } from '../../../show-items.ts';
 import { OVERRIDE_COLUMNS, parseAmount } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,7 +1,7 @@
 import type { verifyOverride } from '../../../../api/risk.ts';
 import { connect } from '../../../connect.ts';
 import { REASON_OPTION } from '../../../halts.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { OVERRIDE_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -4,7 +4,7 @@ import { formatCountOf } from '../../../../base/format.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { formatDuration } from '../../../output.ts';
-import { RUN_OPTIONS } from '../../../params.ts';
+import { RUN_OPTIONS } from '../../../run-options.ts';
 import { resultAnswer, waitForTask } from '../../../tasks.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
 
@@ -60,7 +60,7 @@ export const verb = defineVerb({
       },
     });
     const { task_id } = task;
-    tellPace(context, task, { speed, detach });
+    reportPace(context, task, { speed, detach });
     if (detach) {
       return {
         data: task,
@@ -85,7 +85,7 @@ function parseSpeed(text: string): number | 'max' {
 }
 
 /** What somebody who waits for it should know. */
-function tellPace(
+function reportPace(
   { message }: Context,
   { other_sessions: others, pace }: StartedPaper,
   { speed = 1, detach }: { readonly speed: number | 'max' | undefined; readonly detach: boolean },

@@ -3,7 +3,7 @@ import type { BotDeployment, listBotDeployments } from '../../../../api/tasks.ts
 import type { Client } from '../../../../client/client.ts';
 import { BOT_ARGUMENT, findBot } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { showItems, type Columns } from '../../../items.ts';
+import { showItems, type Columns } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 type Session = PaperSession & { readonly task_id: string };

@@ -4,7 +4,7 @@ import { ServiceError } from '../../../../base/errors.ts';
 import { formatCountOf } from '../../../../base/format.ts';
 import { findBot } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { findTask, unlessMissing } from '../../../tasks.ts';
+import { findTask, findOptional } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -44,9 +44,9 @@ async function findSession(
   server: Client,
   ref: string,
 ): Promise<{ readonly bot_id: string; readonly task_id: string }> {
-  const task = await unlessMissing(findTask(server, ref));
+  const task = await findOptional(findTask(server, ref));
   if (task !== undefined) return task;
-  const bot = await unlessMissing(findBot(server, ref));
+  const bot = await findOptional(findBot(server, ref));
   if (bot === undefined) {
     throw new ServiceError('not_found', `there is no task and no bot ${JSON.stringify(ref)}`, {
       remedy: 'See `service-local tasks list` or `service-local bots list`.',

@@ -3,7 +3,7 @@ import type { freezeValidationReport, getValidationReport } from '../../../../ap
 import { ask } from '../../../ask.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { parseCount } from '../../../count.ts';
+import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { listOpenItems } from '../../../../base/validation-report-status.ts';
 import { defineVerb } from '../../../verb.ts';

@@ -5,7 +5,7 @@ import type { RequestOf } from '../../../../client/client.ts';
 import { isSystemError, ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { parseCount } from '../../../count.ts';
+import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { defineVerb } from '../../../verb.ts';
 

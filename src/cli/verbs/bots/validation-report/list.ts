@@ -1,7 +1,7 @@
 import type { listValidationReports, ValidationReports } from '../../../../api/compliance.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { describeReportStatus } from '../../../../base/validation-report-status.ts';
 import { defineVerb } from '../../../verb.ts';
 

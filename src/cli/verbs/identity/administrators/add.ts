@@ -1,7 +1,7 @@
 import {
   enrolledAnswer,
-  newFactors,
-  onDatabase,
+  createFactors,
+  withDatabase,
   type OwnDatabase,
 } from '../../../administrators.ts';
 import { PASSWORD_STDIN_OPTION } from '../../../ask.ts';
@@ -29,10 +29,10 @@ export const verb = defineVerb({
       await import('../../../../identity/administrators.ts');
     const add = async (identity: OwnDatabase): Promise<Answer> => {
       await checkNewName(identity.storage.read, name);
-      const factors = await newFactors(context, name, passwordStdin);
+      const factors = await createFactors(context, name, passwordStdin);
       const terms = scopes && { label: 'first', scopes, expires_in_seconds: 30 * 86_400 };
       return enrolledAnswer(await addAdministrator(identity, name, factors, terms), factors);
     };
-    return onDatabase(context, add, { mayMake: true });
+    return withDatabase(context, add, { mayMake: true });
   },
 });

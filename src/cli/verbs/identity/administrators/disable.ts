@@ -1,4 +1,4 @@
-import { onDatabase } from '../../../administrators.ts';
+import { withDatabase } from '../../../administrators.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -9,7 +9,7 @@ export const verb = defineVerb({
   examples: ['identity administrators disable ada'],
   async run(context, { name }) {
     const { disableAdministrator } = await import('../../../../identity/administrators.ts');
-    await onDatabase(context, (identity) => disableAdministrator(identity, name));
+    await withDatabase(context, (identity) => disableAdministrator(identity, name));
     return { data: { name }, show: (out) => out.line(`${name} is disabled.`) };
   },
 });

@@ -1,7 +1,7 @@
 import { NO_VALUE } from '../../../../base/format.ts';
 import { formatTime } from '../../../../lease/time.ts';
-import { onDatabase } from '../../../administrators.ts';
-import { showItems } from '../../../items.ts';
+import { withDatabase } from '../../../administrators.ts';
+import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -10,7 +10,7 @@ export const verb = defineVerb({
   examples: ['identity administrators list'],
   async run(context) {
     const { listAdministrators } = await import('../../../../identity/administrators.ts');
-    const states = await onDatabase(context, ({ storage }) => listAdministrators(storage.read));
+    const states = await withDatabase(context, ({ storage }) => listAdministrators(storage.read));
     const administrators = states.map(({ created_at, disabled_at, ...rest }) => ({
       ...rest,
       created_at: formatTime(created_at),

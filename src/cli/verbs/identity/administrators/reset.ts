@@ -1,4 +1,4 @@
-import { enrolledAnswer, newFactors, onDatabase } from '../../../administrators.ts';
+import { enrolledAnswer, createFactors, withDatabase } from '../../../administrators.ts';
 import { PASSWORD_STDIN_OPTION } from '../../../ask.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -15,9 +15,9 @@ export const verb = defineVerb({
   async run(context, { name }, { passwordStdin }) {
     const { getAdministrator, resetAdministrator } =
       await import('../../../../identity/administrators.ts');
-    return onDatabase(context, async (identity) => {
+    return withDatabase(context, async (identity) => {
       await getAdministrator(identity.storage.read, name);
-      const factors = await newFactors(context, name, passwordStdin);
+      const factors = await createFactors(context, name, passwordStdin);
       const enrolled = await resetAdministrator(identity, name, factors);
       context.message(`all tokens of ${name} have ended`);
       return enrolledAnswer(enrolled, factors);

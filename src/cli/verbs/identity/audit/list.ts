@@ -3,8 +3,8 @@ import type { Client, RequestOf } from '../../../../client/client.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatActor, formatFacts, NO_VALUE } from '../../../../base/format.ts';
 import { connect } from '../../../connect.ts';
-import { parseCount } from '../../../count.ts';
-import { showItems } from '../../../items.ts';
+import { parseCount } from '../../../parse-count.ts';
+import { showItems } from '../../../show-items.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineVerb, type Answer } from '../../../verb.ts';
 

@@ -1,10 +1,10 @@
 import type { createContract } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
   CONTRACT_COLUMNS,
-  givenConditions,
+  pickConditions,
   ID_OPTION,
   parseEnd,
 } from '../../../registry.ts';
@@ -39,7 +39,7 @@ export const verb = defineVerb({
       customer_id: customer,
       plan_id: plan,
       ends_at: endsAt,
-      ...givenConditions(conditions),
+      ...pickConditions(conditions),
     };
     const stepUp = {
       action: 'identity.license.give',

@@ -1,10 +1,10 @@
 import type { updateContract } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
   CONTRACT_COLUMNS,
-  givenChanges,
+  pickChanges,
   NO_ENTITLEMENTS_OPTION,
   parseEndOrNow,
 } from '../../../registry.ts';
@@ -36,7 +36,7 @@ export const verb = defineVerb({
     'identity contracts update acme-2026 --plan pro --entitlement byoc_deployments',
   ],
   async run(context, args, { plan, endsAt, code, ...conditions }) {
-    const body = givenChanges(conditions, { plan_id: plan, ends_at: endsAt });
+    const body = pickChanges(conditions, { plan_id: plan, ends_at: endsAt });
     const server = await connect(context);
     const params = { contract_id: args.contract };
     const target = `contract:${args.contract}`;

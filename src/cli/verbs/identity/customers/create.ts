@@ -1,6 +1,6 @@
 import type { createCustomer } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { CUSTOMER_COLUMNS, ID_OPTION } from '../../../registry.ts';
 import { defineVerb } from '../../../verb.ts';
 

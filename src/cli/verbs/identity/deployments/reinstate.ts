@@ -1,6 +1,6 @@
 import type { reinstateDeployment } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { DEPLOYMENT_COLUMNS } from '../../../registry.ts';
 import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
 import { defineVerb } from '../../../verb.ts';

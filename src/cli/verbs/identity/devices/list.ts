@@ -1,7 +1,7 @@
 import type { listDevices } from '../../../../api/devices.ts';
 import { connect } from '../../../connect.ts';
 import { DEVICE_COLUMNS } from '../../../devices.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({

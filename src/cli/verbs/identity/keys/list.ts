@@ -1,6 +1,6 @@
 import type { listKeys } from '../../../../api/keys.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { KEY_COLUMNS } from '../../../keys.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineVerb } from '../../../verb.ts';

@@ -7,8 +7,8 @@ import { formatTime } from '../../../../lease/time.ts';
 import type { OfflineRequestClaims } from '../../../../base/proof-claims.ts';
 import { parseSeconds } from '../../../../base/seconds.ts';
 import { connect } from '../../../connect.ts';
-import { limitLines } from '../../../leases.ts';
-import { readNamed } from '../../../license.ts';
+import { formatLimits } from '../../../leases.ts';
+import { readNamedFile } from '../../../license.ts';
 import { checkOutFile, writeOutFile, type OutFile } from '../../../out-file.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -61,7 +61,7 @@ export const verb = defineVerb({
       const server = await connect(context);
       const path = '/auth/license/leases/dry-run';
       const data = await server.call<typeof dryRunRenewal>('post', path, { body: wanted });
-      const lines = [`It would be for ${termsOf(data)}.`, ...limitLines(data.limits)];
+      const lines = [`It would be for ${termsOf(data)}.`, ...formatLimits(data.limits)];
       return { data, show: (output) => lines.forEach((line) => output.line(line)) };
     }
     const asked = request === undefined ? undefined : await readRequest(context.cwd, request);
@@ -98,7 +98,7 @@ interface Asked {
 /** @throws ServiceError `file_not_found`; `invalid_data` for what is no request */
 async function readRequest(cwd: string, file: string): Promise<Asked> {
   const path = resolve(cwd, file);
-  const jwt = (await readNamed(path)).trim();
+  const jwt = (await readNamedFile(path)).trim();
   try {
     const payload = Buffer.from(jwt.split('.')[1]!, 'base64url').toString();
     const { iat, sub, name } = JSON.parse(payload) as OfflineRequestClaims;
@@ -120,7 +120,7 @@ function keysetOf(server: Client) {
 }
 
 function summaryOf(answer: LeaseAnswer): string[] {
-  return [`lease ${answer.lease_id} for ${termsOf(answer)}`, ...limitLines(answer.limits)];
+  return [`lease ${answer.lease_id} for ${termsOf(answer)}`, ...formatLimits(answer.limits)];
 }
 
 function termsOf({ deployment_id, expires_at, grace_ends_at, entitlements }: DryRun): string {

@@ -1,6 +1,6 @@
 import type { listLicenses } from '../../../../api/leases.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { LICENSE_COLUMNS } from '../../../leases.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -2,7 +2,7 @@ import type { deletePasskey } from '../../../../api/account.ts';
 import type { createStepUp } from '../../../../api/administrators.ts';
 import { ask } from '../../../ask.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { PASSKEY_COLUMNS } from '../../../account.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,6 +1,6 @@
 import type { renamePasskey } from '../../../../api/account.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { PASSKEY_COLUMNS } from '../../../account.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,9 +1,9 @@
 import type { createPlan } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
-  givenConditions,
+  pickConditions,
   ID_OPTION,
   PLAN_COLUMNS,
   PURPOSE_OPTIONS,
@@ -27,7 +27,7 @@ export const verb = defineVerb({
   async run(context, _args, { id, name, product, binding, ...conditions }) {
     const server = await connect(context);
     const plan = await server.call<typeof createPlan>('post', '/identity/plans', {
-      body: { plan_id: id, name, product, binding, ...givenConditions(conditions) },
+      body: { plan_id: id, name, product, binding, ...pickConditions(conditions) },
     });
     return { data: plan, show: (out) => showItems(out, [plan], PLAN_COLUMNS) };
   },

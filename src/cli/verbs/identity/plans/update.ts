@@ -1,9 +1,9 @@
 import type { updatePlan } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
-  givenChanges,
+  pickChanges,
   NO_ENTITLEMENTS_OPTION,
   PLAN_COLUMNS,
   PURPOSE_OPTIONS,
@@ -32,7 +32,7 @@ export const verb = defineVerb({
     'identity plans update pro --binding machine',
   ],
   async run(context, args, { name, product, binding, code, ...conditions }) {
-    const body = givenChanges(conditions, { name, product, binding });
+    const body = pickChanges(conditions, { name, product, binding });
     const server = await connect(context);
     const params = { plan_id: args.plan };
     const stepUp = { action: 'identity.license.give', target: `plan:${args.plan}`, code } as const;

@@ -2,7 +2,13 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ServiceError } from '../../../../base/errors.ts';
-import { exists, makeRootKeys, parseCount, parseLifetime, textOf } from '../../../root.ts';
+import {
+  existsError,
+  makeRootKeys,
+  parseCount,
+  parseLifetime,
+  formatDocument,
+} from '../../../root.ts';
 import { defineVerb } from '../../../verb.ts';
 
 const CHAIN = 'license-root.json';
@@ -49,7 +55,7 @@ export const verb = defineVerb({
     }
     const directory = resolve(cwd, dir);
     const chain = join(directory, CHAIN);
-    if (existsSync(chain)) throw exists(chain);
+    if (existsSync(chain)) throw existsError(chain);
     await makeDirectory(directory);
     const names = Array.from({ length: count }, (_, index) => `root-key-${index + 1}.pem`);
     const made = await makeRootKeys(directory, names);
@@ -62,7 +68,7 @@ export const verb = defineVerb({
       keys: signers.map(publicKeyOf),
     };
     const document = { roots: [signRoot(claims, signers)] };
-    await writeOutFile({ path: chain }, textOf(document));
+    await writeOutFile({ path: chain }, formatDocument(document));
     const fingerprint = fingerprintOf(document);
     const { issuer, expires_at } = rootClaims(document);
     const files = made.map(({ path, signer }) => ({ path, public_key_id: signer.publicKeyId }));

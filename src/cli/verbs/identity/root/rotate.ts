@@ -11,7 +11,7 @@ import {
   parseLifetime,
   readChain,
   readSigners,
-  refuseStrangers,
+  requireKnownKeys,
   showMissing,
   writeChain,
 } from '../../../root.ts';
@@ -60,7 +60,7 @@ export const verb = defineVerb({
     }
     const former = options.continue ? formerRootClaims(before) : undefined;
     const allowed = [...rootClaims(before).keys, ...(former?.keys ?? [])];
-    refuseStrangers(
+    requireKnownKeys(
       signers,
       allowed,
       options.continue

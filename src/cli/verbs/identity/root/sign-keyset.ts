@@ -14,7 +14,7 @@ import {
   publishedKeyset,
   readChain,
   readSigners,
-  refuseStrangers,
+  requireKnownKeys,
   showMissing,
   uploadTrust,
   writeChain,
@@ -137,13 +137,13 @@ async function signed(
   const held = keysetClaims(before);
   if (options.continue) {
     if (before.keyset === undefined || held === undefined) throw nothingToContinue();
-    refuseStrangers(signers, [...root.keys, ...held.keys], STRANGER);
+    requireKnownKeys(signers, [...root.keys, ...held.keys], STRANGER);
     context.message(
       `signs version ${held.version} with ${held.keys.map(({ kid }) => kid).join(' ')}`,
     );
     return { roots: before.roots, keyset: addSignatures(before.keyset, signers) };
   }
-  const { keysetFrom, readKeyList } = await import('../../../root-keyset.ts');
+  const { buildKeyset, readKeyList } = await import('../../../root-keyset.ts');
   const listed =
     options.keysFrom === undefined
       ? await askServer(context, before, options)
@@ -152,7 +152,7 @@ async function signed(
     (newest, one) => (one && one.version > (newest?.version ?? 0) ? one : newest),
     undefined,
   );
-  const { keys, retired } = keysetFrom(former, listed.keys, options);
+  const { keys, retired } = buildKeyset(former, listed.keys, options);
   const claims: KeysetClaims = {
     version: (former?.version ?? 0) + 1,
     issuer: root.issuer,
@@ -161,7 +161,7 @@ async function signed(
     keys,
     retired,
   };
-  refuseStrangers(signers, [...root.keys, ...keys], STRANGER);
+  requireKnownKeys(signers, [...root.keys, ...keys], STRANGER);
   await confirmKeys(context, former, claims, options.yes);
   return { roots: before.roots, keyset: signKeyset(claims, signers) };
 }
@@ -193,8 +193,8 @@ async function confirmKeys(
   next: KeysetClaims,
   yes: boolean,
 ): Promise<void> {
-  const { changesOf } = await import('../../../root-keyset.ts');
-  const { added, removed } = changesOf(former, next);
+  const { diffKeysets } = await import('../../../root-keyset.ts');
+  const { added, removed } = diffKeysets(former, next);
   for (const id of added) context.message(`adds the key ${id}`);
   for (const id of removed) context.message(`withdraws the key ${id}`);
   if (added.length === 0 || yes) return;

@@ -2,7 +2,7 @@ import type { endSession, endSessions } from '../../../../api/account.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatCountOf } from '../../../../base/format.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { SESSION_COLUMNS } from '../../../account.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,5 +1,5 @@
 import type { createToken } from '../../../../api/administrators.ts';
-import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../../../ask.ts';
+import { ask, readPassword, PASSWORD_STDIN_OPTION } from '../../../ask.ts';
 import { parseScopes, SCOPES_HELP } from '../../../scopes.ts';
 import { parseSeconds } from '../../../../base/seconds.ts';
 import { defineVerb } from '../../../verb.ts';
@@ -49,7 +49,7 @@ export const verb = defineVerb({
     const { deployment, customer, maxTtl } = options;
     const { createClient } = await import('../../../../client/client.ts');
     const server = createClient({ url: context.settings.server_url, warn: context.message });
-    const password = await givenPassword(context, passwordStdin, `Password of ${administrator}:`);
+    const password = await readPassword(context, passwordStdin, `Password of ${administrator}:`);
     const made = await server.call<typeof createToken>('post', '/identity/tokens', {
       body: {
         administrator,

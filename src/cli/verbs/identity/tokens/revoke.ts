@@ -1,6 +1,6 @@
 import type { revokeToken } from '../../../../api/administrators.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { TOKEN_COLUMNS } from '../../../tokens.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,6 +1,6 @@
 import type { listThresholds } from '../../../../api/risk.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
+import { showItems } from '../../../show-items.ts';
 import { THRESHOLD_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 

@@ -1,6 +1,6 @@
 import type { setThreshold } from '../../../../api/risk.ts';
 import { connect } from '../../../connect.ts';
-import { subjectGiven, SUBJECT_OPTIONS } from '../../../risk.ts';
+import { resolveSubject, SUBJECT_OPTIONS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -12,7 +12,7 @@ export const verb = defineVerb({
     'risk thresholds remove --level desk --subject index --currency USD --rationale "the desk is closed"',
   ],
   async run(context, _args, { level, subject: given, currency, rationale }) {
-    const subject = subjectGiven(level, given);
+    const subject = resolveSubject(level, given);
     const server = await connect(context);
     const data = await server.call<typeof setThreshold>('put', '/risk/thresholds', {
       body: { level, subject, currency, limits: null, rationale },

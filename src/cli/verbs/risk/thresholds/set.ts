@@ -1,7 +1,7 @@
 import type { setThreshold } from '../../../../api/risk.ts';
 import { connect } from '../../../connect.ts';
-import { showItems } from '../../../items.ts';
-import { parseAmount, subjectGiven, SUBJECT_OPTIONS, THRESHOLD_COLUMNS } from '../../../risk.ts';
+import { showItems } from '../../../show-items.ts';
+import { parseAmount, resolveSubject, SUBJECT_OPTIONS, THRESHOLD_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
 const amount = (description: string) => ({ value: 'n', description, parse: parseAmount }) as const;
@@ -25,7 +25,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, options) {
     const { level, currency, rationale } = options;
-    const subject = subjectGiven(level, options.subject);
+    const subject = resolveSubject(level, options.subject);
     const limits = {
       max_order_value: options['max-order-value'],
       max_order_qty: options['max-order-qty'],

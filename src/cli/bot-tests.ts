@@ -1,7 +1,7 @@
 /** What the verbs that test bots have in common. */
 import type { startConformance } from '../api/compliance.ts';
 import type { AnswerOf, Client } from '../client/client.ts';
-import { parseCount } from './count.ts';
+import { parseCount } from './parse-count.ts';
 import { resultAnswer, waitForTask } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';
 

@@ -2,7 +2,7 @@ import type { ChatTurn } from '../api/research.ts';
 import { ServiceError } from '../base/errors.ts';
 
 /** A turn that did not fail. @throws ServiceError why it did. */
-export function whole(turn: ChatTurn): ChatTurn {
+export function requireAnswer(turn: ChatTurn): ChatTurn {
   if (turn.error === null) return turn;
   const { code, detail, reason, remedy } = turn.error;
   throw new ServiceError(code, detail, {

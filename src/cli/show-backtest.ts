@@ -21,7 +21,7 @@ const money = orDash(formatMoney);
 /** The result of one backtest as a person reads it in a terminal. */
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
-  out.line(`${out.style.bold(bot.name)}  ${windowLine(window)}`);
+  out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
   out.line();
   const left: [string, string][] = [
     ['total return', percent(returns.total)],
@@ -50,7 +50,7 @@ export function showSummary(out: Output, summary: Summary): void {
     left.map(([name, value], row) => [name, value, ...right[row]!]),
   );
   out.line();
-  out.line(out.style.dim(conventionsLine(summary.conventions)));
+  out.line(out.style.dim(formatConventions(summary.conventions)));
   const refused = orders.rejected + orders.denied;
   if (refused > 0) {
     const reasons = Object.entries(orders.reasons).map(([reason, count]) => `${reason} ${count}`);
@@ -72,7 +72,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     ...(skipped > 0 ? [`${skipped} impossible combinations left out`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
-  out.line(`${out.style.bold(bot.name)}  ${windowLine(window)}`);
+  out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
   out.line(counts.join(', '));
   if (results.length === 0) {
     out.line('No trial has a result yet, so there is nothing to rank.');
@@ -128,9 +128,9 @@ function showGates(out: Output, gates: readonly Gate[]): void {
 
 function showFindings(out: Output, findings: readonly Finding[]): void {
   for (const { severity, issue, remedy } of findings) {
-    const colour = { critical: out.style.red, warning: out.style.yellow, info: out.style.cyan };
+    const color = { critical: out.style.red, warning: out.style.yellow, info: out.style.cyan };
     out.line();
-    out.line(`${colour[severity](severity)}: ${issue}`);
+    out.line(`${color[severity](severity)}: ${issue}`);
     out.line(`  → ${remedy}`);
   }
 }
@@ -146,17 +146,17 @@ function showProfile(out: Output, { name, statistics }: NonNullable<Summary['pro
   );
 }
 
-function conventionsLine(conventions: Conventions): string {
+function formatConventions(conventions: Conventions): string {
   const { periods_per_year, ddof, risk_free, year_days, sampling } = conventions;
   const sample = sampling === 'day' ? 'UTC day' : sampling;
   return `returns per ${sample}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}, Calmar by CAGR`;
 }
 
-function paint(text: string, colour: (text: string) => string): Cell {
-  return { text, paint: colour };
+function paint(text: string, color: (text: string) => string): Cell {
+  return { text, paint: color };
 }
 
-function windowLine({ from, to, bars }: Summary['window']): string {
+function formatWindow({ from, to, bars }: Summary['window']): string {
   const [first, last] = [from, to].map((instant) => formatTime(Date.parse(instant)));
   return `${first} to ${last}, ${formatCountOf(bars, 'bar')}`;
 }

@@ -3,7 +3,7 @@ import type { Output } from './output.ts';
 type Side = Readonly<Record<string, unknown>> | null;
 
 /** Two things that should be the same, a row for each field of either. */
-export function showSides(
+export function showComparison(
   out: Output,
   [one, other]: readonly [string, string],
   left: Side,
@@ -13,13 +13,13 @@ export function showSides(
   out.table(
     [{ title: '' }, { title: '' }, { title: one }, { title: other }],
     [...names].map((name) => {
-      const cells = [left, right].map((side) => textOf(side?.[name]));
+      const cells = [left, right].map((side) => formatField(side?.[name]));
       return [cells[0] === cells[1] ? '' : '≠', name, ...cells];
     }),
   );
 }
 
-function textOf(value: unknown): string {
+function formatField(value: unknown): string {
   if (value === undefined) return '–';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

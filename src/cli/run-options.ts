@@ -1,5 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
-import { parseCount } from './count.ts';
+import { parseCount } from './parse-count.ts';
 
 /** Options of verbs that start a run of a bot on a server. */
 export const RUN_OPTIONS = {
