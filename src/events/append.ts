@@ -9,17 +9,17 @@ import { alertRaised } from './raised-alerts.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
 
-/** So many events apart, or as many as were appended at once. */
+/** A snapshot is taken each time the log passes a multiple of this sequence number. */
 const SNAPSHOT_EVERY = 1000;
 
 /**
- * Adds to the log of a bot, in order. Where the clock was set back since the last event, the events
- * that record it come first. It belongs into the same write as the effect: neither is there
- * without the other. Two calls within one write must not overlap.
+ * Appends events to the log of a bot, in order, after any events that record that the clock was set
+ * back. Call it in the transaction that makes the change, so that the change and its events are
+ * committed together. Calls within one transaction must not overlap.
  *
  * @param now milliseconds since the Unix epoch.
  * @returns the last event of the log.
- * @throws ServiceError `not_found` when there is no such bot.
+ * @throws ServiceError `not_found` if the bot does not exist.
  */
 export async function appendEvents(
   tx: Db,
@@ -37,18 +37,18 @@ export async function appendEvents(
   return { seq: head.seq, hash: head.hash };
 }
 
-/** What is to be added to the log of one bot. */
+/** Events for the log of one bot. */
 export interface LogEntries {
   readonly bot_id: string;
-  /** At least one. */
   readonly events: readonly NewEvent[];
 }
 
 /**
- * Adds to the logs of many bots, as `appendEvents` does to one, in statements over many of them.
+ * Does what `appendEvents` does, for many bots with a constant number of statements.
  *
- * @returns the last event of each, in the order of `logs`; of a bot that is in it twice, after each.
- * @throws ServiceError `not_found` when one of the bots is not there.
+ * @param logs each with at least one event.
+ * @returns the last event of each log, in the order of `logs`.
+ * @throws ServiceError `not_found` if one of the bots does not exist.
  */
 export async function appendToMany(
   tx: Db,
@@ -83,7 +83,7 @@ export async function appendToMany(
   return ends;
 }
 
-/** The events as they stand in the log after its last one, and the last one then. */
+/** Builds the rows that follow `before`, and the head of the log after them. */
 function follow(
   bot_id: string,
   before: TimedHead,
@@ -91,7 +91,7 @@ function follow(
   events: readonly NewEvent[],
 ): { readonly rows: readonly BotEventsTable[]; readonly head: TimedHead } {
   if (before.seq === 0 && events[0]?.kind !== 'bot.created') {
-    throw new RangeError('the first event of a bot is bot.created');
+    throw new RangeError('the first event of a bot must be bot.created');
   }
   const recorded_at = recordingTime(before, now);
   const newId = idsOf(recorded_at);
@@ -116,7 +116,7 @@ function isSnapshotDue(before: EventHead, after: EventHead): boolean {
   return Math.floor(after.seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
 }
 
-/** What has been added in transactions that are not over; nobody else can add to it meanwhile. */
+/** Heads of logs in open transactions; each log is locked by the transaction that appends to it. */
 const open = new WeakMap<Db, Map<string, TimedHead>>();
 
 function headsIn(tx: Db): Map<string, TimedHead> {
@@ -133,7 +133,6 @@ const updateHead = prepareQuery(
     db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
 );
 
-/** Of bots: id, seq and hash. */
 const updateHeads = prepareBatchQuery(3, (db, heads) => {
   const rows = heads.map(
     ([bot_id, seq, hash]) =>
@@ -157,8 +156,8 @@ type Place = Pick<BotEventsTable, 'bot_id' | 'seq' | 'event_id' | 'recorded_at' 
 
 function rowOf(event: NewEvent, place: Place): BotEventsTable {
   const { kind, version, occurred_at, run_id = null, causation_id = null } = event;
-  if (!KIND.test(kind)) throw new RangeError(`${kind}: no kind of event`);
-  if (!isTime(occurred_at)) throw new RangeError(`${occurred_at}: no time of an event`);
+  if (!KIND.test(kind)) throw new RangeError(`invalid event kind ${JSON.stringify(kind)}`);
+  if (!isTime(occurred_at)) throw new RangeError(`invalid event time ${occurred_at}`);
   const payload = JSON.stringify(event.payload);
   const row = { ...place, version, run_id, kind, occurred_at, causation_id, payload, hash: '' };
   row.hash = hashOf(row);
@@ -169,7 +168,7 @@ function isTime(ms: number): boolean {
   return Number.isInteger(ms) && Math.abs(ms) <= 8.64e15;
 }
 
-/** Makes UUIDs of version 7 (RFC 9562): of version 4, with the time instead of their first 48 bits. */
+/** Makes UUIDs of version 7 (RFC 9562): UUIDs of version 4 whose first 48 bits are the time. */
 function idsOf(now: number): () => string {
   const hex = now.toString(16).padStart(12, '0');
   const start = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;

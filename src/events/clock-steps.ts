@@ -26,7 +26,7 @@ export function isSetBack({ seq, recorded_at }: Before, now: number): boolean {
   return seq > 0 && now < recorded_at - CLOCK_TOLERANCE_MS;
 }
 
-/** The events that record it, to be appended before those with the earlier time. */
+/** The events that record the step; append them before the events with the earlier time. */
 export function setBackEvents(before: Before, now: number, version: number): NewEvent[] {
   const skew_ms = before.recorded_at - now;
   const previous_recorded_at = new Date(before.recorded_at).toISOString();
@@ -43,9 +43,8 @@ export function setBackEvents(before: Before, now: number, version: number): New
   ];
 }
 
-/** Position of a log at a given time. */
 export interface PlaceInTime {
-  /** Last event recorded by that time; 0 if no event was. */
+  /** Last event recorded by the given time; 0 if there is none. */
   readonly seq: number;
   /**
    * Events whose times do not show whether they were recorded by that time; undefined if there are
@@ -54,7 +53,7 @@ export interface PlaceInTime {
   readonly in_doubt: SeqSpan | undefined;
 }
 
-/** Events of a log, both ends included. */
+/** A range of events in a log, both ends included. */
 export interface SeqSpan {
   readonly first_seq: number;
   readonly last_seq: number;
@@ -95,7 +94,7 @@ export async function placeAt(
   return { seq, in_doubt: isAhead ? ahead : { first_seq: certain! + 1, last_seq: seq } };
 }
 
-/** The parts of a log in which times never go back, in order. */
+/** Splits a log into ranges in which times never go back. */
 async function orderedSpans(db: Db, bot_id: string, head_seq: number): Promise<SeqSpan[]> {
   const steps = await selectSteps(db, { bot_id, head_seq });
   const starts = [1, ...steps.map(({ seq }) => seq)];

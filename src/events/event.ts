@@ -1,25 +1,24 @@
 import { hash as digest } from 'node:crypto';
 import type { BotEventsTable } from '../storage/tables.ts';
 
-/** What is to be added to the log of a bot. */
 export interface NewEvent {
-  /** As `version.created`: words of lower-case letters and `_`, joined by dots. */
+  /** Lower-case words joined by dots, such as `version.created`. */
   readonly kind: string;
-  /** The version of the bot of which it tells. */
+  /** The version of the bot that the event is about. */
   readonly version: number;
-  /** Milliseconds since the Unix epoch: in a replay of old data, long before it is recorded. */
+  /** Milliseconds since the Unix epoch; for replayed data, the time in the data. */
   readonly occurred_at: number;
-  /** What JSON can hold, and no secret. */
+  /** A JSON object without secrets. */
   readonly payload: Readonly<Record<string, unknown>>;
   readonly run_id?: string | undefined;
   /** `event_id` of the event that led to this one. */
   readonly causation_id?: string | undefined;
 }
 
-/** An event in its place in the log of its bot; times are milliseconds since the Unix epoch. */
+/** An event in the log of its bot; times are milliseconds since the Unix epoch. */
 export interface BotEvent {
   readonly bot_id: string;
-  /** From 1 for each bot, without gaps: the only order of events. */
+  /** Starts at 1 for each bot, without gaps, and alone defines the order of events. */
   readonly seq: number;
   /** A UUIDv7. */
   readonly event_id: string;
@@ -34,13 +33,12 @@ export interface BotEvent {
   readonly recorded_at: number;
   readonly causation_id: string | null;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** The hash of the event before; 64 zeros for the first. */
+  /** Hash of the previous event; 64 zeros for the first. */
   readonly prev_hash: string;
-  /** See `hashOf`. */
   readonly hash: string;
 }
 
-/** The last event of a log; before the first one, seq 0 and 64 zeros. */
+/** The last event of a log; `GENESIS` before the first event. */
 export interface EventHead {
   readonly seq: number;
   readonly hash: string;
@@ -48,15 +46,15 @@ export interface EventHead {
 
 export const GENESIS: EventHead = { seq: 0, hash: '0'.repeat(64) };
 
-/** In `bots`, of a bot that has no events yet. */
+/** Columns of `bots` for a bot that has no events yet. */
 export const NO_EVENTS = { event_seq: GENESIS.seq, event_hash: GENESIS.hash } as const;
 
 /**
- * SHA-256, in hex, of these columns in this order, one to a line, lines joined by a line feed, in
- * UTF-8: `prev_hash`, `bot_id`, `seq`, `event_id`, `version`, `run_id`, `kind`, `occurred_at`,
- * `recorded_at`, `causation_id`, `payload`. Numbers are decimal; `run_id` and `causation_id`, which
- * may be null, are JSON; `payload` is the text as it is stored. No column holds a line feed when it
- * is written, so that no other row has the same lines.
+ * SHA-256, in hex, of these columns in this order as UTF-8 lines joined by a line feed: `prev_hash`,
+ * `bot_id`, `seq`, `event_id`, `version`, `run_id`, `kind`, `occurred_at`, `recorded_at`,
+ * `causation_id`, `payload`. Numbers are decimal; `run_id` and `causation_id`, which may be null, are
+ * JSON; `payload` is the stored text. Columns never contain a line feed, so two different rows never
+ * have the same lines.
  */
 export function hashOf(row: Omit<BotEventsTable, 'hash'>): string {
   const run_id = row.run_id === null ? 'null' : JSON.stringify(row.run_id);
@@ -85,13 +83,13 @@ export function eventOf(row: BotEventsTable): BotEvent {
   };
 }
 
-/** A row that was tampered with may hold anything. It is to be told, and not to stop who tells it. */
+/** Returns the text itself as `unreadable` if the row was tampered with, so that readers can show it. */
 function parsePayload(text: string): BotEvent['payload'] {
   try {
     const payload: unknown = JSON.parse(text);
     if (isRecord(payload)) return payload;
   } catch {
-    // Told below.
+    // Handled below.
   }
   return { unreadable: text };
 }

@@ -6,28 +6,26 @@ import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { eventOf, type BotEvent, type EventHead } from './event.ts';
 
 export interface EventsRequest {
-  /** Those after it; 0 for all from the first. */
+  /** Only events after this one; 0 for all. */
   readonly after_seq: number;
-  /** None after it. */
+  /** Only events up to this one. */
   readonly until_seq?: number | undefined;
-  /** Only these, at most 100 of them; all where none is named. */
+  /** Only these kinds, at most 100; all kinds if empty. */
   readonly kinds?: readonly string[] | undefined;
-  /** Only those of this run. */
   readonly run_id?: string | undefined;
-  /** At most so many events. */
   readonly limit: number;
-  /** Of all those the last ones, in place of the first; in the same order. */
+  /** Returns the last `limit` events instead of the first, still in order of `seq`. */
   readonly last?: boolean;
 }
 
-/** Part of the log of a bot, and the head of the log at the same moment. */
+/** Events of a bot, and the head of the log at the same moment. */
 export interface EventsPage {
   /** In order of `seq`. */
   readonly events: readonly BotEvent[];
   readonly head: EventHead;
 }
 
-/** @throws ServiceError `not_found` when there is no such bot. */
+/** @throws ServiceError `not_found` if the bot does not exist. */
 export async function readEvents(
   db: Db,
   bot_id: string,
@@ -37,7 +35,7 @@ export async function readEvents(
   return { events: rows.map(eventOf), head };
 }
 
-/** The same as it is stored, and rows after the head, too, if somebody put some there. */
+/** Reads stored rows, including rows that someone added after the head. */
 export async function readRows(
   db: Db,
   bot_id: string,
@@ -58,7 +56,7 @@ export async function readRows(
   return { rows: found.filter(isEvent), head: { seq, hash } };
 }
 
-/** The head stands alone where there is no event. */
+/** Without events, the join returns one row that holds only the head. */
 function isEvent<T extends { seq: number | null }>(row: T): row is T & BotEventsTable {
   return row.seq !== null;
 }
@@ -71,7 +69,7 @@ interface Range {
   readonly run_id?: string;
 }
 
-/** A run is over a part of the log, in which others of the bot may be, too. */
+/** Narrows the range to the run; events of other runs may lie in between. */
 async function withinRun(db: Db, range: Range, run_id: string): Promise<Range> {
   const ends = new Map((await selectEnds(db, { run_id })).map(({ kind, seq }) => [kind, seq]));
   return {
@@ -87,14 +85,14 @@ const selectEnds = prepareQuery((db, { run_id }: { readonly run_id: string }) =>
     .selectFrom('bot_events')
     .select(['kind', 'seq'])
     .where('run_id', '=', run_id)
-    // As the index says it.
+    // Must match the condition of the partial index.
     .where(sql<boolean>`kind in ('run.queued', 'run.ended')`),
 );
 
-/** From which end those are that are within the limit. */
+/** Whether `limit` keeps the first or the last events. */
 type Order = 'asc' | 'desc';
 
-// Each in one statement: between two of them another server may append.
+// Each read is one statement, because another server may append between two statements.
 async function select(db: Db, range: Range, kinds: readonly string[], order: Order) {
   const { bot_id, run_id } = range;
   if (kinds.length > 0) {
@@ -107,7 +105,7 @@ async function select(db: Db, range: Range, kinds: readonly string[], order: Ord
   return events.length > 0 ? events : selectHeadAndRange(db, range);
 }
 
-/** A third faster than the join, but without the head where there is no event. */
+/** A third faster than the join, but returns no head if the range has no events. */
 const selectRange = prepareQuery((db, range: Range) =>
   inRange(db, range).select((event) => {
     const bot = event.selectFrom('bots').where('bots.bot_id', '=', range.bot_id);
@@ -135,7 +133,7 @@ function inRange(
     .limit(limit);
 }
 
-/** Each kind by itself: together, all that there is of them would be read and sorted. */
+/** Queries each kind separately; a single query would read and sort all events of these kinds. */
 function ofKinds(db: Db, range: Range, kinds: readonly string[], order: Order) {
   const all = [...new Set(kinds)]
     .map((kind) => db.selectFrom(ofKind(db, range, kind, order).as('of_kind')).selectAll())
@@ -143,7 +141,7 @@ function ofKinds(db: Db, range: Range, kinds: readonly string[], order: Order) {
   return db.selectFrom(all.as('of_kinds')).selectAll().orderBy('seq', order).limit(range.limit);
 }
 
-/** By pairs, as the index has them: else databases may go by `seq` and read all other kinds, too. */
+/** Compares (kind, seq) as a tuple, so that databases use the index and skip other kinds. */
 function ofKind(
   db: Db,
   { bot_id, after_seq, until_seq, limit, run_id }: Range,
@@ -172,13 +170,13 @@ function withHead(db: Db, bot_id: string, events: AliasedExpression<BotEventsTab
     .orderBy('event.seq');
 }
 
-/** The last event of a log, and when it was recorded. */
+/** The last event of a log, and its recording time. */
 export interface TimedHead extends EventHead {
   /** 0 before the first event. */
   readonly recorded_at: number;
 }
 
-/** @throws ServiceError `not_found` when there is no such bot. */
+/** @throws ServiceError `not_found` if the bot does not exist. */
 export async function readHead(db: Db, bot_id: string): Promise<TimedHead> {
   const [head] = await selectHead(db, { bot_id });
   if (head === undefined) throw unknownBot(bot_id);
@@ -195,7 +193,7 @@ const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
     .where('bots.bot_id', '=', bot_id),
 );
 
-/** The same of many bots, without those that are not there. */
+/** Heads of many bots; unknown bots are left out. */
 export async function readHeads(
   db: Db,
   bot_ids: readonly string[],
@@ -223,6 +221,6 @@ const selectHeads = prepareBatchQuery(1, (db, bots) =>
 
 export function unknownBot(bot_id: string): ServiceError {
   return new ServiceError('not_found', `there is no bot ${JSON.stringify(bot_id)}`, {
-    remedy: 'See `service-local bots list`.',
+    remedy: 'List the bots with `service-local bots list`.',
   });
 }

@@ -6,19 +6,19 @@ import type { RiskState } from '../engine/venue.ts';
 import type { UsedPermit } from '../engine/risk/supervision.ts';
 
 /**
- * Only a `running` session takes bars; the others have ended: by a halt, by a fault of the strategy,
- * or by losing the account.
+ * Only a `running` session takes bars. The others have ended: by a halt, by an error in the strategy,
+ * or because the account lost all its equity.
  */
 export type SessionStatus = 'running' | 'halted' | 'failed' | 'ruined';
 
-/** An account as its session leaves it after a step. Plain JSON. */
+/** The account after a step of its session; plain JSON. */
 export interface SessionState {
   readonly status: SessionStatus;
-  /** Opening instant of the newest bars, RFC 3339 UTC; null before the first. */
+  /** Opening time of the newest bars, RFC 3339 UTC; null before the first. */
   readonly time: string | null;
-  /** Number of the newest order event; 0 before the first. */
+  /** Sequence number of the newest order event; 0 before the first. */
   readonly seq: number;
-  /** Account currency; equity at the newest closes. */
+  /** Amounts in account currency; equity is valued at the newest closes. */
   readonly cash: number;
   readonly equity: number;
   /** Units held, by symbol; negative is short, flat instruments are absent. */
@@ -31,54 +31,51 @@ export interface SessionState {
 
 /** State that a session needs to continue the account, besides cash and positions. */
 export interface Carry {
-  /** The prices at which positions are valued, by symbol. */
+  /** Valuation prices of positions, by symbol. */
   readonly marks: Readonly<Record<string, number>>;
   readonly risk: RiskState;
 }
 
-/** An order that may still be filled; names as in `OrderEvent`. */
+/** An order that may still be filled; fields are named as in `OrderEvent`. */
 export interface WorkingOrder {
   readonly order: number;
   readonly symbol: string;
   readonly side: 'buy' | 'sell';
   readonly type: OrderType;
   readonly time_in_force: TimeInForce;
-  /** Units in all; a target has a weight until its first fill decides them. */
+  /** Total units. An order with a target weight has none until its first fill. */
   readonly quantity?: number;
   readonly weight?: number;
   readonly limit?: number;
-  /** Of a trailing stop: where it stands now. */
+  /** For a trailing stop, its current level. */
   readonly stop?: number;
   /** Units filled so far. */
   readonly filled: number;
-  /** Whether its stop was reached. */
+  /** Whether the stop price was reached. */
   readonly triggered: boolean;
-  /** Of one that a venue was handed; see `clientOrderId`. */
+  /** Present once the order was submitted to a venue; see `clientOrderId`. */
   readonly client_order_id?: string;
-  /** The venue was asked to cancel it, and has not said that it did. */
+  /** Set while the venue has not confirmed a requested cancellation. */
   readonly pending_cancel?: true;
 }
 
-/** What a step, a halt or a venue's report brought: its order events, and the state after them. */
+/** Order events of a step, a halt or a venue report, and the state after them. */
 export interface Progress {
   readonly events: readonly OrderEvent[];
   readonly state: SessionState;
-  /** Permits that it used up, where it did. */
+  /** Permits that these events used. */
   readonly used?: readonly UsedPermit[];
 }
 
 /**
- * SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. `carry` is left out: it follows from
- * the hashed data, and the hashes of states without it must stay valid.
+ * SHA-256, in hex, of the canonical JSON (RFC 8785) of a state. It excludes `carry`, which follows
+ * from the hashed data, so that hashes recorded before `carry` existed stay valid.
  */
 export function stateHash({ carry: _carry, ...state }: SessionState): string {
   return createHash('sha256').update(canonicalize(state)!).digest('hex');
 }
 
-/**
- * What `Session.halt` does, by the state alone: for whoever halts a session that does not answer, or
- * that nobody runs.
- */
+/** Halts a session from its recorded state alone, when no process runs it or responds. */
 export function closeSession(state: SessionState, status: 'halted'): Progress {
   const { working, seq } = state;
   return {

@@ -6,8 +6,8 @@ import { readEvents, readHead, unknownBot } from './read.ts';
 import { digestOf, foldState, STATE_KINDS, type BotState } from './state.ts';
 
 /**
- * A point of the log: after an event, at a time, or its end. Times are milliseconds since the Unix
- * epoch; `now` is the reader's clock, where the answer may depend on it.
+ * A position in the log: after an event, at a time, or at its end. Times are milliseconds since the
+ * Unix epoch; `now` is the reader's clock, see `placeAt`.
  */
 export type Moment =
   | { readonly seq: number }
@@ -15,20 +15,20 @@ export type Moment =
   | 'head';
 
 export interface StateAt {
-  /** The last event that is in it. */
+  /** The last event included in the state. */
   readonly seq: number;
-  /** The last event that there is. */
+  /** The newest event in the log. */
   readonly head_seq: number;
   readonly state: BotState;
-  /** SHA-256 of the state in canonical JSON (RFC 8785), in hex. */
+  /** SHA-256, in hex, of the state in canonical JSON (RFC 8785). */
   readonly state_hash: string;
   /** See `placeAt`. */
   readonly in_doubt?: SeqSpan | undefined;
 }
 
 /**
- * The state of a bot at a moment, from the snapshot before it and the events since.
- * @throws ServiceError `not_found` when there was no such bot at that moment, or no such event.
+ * The state of a bot at a moment, computed from the last snapshot before it and later events.
+ * @throws ServiceError `not_found` if the bot or the event does not exist at that moment.
  */
 export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<StateAt> {
   const { seq, head_seq, in_doubt } = await seqAt(db, bot_id, moment);
@@ -58,7 +58,7 @@ const selectSnapshot = prepareQuery((db, { bot_id, seq }: { bot_id: string; seq:
     .limit(1),
 );
 
-/** Keeps the state at the end of the log, from where the next one is faster to get. */
+/** Stores the state at the end of the log, so that later reads need fewer events. */
 export async function takeSnapshot(tx: Db, bot_id: string): Promise<StateAt> {
   const snapshot = await stateAt(tx, bot_id, 'head');
   const { text, hash } = digestOf(snapshot.state);
@@ -75,7 +75,7 @@ const insertSnapshot = prepareQuery((db, row: BotSnapshotsTable) =>
 
 /**
  * The last event at a moment.
- * @throws ServiceError `not_found` when there is none, or not that one.
+ * @throws ServiceError `not_found` if the log has no such event.
  */
 export async function seqAt(
   db: Db,
@@ -88,12 +88,12 @@ export async function seqAt(
   if ('at' in moment) {
     const place = await placeAt(db, bot_id, moment, head_seq);
     if (place.seq > 0) return { ...place, head_seq };
-    throw new ServiceError('not_found', `the bot ${bot_id} has no event of that time or before`, {
-      remedy: 'Ask for a later time: the bot has been there since its first event.',
+    throw new ServiceError('not_found', `bot ${bot_id} has no event at or before that time`, {
+      remedy: 'Choose a time after the bot was created.',
     });
   }
   if (moment.seq >= 1 && moment.seq <= head_seq) return { seq: moment.seq, ...certain };
-  throw new ServiceError('not_found', `the bot ${bot_id} has no event ${moment.seq}`, {
-    remedy: `Ask for one from 1 to ${head_seq}.`,
+  throw new ServiceError('not_found', `bot ${bot_id} has no event ${moment.seq}`, {
+    remedy: `Choose a sequence number from 1 to ${head_seq}.`,
   });
 }

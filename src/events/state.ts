@@ -4,23 +4,23 @@ import type { SessionState } from './session-state.ts';
 import type { BotEvent } from './event.ts';
 
 /**
- * What the events of a bot come to. Times are RFC 3339 in UTC, so that whoever gets the state as JSON
- * can check its hash.
+ * State of a bot, computed from its events. Times are RFC 3339 in UTC, so that a client can verify
+ * the hash of the state from its JSON.
  */
 export interface BotState {
   readonly slug: string;
   readonly name: string;
   readonly kind: 'trading' | 'research';
   readonly status: 'draft' | 'active' | 'archived';
-  /** The current one; 0 before there is any. */
+  /** Current version; 0 before the first. */
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;
-  /** The hash of each version, from version 1. */
+  /** Hash of each version, from version 1. */
   readonly versions: readonly string[];
-  /** The sessions, on paper and in production, that have not ended, by `task_id`, as each was recorded last. */
+  /** Last recorded state of each paper or production session that has not ended, by `task_id`. */
   readonly sessions: Readonly<Record<string, RunningSession>>;
-  /** The halt of this bot that is in force; one of all bots is not in its log. */
+  /** The halt of this bot in force; halts of all bots are not recorded in its log. */
   readonly halted: BotHalt | null;
 }
 
@@ -37,8 +37,8 @@ export interface BotHalt {
 }
 
 /**
- * The kinds of events that change the state. Whatever changes what they do to it belongs with a
- * migration that empties `bot_snapshots`.
+ * Kinds of events that change the state. A change of how they change it needs a migration that
+ * empties `bot_snapshots`.
  */
 export const STATE_KINDS = [
   'bot.created',
@@ -58,11 +58,11 @@ export function changesState(kind: string): boolean {
   return stateKinds.has(kind);
 }
 
-/** What their payloads hold at least. */
+/** Fields that payloads have at least. */
 interface Payloads {
   readonly 'bot.created': Pick<BotState, 'slug' | 'name' | 'kind'>;
   readonly 'version.created': { readonly hash: string };
-  /** What has changed. */
+  /** Only the changed fields. */
   readonly 'bot.updated': Partial<Pick<BotState, 'slug' | 'name'>>;
   readonly 'bot.archived': object;
   readonly 'bot.activated': object;
@@ -72,7 +72,7 @@ interface Payloads {
   readonly 'control.resumed': { readonly scope: 'bot' | 'all' };
 }
 
-/** An event that changes the state, as it is appended. */
+/** A new event that changes the state. */
 export type StateEvent = {
   [Kind in keyof Payloads]: Pick<BotEvent, 'version' | 'occurred_at'> &
     RunOf & {
@@ -81,10 +81,7 @@ export type StateEvent = {
     };
 }[keyof Payloads];
 
-/**
- * The state after an event, from that before it; undefined while there is no bot. What it does not
- * know changes nothing.
- */
+/** The state after an event; undefined before `bot.created`. Unknown kinds change nothing. */
 export function foldState(
   state: BotState | undefined,
   event: Pick<BotEvent, 'kind' | 'version' | 'occurred_at' | 'payload'> & RunOf,
@@ -113,7 +110,7 @@ type RunEvent = Extract<
 >;
 type RegistryEvent = Exclude<StateEvent, RunEvent | { readonly kind: 'bot.created' }>;
 
-/** The state after what a bot does, which changes nothing of the bot itself; undefined for the rest. */
+/** The state after an event of a session or halt; undefined for other events. */
 function runChangeOf(state: BotState, event: StateEvent): BotState | undefined {
   const { kind, version, payload } = event;
   const run_id = event.run_id ?? '';
@@ -147,7 +144,7 @@ function changeOf(state: BotState, { kind, version, payload }: RegistryEvent): P
   return { status: kind === 'bot.archived' ? 'archived' : 'active' };
 }
 
-/** A state as canonical JSON (RFC 8785), and the SHA-256 of that in hex. */
+/** A state as canonical JSON (RFC 8785), and its SHA-256 in hex. */
 export function digestOf(state: BotState): { readonly text: string; readonly hash: string } {
   const text = canonicalize(state)!;
   return { text, hash: createHash('sha256').update(text).digest('hex') };

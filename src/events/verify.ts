@@ -6,24 +6,24 @@ import { readRows } from './read.ts';
 import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './state.ts';
 
-/** What a log comes to when every event of it is read, and no snapshot is trusted. */
+/** Result of reading every event of a log without relying on snapshots. */
 export interface Replay {
-  /** The last event that is good. */
+  /** The last valid event. */
   readonly head: EventHead;
-  /** After that event; undefined when there is none. */
+  /** State after that event; undefined if there is none. */
   readonly state: BotState | undefined;
   readonly state_hash: string | undefined;
-  /** Undefined when all is as it was written. */
+  /** Undefined if the log is intact. */
   readonly fault: EventFault | undefined;
 }
 
 const PAGE = 1000;
 
 /**
- * Reads the log of a bot from its first event to a moment: whether nothing is altered, missing, added
- * or out of order, and what state it comes to. Others get their turn all the while, however long it is.
+ * Reads the log of a bot from its first event to a moment, checks that no event was altered, removed,
+ * added or reordered, and computes the state. It yields to other work after each page.
  *
- * @throws ServiceError `not_found` when there is no such bot or event.
+ * @throws ServiceError `not_found` if the bot or the event does not exist.
  */
 export async function verifyEvents(
   db: Db,
@@ -47,7 +47,7 @@ export async function verifyEvents(
       const fault = faultOf(row, last);
       if (fault !== undefined) return replay(fault);
       last = { seq: row.seq, hash: row.hash };
-      // To parse what changes nothing would take half the time.
+      // Parsing the payloads of all other events would double the time.
       if (changesState(row.kind)) state = foldState(state, eventOf(row));
       const snapshot = snapshots.get(row.seq);
       if (snapshot !== undefined && !isOf(snapshot, state)) {
@@ -61,7 +61,6 @@ export async function verifyEvents(
 
 type Snapshot = Readonly<Omit<BotSnapshotsTable, 'bot_id'>>;
 
-/** By `seq`. */
 async function snapshotsIn(
   db: Db,
   bot_id: string,

@@ -200,10 +200,10 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     await expect(append([tick(1)])).rejects.toThrow('the first event');
     await append([CREATED]);
     for (const name of ['', 'a\nb', 'A', 'a b', '.a']) {
-      await expect(append([{ ...tick(1), kind: name }])).rejects.toThrow('no kind of event');
+      await expect(append([{ ...tick(1), kind: name }])).rejects.toThrow('invalid event kind');
     }
     for (const occurred_at of [Number.NaN, Infinity, 1.5, 9e15]) {
-      await expect(append([{ ...tick(1), occurred_at }])).rejects.toThrow('no time of an event');
+      await expect(append([{ ...tick(1), occurred_at }])).rejects.toThrow('invalid event time');
     }
     expect(await seqs({})).toEqual([1]);
   });

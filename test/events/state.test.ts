@@ -179,7 +179,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
   test('is not found where there is no event', async () => {
     await append([CREATED, tick(1)]);
     for (const seq of [0, -1, 3]) {
-      const missing = { code: 'not_found', message: `the bot a has no event ${seq}` };
+      const missing = { code: 'not_found', message: `bot a has no event ${seq}` };
       await expect(at({ seq })).rejects.toMatchObject(missing);
       await expect(verifyEvents(storage.read, 'a', { seq })).rejects.toMatchObject(missing);
     }
