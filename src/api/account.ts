@@ -9,7 +9,7 @@ export const getAccount = defineRoute({
   method: 'get',
   path: '/identity/account',
   operationId: 'getAccount',
-  summary: 'Say who the caller is, and with what he can log in',
+  summary: 'Show the account of the caller and its login methods',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: {
@@ -20,7 +20,7 @@ export const getAccount = defineRoute({
           administrator_id: z.string(),
           name: z.string(),
           created_at: time,
-          recovery_codes: z.int().openapi({ description: 'How many have not been used.' }),
+          recovery_codes: z.int().openapi({ description: 'Number of unused recovery codes.' }),
           passkeys: z.int(),
         })
         .openapi('Account'),
@@ -32,14 +32,19 @@ export const Session = z
   .strictObject({
     session_id: z.string(),
     administrator_id: z.string(),
-    administrator: z.string().openapi({ description: 'Name of its owner.' }),
+    administrator: z.string().openapi({ description: 'Name of the owner.' }),
     signed_in_with: z.enum(['password', 'passkey']),
-    user_agent: z.string().openapi({ description: 'The browser, as it calls itself.' }),
-    address: z.string().nullable().openapi({ description: 'From where, if that is known.' }),
+    user_agent: z.string().openapi({ description: 'User agent that the browser sends.' }),
+    address: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Address of the browser; null if it is unknown.' }),
     created_at: time,
-    seen_at: time.openapi({ description: 'The last use, to the minute.' }),
-    expires_at: time.openapi({ description: 'When it ends if nobody uses it from now on.' }),
-    current: z.boolean().openapi({ description: 'Whether the request was sent in it.' }),
+    seen_at: time.openapi({ description: 'Time of the last request, to the minute.' }),
+    expires_at: time.openapi({
+      description: 'Time when the session ends if it is not used again.',
+    }),
+    current: z.boolean().openapi({ description: 'Whether this is the session of the request.' }),
   })
   .openapi('Session');
 
@@ -49,29 +54,32 @@ export const listSessions = defineRoute({
   method: 'get',
   path: '/identity/sessions',
   operationId: 'listSessions',
-  summary: 'List the sessions in browsers, the oldest first',
-  description: "Everybody's for the scope `admin`, else the caller's own.",
+  summary: 'List the login sessions of browsers, oldest first',
+  description:
+    'Returns the sessions of all administrators with the scope `admin`, else those of the caller.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {
     query: z.strictObject({
       ...pageQuery,
-      administrator_id: id('ada').optional().openapi({ description: 'Only those of this one.' }),
+      administrator_id: id('ada')
+        .optional()
+        .openapi({ description: 'Only sessions of this administrator.' }),
     }),
   },
-  responses: { 200: answer('A page of sessions.', page(Session)) },
+  responses: { 200: answer('A page of login sessions.', page(Session)) },
 });
 
 export const endSession = defineRoute({
   method: 'delete',
   path: '/identity/sessions/{session_id}',
   operationId: 'endSession',
-  summary: 'End a session',
-  description: "Anybody's for the scope `admin`, else one of the caller's own.",
+  summary: 'End a login session',
+  description: 'With the scope `admin`, ends any session, else only sessions of the caller.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { params: z.strictObject({ session_id: id(EXAMPLE_BROWSER_SESSION_ID) }) },
-  responses: { 200: answer('The session, which is over.', Session) },
+  responses: { 200: answer('The ended session.', Session) },
   errors: ['not_found'],
 });
 
@@ -79,13 +87,13 @@ export const endSessions = defineRoute({
   method: 'delete',
   path: '/identity/sessions',
   operationId: 'endSessions',
-  summary: "End all of the caller's own sessions",
-  description: 'Also the one in which the request is sent. Tokens go on.',
+  summary: 'End all login sessions of the caller',
+  description: 'This includes the session of the request. Tokens remain valid.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: {
     200: answer(
-      'How many there were.',
+      'Number of ended sessions.',
       z.strictObject({ ended: z.int() }).openapi('EndedSessions'),
     ),
   },
@@ -95,7 +103,7 @@ export const Passkey = z
   .strictObject({
     passkey_id: z.string(),
     administrator_id: z.string(),
-    site: z.string().openapi({ description: 'The host for which alone it is good.' }),
+    site: z.string().openapi({ description: 'The host that the passkey works for.' }),
     name: z.string(),
     created_at: time,
     last_used_at: time.nullable(),
@@ -108,8 +116,8 @@ export const listPasskeys = defineRoute({
   method: 'get',
   path: '/identity/passkeys',
   operationId: 'listPasskeys',
-  summary: "List the caller's own passkeys, the oldest first",
-  description: 'A passkey is added where there is a browser: on the page /console/account.',
+  summary: 'List the passkeys of the caller, oldest first',
+  description: 'Passkeys are added in a browser, on the page /console/account.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { query: z.strictObject(pageQuery) },
@@ -120,7 +128,7 @@ export const renamePasskey = defineRoute({
   method: 'patch',
   path: '/identity/passkeys/{passkey_id}',
   operationId: 'renamePasskey',
-  summary: 'Give a passkey another name',
+  summary: 'Rename a passkey',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {
@@ -137,9 +145,9 @@ export const deletePasskey = defineRoute({
   method: 'delete',
   path: '/identity/passkeys/{passkey_id}',
   operationId: 'deletePasskey',
-  summary: 'Delete a passkey for good',
+  summary: 'Delete a passkey permanently',
   description:
-    'Needs a step-up for `identity.passkey.delete` and `passkey:` with its id: see `POST /identity/step-ups`.',
+    'Requires a step-up for `identity.passkey.delete` and `passkey:` with the id of the passkey: see `POST /identity/step-ups`.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {
@@ -148,6 +156,6 @@ export const deletePasskey = defineRoute({
       'service-step-up': z.string().max(100).optional().openapi({ example: 'step-up-token' }),
     }),
   },
-  responses: { 200: answer('The passkey, as it was.', Passkey) },
+  responses: { 200: answer('The deleted passkey.', Passkey) },
   errors: ['not_found', 'step_up_required'],
 });

@@ -16,7 +16,7 @@ import {
   type Security,
 } from './http.ts';
 
-/** Whatever scopes its token has. */
+/** Any administrator, whatever scopes the token has. */
 export const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
 
 const MONTH_SECONDS = 30 * 86_400;
@@ -27,29 +27,33 @@ const scopes = z
   .openapi({ description: 'No scope implies another.' });
 
 const code = z.string().min(1).max(100).openapi({
-  description: 'Of the authenticator app, or a recovery code. Each works once.',
+  description: 'A code of the authenticator app, or a recovery code. Each works once.',
 });
 
-/** Limits that narrow a token with the scope `license` alone. */
+/** Restrictions of a token that has only the scope `license`. */
 const narrowing = {
   deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_DEPLOYMENTS).nullable().openapi({
-    description: 'Only these deployments; null for all. Excludes `customer_id`.',
+    description: 'Only these installations; null for all. Excludes `customer_id`.',
   }),
   customer_id: id('acme').nullable().openapi({
-    description: 'Only the deployments of this customer; null for all.',
+    description: 'Only the installations of this customer; null for all.',
   }),
   max_ttl_seconds: z.int().min(1).nullable().openapi({
-    description: 'Longest TTL of leases issued with the token; null for the maximum of the server.',
+    description: 'Maximum TTL of leases issued with the token; null for the maximum of the server.',
     example: 86_400,
   }),
 };
 
 const Login = z
   .strictObject({
-    administrator: z.string().min(1).max(100).openapi({ description: 'Name.' }),
+    administrator: z
+      .string()
+      .min(1)
+      .max(100)
+      .openapi({ description: 'Name of the administrator.' }),
     password: z.string().min(1).max(1000),
     code,
-    label: text(200).openapi({ description: 'What the token is for.' }),
+    label: text(200).openapi({ description: 'Purpose of the token.' }),
     scopes: scopes.min(1),
     expires_in_seconds: z
       .int()
@@ -66,7 +70,7 @@ export const Token = z
   .strictObject({
     token_id: z.string(),
     administrator_id: z.string(),
-    administrator: z.string().openapi({ description: 'Name of its owner.' }),
+    administrator: z.string().openapi({ description: 'Name of the owner.' }),
     label: z.string(),
     scopes,
     created_at: time,
@@ -80,7 +84,7 @@ export type Token = z.infer<typeof Token>;
 
 const NewToken = Token.extend({
   token: z.string().openapi({
-    description: 'To be sent as `Authorization: Bearer …`. This is the only time it is shown.',
+    description: 'Send it as `Authorization: Bearer …`. It is shown only in this response.',
   }),
 }).openapi('NewToken');
 
@@ -88,7 +92,7 @@ export const createToken = defineRoute({
   method: 'post',
   path: '/identity/tokens',
   operationId: 'createToken',
-  summary: 'Log in, for a token',
+  summary: 'Log in and create a token',
   description:
     'After five failed logins with one name from one address within 15 minutes, that address may not try the name until 15 minutes after the first failure. The /64 of an IPv6 address counts as one address. After 20 failures from all addresses, only addresses from which the administrator has logged in within 90 days may try. Unknown names are treated the same.',
   tags: ['Administrators'],
@@ -115,8 +119,9 @@ export const listTokens = defineRoute({
   method: 'get',
   path: '/identity/tokens',
   operationId: 'listTokens',
-  summary: 'List tokens, the oldest first',
-  description: "Everybody's for the scope `admin`, else the caller's own.",
+  summary: 'List tokens, oldest first',
+  description:
+    'Returns the tokens of all administrators with the scope `admin`, else those of the caller.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { query: z.strictObject(pageQuery) },
@@ -128,7 +133,7 @@ export const getOwnToken = defineRoute({
   path: '/identity/token',
   operationId: 'getOwnToken',
   narrowable: true,
-  summary: 'Say whose token the request was sent with',
+  summary: 'Show the token of the request',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: { 200: answer('The token.', Token) },
@@ -140,12 +145,12 @@ export const revokeToken = defineRoute({
   path: '/identity/tokens/{token_id}',
   operationId: 'revokeToken',
   narrowable: true,
-  summary: 'End a token',
-  description: "Anybody's for the scope `admin`, else one of the caller's own.",
+  summary: 'Revoke a token',
+  description: 'With the scope `admin`, revokes any token, else only tokens of the caller.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { params: z.strictObject({ token_id: id('0198c0de-0000-7000-8000-00000000bbbb') }) },
-  responses: { 200: answer('The token, ended now or before.', Token) },
+  responses: { 200: answer('The token, revoked now or earlier.', Token) },
   errors: ['not_found'],
 });
 
@@ -171,7 +176,7 @@ export const PasskeyAssertion = z
   })
   .openapi('PasskeyAssertion', {
     description:
-      'What a passkey made, in a page of the console, of a challenge for the same action and target.',
+      'Signature of a passkey over a challenge for the same action and target, made in a page of the console.',
   });
 
 const StepUpRequest = z
@@ -186,21 +191,21 @@ const StepUpRequest = z
     ]),
     target: z.string().max(150).openapi({
       description:
-        'A type and an id. To revoke: `lease:` or `deployment:`. To add a passkey: `administrator:`; to delete one: `passkey:`. To attest: `validation_report:` and its `content_hash`. To set a trust root: `root:` and its fingerprint. To announce a signing key: `key:`. To give more: `contract:` or `plan:` of the change, `customer:` of a new contract, or `deployment:` to reinstate.',
+        'Type and id of the target. To revoke: `lease:` or `deployment:`. To add a passkey: `administrator:`; to delete one: `passkey:`. To attest: `validation_report:` and its `content_hash`. To set a trust root: `root:` and its fingerprint. To announce a signing key: `key:`. To grant more: `contract:` or `plan:` for a change, `customer:` for a new contract, or `deployment:` to reinstate.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
   })
-  .openapi('StepUpRequest', { description: 'With a code or a passkey.' });
+  .openapi('StepUpRequest', { description: 'Contains either a code or a passkey.' });
 
 export const createStepUp = defineRoute({
   method: 'post',
   path: '/identity/step-ups',
   operationId: 'createStepUp',
   narrowable: true,
-  summary: 'Show a second factor, for the right to do one thing once',
+  summary: 'Confirm an action with a second factor',
   description:
-    'Revoking and giving need the scope `license`, attesting needs `write`, and setting a trust root needs `admin`. After five wrong codes of an administrator from one address within 15 minutes, that address may not try again. After ten wrong codes from all addresses, only addresses from which the administrator has logged in within 90 days may try.',
+    'Returns a token that authorizes one action on one target once. Revoking and granting need the scope `license`, attesting needs `write`, and setting a trust root needs `admin`. After five wrong codes of an administrator from one address within 15 minutes, that address may not try again. After ten wrong codes from all addresses, only addresses from which the administrator has logged in within 90 days may try.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {
@@ -214,12 +219,12 @@ export const createStepUp = defineRoute({
   },
   responses: {
     201: answer(
-      'The right, for five minutes.',
+      'The step-up token, valid for five minutes.',
       z
         .strictObject({
           step_up_token: z
             .string()
-            .openapi({ description: 'To be sent as `Service-Step-Up: …` with the request.' }),
+            .openapi({ description: 'Send it as `Service-Step-Up: …` with the request.' }),
           expires_at: time,
         })
         .openapi('StepUp'),
@@ -239,10 +244,10 @@ export const AuditEntry = z
     details: z.record(z.string(), z.unknown()),
     prev_hash: z
       .string()
-      .openapi({ description: '`hash` of the entry before; 64 zeros at first.' }),
+      .openapi({ description: '`hash` of the previous entry; 64 zeros in the first entry.' }),
     hash: z.string().openapi({
       description:
-        'SHA-256, in hex, of the other members of this object, but for `actor_name`, in canonical JSON (RFC 8785).',
+        'SHA-256, in hex, of the other fields except `actor_name`, in canonical JSON (RFC 8785).',
     }),
   })
   .openapi('AuditEntry');
@@ -253,7 +258,7 @@ const auditHead = z.strictObject({ seq: z.int(), hash: z.string() });
 
 const auditPage = page(AuditEntry).extend({
   head: auditHead.openapi({
-    description: 'The last entry of the log at the moment of the answer.',
+    description: 'The last entry of the log at the time of the response.',
   }),
 });
 
@@ -261,15 +266,15 @@ export const listAudit = defineRoute({
   method: 'get',
   path: '/identity/audit',
   operationId: 'listAudit',
-  summary: 'Read the audit log, the oldest entry first',
+  summary: 'Read the audit log, oldest entry first',
   description:
-    'What was tampered with is answered as it is: whoever reads can find it, by the hashes.',
+    'Entries that were tampered with are returned unchanged, so that the reader can detect them by their hashes.',
   tags: ['Administrators'],
   security: administrator('admin'),
   request: {
     query: z.strictObject({
       after_seq: z.coerce.number().int().min(0).default(0).openapi({
-        description: 'The last entry that is known: `next_cursor` of the page before.',
+        description: 'Sequence number of the last known entry: `next_cursor` of the previous page.',
       }),
       limit: pageQuery.limit,
     }),
@@ -284,8 +289,9 @@ export const searchAudit = defineRoute({
   method: 'get',
   path: '/identity/audit/search',
   operationId: 'searchAudit',
-  summary: 'Search the audit log, the newest entry first',
-  description: 'All that is named must be so. What was tampered with is answered as it is.',
+  summary: 'Search the audit log, newest entry first',
+  description:
+    'Returns entries that match all given filters. Entries that were tampered with are returned unchanged.',
   tags: ['Administrators'],
   security: administrator('admin'),
   request: {
@@ -294,29 +300,33 @@ export const searchAudit = defineRoute({
       action: exactly.openapi({ example: 'admin.identity.license.revoke' }),
       target: exactly.openapi({ example: 'deployment:acme-tokyo' }),
       from: time.optional(),
-      to: time.optional().openapi({ description: 'Not itself included.' }),
+      to: time.optional().openapi({ description: 'Only entries before this time.' }),
       before_seq: z.coerce.number().int().min(1).optional().openapi({
-        description: '`next_cursor` of the page before, with the same filter.',
+        description: '`next_cursor` of the previous page, which must have had the same filter.',
         example: 1000,
       }),
       limit: pageQuery.limit,
     }),
   },
-  responses: { 200: answer('A page of what was found.', auditPage) },
+  responses: { 200: answer('A page of matching entries.', auditPage) },
   errors: ['audit_tampered'],
 });
 
 const AuditVerdict = z
   .strictObject({
-    verified: z.int().openapi({ description: 'So many entries are as they were written.' }),
-    head: auditHead.openapi({ description: 'The last of them: to be noted out of reach.' }),
+    verified: z.int().openapi({ description: 'Number of intact entries.' }),
+    head: auditHead.openapi({
+      description: 'The last intact entry. Store a copy where the server cannot change it.',
+    }),
     fault: z
       .strictObject({
         seq: z.int(),
         fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head']),
       })
       .nullable()
-      .openapi({ description: 'What is wrong with the next.' }),
+      .openapi({
+        description: 'The first fault after the intact entries; null if there are no faults.',
+      }),
   })
   .openapi('AuditVerdict');
 
@@ -326,9 +336,9 @@ export const verifyAudit = defineRoute({
   operationId: 'verifyAudit',
   summary: 'Check the hash chain of the whole audit log',
   description:
-    'It is the server that checks here; `service-local identity audit verify` does it without trusting the server.',
+    'The server itself makes this check; `service-local identity audit verify` checks the log without trusting the server.',
   tags: ['Administrators'],
   security: administrator('admin'),
-  responses: { 200: answer('What came of it.', AuditVerdict) },
+  responses: { 200: answer('The result of the check.', AuditVerdict) },
   errors: ['audit_tampered'],
 });

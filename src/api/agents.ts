@@ -5,7 +5,7 @@ import { ChatTurn, EXAMPLE_RESEARCH_BOT } from './research.ts';
 const tags = ['Research'];
 const reading = { tags, security: administrator('read') };
 
-/** Of the bot of the examples. */
+/** Role of an agent of the bot in the examples. */
 export const EXAMPLE_ROLE = 'watcher';
 
 const botPath = z.strictObject({ bot_ref: id(EXAMPLE_RESEARCH_BOT) });
@@ -16,30 +16,35 @@ const agentPath = z.strictObject({
 
 const AgentReport = z
   .strictObject({
-    seq: z.int().openapi({ description: 'Of the event `agent.reported`, which has all of it.' }),
+    seq: z.int().openapi({
+      description: 'Sequence number of the event `agent.reported`, which has the whole report.',
+    }),
     recorded_at: time,
     cause: z.enum(['schedule', 'person']),
     session_id: z.string(),
     turn_id: z.string(),
     status: z.enum(['done', 'failed', 'interrupted']),
-    text: z.string().openapi({ description: 'Its beginning, where it is long.' }),
+    text: z.string().openapi({ description: 'The report, truncated if it is long.' }),
   })
   .openapi('AgentReport');
 
 const Agent = z
   .strictObject({
     role: z.string(),
-    tools: z.array(z.string()).nullable().openapi({ description: 'null for all.' }),
+    tools: z.array(z.string()).nullable().openapi({ description: 'Null allows all tools.' }),
     schedule: z
       .strictObject({
-        every: z.string().openapi({ example: '6h', description: 'Times are in UTC.' }),
+        every: z.string().openapi({ example: '6h', description: 'Interval; times are in UTC.' }),
         prompt: z.string(),
       })
       .nullable()
-      .openapi({ description: 'Of the current version of the bot.' }),
-    is_on: z.boolean().openapi({ description: 'Whether it is asked by itself.' }),
+      .openapi({ description: 'Schedule in the current version of the bot; null if it has none.' }),
+    is_on: z.boolean().openapi({ description: 'Whether the agent runs on its schedule.' }),
     next_run_at: time.nullable(),
-    started_by: z.string().nullable().openapi({ description: 'As whom it is, or was, asked.' }),
+    started_by: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Administrator as whom the agent runs or last ran.' }),
     started_by_name: actorName,
     started_at: time.nullable(),
     stopped_by: z.string().nullable(),
@@ -47,7 +52,7 @@ const Agent = z
     stopped_at: time.nullable(),
     stopped_reason: z.string().nullable().openapi({
       description:
-        '`asked`; of the server itself `role_gone`, `no_schedule`, `bot_archived`, `administrator_disabled`, `revoked_token`; `restored` after `server restore`.',
+        '`asked` after a request; `role_gone`, `no_schedule`, `bot_archived`, `administrator_disabled` or `revoked_token` if the server stopped it; `restored` after `server restore`.',
     }),
     last_report: AgentReport.nullable(),
   })
@@ -64,7 +69,7 @@ export const listAgents = defineRoute({
   request: { params: botPath },
   responses: {
     200: answer(
-      'Those of the current version, in the order of its spec, and those that were on before.',
+      'Agents of the current version, in the order of the spec, then other agents whose schedule was on before.',
       z.strictObject({ items: z.array(Agent) }).openapi('Agents'),
     ),
   },
@@ -77,15 +82,15 @@ export const setAgentSchedule = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/agents/{role}/schedule',
   operationId: 'setAgentSchedule',
-  summary: 'Have an agent asked by itself, or not any more',
+  summary: 'Turn the schedule of an agent on or off',
   description:
-    'A spec says when an agent is asked, and what; only this has it happen. It is asked as whoever turned it on, with of his scopes `read` and `write` at most, until his account is disabled, the token with which he turned it on is revoked, the bot is archived, or its spec has no such agent or schedule any more: an event `agent.schedule_stopped` says so. When the token merely expires, it goes on; a logout revokes it. Times that were missed are not made up for. Each answer is an event `agent.reported`.',
+    'A spec defines when an agent runs and its prompt; this request turns that schedule on. The agent runs as the caller, with at most the scopes `read` and `write`, until the account is disabled, the token of this request is revoked, the bot is archived, or the spec no longer has the agent or its schedule. The server then records an event `agent.schedule_stopped`. The schedule continues when the token merely expires; a logout revokes the token. Missed runs are not made up for. Each answer is recorded as an event `agent.reported`.',
   request: {
     params: agentPath,
     body: json(
       z
         .strictObject({ is_on: z.boolean() })
-        .openapi('AgentScheduleInput', { description: 'What it is to be.' }),
+        .openapi('AgentScheduleInput', { description: 'The new state of the schedule.' }),
       { on: { is_on: true }, off: { is_on: false } },
     ),
   },
@@ -98,14 +103,14 @@ export const runAgent = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/agents/{role}/run',
   operationId: 'runAgent',
-  summary: 'Ask an agent now what its schedule asks',
+  summary: "Run the prompt of an agent's schedule now",
   description:
-    'As the caller, with his scopes, whether or not its schedule is on. The answer is a turn of a session, also one that failed, and an event `agent.reported`.',
+    "The agent runs as the caller, with the caller's scopes, whether or not its schedule is on. The answer, even a failed one, is a turn of a chat session and an event `agent.reported`.",
   idempotent: true,
   request: { params: agentPath },
   responses: {
-    200: answer('What it answered.', ChatTurn),
-    202: answer('It is not answered yet: see the agents of the bot.', ChatTurn),
+    200: answer('The turn with the answer.', ChatTurn),
+    202: answer('The answer is not complete; see the agents of the bot.', ChatTurn),
   },
   errors: ['not_found', 'conflict', 'rate_limited'],
 });

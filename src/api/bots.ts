@@ -18,12 +18,13 @@ const writing = { tags: ['Bots'], security: administrator('write') };
 
 const Kind = z.enum(['trading', 'research']);
 const Status = z.enum(['draft', 'active', 'archived']).openapi({
-  description: 'A draft until it is first deployed. What is archived is kept, and only kept.',
+  description:
+    'A bot is a draft until it is first deployed. An archived bot is kept but cannot run.',
 });
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
-  description: 'A spec as its author wrote it: what `service-local schema` describes.',
+  description: 'A spec as its author wrote it, in the format that `service-local schema` prints.',
   example: {
     apiVersion: 'bots/v1',
     kind: 'Bot',
@@ -41,20 +42,20 @@ const Files = z.record(z.string(), z.string());
 
 const files = Files.optional().openapi({
   description:
-    'What goes with the spec, as texts by path relative to it, at most 32 files. The code of a strategy of your own, for a server with the setting `custom_code`: the module that `strategy.module` names and all that it imports, 96 KiB in all. The ONNX files that `ml_models` names, in base64, 512 KiB in all before that.',
+    'Files of the spec as texts, by path relative to the spec; at most 32. The code of a custom strategy, if the server has the setting `custom_code`: the module in `strategy.module` and everything that it imports, at most 96 KiB in total. The ONNX files in `ml_models` as base64, at most 512 KiB in total before encoding.',
 });
 
 const BotInput = z
   .union([
     z.strictObject({ document: Document, files }),
     z.strictObject({
-      yaml: z.string().openapi({ description: 'The same as the text of a file, YAML or JSON.' }),
+      yaml: z.string().openapi({ description: 'The spec as the text of a YAML or JSON file.' }),
       files,
     }),
   ])
   .openapi('BotInput', {
     description:
-      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one, or comes with it. The pointers of `invalid_spec` are into the spec.',
+      'A spec whose data are in the catalog of the server (`catalog://NAME`) and whose strategy is built in or included in `files`. The pointers of an `invalid_spec` error refer to the spec.',
   });
 
 export type BotInput = z.infer<typeof BotInput>;
@@ -62,7 +63,7 @@ export type BotInput = z.infer<typeof BotInput>;
 const summary = {
   id: z
     .string()
-    .openapi({ description: 'Of the server, and for good; paths take it or the slug.' }),
+    .openapi({ description: 'Permanent id, made by the server. Paths accept the id or the slug.' }),
   name: z.string(),
   slug: z.string(),
   kind: Kind,
@@ -76,13 +77,13 @@ export type BotSummary = z.infer<typeof BotSummary>;
 
 const Activity = z
   .strictObject({
-    running: z.int().openapi({ description: 'Deployments that are pending or running.' }),
+    running: z.int().openapi({ description: 'Number of deployments that are pending or running.' }),
     halted: z
       .enum(['bot', 'all'])
       .nullable()
-      .openapi({ description: 'Whether a halt of this bot, or of all, is in force.' }),
+      .openapi({ description: 'Scope of the halt in force; null if the bot is not halted.' }),
     last: BotDeployment.nullable().openapi({
-      description: 'The newest deployment that has ended; null before any has.',
+      description: 'The newest deployment that has ended; null if none has.',
     }),
   })
   .openapi('BotActivity');
@@ -90,7 +91,7 @@ const Activity = z
 export const BotListItem = z
   .strictObject({
     ...summary,
-    activity: Activity.optional().openapi({ description: 'Only where it is asked for.' }),
+    activity: Activity.optional().openapi({ description: 'Only with `include=activity`.' }),
   })
   .openapi('BotListItem');
 
@@ -102,18 +103,20 @@ export const BotDetail = z
     document: Document,
     version_hash: sha256.openapi({
       description:
-        'SHA-256 of the document in canonical JSON (RFC 8785); with code, that of `{bundle, spec}`: the `bundle_hash`, and that hash of the document.',
+        'SHA-256 of the document in canonical JSON (RFC 8785). For a version with code, SHA-256 of the canonical JSON of `{bundle, spec}`: the `bundle_hash` and the hash of the document.',
     }),
     created_at: time,
     updated_at: time,
     active_deployments: z.array(BotDeployment).openapi({
       description:
-        'What is pending or running, the newest first, at most 100. The `ETag` does not stand for them.',
+        'Pending and running deployments, newest first, at most 100. They do not change the `ETag`.',
     }),
-    active_deployment_count: z.int().openapi({ description: 'Of all that is pending or running.' }),
+    active_deployment_count: z
+      .int()
+      .openapi({ description: 'Number of all pending and running deployments.' }),
     halted: EffectiveHalt.nullable().openapi({
       description:
-        'The halt that is in force for it, that of all bots before its own; null where there is none. The `ETag` does not stand for it.',
+        'The halt in force: a halt of all bots if there is one, else the halt of this bot, else null. It does not change the `ETag`.',
     }),
   })
   .openapi('BotDetail');
@@ -122,7 +125,8 @@ export type BotDetail = z.infer<typeof BotDetail>;
 
 const ETAG = {
   ETag: {
-    description: 'Stands for version and status of the bot: for `If-Match` of the next change.',
+    description:
+      'Identifies the version and status of the bot; send it as `If-Match` with the next change.',
     schema: { type: 'string' as const },
   },
 };
@@ -131,14 +135,14 @@ const detail = (description: string) => ({ ...answer(description, BotDetail), he
 
 const ifMatch = z.object({
   'if-match': z.string().optional().openapi({
-    description: '`ETag` of the bot that is to be changed; `*` for whatever it is by now.',
+    description: '`ETag` of the bot to change; `*` accepts any version.',
     example: '*',
   }),
 });
 
 const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
-/** A spec that a server takes. */
+/** A spec that a server accepts. */
 export function exampleDocument(slug: string, fast: number): z.input<typeof Document> {
   return {
     apiVersion: 'bots/v1',
@@ -166,7 +170,7 @@ export const createBot = defineRoute({
       yaml: { yaml: JSON.stringify(exampleDocument('sma-20', 20)) },
     }),
   },
-  responses: { 201: detail('The bot, a draft at version 1.') },
+  responses: { 201: detail('The new bot, a draft with version 1.') },
   errors: ['conflict', 'invalid_spec'],
 });
 
@@ -183,16 +187,16 @@ export const listBots = defineRoute({
       status: Status.optional(),
       q: searchText(120)
         .optional()
-        .openapi({ description: 'Part of the slug or the name, in letters of either case.' }),
+        .openapi({ description: 'Part of the slug or the name, in upper or lower case.' }),
       ids: z
         .string()
         .regex(/^[0-9a-f-]{36}(,[0-9a-f-]{36}){0,99}$/, 'must be ids, joined by commas')
         .optional()
-        .openapi({ description: 'Only these, at most 100 of them, joined by commas.' }),
-      include: z
-        .enum(['activity'])
-        .optional()
-        .openapi({ description: 'Adds what each bot does, and what it came to last.' }),
+        .openapi({ description: 'Only the bots with these ids, at most 100, joined by commas.' }),
+      include: z.enum(['activity']).optional().openapi({
+        description:
+          'Adds `activity` to each bot: its running deployments, its halt and its last result.',
+      }),
     }),
   },
   responses: { 200: answer('A page of bots, by slug.', page(BotListItem)) },
@@ -210,14 +214,14 @@ export const getBot = defineRoute({
       'if-none-match': z
         .string()
         .optional()
-        .openapi({ description: '`ETag` of the bot as the caller has it.' }),
+        .openapi({ description: '`ETag` of the copy that the caller has.' }),
     }),
   },
   responses: {
     200: detail('The bot.'),
     304: {
       description:
-        'The bot is as the caller has it; what is pending or running, and whether it is halted, may be other than it was.',
+        'The version and status of the bot have not changed; its deployments and its halt may have.',
       headers: ETAG,
     },
   },
@@ -229,15 +233,15 @@ export const updateBot = defineRoute({
   method: 'put',
   path: '/bots/{bot_ref}',
   operationId: 'updateBot',
-  summary: 'Give a bot a new version',
+  summary: 'Create a new version of a bot',
   description:
-    'A document with the hash of the current version makes no new one. An archived bot becomes active. The document may give the bot another name, and another slug when no bot has it; a bot keeps its kind.',
+    'A document with the hash of the current version creates no version. An archived bot becomes active. The document may change the name of the bot, and the slug if no other bot has it; it cannot change the kind.',
   request: {
     params: botPath,
     headers: ifMatch,
     body: json(BotInput, { document: { document: exampleDocument('sma-crossover', 20) } }),
   },
-  responses: { 200: detail('The bot as it is now.') },
+  responses: { 200: detail('The updated bot.') },
   errors: ['not_found', 'conflict', 'precondition_required', 'stale', 'invalid_spec'],
 });
 
@@ -248,7 +252,7 @@ export const archiveBot = defineRoute({
   operationId: 'archiveBot',
   summary: 'Archive a bot',
   description:
-    'Its versions and events stay, and so does its slug. It is refused while a deployment of the bot is pending or running. Archiving what is archived does nothing, whatever `If-Match` says.',
+    'Keeps the versions, the events and the slug of the bot. Fails with `conflict` while a deployment of the bot is pending or running. Archiving an archived bot has no effect and ignores `If-Match`.',
   request: { params: botPath, headers: ifMatch },
   responses: { 204: { description: 'The bot is archived.' } },
   errors: ['not_found', 'conflict', 'precondition_required', 'stale'],
@@ -261,7 +265,7 @@ const version = {
   hash: sha256,
   bundle_hash: sha256.nullable().openapi({
     description:
-      'Of the code that came with it: SHA-256 of the canonical JSON of the SHA-256 of each file by its path.',
+      'Hash of the files of the version: SHA-256 of the canonical JSON of an object with the SHA-256 of each file by path. Null without files.',
   }),
   created_at: time,
   created_by: z.string().openapi({ example: 'administrator:ada' }),
@@ -277,7 +281,7 @@ export const listBotVersions = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/versions',
   operationId: 'listBotVersions',
-  summary: 'List the versions of a bot, the newest first',
+  summary: 'List the versions of a bot, newest first',
   request: { params: botPath, query: z.strictObject(pageQuery) },
   responses: { 200: answer('A page of versions.', page(BotVersion)) },
   errors: ['not_found'],
@@ -310,11 +314,11 @@ export const getBotVersionFiles = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/versions/{version}/files',
   operationId: 'getBotVersionFiles',
-  summary: 'Read the files that came with a version of a bot',
+  summary: 'Read the files of a version of a bot',
   request: { params: versionPath },
   responses: {
     200: answer(
-      'Its files as texts by path, models in base64; none where nothing came with it.',
+      'The files as texts by path, models in base64; empty for a version without files.',
       z.strictObject({ files: Files }).openapi('BotVersionFiles'),
     ),
   },
@@ -323,35 +327,37 @@ export const getBotVersionFiles = defineRoute({
 
 const Change = z
   .strictObject({
-    pointer: z.string().openapi({ description: 'Into the document: a JSON pointer (RFC 6901).' }),
+    pointer: z
+      .string()
+      .openapi({ description: 'Location in the document, as a JSON pointer (RFC 6901).' }),
     kind: z.enum(['added', 'removed', 'changed']),
-    from: z.unknown().optional().openapi({ description: 'Absent where something is added.' }),
-    to: z.unknown().optional().openapi({ description: 'Absent where something is removed.' }),
+    from: z.unknown().optional().openapi({ description: 'Absent for an addition.' }),
+    to: z.unknown().optional().openapi({ description: 'Absent for a removal.' }),
   })
   .openapi('BotChange');
 
 const FileChange = z
   .strictObject({
-    file: z.string().openapi({ description: 'Its path, relative to the spec.' }),
+    file: z.string().openapi({ description: 'Path relative to the spec.' }),
     kind: z.enum(['added', 'removed', 'changed']),
-    from: sha256.optional().openapi({ description: 'Absent where it is added.' }),
-    to: sha256.optional().openapi({ description: 'Absent where it is removed.' }),
+    from: sha256.optional().openapi({ description: 'SHA-256; absent for an added file.' }),
+    to: sha256.optional().openapi({ description: 'SHA-256; absent for a removed file.' }),
   })
-  .openapi('BotFileChange', { description: 'Of the code that came with a version, by SHA-256.' });
+  .openapi('BotFileChange', { description: 'A difference between the files of two versions.' });
 
 export const diffBotVersions = defineRoute({
   ...reading,
   method: 'get',
   path: '/bots/{bot_ref}/versions/{version}/diff',
   operationId: 'diffBotVersions',
-  summary: 'Say what differs between two versions of a bot',
+  summary: 'Compare two versions of a bot',
   request: {
     params: versionPath,
     query: z.strictObject({ to: versionNumber.openapi({ example: 2 }) }),
   },
   responses: {
     200: answer(
-      'All that differs: in the documents, in their order, and in the code, by path. Something, where the hashes of the versions differ.',
+      'All differences between the documents, in document order, and between the files, by path. Not empty if the hashes of the versions differ.',
       z
         .strictObject({
           from_version: z.int(),
@@ -369,7 +375,7 @@ export const diffBotVersions = defineRoute({
 
 export const RiskState = z
   .strictObject({
-    peak_equity: z.number().openapi({ description: 'Highest equity at a close.' }),
+    peak_equity: z.number().openapi({ description: 'Highest equity at the close of a bar.' }),
     day_start_equity: z.number().openapi({ description: 'Equity at the last close before `day`.' }),
     day: z.string().nullable().openapi({ description: 'UTC date; null before the first bars.' }),
     executions: z
@@ -383,33 +389,38 @@ export const RiskState = z
       .readonly()
       .optional()
       .openapi({
-        description: 'Times of recent executions, ms, if `repeated_execution` is limited.',
+        description:
+          'Times of recent executions, in milliseconds since the Unix epoch, if `repeated_execution` is limited.',
       }),
   })
   .openapi('RiskState', {
     description: 'State of the loss limits and of `repeated_execution` of a session.',
   });
 
-/** Absent in sessions recorded by version 0.1.0. */
 export const Carry = z
   .strictObject({
     marks: z.record(z.string(), z.number()).openapi({
-      description: 'Prices at which positions are valued.',
+      description: 'Valuation prices of positions, by symbol.',
     }),
     risk: RiskState,
   })
   .optional()
-  .openapi({ description: 'State that a session inherits when it continues this account.' });
+  .openapi({
+    description:
+      'State that the next session of this account inherits. Absent in sessions recorded by version 0.1.0.',
+  });
 
 const Session = z
   .strictObject({
     deployment_id: z.string(),
     version: z.int(),
     status: z.enum(['running', 'halted', 'failed', 'ruined']),
-    time: time.nullable().openapi({ description: 'Of the newest bars; null before the first.' }),
-    seq: z.int().openapi({ description: 'The newest order event of the session.' }),
+    time: time
+      .nullable()
+      .openapi({ description: 'Opening time of the newest bars; null before the first bars.' }),
+    seq: z.int().openapi({ description: 'Sequence number of the newest order event.' }),
     cash: z.number(),
-    equity: z.number().openapi({ description: 'At the newest closes.' }),
+    equity: z.number().openapi({ description: 'Valued at the newest closes.' }),
     positions: z.record(z.string(), z.number()).openapi({ description: 'Units, by symbol.' }),
     working: z
       .array(
@@ -420,20 +431,23 @@ const Session = z
           type: z.enum(['market', 'limit', 'stop', 'stop_limit', 'trailing_stop']),
           time_in_force: z.enum(['gtc', 'day', 'ioc', 'fok']),
           quantity: z.number().optional(),
-          weight: z.number().optional().openapi({ description: 'Of equity, for a target.' }),
+          weight: z.number().optional().openapi({ description: 'Target share of equity.' }),
           limit: z.number().optional(),
           stop: z.number().optional(),
           filled: z.number(),
           triggered: z.boolean(),
-          client_order_id: z.string().optional().openapi({ description: 'At an exchange.' }),
+          client_order_id: z
+            .string()
+            .optional()
+            .openapi({ description: 'Id of the order at the exchange.' }),
           pending_cancel: z.literal(true).optional(),
         }),
       )
-      .openapi({ description: 'The orders that may still be filled, oldest first.' }),
+      .openapi({ description: 'Orders that may still be filled, oldest first.' }),
     carry: Carry,
   })
   .openapi('PaperSession', {
-    description: 'A session, on paper or in production, as it was recorded last.',
+    description: 'Last recorded state of a paper or production session.',
   });
 
 export type PaperSession = z.infer<typeof Session>;
@@ -447,16 +461,16 @@ export const State = z
     version: z.int(),
     created_at: time,
     updated_at: time,
-    versions: z.array(sha256).openapi({ description: 'The hash of each, from version 1.' }),
+    versions: z.array(sha256).openapi({ description: 'Hash of each version, from version 1.' }),
     sessions: z.record(z.string(), Session).openapi({
-      description: 'Sessions, on paper and in production, that have not ended, by `task_id`.',
+      description: 'Paper and production sessions that have not ended, by `task_id`.',
     }),
     halted: z
       .strictObject({ halt_id: z.string(), by: z.string(), reason: z.string(), at: time })
       .nullable()
-      .openapi({ description: 'The halt of this bot that is in force.' }),
+      .openapi({ description: 'The halt of this bot in force; null if the bot is not halted.' }),
   })
-  .openapi('BotState', { description: 'What the events of a bot come to.' });
+  .openapi('BotState', { description: 'State of a bot, computed from its events.' });
 
 export type BotState = z.infer<typeof State>;
 
@@ -466,7 +480,7 @@ export const stateHash = sha256.openapi({
 
 const seq = z.coerce.number().int();
 
-/** Without the example of `time`: two of these at once would be too many. */
+/** Without an example, because the tests send all examples and would combine it with another. */
 export const optionalTime = z.iso
   .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
   .optional();
@@ -476,13 +490,16 @@ export const getBotSnapshot = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/state/snapshot',
   operationId: 'getBotSnapshot',
-  summary: 'Show the state of a bot, now or at another moment',
+  summary: 'Show the current or an earlier state of a bot',
   request: {
     params: botPath,
     query: z
       .strictObject({
-        at_seq: seq.min(1).optional().openapi({ description: 'After this event.', example: 2 }),
-        at: optionalTime.openapi({ description: 'As it was recorded by then.' }),
+        at_seq: seq
+          .min(1)
+          .optional()
+          .openapi({ description: 'State after the event with this sequence number.', example: 2 }),
+        at: optionalTime.openapi({ description: 'State recorded by this time.' }),
       })
       .refine(({ at_seq, at }) => at_seq === undefined || at === undefined, {
         error: 'excludes at_seq',
@@ -494,13 +511,13 @@ export const getBotSnapshot = defineRoute({
       'The state.',
       z
         .strictObject({
-          seq: z.int().openapi({ description: 'The last event that is in it.' }),
+          seq: z.int().openapi({ description: 'The last event included in the state.' }),
           head_seq: z
             .int()
             .openapi({ description: 'Sequence number of the newest event in the log.' }),
           in_doubt: z.strictObject({ first_seq: z.int(), last_seq: z.int() }).optional().openapi({
             description:
-              'Only with `at`, if a clock was wrong: the events whose times do not show whether they were recorded before `at`. Events up to `seq` are included in the state. Use `at_seq` for an exact answer.',
+              'Only with `at`, if a clock was wrong: events whose times do not show whether they were recorded before `at`. The state includes events up to `seq`. Use `at_seq` for an exact answer.',
           }),
           state: State,
           state_hash: stateHash,
@@ -514,7 +531,9 @@ export const getBotSnapshot = defineRoute({
 export const BotEvent = z
   .strictObject({
     bot_id: z.string(),
-    seq: z.int().openapi({ description: 'From 1 without gaps: the only order of events.' }),
+    seq: z.int().openapi({
+      description: 'Starts at 1 for each bot, without gaps, and alone defines the order of events.',
+    }),
     event_id: z.string(),
     version: z.int(),
     run_id: z.string().nullable(),
@@ -531,14 +550,17 @@ export const BotEvent = z
 export type BotEvent = z.infer<typeof BotEvent>;
 
 const eventsQuery = {
-  after_seq: seq.min(0).default(0).openapi({ description: 'Those after this one.' }),
+  after_seq: seq
+    .min(0)
+    .default(0)
+    .openapi({ description: 'Only events after this sequence number.' }),
   kind: z
     .string()
     .regex(/^[a-z_.]+(,[a-z_.]+){0,99}$/, 'must be kinds such as bot.created, joined by commas')
     .optional()
-    .openapi({ description: 'Only these, joined by commas.' }),
+    .openapi({ description: 'Only events of these kinds, joined by commas.' }),
   run_id: z.string().min(1).max(128).optional().openapi({
-    description: 'Only those of this run: the `task_id` of a backtest or a paper session.',
+    description: 'Only events of this run: the `task_id` of a backtest or paper session.',
   }),
 };
 
@@ -549,21 +571,24 @@ export const listBotEvents = defineRoute({
   operationId: 'listBotEvents',
   summary: 'Read the events of a bot',
   description:
-    'In the order in which they were recorded. Asking on with `next_after_seq` gets every event once, whoever writes meanwhile.',
+    'Returns events in the order in which they were recorded. Following `next_after_seq` returns every event exactly once, even while events are being added.',
   request: {
     params: botPath,
     query: z.strictObject({
       ...eventsQuery,
-      until_seq: seq.min(0).optional().openapi({ description: 'None after this one.' }),
+      until_seq: seq
+        .min(0)
+        .optional()
+        .openapi({ description: 'Only events up to this sequence number.' }),
       last: z.enum(['true', 'false']).optional().openapi({
-        description: 'Of all those, the last ones in place of the first; in the same order.',
+        description: '`true` returns the last events instead of the first, in the same order.',
       }),
       limit: pageQuery.limit,
     }),
   },
   responses: {
     200: answer(
-      'Events.',
+      'The events.',
       z
         .strictObject({
           items: z.array(BotEvent),
@@ -585,7 +610,7 @@ export const streamBotEvents = defineRoute({
   operationId: 'streamBotEvents',
   summary: 'Follow the events of a bot',
   description:
-    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops, or the token does: go on with `Last-Event-ID`. An administrator may have 100 streams open, of bots and tasks together.',
+    'A stream of server-sent events, each with its sequence number as `id` and the event as JSON in `data`, and a comment every 15 seconds. The stream ends when the server stops or the token expires or is revoked; resume with `Last-Event-ID`. An administrator may have at most 100 streams open, of bots and tasks together.',
   request: {
     params: botPath,
     query: z.strictObject(eventsQuery),
@@ -594,12 +619,14 @@ export const streamBotEvents = defineRoute({
         .string()
         .regex(/^\d{1,15}$/, 'must be the id of an event of this stream')
         .optional()
-        .openapi({ description: 'The last event that was received; goes before `after_seq`.' }),
+        .openapi({
+          description: 'Sequence number of the last event received; overrides `after_seq`.',
+        }),
     }),
   },
   responses: {
     200: {
-      description: 'Events, as they are recorded.',
+      description: 'Events as they are recorded.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },

@@ -20,7 +20,7 @@ const seed = z
   .max(2 ** 32 - 1)
   .default(1);
 
-const started = { ...answer('It is queued.', TaskReference), headers: TASK_LOCATION };
+const started = { ...answer('The test is queued.', TaskReference), headers: TASK_LOCATION };
 
 export const startConformance = defineRoute({
   tags: ['Compliance'],
@@ -28,9 +28,9 @@ export const startConformance = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/conformance',
   operationId: 'startConformance',
-  summary: 'Test how a bot trades at a simulated venue',
+  summary: 'Test the conformance of a bot at a simulated venue',
   description:
-    'Plays the cases of the conformance catalogue (RTS 6, Article 6) with a version of the bot, by default the current one: its spec and its limits, the engine and the session code of production, at a simulated venue. The orders are those of the cases and not of its strategy, whose code is not run. It never discharges Article 6, which asks for the system of the venue or of the access provider: the result says so, and has a slot for the report of the venue, which people add to the validation report. A case that is not run is never passed. A bot without limits is tested, and fails for it. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
+    'Runs the cases of the conformance catalog (RTS 6, Article 6) with the spec and the limits of a bot version, using the production engine and session code at a simulated venue. The cases submit the orders; the code of the strategy is not run. The test alone does not satisfy Article 6, which requires the system of the venue or of the access provider. The result says so and has a field for the report of the venue, which people add to the validation report. A case that is not run never counts as passed. A bot without limits fails. No real trades are made, so a halt does not prevent the test. A draft bot becomes active.',
   idempotent: true,
   request: {
     params: botPath,
@@ -40,7 +40,7 @@ export const startConformance = defineRoute({
           version: z.int().min(1).optional(),
           seed,
           cases: z.array(z.string().max(10)).min(1).max(200).optional().openapi({
-            description: 'Ids of the catalogue; by default all of it.',
+            description: 'Ids of cases in the catalog; all cases by default.',
           }),
         })
         .openapi('ConformanceRequest'),
@@ -57,7 +57,7 @@ export const startStress = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/stress',
   operationId: 'startStress',
-  summary: 'Test a bot at twice the busiest of its last six months',
+  summary: 'Test a bot at twice the peak load of its last six months',
   description:
     'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and applies twice that load to the production engine and session code at a simulated venue: once with all limits, once without the message limit. Without such a history, the result states the assumed load, and the verdict is at best `provisional`. If a figure is too high only because the host ran other work, the verdict is `inconclusive`: run the test again on a less busy host. The result contains fingerprints of production before and after the test. No real trades are made, so a halt does not prevent the test. A draft bot becomes active.',
   idempotent: true,
@@ -69,18 +69,18 @@ export const startStress = defineRoute({
           version: z.int().min(1).optional(),
           seed,
           scope: z.enum(['bot', 'firm']).default('bot').openapi({
-            description: 'Whose peaks are taken: those of the bot, or of all bots at once.',
+            description: 'Whether the peaks of this bot or of all bots together are used.',
           }),
           duration_s: z.int().min(60).max(86_400).default(1800).openapi({
             description:
-              "Of the hold at the target, in the time of the venue. With less than 1800 (a house number) the verdict is 'provisional' at most.",
+              'Seconds of venue time at the target load. Below 1800, an internal threshold, the verdict is at best `provisional`.',
           }),
           multiplier: z.number().min(2).max(100).default(2).openapi({
-            description: 'Of the peaks: the Article has 2, and more is allowed.',
+            description: 'Factor applied to the peaks. The Article requires 2.',
           }),
           declared_peak: z.int().min(1).max(10_000).optional().openapi({
             description:
-              'Messages out at a bar, for whoever has no history yet. Times the multiplier 20,000 at most: a test plays no more at one bar, and one that would have to fails with the reason `too_much_load`.',
+              'Assumed peak of outgoing messages per bar, for a bot without history. Multiplied by `multiplier`, it may be at most 20,000; otherwise the test fails with reason `too_much_load`.',
           }),
         })
         .openapi('StressRequest'),
@@ -91,7 +91,7 @@ export const startStress = defineRoute({
   errors: ['not_found', 'conflict', 'invalid_spec'],
 });
 
-/** What tests have in common. */
+/** Fields of the results of conformance and stress tests. */
 interface TestResult {
   readonly run_id: string;
   readonly bot_ref: string;
@@ -102,7 +102,7 @@ interface TestResult {
   readonly isolation: {
     readonly logs_kept: boolean;
     readonly config_unchanged: boolean;
-    /** Who changed what meanwhile; absent of older results. */
+    /** Actors and what they changed during the test; absent in older results. */
     readonly changed?: readonly string[];
     readonly orders_of_test: number;
   };
@@ -115,14 +115,14 @@ interface Checked {
   readonly reason: string | null;
 }
 
-/** What is shown of the result of a conformance test. */
+/** The displayed fields of a conformance test result. */
 export interface ConformanceResult extends TestResult {
   readonly cases: readonly (Checked & { readonly title: string })[];
   readonly counts: Readonly<Record<Checked['status'] | 'not_run', number>>;
   readonly evidence_hash: string;
 }
 
-/** What is shown of the result of a stress test. */
+/** The displayed fields of a stress test result. */
 export interface StressResult extends TestResult {
   readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];
@@ -132,7 +132,7 @@ export interface StressResult extends TestResult {
   readonly multiplier: number;
   readonly coverage_days: number;
   readonly peaks: { readonly days: number };
-  /** Total real time of the passes, and the part that the host ran other work; absent in older results. */
+  /** Total real time of the passes, and the part in which the host ran other work; absent in older results. */
   readonly host?: { readonly real_ms: number; readonly withheld_ms: number };
   readonly assumption: { readonly text: string; readonly owner: string | null } | null;
   readonly passes: readonly {
@@ -149,7 +149,7 @@ export interface StressResult extends TestResult {
 }
 
 const filled = {
-  value: z.string().nullable().openapi({ description: 'Null until a person has put one.' }),
+  value: z.string().nullable().openapi({ description: 'Null until a person enters it.' }),
   by: z.string().nullable(),
   at: time.nullable(),
 };
@@ -157,23 +157,23 @@ const filled = {
 const Figure = z
   .strictObject({
     marker: z.literal('A'),
-    value: z.unknown().openapi({ description: 'Null where the records do not say.' }),
+    value: z.unknown().openapi({ description: 'Null if the records do not contain it.' }),
     query: z.strictObject({ name: z.string(), params: z.record(z.string(), z.unknown()) }),
     hash: sha256.openapi({
       description: 'SHA-256 of the value in canonical JSON (RFC 8785).',
     }),
   })
   .openapi('ReportFigure', {
-    description: 'Read from the records, by the query of `queries` with this name.',
+    description: 'Read from the records with the query of this name in `queries`.',
   });
 
 const Draft = z
   .strictObject({ marker: z.literal('M'), draft: z.string().nullable(), ...filled })
-  .openapi('ReportDraft', { description: 'Drafted from the records, for a person to edit.' });
+  .openapi('ReportDraft', { description: 'Drafted from the records for a person to edit.' });
 
 const Human = z
   .strictObject({ marker: z.literal('H'), ...filled })
-  .openapi('ReportHuman', { description: 'Only a person can fill it.' });
+  .openapi('ReportHuman', { description: 'To be filled in by a person.' });
 
 const Criterion = z
   .strictObject({
@@ -184,7 +184,7 @@ const Criterion = z
     draft: Draft.nullable(),
     assessment: Human,
   })
-  .openapi('ReportCriterion', { description: 'Of Annex I of RTS 6.' });
+  .openapi('ReportCriterion', { description: 'A criterion of Annex I of RTS 6.' });
 
 const Assessment = z.enum(['compliant', 'partly', 'non_compliant', 'n_a', 'not_assessed']);
 
@@ -218,19 +218,19 @@ const Report = z
   .strictObject({
     hash: sha256.nullable().openapi({
       description:
-        'SHA-256 of the report, without this, in canonical JSON (RFC 8785); null of a draft.',
+        'SHA-256 of the report without this field, in canonical JSON (RFC 8785); null for a draft.',
     }),
     schema: z.literal('rts6-validation/1'),
     status: z.enum(['draft', 'frozen', 'signed']).openapi({
       description:
-        '`signed` once all whom Article 9 names have attested, whatever people have left open: that is in `signed_with_open`.',
+        '`signed` once every role in Article 9 has attested. Open points do not prevent it; they are listed in `signed_with_open`.',
     }),
     signed_with_open: z
       .array(z.string())
       .optional()
       .openapi({
         description:
-          'Of a signed report alone: what was left open, such as paragraphs that nobody has assessed, in words; empty where nothing was.',
+          'Only in a signed report: its open points in words, such as paragraphs without an assessment; empty if there are none.',
         example: ['86 of 87 paragraphs not assessed', 'overall opinion empty'],
       }),
     notice: z.string(),
@@ -244,7 +244,7 @@ const Report = z
       .nullable(),
     content_hash: sha256.openapi({
       description:
-        'Of the report but for hash, status, signed_with_open, number and attestations: what is attested.',
+        'Hash of the attested content: the report without `hash`, `status`, `signed_with_open`, `number` and `attestations`.',
     }),
     period: z.strictObject({ year: z.int(), from: time, to: time }),
     as_of: time,
@@ -392,7 +392,7 @@ const Report = z
   })
   .openapi('ValidationReport', {
     description:
-      'Each field says with its `marker` where it comes from: A read from the records, M drafted for a person to edit, H for a person alone. It states no compliance: whatever no person has assessed is `not_assessed`.',
+      'The `marker` of each field states its origin: A is read from the records, M is drafted for a person to edit, H is filled in by a person. The report does not claim compliance: everything without an assessment by a person is `not_assessed`.',
   });
 
 export type ValidationReport = z.infer<typeof Report>;
@@ -407,15 +407,17 @@ export const getValidationReport = defineRoute({
   operationId: 'getValidationReport',
   summary: 'Draft the validation report of a bot, or read a frozen one',
   description:
-    'Facts for the yearly self-assessment of Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589), as an annex to the report of the firm: it drafts them, and neither assesses nor signs anything. What the records do not hold is in `generated_by.gaps`. With `version`, the report as it was frozen.',
+    'Drafts the facts for the yearly self-assessment under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589), as an annex to the report of the firm. It neither assesses nor signs anything. `generated_by.gaps` lists what the records do not contain. With `version`, it returns a frozen report.',
   request: {
     params: botPath,
     query: z
       .strictObject({
-        year: year.optional().openapi({ description: 'A calendar year; by default this one.' }),
+        year: year
+          .optional()
+          .openapi({ description: 'A calendar year; the current year by default.' }),
         version: z.coerce.number().int().min(1).optional(),
         format: z.enum(['json', 'html']).default('json').openapi({
-          description: 'html: a page that is complete, without scripts, and prints well.',
+          description: '`html` returns a printable page without scripts or external files.',
         }),
       })
       .refine((query) => query.year === undefined || query.version === undefined, {
@@ -443,7 +445,7 @@ const Reports = z
         year: z.int(),
         status: z.enum(['draft', 'frozen', 'signed']),
         signed_with_open: z.array(z.string()).openapi({
-          description: 'What a signed report leaves open; empty of one that is not signed.',
+          description: 'Open points of a signed report; empty for a report that is not signed.',
         }),
         hash: sha256,
         content_hash: sha256,
@@ -462,10 +464,10 @@ export const listValidationReports = defineRoute({
   path: '/bots/{bot_ref}/risk/validation-reports',
   operationId: 'listValidationReports',
   summary: 'List the frozen validation reports of a bot',
-  description: 'The newest first; each can be read with its `version`.',
+  description: 'Returns the newest first. Read a report with its `version`.',
   request: { params: botPath },
   responses: {
-    200: answer('The versions.', Reports),
+    200: answer('The frozen reports.', Reports),
   },
   errors: ['not_found'],
 });
@@ -480,14 +482,14 @@ const Freeze = z
   .strictObject({
     year: z.int().min(1970).max(9999).optional(),
     supersedes: z.int().min(1).nullable().default(null).openapi({
-      description: 'The newest version of the year; null where there is none yet.',
+      description: 'The newest version of the year; null if this is the first.',
     }),
     human: z.record(z.string().max(300), words.nullable()).default({}).openapi({
       description:
-        'What people put into fields marked H or M, by the places of these: JSON pointers in which an item of a list goes by its `id`, as `/articles/15(3)/final`. Null empties one. The others stay as in the version before.',
+        'Values for fields marked H or M, by JSON pointer; list items are addressed by `id`, as in `/articles/15(3)/final`. Null clears a field. Other fields keep the value of the previous version.',
     }),
     deficiencies: z.array(z.strictObject(deficiency)).max(500).optional().openapi({
-      description: 'All of them; by default those of the version before.',
+      description: 'The complete list; by default that of the previous version.',
     }),
   })
   .openapi('FreezeReport');
@@ -496,7 +498,9 @@ const Attest = z
   .strictObject({
     attest: z.enum(ROLES),
     version: z.int().min(1),
-    content_hash: sha256.openapi({ description: 'Of the version that was read.' }),
+    content_hash: sha256.openapi({
+      description: '`content_hash` of the version that the caller has read.',
+    }),
   })
   .openapi('AttestReport');
 
@@ -508,13 +512,13 @@ export const freezeValidationReport = defineRoute({
   operationId: 'freezeValidationReport',
   summary: 'Freeze the validation report of a bot, or attest a frozen one',
   description:
-    'Makes the next version, which never changes and names the one before. Either the report is drafted anew, with what people put into it; or the newest version is attested by the caller, in one role, which needs a step-up for `bots.validation_report.attest` and `validation_report:` with its `content_hash`. Each role is attested by another person; what is drafted anew, everybody has to attest anew.',
+    'Creates the next version, which never changes and refers to the previous one. The request either drafts the report again with the values that people have entered, or attests the newest version in one role. To attest, send a step-up for `bots.validation_report.attest` with the target `validation_report:` and the `content_hash`. A different person must attest each role. Freezing a new draft discards the attestations.',
   idempotent: true,
   request: {
     params: botPath,
     headers: IdempotencyKey.extend({
       'service-step-up': z.string().max(100).optional().openapi({
-        description: 'Of an attestation.',
+        description: 'Step-up token; required to attest.',
       }),
     }),
     body: json(z.union([Freeze, Attest]), {
@@ -526,6 +530,6 @@ export const freezeValidationReport = defineRoute({
       },
     }),
   },
-  responses: { 201: answer('The version as it was frozen.', Report) },
+  responses: { 201: answer('The new version.', Report) },
   errors: ['not_found', 'conflict', 'step_up_required', 'overloaded'],
 });

@@ -17,7 +17,7 @@ const tags = ['Devices'];
 
 const DEVICE_ID = 'FxVhuO_Ir82yjJ8FMIoWpXpN_BZn-l_LcBqPspZfzfk';
 
-/** By the key of the example, for this very request by that device. */
+/** Proof by the key of the example, for this request by that device. */
 const SUCCESSOR_PROOF = [
   'eyJ0eXAiOiJzZXJ2aWNlLWxvY2FsLWRldmljZS1wcm9vZitqd3QiLCJhbGciOiJFZERTQSIsImtpZCI6IkU5MTZY',
   'VGpKQ0s4MnZBaWJFR0doQjNsRFY3d0FOdmxMZnhpQ05UcWZvX2MifQ.eyJpc3MiOiJFOTE2WFRqSkNLODJ2QWliR',
@@ -33,13 +33,13 @@ export const Device = z
   .strictObject({
     device_id: z
       .string()
-      .openapi({ description: 'RFC 7638 thumbprint of its public key.', example: DEVICE_ID }),
+      .openapi({ description: 'RFC 7638 thumbprint of the public key.', example: DEVICE_ID }),
     deployment_id: z.string(),
-    x: z.string().openapi({ description: 'The public key, base64url.' }),
+    x: z.string().openapi({ description: 'The public key as base64url.' }),
     name: z.string(),
     enrolled_at: time,
     replaces: z.string().nullable().openapi({
-      description: 'The device whose key this one takes the place of, once it is first used.',
+      description: 'The device whose key this key replaces when it is first used.',
     }),
     first_used_at: time.nullable(),
     revoked_at: time.nullable(),
@@ -47,10 +47,10 @@ export const Device = z
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
     machine_hash: machineHash.nullable().openapi({
-      description: 'The machine to which its leases are bound if the plan requires it.',
+      description: 'The machine to which leases of the device are bound if the plan requires it.',
     }),
   })
-  .openapi('Device', { description: 'A machine that gets leases by itself, by a key of its own.' });
+  .openapi('Device', { description: 'A machine that obtains leases with its own key.' });
 
 export type Device = z.infer<typeof Device>;
 
@@ -62,24 +62,25 @@ const Jwk = z
   })
   .openapi('DeviceKey', { description: 'The public half of a key pair, as a JWK (RFC 8037).' });
 
-// For devices.
-
 export const enrollDevice = defineRoute({
   method: 'post',
   path: '/auth/license/devices',
   operationId: 'enrolDevice',
   summary: 'Enroll a device with a code',
   description:
-    'The proof is by the key in the body. The same code and key get the same answer again, however late; another key is refused.',
+    'The proof is signed with the key in the body. A repeated request with the same code and key returns the same response, without time limit; another key is rejected.',
   tags,
   security: [{ new_device: [] }],
   request: {
     body: json(
       z
         .strictObject({
-          code: z.string().max(100).openapi({ description: 'Of an administrator; good once.' }),
+          code: z
+            .string()
+            .max(100)
+            .openapi({ description: 'Enrollment code from an administrator; valid once.' }),
           jwk: Jwk,
-          name: text(200).openapi({ description: 'What people call the device.' }),
+          name: text(200).openapi({ description: 'Name of the device for people.' }),
           machine_hash: machineHash.optional(),
         })
         .openapi('Enrolment'),
@@ -102,7 +103,7 @@ export const rotateDevice = defineRoute({
   operationId: 'rotateDevice',
   summary: 'Register the next key of a device',
   description:
-    'Both keys are good until the new one is first used; from then on only that is. Asking again does no harm.',
+    'Both keys are valid until the new key is first used; then only the new key is. The request can be repeated safely.',
   tags,
   security: [{ device: [] }],
   request: {
@@ -112,7 +113,7 @@ export const rotateDevice = defineRoute({
           jwk: Jwk,
           proof: z.string().max(4096).openapi({
             description:
-              'A proof of this request by the new key. Its `bh` is of the id of the device that sends the request, for the body has this proof in it.',
+              'A proof for this request, signed with the new key. Its `bh` is the hash of the id of the device that sends the request, because the body contains this proof.',
           }),
         })
         .openapi('Succession'),
@@ -128,13 +129,11 @@ export const rotateDevice = defineRoute({
   errors: ['conflict'],
 });
 
-// For administrators.
-
 const EnrollmentCode = z
   .strictObject({
     code: z.string().openapi({
       description:
-        "Where the issuer has a trust root, the root's fingerprint follows a dot: the device checks the keys of the server by it.",
+        'If the issuer has a trust root, the code ends with a dot and the fingerprint of the root, with which the device checks the keys of the server.',
     }),
     root_fingerprint: z.string().nullable(),
     deployment_id: z.string(),
@@ -147,12 +146,12 @@ export const createEnrollmentCode = defineRoute({
   path: '/identity/deployments/{deployment_id}/enrolment-codes',
   operationId: 'createEnrolmentCode',
   narrowable: true,
-  summary: 'Make a code with which a device of a deployment can be enrolled',
+  summary: 'Create a code to enroll a device of an installation',
   tags,
   security: administrator('license'),
   request: { params: z.strictObject({ deployment_id: id('acme-tokyo') }) },
   responses: {
-    201: answer('The code, told this once. It is good for one device.', EnrollmentCode),
+    201: answer('The code, which is shown only here and enrolls one device.', EnrollmentCode),
   },
   errors: ['not_found', 'license_revoked'],
 });
@@ -175,9 +174,9 @@ export const revokeDevice = defineRoute({
   path: '/identity/devices/{device_id}/revoke',
   operationId: 'revokeDevice',
   narrowable: true,
-  summary: 'Refuse a device from now on',
+  summary: 'Revoke a device',
   description:
-    'It gets no leases any more, and neither does a key that it registered to come after its own. The leases it has go on until they end.',
+    'The device, and a successor key that it has registered, get no more leases. Leases that were already issued remain valid until they end.',
   tags,
   security: administrator('license'),
   request: {
@@ -186,6 +185,6 @@ export const revokeDevice = defineRoute({
       lost: { reason: 'the machine was sold' },
     }),
   },
-  responses: { 200: answer('The device as it is now.', Device) },
+  responses: { 200: answer('The updated device.', Device) },
   errors: ['not_found'],
 });

@@ -19,7 +19,7 @@ const HaltInput = z
   .strictObject({
     // Hidden characters are accepted: the kill switch must not fail because of a pasted reason.
     reason: searchText(500).openapi({
-      description: 'Why; it is kept with the halt and in the logs.',
+      description: 'Reason; it is stored with the halt and in the logs.',
     }),
   })
   .openapi('HaltInput');
@@ -39,11 +39,11 @@ export const Halt = z
   .strictObject({
     ...halt,
     requested_by_name: actorName,
-    lifted_at: time.nullable().openapi({ description: 'Null while it is in force.' }),
+    lifted_at: time.nullable().openapi({ description: 'Null while the halt is in force.' }),
     lifted_by: z.string().nullable(),
     lifted_by_name: actorName,
     lift_reason: z.string().nullable(),
-    deployments: z.int().openapi({ description: 'How many it has ended.' }),
+    deployments: z.int().openapi({ description: 'Number of deployments that the halt ended.' }),
   })
   .openapi('Halt');
 
@@ -70,7 +70,7 @@ const HaltedDeployment = z
           'cluster_unreachable',
         ]),
       )
-      .openapi({ description: 'Why it is not verified; empty when it is.' }),
+      .openapi({ description: 'Why the deployment is not verified; empty if it is.' }),
     orders: z
       .array(
         z.strictObject({
@@ -78,11 +78,11 @@ const HaltedDeployment = z
           symbol: z.string(),
           verified: z.boolean().openapi({
             description:
-              'Whether it works no more, and its cancellation is in the log of the bot; in production, whether the venue has told that it has ended.',
+              'Whether the order is no longer working and its cancellation is in the log of the bot; in production, whether the venue has reported that it ended.',
           }),
         }),
       )
-      .openapi({ description: 'Those that were working when it was halted.' }),
+      .openapi({ description: 'Orders that were working at the time of the halt.' }),
   })
   .openapi('HaltedDeployment');
 
@@ -90,17 +90,21 @@ export const HaltReport = z
   .strictObject({
     ...halt,
     verified: z.boolean().openapi({
-      description: 'Whether the halt is in force, and each deployment verified: so with 200.',
+      description:
+        'Whether the halt is in force and each deployment is verified. True with status 200.',
     }),
-    in_force: z.boolean().openapi({ description: 'Whether the halt was read back.' }),
+    in_force: z
+      .boolean()
+      .openapi({ description: 'Whether the halt was read back from the database.' }),
     latched_ms: z.int().openapi({
-      description: 'After how many milliseconds nothing could start or go on any more.',
+      description: 'Milliseconds until nothing could start or continue trading.',
     }),
     verified_ms: z.int().openapi({
-      description: 'After how many milliseconds all had been read back.',
+      description: 'Milliseconds until everything had been read back.',
     }),
     deployments: z.array(HaltedDeployment).openapi({
-      description: 'What this halt has ended, now or before, and what it should have.',
+      description:
+        'Deployments that this halt ended, now or earlier, and deployments that it could not end.',
     }),
   })
   .openapi('HaltReport');
@@ -108,12 +112,12 @@ export const HaltReport = z
 export type HaltReport = z.infer<typeof HaltReport>;
 
 const reports = {
-  200: answer('All of it is halted: it was read back from the database.', HaltReport),
-  207: answer('The halt is in force, but not all of it could be verified.', HaltReport),
+  200: answer('Everything is halted, as read back from the database.', HaltReport),
+  207: answer('The halt is in force, but part of it could not be verified.', HaltReport),
 };
 
 const WHAT_IT_DOES =
-  'From then on no session starts until a resume. The server cancels working orders and ends running sessions, without their cooperation. Then it reads everything back: 200 only if each deployment and each order is verified, else 207. A halt that is in force is not changed: requesting it again ends all remaining trading, and verifies again. Backtests are not halted. In production, the runner cancels its orders and reads them back from the venue before its pod is removed. If the runner of a simulated venue no longer reports, its pod is removed anyway, and its orders are not verified. The `reason` of a failure with status 500 or above states whether the halt is in force: `halt_not_in_force` or `halt_unknown`.';
+  'From then on, no session starts until a resume. The server cancels working orders and ends running sessions, without their cooperation. Then it reads everything back: 200 only if each deployment and each order is verified, else 207. A halt that is in force is not changed: requesting it again ends all remaining trading, and verifies again. Backtests are not halted. In production, the runner cancels its orders and reads them back from the venue before its pod is removed. If the runner of a simulated venue no longer reports, its pod is removed anyway, and its orders are not verified. The `reason` of a failure with status 500 or above states whether the halt is in force: `halt_not_in_force` or `halt_unknown`.';
 
 export const haltBot = defineRoute({
   ...halting,
@@ -145,9 +149,9 @@ export const resumeBot = defineRoute({
   operationId: 'resumeBot',
   summary: 'Lift the halt of a bot',
   description:
-    'It starts nothing by itself. Not while all bots are halted, and not before all that the halt is about has ended.',
+    'Starts no session. Fails while all bots are halted, and until everything that the halt covers has ended.',
   request: { params: botPath, body: json(HaltInput, { resume: { reason: 'it is mended' } }) },
-  responses: { 200: answer('The halt, which is lifted.', Halt) },
+  responses: { 200: answer('The lifted halt.', Halt) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -158,9 +162,9 @@ export const resumeAllBots = defineRoute({
   operationId: 'resumeAllBots',
   summary: 'Lift the halt of all bots',
   description:
-    'It starts nothing by itself. Bots that are halted by themselves stay so. Not before all that the halt is about has ended.',
+    'Starts no session, and does not lift halts of individual bots. Fails until everything that the halt covers has ended.',
   request: { body: json(HaltInput, { resume: { reason: 'the feed is right again' } }) },
-  responses: { 200: answer('The halt, which is lifted.', Halt) },
+  responses: { 200: answer('The lifted halt.', Halt) },
   errors: ['conflict'],
 });
 
@@ -170,9 +174,9 @@ const ReEnabled = z
     latches: z
       .array(
         z.strictObject({
-          event_seq: z
-            .int()
-            .openapi({ description: 'Of `account.latched` in the log of the bot.' }),
+          event_seq: z.int().openapi({
+            description: 'Sequence number of the event `account.latched` in the log of the bot.',
+          }),
           run_id: z.string().openapi({ description: 'Task of the session.' }),
           latched_at: time,
           control: z.enum(['repeated_execution', 'reconciliation']),
@@ -188,7 +192,7 @@ const ReEnabled = z
           }),
         }),
       )
-      .openapi({ description: 'What had kept it from being started, oldest first.' }),
+      .openapi({ description: 'Latches that kept the bot from starting, oldest first.' }),
     re_enabled_at: time,
     re_enabled_by: z.string().openapi({ example: 'administrator:ada' }),
     re_enabled_by_name: actorName,
@@ -200,7 +204,7 @@ export const reEnableBot = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/re-enable',
   operationId: 'reEnableBot',
-  summary: 'Let a bot trade again after it was latched',
+  summary: 'Re-enable a bot after it was latched',
   description:
     'A session is latched once it has executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows, or once more than 1 % of the equity is missing from its account at an exchange. It then denies every order, even after a restart, and no other session of the bot starts, until a person re-enables the bot here. This request starts no session. A latched session that has not ended accepts orders again within two seconds on paper, or with its next report in production; the log then records `control.latch_lifted`.',
   request: {
@@ -213,13 +217,13 @@ export const reEnableBot = defineRoute({
 
 export const listHalts = defineRoute({
   tags: ['Bots'],
-  // Who may halt must see what is halted.
+  // An administrator who may halt bots must also see what is halted.
   security: [...administrator('read'), ...administrator('halt')],
   method: 'get',
   path: '/halts',
   operationId: 'listHalts',
   summary: 'List the halts',
-  description: 'Those in force first, the newest first; then those that were lifted.',
+  description: 'Returns halts in force, newest first, then lifted halts.',
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('Part of the halts.', page(Halt).openapi('HaltPage')) },
+  responses: { 200: answer('A page of halts.', page(Halt).openapi('HaltPage')) },
 });

@@ -7,16 +7,16 @@ export const getHealth = defineRoute({
   method: 'get',
   path: '/healthz',
   operationId: 'getHealth',
-  summary: 'Whether the process answers',
+  summary: 'Check that the process responds',
   tags: ['Server'],
   security: ANYBODY,
-  responses: { 200: answer('It does.', Health) },
+  responses: { 200: answer('The process responds.', Health) },
 });
 
 const Part = z.strictObject({
   part: z.enum(['storage', 'signing_key', 'trading', 'trust_root']),
   detail: z.string(),
-  reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
+  reason: z.string().optional().openapi({ description: 'The log of the server has details.' }),
 });
 
 const Readiness = z
@@ -24,27 +24,31 @@ const Readiness = z
     status: z.enum(['ready', 'degraded', 'unavailable']),
     missing: z.array(Part),
     warnings: z.array(Part).optional().openapi({
-      description: 'What will be missing, such as a trust root that expires within 60 days.',
+      description:
+        'Parts that will be missing soon, such as a trust root that expires within 60 days.',
     }),
   })
   .openapi('Readiness');
 
 /**
- * Without a signing key it answers 200: all but issuing works, and whoever took the server out of
- * rotation for it would take revocation and the public keys away, too.
+ * Returns 200 without a signing key. A load balancer that removed the server because of the missing
+ * key would also stop revocation and the publication of keys.
  */
 export const getReadiness = defineRoute({
   method: 'get',
   path: '/readyz',
   operationId: 'getReadiness',
-  summary: 'What the server lacks to do its work',
+  summary: 'Show what the server lacks to do its work',
   description:
-    'The server is `degraded` without a signing key, when everything but issuing leases works, and while nothing trades with its database because it may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep their trusted keys and accept no new ones.',
+    'The server is `degraded` without a signing key, because it then issues no leases, and while trading is blocked because its database may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep their trusted keys and accept no new ones.',
   tags: ['Server'],
   security: ANYBODY,
   responses: {
-    200: answer('Ready; or degraded, and everything but what is missing works.', Readiness),
-    503: answer('Nothing works that needs the database.', Readiness),
+    200: answer(
+      'The server is ready, or degraded: everything works except what is missing.',
+      Readiness,
+    ),
+    503: answer('Nothing that needs the database works.', Readiness),
   },
 });
 
@@ -52,12 +56,12 @@ export const getMetrics = defineRoute({
   method: 'get',
   path: '/metrics',
   operationId: 'getMetrics',
-  summary: 'What is counted and measured, for Prometheus',
+  summary: 'Read metrics for Prometheus',
   tags: ['Server'],
   security: administrator('read'),
   responses: {
     200: {
-      description: 'In the text format of Prometheus.',
+      description: 'Metrics in the Prometheus text format.',
       content: { 'text/plain': { schema: z.string() } },
     },
   },
@@ -67,7 +71,7 @@ export const getOpenApi = defineRoute({
   method: 'get',
   path: '/openapi.json',
   operationId: 'getOpenApi',
-  summary: 'This document',
+  summary: 'Read this OpenAPI document',
   tags: ['Server'],
   security: ANYBODY,
   responses: { 200: answer('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })) },

@@ -1,6 +1,6 @@
 /**
- * What the definitions of routes are made of. A route is defined once, in `src/api/<area>.ts`: from
- * it come the checks of requests, the types of handlers and clients, and the OpenAPI document.
+ * Building blocks of route definitions. Each route is defined once, in `src/api/<area>.ts`, and
+ * determines request validation, the types of handlers and clients, and the OpenAPI document.
  *
  * ```ts
  * export const Plan = z.strictObject({ plan_id: id('pro'), created_at: time }).openapi('Plan');
@@ -9,7 +9,7 @@
  *   method: 'post',
  *   path: '/identity/plans',
  *   operationId: 'createPlan',
- *   summary: 'Make a plan',
+ *   summary: 'Create a plan',
  *   tags: ['Registry'],
  *   security: administrator('license'),
  *   request: { body: json(PlanInput, { administrator: { plan_id: 'pro', entitlements: [] } }) },
@@ -18,12 +18,12 @@
  * });
  * ```
  *
- * Every example is a promise that `test/server/examples.test.ts` keeps: it sends each example of a
- * body, with the examples of the path and the query beside it, and wants an answer that is defined
- * as a success. So every operation needs an example of its body, where it has one, and of each
- * parameter that is required (`id('pro')`, `.openapi({ example })`). What the examples speak of is
- * made in `test/server/example-world.ts`, anew for each of them. An example is sent by the first of
- * the callers that `security` names, or by the one after whom it is named: `device: {…}`.
+ * `test/server/examples.test.ts` sends each example of a body, together with the examples of the path
+ * and query parameters, and expects a defined success response. So every operation needs an example
+ * of its body and of each required parameter (`id('pro')`, `.openapi({ example })`).
+ * `test/server/example-world.ts` creates the data that the examples refer to, separately for each
+ * example. An example is sent by the first caller in `security`, or by the caller it is named after:
+ * `device: {…}`.
  */
 import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
 import { LICENSE_STATUS_HEADER, type Feature } from '../lease/license-features.ts';
@@ -32,40 +32,43 @@ import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../base/proof-claims.ts';
 import type { Scope } from '../base/scopes.ts';
 
-/** The answer of every request that failed (RFC 9457), as `application/problem+json`. */
+/** Body of every error response (RFC 9457), as `application/problem+json`. */
 export const Problem = z
   .strictObject({
     type: z.literal('about:blank'),
-    title: z.string().openapi({ description: 'The HTTP status in words.' }),
+    title: z.string().openapi({ description: 'Reason phrase of the HTTP status.' }),
     status: z.int(),
-    code: z.enum(ERROR_CODES).openapi({ description: 'What to decide on; stable.' }),
-    detail: z.string().openapi({ description: 'What went wrong, for a person.' }),
+    code: z.enum(ERROR_CODES).openapi({ description: 'Stable error code for programs to act on.' }),
+    detail: z.string().openapi({ description: 'Explanation for people.' }),
     reason: z
       .string()
       .optional()
-      .openapi({ description: 'Which of the causes that the code has; stable.' }),
-    remedy: z.string().optional().openapi({ description: 'What can be done about it.' }),
+      .openapi({ description: 'Stable name of the specific cause of the error code.' }),
+    remedy: z.string().optional().openapi({ description: 'How to resolve the error.' }),
     errors: z
       .array(
         z.strictObject({
           code: z.string().openapi({
             description:
-              'Such as `missing_field`, `unknown_field`, `invalid_value`, `duplicate_field` for a JSON member that is given twice, or `nested_too_deep`.',
+              'For example `missing_field`, `unknown_field`, `invalid_value`, `duplicate_field` (a JSON member that occurs twice) or `nested_too_deep`.',
           }),
           pointer: z
             .string()
             .optional()
-            .openapi({ description: 'Where in the body it is: a JSON pointer (RFC 6901).' }),
+            .openapi({ description: 'Location in the body, as a JSON pointer (RFC 6901).' }),
           detail: z.string(),
-          suggestion: z.string().optional().openapi({ description: 'What was probably meant.' }),
+          suggestion: z
+            .string()
+            .optional()
+            .openapi({ description: 'Likely intended name or value.' }),
         }),
       )
       .optional()
-      .openapi({ description: 'All that is wrong with the request, when it is.' }),
-    retryable: z
-      .boolean()
-      .openapi({ description: 'Whether the same request may succeed when it is sent again.' }),
-    request_id: z.string().openapi({ description: 'Names the request in the log of the server.' }),
+      .openapi({ description: 'All errors in the request.' }),
+    retryable: z.boolean().openapi({ description: 'Whether the same request may succeed later.' }),
+    request_id: z
+      .string()
+      .openapi({ description: 'Identifies the request in the log of the server.' }),
   })
   .openapi('Problem', {
     example: {
@@ -81,7 +84,7 @@ export const Problem = z
 
 export type Problem = z.infer<typeof Problem>;
 
-/** What an id may be: as in a lease, 1 to 128 visible ASCII characters. */
+/** An id, with the syntax of ids in a lease. */
 export function id(example: string) {
   return z
     .string()
@@ -89,16 +92,16 @@ export function id(example: string) {
     .openapi({ example });
 }
 
-/** `machineHash` of a machine. */
+/** Result of `machineHash`. */
 export const machineHash = z
   .string()
   .regex(/^[\w-]{43}$/, 'must be 32 bytes in base64url')
   .openapi({
     description:
-      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the id of the machine in lower case. A device sends it if its plan binds leases to machines; without it, such a request is refused with `not_allowed`, reason `machine_id_required`.',
+      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the lower-case machine id. Required if the plan binds leases to machines: without it, the request fails with `not_allowed`, reason `machine_id_required`.',
   });
 
-/** A name or a line for people to read, without hidden characters. */
+/** Text for people, without hidden characters. */
 export function text(longest: number) {
   return z
     .string()
@@ -112,8 +115,8 @@ export function text(longest: number) {
 }
 
 /**
- * A text that may have hidden characters: a search, which must find names from earlier versions, or
- * the reason of a halt, which must not fail because of them.
+ * Text that may contain hidden characters: a search, which must find names stored by earlier
+ * versions, or the reason of a halt, which must not fail because of them.
  */
 export function searchText(longest: number) {
   return z
@@ -123,50 +126,47 @@ export function searchText(longest: number) {
     .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must be plain text');
 }
 
-/** RFC 3339 in UTC. */
+/** An RFC 3339 time in UTC. */
 export const time = z.iso
   .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
   .openapi({ example: '2026-01-02T03:04:05Z' });
 
-/** Of an actor, in the member beside it. */
+/** Current name of the actor in the preceding field. */
 export const actorName = z.string().nullable().openapi({
   description:
-    'The name that the administrator or device has now; null for who has none, and for nobody.',
+    'Current name of the administrator or device; null if there is no actor or the actor has no name.',
   example: 'ada',
 });
 
-/** A time as `time` wants it. @param ms milliseconds since the Unix epoch. */
+/** Formats a time as the schema `time` expects it. @param ms milliseconds since the Unix epoch. */
 export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** The same where there may be none. */
 export function formatInstantOrNull(ms: number | null): string | null {
   return ms === null ? null : formatInstant(ms);
 }
 
-/** Part of a list. */
+/** One page of a list. */
 export function page<T extends z.ZodType>(item: T) {
   return z.strictObject({
     items: z.array(item),
     next_cursor: z
       .string()
       .nullable()
-      .openapi({ description: 'For the part after this one; null when there is none.' }),
+      .openapi({ description: '`cursor` of the next page; null on the last page.' }),
   });
 }
 
-/** Parameters of a list; `z.strictObject({ ...pageQuery, customer_id: … })`. */
+/** Query parameters of a list: `z.strictObject({ ...pageQuery, customer_id: … })`. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(1000).default(100).openapi({ example: 100 }),
-  cursor: z
-    .string()
-    .max(512)
-    .optional()
-    .openapi({ description: '`next_cursor` of the page before, with the same filter.' }),
+  cursor: z.string().max(512).optional().openapi({
+    description: '`next_cursor` of the previous page, which must have had the same filter.',
+  }),
 } as const;
 
-/** A body of JSON. @param examples requests that succeed, by name. */
+/** A JSON request body. @param examples requests that succeed, by name. */
 export function json<T extends z.ZodType>(
   schema: T,
   examples: Readonly<Record<string, z.input<T>>>,
@@ -177,7 +177,7 @@ export function json<T extends z.ZodType>(
   };
 }
 
-/** An answer of JSON. @param examples by name. */
+/** A JSON response. @param examples by name. */
 export function answer<T extends z.ZodType>(
   description: string,
   schema: T,
@@ -190,7 +190,7 @@ function valued<T>(examples: Readonly<Record<string, T>>): Record<string, { valu
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
-/** Of `POST /auth/license/leases` with the body `{"renewal_id":"1"}`. */
+/** Claims of a proof for `POST /auth/license/leases` with the body `{"renewal_id":"1"}`. */
 const PROOF_EXAMPLE: ProofClaims = {
   iss: 'FxVhuO_Ir82yjJ8FMIoWpXpN_BZn-l_LcBqPspZfzfk',
   sub: 'FxVhuO_Ir82yjJ8FMIoWpXpN_BZn-l_LcBqPspZfzfk',
@@ -203,9 +203,9 @@ const PROOF_EXAMPLE: ProofClaims = {
   bh: bodyHash(Buffer.from('{"renewal_id":"1"}')),
 };
 
-const PROOF = `A JWT by the Ed25519 key of an enrolled device: \`Authorization: DeviceProof <JWT>\`. It is good for this one request; make a new one for each.
+const PROOF = `A JWT signed with the Ed25519 key of an enrolled device: \`Authorization: DeviceProof <JWT>\`. It is valid for one request.
 
-Its header is \`{"typ":"${PROOF_TYPE}","alg":"EdDSA","kid":"<device_id>"}\`; the device_id is the RFC 7638 thumbprint of the public key. Its claims are those of DPoP (RFC 9449), and a hash of the body:
+Its header is \`{"typ":"${PROOF_TYPE}","alg":"EdDSA","kid":"<device_id>"}\`; the device_id is the RFC 7638 thumbprint of the public key. Its claims are those of DPoP (RFC 9449) and a hash of the body:
 
 - \`iss\`, \`sub\`: the device_id.
 - \`aud\`: the origin of the server, as in its \`server_public_url\`.
@@ -213,18 +213,18 @@ Its header is \`{"typ":"${PROOF_TYPE}","alg":"EdDSA","kid":"<device_id>"}\`; the
 - \`jti\`: a UUID, used once.
 - \`htm\`: the method.
 - \`htu\`: the origin and the path, without the query.
-- \`bh\`: the SHA-256 of the bytes of the body, which may be none, in base64url without padding.
-- \`nonce\`: only where the answer to the request before was 401 with a header \`Service-Nonce\`: its value. It then counts instead of the times, so that a device whose clock is wrong can renew.
+- \`bh\`: the SHA-256 of the bytes of the body, which may be empty, in base64url without padding.
+- \`nonce\`: the value of the header \`Service-Nonce\` if the previous response was 401 with this header. The nonce then replaces the check of \`iat\` and \`exp\`, so that a device with a wrong clock can renew.
 
-An example, of a request whose body is \`{"renewal_id":"1"}\`: \`${JSON.stringify(PROOF_EXAMPLE)}\``;
+Example for a request with the body \`{"renewal_id":"1"}\`: \`${JSON.stringify(PROOF_EXAMPLE)}\``;
 
-/** The callers there are: `Authorization: Bearer slt_…` and `Authorization: DeviceProof <JWT>`. */
+/** Callers send `Authorization: Bearer slt_…` or `Authorization: DeviceProof <JWT>`. */
 export const SECURITY_SCHEMES = {
   administrator: {
     type: 'http',
     scheme: 'bearer',
     description:
-      'A token of an administrator; what is named beside it is the scope it needs. The cookie of a session in the console stands for one with all scopes: then what changes something needs the `Service-CSRF` of the page, too, and an `Origin` of this server.',
+      'A token of an administrator with the listed scopes. The cookie of a login session in the console is equivalent to a token with all scopes; requests that change data then also need the `Service-CSRF` header of the page and an `Origin` of this server.',
   },
   device: {
     type: 'http',
@@ -234,74 +234,68 @@ export const SECURITY_SCHEMES = {
   new_device: {
     type: 'http',
     scheme: 'DeviceProof',
-    description: 'The same by the key that is being enrolled.',
+    description: 'A device proof signed with the key that is being enrolled.',
   },
   runner: {
     type: 'http',
     scheme: 'bearer',
-    description:
-      'The token that the server has put into the cluster for the runner of a deployment.',
+    description: 'The token that the server created in the cluster for the runner of a deployment.',
   },
 } as const;
 
 export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 
-/** Who may send a request: one of these, which may name a scheme twice. Empty for anybody. */
+/** Accepted callers, of which the request needs one. A scheme may occur twice; empty for public routes. */
 export type Security = { [S in SecurityScheme]?: string[] }[];
 
-/** An administrator whose token has all of the scopes. */
 export function administrator(...scopes: Scope[]): Security {
   return [{ administrator: scopes }];
 }
 
 export const ANYBODY: Security = [];
 
-/** The parts of the API. */
 export const TAGS = {
-  Server: 'Whether the server works, and how well.',
-  Bots: 'Their specs, versions and events.',
-  Production: 'Bots at work in clusters, and the runners that trade there.',
-  Research: 'What research bots and assistants can ask, and do with the same scopes.',
-  Knowledge: 'Documents that are searched and cited.',
-  Risk: 'What people let bots do, beside the limits of each.',
-  Compliance: 'Facts for those who have to answer for algorithms under RTS 6.',
-  Tasks: 'Work in the background, and what came of it.',
-  Leases: 'Issuing, renewing and revoking them.',
-  Keys: 'Those that verify leases, and their rotation.',
-  Devices: 'The machines that renew leases by themselves.',
-  Registry: 'Customers, plans, contracts and deployments.',
+  Server: 'Health, metrics and the API description.',
+  Bots: 'Specs, versions and events of bots.',
+  Production: 'Deployments to clusters, and their runners.',
+  Research: 'Research bots and the tools of assistants.',
+  Knowledge: 'Documents that can be searched and cited.',
+  Risk: 'Thresholds of the firm, and overrides of limits.',
+  Compliance: 'Tests and reports for RTS 6.',
+  Tasks: 'Background tasks and their results.',
+  Leases: 'Issuing, renewing and revoking leases.',
+  Keys: 'Keys that verify leases, and their rotation.',
+  Devices: 'Machines that renew their leases themselves.',
+  Registry: 'Customers, plans, contracts and installations.',
   Administrators: 'Tokens, second factors and the audit log.',
 } as const;
 
 type Definition = Omit<RouteConfig, 'path'> & {
   readonly operationId: string;
   readonly summary: string;
-  /** Of `TAGS`. */
+  /** Names from `TAGS`. */
   readonly tags: string[];
   readonly security: Security;
-  /** What this server must be licensed for to do it. */
+  /** Feature of the server's license that the route requires. */
   readonly feature?: Feature;
-  /** Whether narrowed tokens may call it. Its handler must check the subject of the request. */
+  /** Whether narrowed tokens may call the route. Its handler must then check the token's subjects. */
   readonly narrowable?: true;
-  /** Whether it can be told by an `Idempotency-Key` that a request is sent again: see `once`. */
+  /** Whether the route accepts an `Idempotency-Key`; its handler uses `createOnce`. */
   readonly idempotent?: true;
-  /** Codes of its own: those that any request can meet are added. */
+  /** Error codes besides those that are added for every route with the same security and body. */
   readonly errors?: readonly ErrorCode[];
 };
 
-/** Where the route, and the OpenAPI document, have its `feature`. */
+/** Extension of a route and of the OpenAPI document that holds `feature`. */
 export const FEATURE_EXTENSION = 'x-license-feature';
 /** Extension of a route and of the OpenAPI document that holds `narrowable`. */
 export const NARROWABLE_EXTENSION = 'x-narrowed-tokens';
 
-/**
- * What works whatever became of the license: the way back to a good one, what tells of the server,
- * and all that stops trading, by any such word anywhere in the path. Reading does, too.
- */
+/** Paths that must never require a license: license renewal, diagnostics, and everything that stops trading. */
 const NEVER_LICENSED =
   /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|halt|stop|cancel|kill/i;
 
-/** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
+/** Completes a route with its common errors and headers, and rejects undeclared query parameters. */
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
   definition: R,
 ): ReturnType<typeof createRoute<P, R>> {
@@ -309,13 +303,13 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
   const { security, request = {} } = route;
   const codes: ErrorCode[] = [
     'invalid_request',
-    ...(security.some((one) => one.administrator) ? NOT_ADMITTED : []),
-    ...(security.some((one) => one.device || one.new_device) ? NOT_PROVEN : []),
-    ...(request.body ? WRONG_BODY : []),
-    ...(feature ? NOT_LICENSED : []),
-    ...(idempotent ? ANOTHER_REQUEST : []),
+    ...(security.some((scheme) => scheme.administrator) ? TOKEN_ERRORS : []),
+    ...(security.some((scheme) => scheme.device || scheme.new_device) ? PROOF_ERRORS : []),
+    ...(request.body ? BODY_ERRORS : []),
+    ...(feature ? LICENSE_ERRORS : []),
+    ...(idempotent ? IDEMPOTENCY_ERRORS : []),
     ...errors,
-    ...UNABLE,
+    ...COMMON_ERRORS,
   ];
   if (feature && (route.method === 'get' || NEVER_LICENSED.test(route.path))) {
     throw new Error(`${route.method} ${route.path} must work without a license`);
@@ -333,16 +327,15 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
       ...(idempotent && { headers: IdempotencyKey }),
       ...request,
     },
-    // Of whatever status: the lease lets through also what then fails.
+    // Errors carry the header too: a lease in its grace period also admits requests that then fail.
     responses: feature ? withHeader(responses, LICENSE_STATUS_HEADER, STATUS_HEADER) : responses,
   } as unknown as R);
 }
 
-/** `true` in an answer that was given before. */
 export const REPLAYED_HEADER = 'Idempotency-Replayed';
 
 const REPLAYED = {
-  description: '`true` where this is the answer to an earlier request with the same key.',
+  description: '`true` if this is the stored response to an earlier request with the same key.',
   schema: { type: 'string' as const, enum: ['true'] },
 };
 
@@ -353,18 +346,18 @@ export const IdempotencyKey = z.object({
     .optional()
     .openapi({
       description:
-        'Made by the caller, such as a UUID: a request with the same key and the same bytes gets the answer of the first one that succeeded, for 24 hours, and does nothing again.',
+        'Chosen by the caller, for example a UUID. For 24 hours, a repeated request with the same key and the same bytes gets the response of the first one that succeeded and has no further effect.',
     }),
 });
 
-const NOT_ADMITTED: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];
-const NOT_PROVEN: readonly ErrorCode[] = ['invalid_device_proof'];
-const NOT_LICENSED: readonly ErrorCode[] = ['license_invalid'];
-const ANOTHER_REQUEST: readonly ErrorCode[] = ['idempotency_mismatch'];
-const WRONG_BODY: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
-const UNABLE: readonly ErrorCode[] = ['failure', 'overloaded', 'storage_unavailable'];
+const TOKEN_ERRORS: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];
+const PROOF_ERRORS: readonly ErrorCode[] = ['invalid_device_proof'];
+const LICENSE_ERRORS: readonly ErrorCode[] = ['license_invalid'];
+const IDEMPOTENCY_ERRORS: readonly ErrorCode[] = ['idempotency_mismatch'];
+const BODY_ERRORS: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
+const COMMON_ERRORS: readonly ErrorCode[] = ['failure', 'overloaded', 'storage_unavailable'];
 
-/** The failures by their status. */
+/** Responses for error codes, grouped by HTTP status. */
 function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
   const byStatus = Map.groupBy(new Set(codes), (code) => new ServiceError(code, '').status);
   return Object.fromEntries(
@@ -379,7 +372,8 @@ function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
 }
 
 const STATUS_HEADER = {
-  description: '`grace` on every answer to a request that a lease in its grace period let through.',
+  description:
+    '`grace` on every response to a request that was admitted by a lease in its grace period.',
   schema: { type: 'string' as const, enum: ['grace'] },
 };
 

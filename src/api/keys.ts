@@ -23,7 +23,8 @@ const SignedDocument = z
   .openapi('SignedDocument', { description: 'A DSSE envelope with Ed25519 signatures.' });
 
 const Roots = z.array(SignedDocument).openapi({
-  description: 'The chain of roots of the issuer, oldest first. Absent where it has none.',
+  description:
+    'The chain of roots of the issuer, oldest first. Absent if the issuer has no trust root.',
 });
 
 export const Keyset = z
@@ -31,11 +32,12 @@ export const Keyset = z
     keys: z.array(Jwk),
     roots: Roots.optional(),
     keyset: SignedDocument.optional().openapi({
-      description: 'The keys as the root signed them; verifiers that know a root trust only these.',
+      description: 'The keys, signed by the root; verifiers that know a root trust only these.',
     }),
   })
   .openapi('PublicKeyset', {
-    description: 'The keys that verify leases, as a JWK set (RFC 7517), and who vouches for them.',
+    description:
+      'The keys that verify leases as a JWK set (RFC 7517), with the signatures of the trust root.',
   });
 
 export type Keyset = z.infer<typeof Keyset>;
@@ -44,12 +46,12 @@ export const getKeyset = defineRoute({
   method: 'get',
   path: '/.well-known/license-keys.json',
   operationId: 'getKeyset',
-  summary: 'All keys under which a lease can be good',
+  summary: 'List all keys that verify valid leases',
   tags: ['Keys'],
   security: ANYBODY,
   responses: {
     200: answer('The keys, with an ETag.', Keyset),
-    304: { description: 'As they were.' },
+    304: { description: 'The keys have not changed.' },
   },
 });
 
@@ -57,7 +59,7 @@ export const getPublicKey = defineRoute({
   method: 'get',
   path: '/auth/license/public-key',
   operationId: 'getPublicKey',
-  summary: 'The key that signs leases, or an older one that is still good',
+  summary: 'Show the key that signs leases, or an older key that still verifies leases',
   tags: ['Keys'],
   security: ANYBODY,
   request: { query: z.strictObject({ public_key_id: id(EXAMPLE_KEY).optional() }) },
@@ -69,11 +71,11 @@ export const getPublicKey = defineRoute({
           public_key_id: z.string(),
           status: z.enum(['active', 'retiring']),
           jwk: Jwk,
-          pem: z.string().openapi({ description: 'The same as SubjectPublicKeyInfo in PEM.' }),
+          pem: z.string().openapi({ description: 'The key as SubjectPublicKeyInfo in PEM.' }),
         })
         .openapi('PublishedKey'),
     ),
-    304: { description: 'As it was.' },
+    304: { description: 'The key has not changed.' },
   },
   errors: ['not_found', 'license_lease_unavailable'],
 });
@@ -82,20 +84,22 @@ export const KeyState = z
   .strictObject({
     public_key_id: z.string(),
     status: z.enum(['pending', 'active', 'retiring', 'retired']).openapi({
-      description: 'A pending key signs once the signed keyset holds it.',
+      description: 'A pending key signs once the signed keyset contains it.',
     }),
     x: z.string(),
     activated_at: time.openapi({
-      description: 'Of a pending key: when a server was first started with it.',
+      description: 'For a pending key, the time when a server was first started with it.',
     }),
     in_keyset: z.boolean().nullable().openapi({
-      description: 'Whether the signed keyset holds it; null where the issuer has no trust root.',
+      description:
+        'Whether the signed keyset contains the key; null if the issuer has no trust root.',
     }),
     retiring_at: time.nullable(),
     retired_at: time.nullable(),
     outstanding_leases: z.int(),
     retirable_at: time.nullable().openapi({
-      description: 'From when on it can be retired; null while it signs, and once it is retired.',
+      description:
+        'Earliest time when the key can be retired; null for the signing key and for retired keys.',
     }),
   })
   .openapi('KeyState');
@@ -106,18 +110,18 @@ export const listKeys = defineRoute({
   method: 'get',
   path: '/identity/keys',
   operationId: 'listKeys',
-  summary: 'List the signing keys and how far their rotation is',
+  summary: 'List the signing keys and the state of their rotation',
   tags: ['Keys'],
   security: administrator('admin'),
-  responses: { 200: answer('The keys, the newest first.', page(KeyState)) },
+  responses: { 200: answer('The keys, newest first.', page(KeyState)) },
 });
 
 export const retireKey = defineRoute({
   method: 'post',
   path: '/identity/keys/{public_key_id}/retire',
   operationId: 'retireKey',
-  summary: 'Take a key out of the published ones for good',
-  description: 'Refused while a lease under it could still be in its grace period.',
+  summary: 'Remove a key permanently from the published keys',
+  description: 'Fails while a lease signed with the key may still be in its grace period.',
   tags: ['Keys'],
   security: administrator('admin'),
   request: { params: z.strictObject({ public_key_id: id(EXAMPLE_KEY) }) },
@@ -135,7 +139,7 @@ const StoredTrust = z
     key_ids: z.array(z.string()),
     retired: z.array(z.string()),
     activated: z.string().nullable().openapi({
-      description: 'The key that signs from now on, where it waited for this keyset.',
+      description: 'The key that signs from now on, if it was waiting for this keyset.',
     }),
   })
   .openapi('StoredTrust');
@@ -146,15 +150,15 @@ export const storeTrust = defineRoute({
   method: 'put',
   path: '/identity/root',
   operationId: 'storeTrust',
-  summary: 'Store the roots and the signed keyset that the server publishes',
+  summary: 'Publish trust roots and a signed keyset',
   description:
-    'Versions only rise, and the keyset must hold the key that signs and those under which leases are still in use. A first root, and one that replaces another, need a step-up for `identity.root.set` and `root:FINGERPRINT`.',
+    'Version numbers must increase, and the keyset must contain the signing key and all keys of leases still in use. A first root, and a root that replaces another, require a step-up for `identity.root.set` and `root:FINGERPRINT`.',
   tags: ['Keys'],
   security: administrator('admin'),
   request: {
     headers: z.object({
       'service-step-up': z.string().optional().openapi({
-        description: 'Token of a step-up for `identity.root.set` and this very root.',
+        description: 'Token of a step-up for `identity.root.set` and this root.',
         example: 'step-up-token',
       }),
     }),
@@ -164,14 +168,14 @@ export const storeTrust = defineRoute({
           roots: Roots.min(1).max(64),
           keyset: SignedDocument,
           replaces: z.string().max(64).optional().openapi({
-            description: 'Fingerprint of the stored root that is given up for this one.',
+            description: 'Fingerprint of the stored root that this root replaces.',
           }),
         })
         .openapi('TrustDocument'),
       { administrator: EXAMPLE_TRUST },
     ),
   },
-  responses: { 200: answer('What is published from now on.', StoredTrust) },
+  responses: { 200: answer('What is now published.', StoredTrust) },
   errors: ['conflict', 'step_up_required'],
 });
 
@@ -179,15 +183,15 @@ export const announceKey = defineRoute({
   method: 'post',
   path: '/identity/keys',
   operationId: 'announceKey',
-  summary: 'Have the key that signs vouch for the next one',
+  summary: 'Endorse the next key with the signing key',
   description:
-    'For an issuer without a trust root: machines that hold the current key then accept the next. Needs a step-up for `identity.root.set` and `key:ID`.',
+    'For an issuer without a trust root: machines that know the current key then accept the next one. Requires a step-up for `identity.root.set` and `key:ID`.',
   tags: ['Keys'],
   security: administrator('admin'),
   request: {
     headers: z.object({
       'service-step-up': z.string().optional().openapi({
-        description: 'Token of a step-up for `identity.root.set` and this very key.',
+        description: 'Token of a step-up for `identity.root.set` and this key.',
         example: 'step-up-token',
       }),
     }),
@@ -197,7 +201,7 @@ export const announceKey = defineRoute({
   },
   responses: {
     200: answer(
-      'The key, announced.',
+      'The endorsed key.',
       z
         .strictObject({
           public_key_id: z.string(),

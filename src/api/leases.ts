@@ -32,47 +32,49 @@ const Envelope = z
   })
   .openapi('Lease', {
     description:
-      'A signed lease, the content of license_lease.json: an envelope of DSSE 1.0.2 whose payload are the claims in canonical JSON.',
+      'The contents of license_lease.json: a signed lease in a DSSE 1.0.2 envelope, with the claims in canonical JSON as the payload.',
   });
 
 const IssueRequest = z
   .strictObject({
     deployment_id: id('acme-tokyo'),
-    entitlements: entitlements
-      .optional()
-      .openapi({ description: 'At most those of plan and contract, which are the default.' }),
+    entitlements: entitlements.optional().openapi({
+      description:
+        'By default the entitlements of the plan and the contract, which are also the maximum.',
+    }),
     ttl_seconds: z.int().min(1).optional().openapi({ example: 604_800 }),
     grace_period_seconds: z.int().min(0).optional().openapi({ example: 259_200 }),
     customer_id: id('acme').optional().openapi({
-      description: 'To be sure: the customer to whom the deployment belongs.',
+      description:
+        'Optional check: the request fails unless the installation belongs to this customer.',
     }),
     issue_id: id('0198c0de-0000-7000-8000-000000000004').optional().openapi({
       description:
-        'Made by whoever asks: with the same one there is no second lease, but the error `conflict` with the reason `already_issued`. It is for leases without an offline_request, which has an id of its own.',
+        'Chosen by the caller. A repeated request with the same id issues no second lease, but fails with `conflict`, reason `already_issued`. Excludes `offline_request`, which has its own id.',
     }),
     offline_request: z
       .string()
       .max(65_536)
       .optional()
       .openapi({
-        description: `The request of a device without a network: a JWT signed with its key. The header is that of a DeviceProof, except that \`typ\` is \`${OFFLINE_REQUEST_TYPE}\`. The claims are \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is for this device, which is added to the deployment if necessary. A repeated request with the same terms within 24 hours gets the same bytes while that lease lasts; with other terms, it gets a new lease.`,
+        description: `The request of a device without network access: a JWT signed with its key. The header is that of a DeviceProof, except that \`typ\` is \`${OFFLINE_REQUEST_TYPE}\`. The claims are \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is for this device, which is added to the installation if necessary. Within 24 hours, a repeated request with the same terms returns the same bytes while that lease is valid; with other terms, it returns a new lease.`,
       }),
   })
-  .openapi('IssueRequest', { description: 'What an administrator sends.' });
+  .openapi('IssueRequest', { description: 'Request of an administrator.' });
 
 const RenewRequest = z
   .strictObject({
     renewal_id: id('0198c0de-0000-7000-8000-000000000001').openapi({
       description:
-        'Made by the device and kept before it asks. Asking again within 24 hours with the same one gets the same bytes.',
+        'Chosen and stored by the device before it sends the request. Within 24 hours, a repeated request with the same id returns the same bytes.',
     }),
     lease: Envelope.optional().openapi({
-      description: 'The lease that the device holds; absent when it holds none.',
+      description: 'The lease that the device holds; absent if it has none.',
     }),
     machine_hash: machineHash.optional(),
   })
   .openapi('RenewRequest', {
-    description: 'What a device sends: entitlements and TTL are what the registry says.',
+    description: 'Request of a device; the registry determines entitlements and TTL.',
   });
 
 const Limit = z.strictObject({
@@ -93,12 +95,10 @@ const given = {
   issued_at: time,
   expires_at: time,
   grace_ends_at: time,
-  limits: z
-    .array(Limit)
-    .openapi({ description: 'Where less time was given than was due, and why.' }),
-  warnings: z
-    .array(Warning)
-    .openapi({ description: 'What somebody should look into, though the lease is good.' }),
+  limits: z.array(Limit).openapi({ description: 'Durations that were reduced, and why.' }),
+  warnings: z.array(Warning).openapi({
+    description: 'Problems that an administrator should investigate; the lease is valid.',
+  }),
 };
 
 export const LeaseAnswer = z
@@ -107,7 +107,6 @@ export const LeaseAnswer = z
 
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>;
 
-/** Of an administrator, or of a device. */
 const LeaseRequest = z.union([IssueRequest, RenewRequest]);
 
 export type LeaseRequest = z.infer<typeof LeaseRequest>;
@@ -117,9 +116,9 @@ export const createLease = defineRoute({
   path: '/auth/license/leases',
   operationId: 'createLease',
   narrowable: true,
-  summary: 'Issue a lease, or renew one',
+  summary: 'Issue or renew a lease',
   description:
-    'An administrator states deployment, entitlements and TTL. A device states the lease it holds; the one that answers it follows from the registry, and the one it holds stays as good as it was. The signed lease is answered once: the registry keeps what it says, not its signature.',
+    'An administrator states the installation, entitlements and TTL. A device states the lease that it holds; the registry determines the new lease, and the old one remains valid. The registry stores the claims but not the signature, so the signed lease cannot be read again.',
   tags: ['Leases'],
   security: [{ administrator: ['license'] }, { device: [] }],
   request: {
@@ -158,9 +157,9 @@ export const dryRunRenewal = defineRoute({
   path: '/auth/license/leases/dry-run',
   operationId: 'dryRunRenewal',
   narrowable: true,
-  summary: 'Say what issuing a lease, or renewing one, would give',
+  summary: 'Check what issuing or renewing a lease would grant',
   description:
-    'Takes the request of an administrator, or that of a renewal, and makes all its checks: what is wrong, or how much less than was wished is given, is known before. Nothing is issued.',
+    'Takes the same request as issuing or renewing a lease and makes all checks, but issues nothing. The response contains the terms that would be granted, and the reasons for reductions.',
   tags: ['Leases'],
   security: [{ administrator: ['license'] }, { device: [] }],
   request: {
@@ -169,7 +168,7 @@ export const dryRunRenewal = defineRoute({
       device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' },
     }),
   },
-  responses: { 200: answer('What it would give, had it been asked for now.', DryRun) },
+  responses: { 200: answer('The terms that would be granted now.', DryRun) },
   errors: [
     'not_allowed',
     'license_revoked',
@@ -195,7 +194,7 @@ export const LeaseRecord = z
     issued_by_name: actorName,
     device_id: z.string().nullable(),
     lineage_id: z.string().openapi({
-      description: 'The first lease of the line of renewals to which it belongs.',
+      description: 'First lease of the chain of renewals that this lease belongs to.',
     }),
     previous_lease_id: z.string().nullable(),
     renewal_id: z.string().nullable(),
@@ -217,7 +216,7 @@ export const listLeases = defineRoute({
   path: '/identity/leases',
   operationId: 'listLeases',
   narrowable: true,
-  summary: 'List the leases of the registry, the newest first',
+  summary: 'List issued leases, newest first',
   tags: ['Leases'],
   security: administrator('license'),
   request: {
@@ -226,10 +225,10 @@ export const listLeases = defineRoute({
       deployment_id: id('acme-tokyo').optional(),
       state: LeaseState.optional(),
       lineage_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
-        description: 'Only this line of renewals, named by its first lease.',
+        description: 'Only leases in the chain of renewals that starts with this lease.',
       }),
       previous_lease_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
-        description: 'Only those that renew this one.',
+        description: 'Only leases that renew this one.',
       }),
     }),
   },
@@ -245,7 +244,7 @@ export const getLease = defineRoute({
   path: '/identity/leases/{lease_id}',
   operationId: 'getLease',
   narrowable: true,
-  summary: 'Show a lease of the registry',
+  summary: 'Show an issued lease',
   tags: ['Leases'],
   security: administrator('license'),
   request: { params: leasePath },
@@ -256,7 +255,9 @@ export const getLease = defineRoute({
 const RevokeRequest = z
   .strictObject({
     reason: text(200).openapi({ example: 'contract cancelled' }),
-    confirm: id('acme-tokyo').openapi({ description: "The deployment's id, typed once more." }),
+    confirm: id('acme-tokyo').openapi({
+      description: 'The id of the installation, repeated as confirmation.',
+    }),
   })
   .openapi('RevokeRequest');
 
@@ -265,15 +266,15 @@ export const Revoked = z
     deployment_id: z.string(),
     revoked_leases: z
       .int()
-      .openapi({ description: 'Leases that still worked and are now not renewed any more.' }),
+      .openapi({ description: 'Number of leases that were in use and can no longer be renewed.' }),
     revoked_at: time,
     effective_at: time.nullable().openapi({
       description:
-        'When the last copy stops working; until then nothing takes it back. Null when none works.',
+        'Time when the last copy stops working, which cannot be made earlier. Null if no copy works.',
     }),
     registry_enforced: z
       .boolean()
-      .openapi({ description: 'False: by a setting of the server, renewal is not denied.' }),
+      .openapi({ description: 'False if a setting of the server keeps it from denying renewals.' }),
   })
   .openapi('Revoked');
 
@@ -284,17 +285,15 @@ export const Revocation = z
     deployment_id: z.string(),
     working_leases: z
       .int()
-      .openapi({ description: 'Leases that still work and are not revoked yet.' }),
-    device_ids: z
-      .array(z.string())
-      .openapi({ description: 'The machines that have one that works.' }),
+      .openapi({ description: 'Number of leases in use that are not revoked.' }),
+    device_ids: z.array(z.string()).openapi({ description: 'Devices that hold a lease in use.' }),
     effective_at: time.nullable().openapi({
       description:
-        'When the last copy would stop working: until then nothing takes it back. Null when none works.',
+        'Time when the last copy would stop working, which cannot be made earlier. Null if no copy works.',
     }),
-    registry_enforced: z
-      .boolean()
-      .openapi({ description: 'False: by a setting of the server, renewal would not be denied.' }),
+    registry_enforced: z.boolean().openapi({
+      description: 'False if a setting of the server would keep it from denying renewals.',
+    }),
   })
   .openapi('Revocation');
 
@@ -302,7 +301,7 @@ export type Revocation = z.infer<typeof Revocation>;
 
 const previewParts = {
   security: administrator('license'),
-  responses: { 200: answer('What it would do.', Revocation) },
+  responses: { 200: answer('The effects of a revocation.', Revocation) },
   errors: ['not_found'],
 } as const;
 
@@ -312,7 +311,7 @@ export const previewLeaseRevocation = defineRoute({
   path: '/identity/leases/{lease_id}/revocation',
   operationId: 'previewLeaseRevocation',
   narrowable: true,
-  summary: 'Say whom revoking a lease would hit, and when the last copy would stop',
+  summary: 'Show the effects of revoking a lease',
   tags: ['Leases'],
   request: { params: leasePath },
 });
@@ -323,14 +322,14 @@ export const previewDeploymentRevocation = defineRoute({
   path: '/identity/deployments/{deployment_id}/revocation',
   operationId: 'previewDeploymentRevocation',
   narrowable: true,
-  summary: 'Say whom revoking a deployment would hit, and when the last copy would stop',
+  summary: 'Show the effects of revoking an installation',
   tags: ['Leases'],
   request: { params: deploymentPath },
 });
 
 const stepUpHeader = z.object({
   'service-step-up': z.string().optional().openapi({
-    description: 'Token of a step-up for `identity.license.revoke` and this very target.',
+    description: 'Token of a step-up for `identity.license.revoke` and this lease or installation.',
     example: 'step-up-token',
   }),
 });
@@ -338,7 +337,7 @@ const stepUpHeader = z.object({
 const revokeParts = {
   tags: ['Leases'],
   security: administrator('license'),
-  responses: { 200: answer('Revoked, now or before.', Revoked) },
+  responses: { 200: answer('The revocation, made now or earlier.', Revoked) },
   errors: ['not_found', 'step_up_required', 'confirmation_mismatch'],
 } as const;
 
@@ -351,7 +350,7 @@ export const revokeLease = defineRoute({
   path: '/identity/leases/{lease_id}/revoke',
   operationId: 'revokeLease',
   narrowable: true,
-  summary: 'Deny renewal of a lease, and of all that its machine has',
+  summary: 'Revoke a lease and all other leases of its machine',
   ...revokeParts,
   tags: [...revokeParts.tags],
   request: { params: leasePath, headers: stepUpHeader, body: revokeBody },
@@ -362,13 +361,11 @@ export const revokeDeployment = defineRoute({
   path: '/identity/deployments/{deployment_id}/revoke',
   operationId: 'revokeDeployment',
   narrowable: true,
-  summary: 'Deny leases to a deployment, and renewal of all that it has',
+  summary: 'Revoke an installation and all its leases',
   ...revokeParts,
   tags: [...revokeParts.tags],
   request: { params: deploymentPath, headers: stepUpHeader, body: revokeBody },
 });
-
-// Deployments, each with its newest lease.
 
 const LicenseState = z.enum(['valid', 'grace', 'expired', 'revoked', 'none']);
 
@@ -381,11 +378,12 @@ export const License = z
     contract_id: z.string(),
     contract_ends_at: time,
     state: LicenseState.openapi({
-      description: 'Revoked, else what the newest lease is worth; `none` where there is none.',
+      description:
+        '`revoked` for a revoked installation, else the state of the newest lease; `none` without a lease.',
     }),
     silent: z.boolean().openapi({
       description:
-        'Whether a device has not renewed although half of the time that it has for it is over.',
+        'Whether a device has not renewed for more than half of the time it had to do so.',
     }),
     lease: z
       .strictObject({
@@ -397,9 +395,9 @@ export const License = z
         grace_ends_at: time,
       })
       .nullable()
-      .openapi({ description: 'The newest.' }),
+      .openapi({ description: 'The newest lease; null without a lease.' }),
   })
-  .openapi('License', { description: 'A deployment with its newest lease.' });
+  .openapi('License', { description: 'An installation with its newest lease.' });
 
 export type License = z.infer<typeof License>;
 
@@ -408,7 +406,7 @@ export const listLicenses = defineRoute({
   path: '/identity/licenses',
   operationId: 'listLicenses',
   narrowable: true,
-  summary: 'List the deployments, each with its newest lease',
+  summary: 'List the installations, each with its newest lease',
   tags: ['Leases'],
   security: administrator('license'),
   request: {
@@ -416,15 +414,15 @@ export const listLicenses = defineRoute({
       ...pageQuery,
       state: LicenseState.optional(),
       silent: z.enum(['true', 'false']).optional().openapi({
-        description: '`true`: only those with a device whose renewal is overdue.',
+        description: '`true` returns only installations with a device whose renewal is overdue.',
       }),
       search: searchText(200).optional().openapi({
         description:
-          'Part of the id or name of a deployment or its customer; or the id of a lease or device.',
+          'Part of the id or name of an installation or its customer, or the id of a lease or device.',
       }),
     }),
   },
-  responses: { 200: answer('A page of deployments, by id.', page(License)) },
+  responses: { 200: answer('A page of installations, by id.', page(License)) },
 });
 
 export const getLicense = defineRoute({
@@ -432,10 +430,10 @@ export const getLicense = defineRoute({
   path: '/identity/licenses/{deployment_id}',
   operationId: 'getLicense',
   narrowable: true,
-  summary: 'Show a deployment with its newest lease',
+  summary: 'Show an installation with its newest lease',
   tags: ['Leases'],
   security: administrator('license'),
   request: { params: deploymentPath },
-  responses: { 200: answer('The deployment.', License) },
+  responses: { 200: answer('The installation.', License) },
   errors: ['not_found'],
 });

@@ -9,7 +9,7 @@ const McpMessage = z
     id: z
       .union([z.string(), z.number()])
       .optional()
-      .openapi({ description: 'Of a request; a notification has none.' }),
+      .openapi({ description: 'Present in a request, absent in a notification.' }),
     method: z.string(),
     params: z.record(z.string(), z.unknown()).optional(),
   })
@@ -21,7 +21,7 @@ const McpError = z
     id: z.union([z.string(), z.number(), z.null()]).optional(),
     error: z.looseObject({ code: z.int(), message: z.string() }),
   })
-  .openapi('McpError', { description: 'What the protocol refuses (JSON-RPC 2.0).' });
+  .openapi('McpError', { description: 'A protocol error (JSON-RPC 2.0).' });
 
 const refused = {
   'application/problem+json': { schema: Problem },
@@ -32,9 +32,9 @@ export const speakMcp = defineRoute({
   method: 'post',
   path: MCP_PATH,
   operationId: 'speakMcp',
-  summary: 'Speak the Model Context Protocol',
+  summary: 'Send a Model Context Protocol message',
   description:
-    'For assistants: the tools of research bots, with the scopes of the caller and no more. Streamable HTTP without sessions, of the revision 2026-07-28 and those of 2025; each message stands for itself. `tools/list` has the tools that the scopes allow; what a tool refuses is a result with `isError`, with `code`, `detail` and `remedy` as the API has them. A browser must send an `Origin` of this server.',
+    'Gives assistants the tools of research bots, limited to the scopes of the caller. The transport is Streamable HTTP without sessions, of revision 2026-07-28 and the revisions of 2025; each message is independent. `tools/list` returns the tools that the scopes allow. A failed tool call returns a result with `isError` and the `code`, `detail` and `remedy` of the API error. A browser must send an `Origin` of this server.',
   tags: ['Research'],
   security: administrator('read'),
   request: {
@@ -46,11 +46,11 @@ export const speakMcp = defineRoute({
   },
   responses: {
     200: {
-      description: 'The answer to a request, as a stream of server-sent events that ends with it.',
+      description: 'A stream of server-sent events that ends with the response to the request.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
-    202: { description: 'A notification was heard.' },
-    400: { description: '`invalid_request`, or no message of the protocol.', content: refused },
+    202: { description: 'The notification was accepted.' },
+    400: { description: '`invalid_request`, or not a message of the protocol.', content: refused },
     404: { description: 'The protocol has no such method.', content: refused },
   },
 });

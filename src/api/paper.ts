@@ -10,11 +10,12 @@ const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 const live = z
   .strictObject({
     exchange: z.string().min(1).max(64).optional().openapi({
-      description: 'As `exchanges_file` of the server calls it; by default the only one there.',
+      description:
+        'Name of the exchange in `exchanges_file` of the server; by default the only one there.',
     }),
   })
   .openapi({
-    description: 'Bars of an exchange as they close, in place of those of the catalogue.',
+    description: 'Trade live bars of an exchange instead of bars of the catalog.',
   });
 
 const PaperRequest = z
@@ -25,23 +26,25 @@ const PaperRequest = z
     live: live.optional(),
     reset_losses: text(500).optional().openapi({
       description:
-        'Reason to let the loss limits of a live session count from its own cash. By default, the session has used up the same share of them as the bot’s previous live session.',
+        'Reason to let the loss limits of a live session start from its own cash. By default, the session has used up the same share of them as the previous live session of the bot.',
     }),
   })
   .refine(({ live: isLive, speed: at, from, to }) => !isLive || !(at ?? from ?? to), {
-    message: 'live bars come as they come: there is no speed, from or to',
+    message: 'live sessions have no speed, from or to',
     path: ['live'],
   })
   .openapi('PaperRequest', {
     description:
-      "A version, by default the current one, what stands in place of the spec's own values, and how fast the data are replayed, or that they are `live`.",
+      'A version, the current one by default; values that replace those of the spec; and either a replay speed or `live`.',
   });
 
 const StartedPaper = TaskReference.extend({
-  other_sessions: z.int().openapi({ description: 'Of the bot, that have not ended either.' }),
+  other_sessions: z
+    .int()
+    .openapi({ description: 'Number of other sessions of the bot that have not ended.' }),
   pace: z.strictObject({ bar_seconds: z.number(), total_seconds: z.number() }).nullable().openapi({
     description:
-      'Of a replay at a speed: how far apart its bars are, and about how long all of them take.',
+      'For a replay at a speed, the seconds between bars and the approximate total seconds.',
   }),
 }).openapi('StartedPaper');
 
@@ -54,7 +57,7 @@ export const startPaper = defineRoute({
   operationId: 'startPaper',
   summary: 'Start a paper session of a bot',
   description:
-    'Trades a version of the bot on paper: its data come as though they came now, or are live ones of an exchange. Over the same bars a session comes to the same events as a backtest, by their hash. It goes on after a restart of the server, and ends with its data, when it is stopped or canceled, and when the bot is halted. Each limit of `risk` must be stated in the spec, and the bot must trade. A draft becomes active.',
+    'Trades a version of the bot on paper, with replayed data or with live bars of an exchange. Over the same bars, a session has the same events as a backtest, by their hash. A session continues after a restart of the server. It ends with its data, when it is stopped or canceled, and when the bot is halted. The spec must state each limit of `risk`, and the bot must be able to trade. A draft bot becomes active.',
   idempotent: true,
   request: {
     params: botPath,
@@ -63,7 +66,7 @@ export const startPaper = defineRoute({
       changed: { speed: 60, params: { fast: 12 } },
     }),
   },
-  responses: { 202: { ...answer('It is queued.', StartedPaper), headers: TASK_LOCATION } },
+  responses: { 202: { ...answer('The session is queued.', StartedPaper), headers: TASK_LOCATION } },
   errors: ['not_found', 'conflict', 'database_not_adopted', 'invalid_spec', 'exchange_unavailable'],
 });
 
@@ -74,8 +77,8 @@ export const stopPaper = defineRoute({
   operationId: 'stopPaper',
   summary: 'Stop a paper session',
   description:
-    'Its working orders are canceled, and its result is that of the bars it has seen, within seconds; one that has seen none is canceled. What has ended stays as it ended.',
+    'Cancels the working orders of the session, and computes its result from the bars seen so far, within seconds. A session that has seen no bars is canceled. A session that has ended does not change.',
   request: { params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_SESSION_ID) }) },
-  responses: { 200: answer('The task as it is now.', Task) },
+  responses: { 200: answer('The updated task.', Task) },
   errors: ['not_found', 'conflict'],
 });

@@ -19,7 +19,7 @@ const runner: Security = [{ runner: [] }];
 
 const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
-/** The deployment of the examples, which is also its task. */
+/** Id of the deployment in the examples, and of its task. */
 export const EXAMPLE_DEPLOYMENT_ID = '0198c0de-0000-7000-8000-0000000000dd';
 
 const deploymentPath = z.strictObject({ deployment_id: id(EXAMPLE_DEPLOYMENT_ID) });
@@ -39,30 +39,32 @@ const venue = z
       type: z.literal('exchange'),
       credentials_secret: secretName.openapi({
         description:
-          'Name of the Secret in the namespace with `apiKey`, `secret` and, where the exchange wants them, `password` and `uid`. The server never sees what is in it.',
+          'Name of the Secret in the namespace with `apiKey`, `secret` and, if the exchange requires them, `password` and `uid`. The server never reads the contents.',
       }),
     }),
   ])
   .openapi('Venue', {
     description:
-      'Where orders go: `simulated` fills them from the bars, with nobody’s money; `exchange` places them there.',
+      'Where orders go: `simulated` fills them from the bars, without real money; `exchange` places them at the exchange.',
   });
 
 const request = {
   cluster: id('trading').optional().openapi({
-    description: 'As `clusters_file` of the server calls it; by default the only one there.',
+    description:
+      'Name of the cluster in `clusters_file` of the server; by default the only one there.',
   }),
   namespace: label
     .optional()
-    .openapi({ description: 'By default that of the spec, else that of the cluster.' }),
-  version: z.int().min(1).optional().openapi({ description: 'By default the current one.' }),
+    .openapi({ description: 'By default the namespace of the spec, else that of the cluster.' }),
+  version: z.int().min(1).optional().openapi({ description: 'By default the current version.' }),
   exchange: id('binance').optional().openapi({
-    description: 'As `exchanges_file` of the server calls it; by default the only one there.',
+    description:
+      'Name of the exchange in `exchanges_file` of the server; by default the only one there.',
   }),
-  venue: venue.optional().openapi({ description: 'By default simulated.' }),
+  venue: venue.optional().openapi({ description: 'By default `simulated`.' }),
   lease_secret: secretName.optional().openapi({
     description:
-      'Name of the Secret in the namespace with `lease` and `public_key`: without, a runner places no order at an exchange.',
+      'Name of the Secret in the namespace with `lease` and `public_key`. Without it, a runner places no orders at an exchange.',
   }),
   params: changes.params,
 };
@@ -72,14 +74,15 @@ const DeployRequest = z
     ...request,
     replace: z.boolean().optional().openapi({
       description:
-        'Stops the bot’s deployment in the namespace first, and begins with its remaining account: cash, positions, and the state of its loss limits.',
+        'Stops the deployment of the bot in the namespace first, and starts with its remaining account: cash, positions, and the state of its loss limits.',
     }),
     reset_losses: text(500).optional().openapi({
       description:
         'Reason to restart the loss limits. By default, losses of the previous deployment still count: in full with `replace`, else in proportion to the new account.',
     }),
     mode: z.enum(['apply', 'render', 'dry_run']).optional().openapi({
-      description: 'By default `apply`; the others change nothing, neither here nor there.',
+      description:
+        'By default `apply`. `render` and `dry_run` change nothing on the server or in the cluster.',
     }),
   })
   .openapi('DeployRequest');
@@ -89,13 +92,16 @@ const Deployed = TaskReference.extend({
   version: z.int(),
   cluster: z.string(),
   namespace: z.string(),
-  replaces: z.string().nullable().openapi({ description: 'The deployment that is stopped first.' }),
+  replaces: z
+    .string()
+    .nullable()
+    .openapi({ description: 'The deployment that is stopped first; null if none is.' }),
 }).openapi('Deployed');
 
 const Rendered = z
   .strictObject({
     mode: z.literal('render'),
-    yaml: z.string().openapi({ description: 'The manifests, as they would be applied.' }),
+    yaml: z.string().openapi({ description: 'The manifests that would be applied.' }),
   })
   .openapi('RenderedDeployment');
 
@@ -107,20 +113,24 @@ const Difference = z
         kind: z.string(),
         name: z.string(),
         change: z.enum(['create', 'change', 'none']),
-        lines: z.array(z.string()).openapi({ description: '`+ path: value` and `- path: value`.' }),
+        lines: z
+          .array(z.string())
+          .openapi({ description: 'Lines `+ path: value` and `- path: value`.' }),
       }),
     ),
   })
-  .openapi('DeploymentDifference', { description: 'As the API server of the cluster says.' });
+  .openapi('DeploymentDifference', {
+    description: 'Result of a dry run on the API server of the cluster.',
+  });
 
 export const deployBot = defineRoute({
   ...trading,
   method: 'post',
   path: '/bots/{bot_ref}/deploy',
   operationId: 'deployBot',
-  summary: 'Put a version of a bot to work in a cluster',
+  summary: 'Deploy a version of a bot to a cluster',
   description:
-    'A pod in the cluster trades; a server looks after it until it has ended, and goes on doing so after a crash. Each limit of `risk` must be stated in the spec, and the bot must trade and not be halted. A cluster that is a customer’s needs the feature `byoc_deployments`, too. A draft becomes active.',
+    'Starts a pod that trades in the cluster. A server supervises the deployment until it ends, also after a crash. The spec must state each limit of `risk`, and the bot must be able to trade and must not be halted. The cluster of a customer also requires the feature `byoc_deployments`. A draft bot becomes active.',
   feature: 'live_trading',
   idempotent: true,
   request: {
@@ -131,8 +141,8 @@ export const deployBot = defineRoute({
     }),
   },
   responses: {
-    200: answer('With `render` and `dry_run`.', z.union([Rendered, Difference])),
-    202: { ...answer('It is queued.', Deployed), headers: TASK_LOCATION },
+    200: answer('With the modes `render` and `dry_run`.', z.union([Rendered, Difference])),
+    202: { ...answer('The deployment is queued.', Deployed), headers: TASK_LOCATION },
   },
   errors: [
     'not_found',
@@ -151,17 +161,17 @@ export const stopDeployment = defineRoute({
   operationId: 'stopDeployment',
   summary: 'Stop a production deployment',
   description:
-    'The runner cancels its working orders and reads them back from the venue; then its pod and everything else in the cluster except its volume is removed. Positions do not change. The stop succeeds once all orders are known to have ended; at an exchange the pod stays, and keeps sending cancels, until then. A deployment that has not begun is canceled. A deployment that has ended does not change.',
+    'The runner cancels its working orders and reads them back from the venue. Then its pod and everything else in the cluster except its volume is removed. Positions do not change. The stop succeeds once all orders are known to have ended. At an exchange, the pod keeps sending cancellations until then. A deployment that has not started is canceled. A deployment that has ended does not change.',
   request: {
     params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_DEPLOYMENT_ID) }),
     query: z.strictObject({
       abandon: text(500).optional().openapi({
         description:
-          'Reason not to wait for orders that may rest at the exchange, for example that a person has canceled them there. The deployment then ends as not verified.',
+          'Reason not to wait for orders that may rest at the exchange, for example because a person has canceled them there. The deployment then ends as not verified.',
       }),
     }),
   },
-  responses: { 200: answer('The task as it is now.', Task) },
+  responses: { 200: answer('The updated task.', Task) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -180,9 +190,9 @@ const ClusterState = z
     message: z.string().nullable(),
     reason: z.string().nullable().openapi({
       description:
-        'Why it is not as it should be, such as `image_pull`, `crash_loop`, `namespace_missing` or `unreachable`; with the latter, the rest is what was seen last.',
+        'Why the phase is not `ready`, for example `image_pull`, `crash_loop`, `namespace_missing` or `unreachable`. If the cluster is unreachable, the other fields are from the last observation.',
     }),
-    version: z.int().nullable().openapi({ description: 'Of the bot, as the cluster has it.' }),
+    version: z.int().nullable().openapi({ description: 'Version of the bot in the cluster.' }),
     pods: z.array(Pod),
     observed_at: time,
   })
@@ -190,7 +200,7 @@ const ClusterState = z
 
 const RunnerStatus = z.enum(['starting', 'trading', 'denying', 'halting', 'stopping', 'ended']);
 
-/** Canonical JSON, by which states are hashed, takes no other texts. */
+/** Symbols must be well-formed Unicode, because states are hashed as canonical JSON. */
 const symbol = z
   .string()
   .min(1)
@@ -202,15 +212,20 @@ const endedOrders = z
     z.strictObject({
       order: z.int(),
       symbol,
-      verified: z.boolean().openapi({ description: 'Whether the venue says that it has ended.' }),
+      verified: z
+        .boolean()
+        .openapi({ description: 'Whether the venue reports that the order has ended.' }),
     }),
   )
   .max(10_000);
 
 const KnownRunner = z
   .strictObject({
-    status: RunnerStatus.nullable().openapi({ description: 'Null before its first report.' }),
-    denying: z.string().nullable().openapi({ description: 'Why it places no new orders.' }),
+    status: RunnerStatus.nullable().openapi({ description: 'Null before the first report.' }),
+    denying: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Why the runner places no new orders; null if it does.' }),
     venue: z
       .strictObject({
         connected: z.boolean(),
@@ -219,8 +234,10 @@ const KnownRunner = z
       })
       .nullable(),
     reported_at: time.nullable(),
-    epoch: z.int().openapi({ description: 'How many instances there have been.' }),
-    claimed: z.boolean().openapi({ description: 'Whether one of them may trade now.' }),
+    epoch: z.int().openapi({ description: 'Number of instances so far.' }),
+    claimed: z
+      .boolean()
+      .openapi({ description: 'Whether an instance holds the claim, and may trade now.' }),
     ended: z
       .strictObject({
         outcome: z.enum(['stopped', 'halted', 'failed']),
@@ -229,17 +246,17 @@ const KnownRunner = z
       })
       .nullable(),
   })
-  .openapi('Runner', { description: 'The process that trades, as it was heard of last.' });
+  .openapi('Runner', { description: 'The process that trades, as of its last report.' });
 
 const ProductionDeployment = z
   .strictObject({
     ...BotDeployment.shape,
     cluster: z.string(),
     namespace: z.string(),
-    request: z.strictObject(request).openapi({ description: 'What was asked for.' }),
+    request: z.strictObject(request).openapi({ description: 'The terms of the request.' }),
     replaces: z.string().nullable(),
     waits: z.boolean().openapi({
-      description: 'Whether it waits until the deployment that it replaces has ended.',
+      description: 'Whether the deployment waits for the end of the deployment that it replaces.',
     }),
     opening: z
       .strictObject({
@@ -253,12 +270,12 @@ const ProductionDeployment = z
       .nullable()
       .openapi({
         description:
-          'The account with which it begins if it continues an account or its losses; null if it begins with the cash of the spec.',
+          'The opening account of a deployment that continues an account or its losses; null if it starts with the cash of the spec.',
       }),
     applied_at: time.nullable(),
-    scaled_down_at: time
-      .nullable()
-      .openapi({ description: 'Since when the cluster is known to have no pod of it.' }),
+    scaled_down_at: time.nullable().openapi({
+      description: 'Time since which the cluster is known to have no pod of the deployment.',
+    }),
     cluster_state: ClusterState.nullable(),
     runner: KnownRunner,
   })
@@ -271,22 +288,20 @@ export const getProductionDeployment = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/deployments/{deployment_id}',
   operationId: 'getProductionDeployment',
-  summary: 'Show a production deployment: its pods, and its runner',
+  summary: 'Show a production deployment with its pods and runner',
   request: { params: z.strictObject({ ...botPath.shape, ...deploymentPath.shape }) },
-  responses: { 200: answer('As it was observed last.', ProductionDeployment) },
+  responses: { 200: answer('The deployment, as last observed.', ProductionDeployment) },
   errors: ['not_found', 'conflict'],
 });
 
-// What a runner says.
-
-/** What a runner may tell the log of its bot: all else there is for others to tell. */
+/** Event kinds that a runner may add to the log of its bot; servers record all other kinds. */
 const EVENT_KIND =
   /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted|epoch_set)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
 
-/** RFC 3339 has no other years. */
+/** Range of RFC 3339 times. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];
 
-/** What the steps of a session are read from again. */
+/** Events `data.bars` are checked strictly, because re-runs of a session read them. */
 const barsPayload = z.strictObject({
   time,
   bars: z.record(symbol, z.tuple([z.number(), z.number(), z.number(), z.number(), z.number()])),
@@ -294,7 +309,7 @@ const barsPayload = z.strictObject({
 
 const SessionEvent = z
   .strictObject({
-    kind: z.string().max(64).regex(EVENT_KIND, 'must be of a kind that a runner tells'),
+    kind: z.string().max(64).regex(EVENT_KIND, 'must be a kind of event that runners report'),
     occurred_at: z
       .int()
       .min(FIRST_TIME)
@@ -303,11 +318,11 @@ const SessionEvent = z
     payload: z.record(z.string(), z.unknown()),
   })
   .refine(({ kind, payload }) => kind !== 'control.halted' || !('scope' in payload), {
-    error: 'must not say what it is about: a runner halts itself alone',
+    error: 'must not have a scope, because a runner can only halt itself',
     path: ['payload'],
   })
   .refine(({ kind, payload }) => kind !== 'data.bars' || barsPayload.safeParse(payload).success, {
-    error: 'must be bars',
+    error: 'must be bars: a time, and open, high, low, close and volume by symbol',
     path: ['payload'],
   });
 
@@ -333,7 +348,7 @@ const WorkingOrder = z.object({
   pending_cancel: z.literal(true).optional(),
 });
 
-/** A `SessionState`; what later runners may say beside is left out. */
+/** A `SessionState`. Unknown fields, which newer runners may send, are dropped. */
 const SessionState = z
   .object({
     status: z.enum(['running', 'halted', 'failed', 'ruined']),
@@ -350,29 +365,32 @@ const SessionState = z
 const Batch = z
   .strictObject({
     number: z.int().min(1).openapi({
-      description:
-        'From 1 for the life of the deployment: one that was recorded is not recorded again.',
+      description: 'Starts at 1 for each deployment. A batch that is already recorded is ignored.',
     }),
     events: z.array(SessionEvent).max(512),
     made_at: z.int().optional().openapi({
-      description: 'When the first of them was put on disk, milliseconds since the Unix epoch.',
+      description:
+        'Time when the first event was written to disk, in milliseconds since the Unix epoch.',
     }),
     state: SessionState,
-    steps: z.int().min(0).openapi({ description: 'Of bars, taken in all.' }),
+    steps: z
+      .int()
+      .min(0)
+      .openapi({ description: 'Total number of steps, each with the bars of one time.' }),
   })
   .openapi('RunnerBatch');
 
 const RunnerReport = z
   .strictObject({
-    instance_id: z.uuid().openapi({ description: 'Of the process, made when it starts.' }),
+    instance_id: z.uuid().openapi({ description: 'Identifies the process; made when it starts.' }),
     epoch: z.int().min(1).nullable().openapi({
-      description: 'The claim that it holds; null asks for one.',
+      description: 'The claim that the runner holds; null requests a claim.',
     }),
     status: RunnerStatus,
     denying: searchText(500).nullable(),
     database_epoch: z.int().min(1).optional().openapi({
       description:
-        "The newest epoch of a server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",
+        "The newest epoch of the server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",
     }),
     batch: Batch.nullable(),
     venue: z.strictObject({
@@ -384,9 +402,12 @@ const RunnerReport = z
       .strictObject({
         outcome: z.enum(['stopped', 'halted', 'failed']),
         verified: z.boolean().openapi({
-          description: 'Whether open orders were read back from the venue, and there were none.',
+          description:
+            'Whether the runner read the open orders back from the venue, and there were none.',
         }),
-        orders: endedOrders.openapi({ description: 'Those that were working when it was to end.' }),
+        orders: endedOrders.openapi({
+          description: 'Orders that were working when the end was requested.',
+        }),
         error: z
           .strictObject({
             code: z.string().max(64),
@@ -399,7 +420,7 @@ const RunnerReport = z
       .nullable()
       .openapi({
         description:
-          'Last of all: it lets go of the claim, and what comes from this instance later changes nothing of it. `failed` ends the deployment.',
+          'Present only in the last report, which releases the claim. Later reports of the instance change nothing in the deployment. `failed` ends the deployment.',
       }),
   })
   .openapi('RunnerReport');
@@ -411,10 +432,11 @@ const share = z
     value: z.number(),
     level: z.enum(['client', 'instrument', 'trader', 'desk', 'firm']),
     subject: z.string().openapi({
-      description: 'Empty where the session names nobody at that level, and may place no order.',
+      description:
+        'Empty if the session names no subject at that level; it may then place no orders.',
     }),
     version: z.int(),
-    sessions: z.int().openapi({ description: 'How many share the threshold.' }),
+    sessions: z.int().openapi({ description: 'Number of sessions that share the threshold.' }),
   })
   .optional();
 
@@ -449,21 +471,23 @@ const RunnerControls = z
     permits: z.array(Permit).openapi({ description: 'Overrides that may still be used.' }),
     latches_lifted: z
       .int()
-      .openapi({ description: 'Number of its latches that people have lifted.' }),
+      .openapi({ description: 'Number of latches of the session that people have lifted.' }),
     database_epoch: z.int().optional().openapi({
       description: "Epoch of the server's database, used in the ids of new orders; 1 by default.",
     }),
   })
-  .openapi('RunnerControls', { description: 'What people have settled for the session.' });
+  .openapi('RunnerControls', {
+    description: 'Thresholds, overrides and lifted latches of the session.',
+  });
 
 const RunnerAnswer = z
   .strictObject({
-    epoch: z.int().openapi({ description: 'Of the claim, to be sent with the next report.' }),
+    epoch: z.int().openapi({ description: 'The claim, to be sent with the next report.' }),
     claim_seconds: z.int().openapi({
       description:
-        'How long the claim lasts from this report. After two thirds of that without an answer, a runner places no new orders.',
+        'Validity of the claim from this report. After two thirds of that time without a response, a runner places no new orders.',
     }),
-    report_seconds: z.int().openapi({ description: 'How often to report.' }),
+    report_seconds: z.int().openapi({ description: 'Interval between reports.' }),
     command: z.enum(['trade', 'halt', 'stop']),
     halt: z
       .strictObject({
@@ -473,14 +497,14 @@ const RunnerAnswer = z
         by: z.string(),
       })
       .nullable(),
-    recorded: z.int().openapi({ description: 'The number of the last batch that is recorded.' }),
+    recorded: z.int().openapi({ description: 'Number of the last recorded batch.' }),
     controls: RunnerControls,
   })
   .openapi('RunnerAnswer');
 
 export type RunnerAnswer = z.infer<typeof RunnerAnswer>;
 
-/** Where runners report; the body may be longer than of other requests. */
+/** Path of runner reports, whose bodies may be larger than those of other requests. */
 export const RUNNER_PATH = /^\/deployments\/[^/]+\/runner$/;
 
 export const reportRunner = defineRoute({
@@ -489,9 +513,9 @@ export const reportRunner = defineRoute({
   method: 'post',
   path: '/deployments/{deployment_id}/runner',
   operationId: 'reportRunner',
-  summary: 'Report as the runner of a deployment, and hear what to do',
+  summary: 'Report as the runner of a deployment, and receive commands',
   description:
-    'One instance at a time has the claim, without which none may trade: `conflict` with the reason `fenced` says that another has it, and `Retry-After` for how long. Batches are recorded whatever the bot is halted: what ends an order has to be known. A deployment that has ended is `not_found`: its runner cancels its orders and leaves.',
+    'Only the instance with the claim may trade. If another instance has it, the report fails with `conflict`, reason `fenced`, and `Retry-After` states for how long. Batches are recorded even while the bot is halted, so that the end of each order is known. For a deployment that has ended, the response is `not_found`; the runner then cancels its orders and exits.',
   request: {
     params: deploymentPath,
     body: json(RunnerReport, {
@@ -506,6 +530,6 @@ export const reportRunner = defineRoute({
       },
     }),
   },
-  responses: { 200: answer('What it is to do.', RunnerAnswer) },
+  responses: { 200: answer('Commands for the runner.', RunnerAnswer) },
   errors: ['not_authenticated', 'not_found', 'conflict', 'database_not_adopted'],
 });

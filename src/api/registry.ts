@@ -16,14 +16,14 @@ import {
 import { BINDINGS } from '../lease/claims.ts';
 import { entitlements } from './leases.ts';
 
-/** Header of operations that can give a customer more. */
+/** Step-up header of operations that can extend what a customer may use. */
 function stepUpFor(target: string) {
   return {
     'service-step-up': z
       .string()
       .optional()
       .openapi({
-        description: `Token of a step-up for \`identity.license.give\` and \`${target}\`. It is needed, and used up, only if the request gives more than before: for example, a later end, another entitlement, or a longer TTL or grace period.`,
+        description: `Token of a step-up for \`identity.license.give\` and \`${target}\`. Required, and then used, only if the request grants more than before, such as a later end, another entitlement, or a longer TTL or grace period.`,
         example: 'step-up-token',
       }),
   };
@@ -33,32 +33,31 @@ const parts = { tags: ['Registry'], security: administrator('license') };
 
 const name = text(200);
 
-/** Of something new, which gets one made for it when none is given. */
+/** Id of a new object; the server makes one by default. */
 function newId(example: string) {
   return z
     .string()
     .regex(ID_FORMAT, ID_FORMAT_RULE)
     .optional()
-    .openapi({ example, description: 'Stays for good; made when absent.' });
+    .openapi({ example, description: 'Permanent id; made by the server if absent.' });
 }
 
 const ttl = z.int().min(1).nullable().openapi({ example: 604_800 });
 const grace = z.int().min(0).nullable().openapi({ example: 259_200 });
 
-/** What plans say about leases, and contracts beyond or instead of that. */
+/** Lease terms of plans; those of a contract extend or replace the terms of its plan. */
 const conditions = {
   entitlements,
   ttl_seconds: ttl.openapi({
     description:
-      'How long leases last. Null: of a plan as the server says, of a contract as its plan does.',
+      'Lifetime of leases in seconds. Null uses the setting of the server for a plan, and the value of the plan for a contract.',
   }),
   grace_period_seconds: grace.openapi({
-    description: 'How long they then work on; null as above.',
+    description:
+      'Time in seconds for which an expired lease still works. Null has the same meaning as above.',
   }),
 };
 const optionalConditions = z.object(conditions).partial().shape;
-
-// Customers.
 
 export const Customer = z
   .strictObject({ customer_id: z.string(), name: z.string(), created_at: time })
@@ -101,16 +100,14 @@ export const getCustomer = defineRoute({
   errors: ['not_found'],
 });
 
-// Plans.
-
 const purpose = {
   product: id('trader').nullable().openapi({
     description:
-      "The product of leases under the plan; programs of another product refuse them. Null for the server's setting license_product.",
+      'Product of leases under the plan; programs of other products reject them. Null uses the setting `license_product` of the server.',
   }),
   binding: z.enum(BINDINGS).openapi({
     description:
-      'What leases under the plan are bound to: nothing, the private key of the device, or the id of its machine.',
+      'What leases under the plan are bound to: nothing, the private key of the device, or its machine id.',
     example: 'device',
   }),
 };
@@ -124,7 +121,7 @@ export const Plan = z
     ...purpose,
     created_at: time,
   })
-  .openapi('Plan', { description: 'What is sold.' });
+  .openapi('Plan', { description: 'Lease terms that are sold to customers.' });
 
 export type Plan = z.infer<typeof Plan>;
 
@@ -137,7 +134,7 @@ export const createPlan = defineRoute({
   method: 'post',
   path: '/identity/plans',
   operationId: 'createPlan',
-  summary: 'Make a plan',
+  summary: 'Create a plan',
   idempotent: true,
   request: {
     body: json(NewPlan, {
@@ -173,7 +170,7 @@ export const getPlan = defineRoute({
 
 const PlanChanges = z
   .strictObject({ name: name.optional(), ...optionalConditions, ...optionalPurpose })
-  .openapi('PlanChanges', { description: 'What is absent stays as it is.' });
+  .openapi('PlanChanges', { description: 'Absent fields keep their values.' });
 
 export const updatePlan = defineRoute({
   ...parts,
@@ -181,17 +178,15 @@ export const updatePlan = defineRoute({
   path: '/identity/plans/{plan_id}',
   operationId: 'updatePlan',
   summary: 'Change a plan',
-  description: 'It holds for the next lease of everybody who has the plan.',
+  description: 'Applies to the next lease of every customer with the plan.',
   request: {
     params: planPath,
     headers: z.object(stepUpFor('plan:ID')),
     body: json(PlanChanges, { change: { entitlements: ['live_trading', 'kb_federation'] } }),
   },
-  responses: { 200: answer('The plan as it is now.', Plan) },
+  responses: { 200: answer('The updated plan.', Plan) },
   errors: ['not_found', 'step_up_required'],
 });
-
-// Contracts.
 
 export const Contract = z
   .strictObject({
@@ -202,12 +197,12 @@ export const Contract = z
     ends_at: time,
     created_at: time,
   })
-  .openapi('Contract', { description: 'What a customer has bought, and until when.' });
+  .openapi('Contract', { description: 'The plan that a customer has bought, and its end.' });
 
 export type Contract = z.infer<typeof Contract>;
 
 const endsAt = time.openapi({
-  description: 'In whole seconds. No lease is issued for a time after it.',
+  description: 'Whole seconds. No lease is valid beyond this time.',
   example: '2027-01-01T00:00:00Z',
 });
 
@@ -228,7 +223,7 @@ export const createContract = defineRoute({
   operationId: 'createContract',
   summary: 'Register a contract',
   idempotent: true,
-  description: 'It needs a step-up for the customer.',
+  description: 'Requires a step-up for the customer.',
   request: {
     headers: z.object({ ...IdempotencyKey.shape, ...stepUpFor('customer:ID') }),
     body: json(NewContract, {
@@ -277,16 +272,16 @@ const ContractChanges = z
     ends_at: endsAt.optional(),
     ...optionalConditions,
   })
-  .openapi('ContractChanges', { description: 'What is absent stays as it is.' });
+  .openapi('ContractChanges', { description: 'Absent fields keep their values.' });
 
 export const updateContract = defineRoute({
   ...parts,
   method: 'patch',
   path: '/identity/contracts/{contract_id}',
   operationId: 'updateContract',
-  summary: 'Change a contract, or end it',
+  summary: 'Change or end a contract',
   description:
-    'It holds for the next lease of each deployment under the contract. An end in the past ends it now; leases issued before work until `last_lease_ends_at`.',
+    'Applies to the next lease of each installation under the contract. An end in the past ends the contract now; leases that were already issued work until `last_lease_ends_at`.',
   request: {
     params: contractPath,
     headers: z.object(stepUpFor('contract:ID')),
@@ -294,13 +289,13 @@ export const updateContract = defineRoute({
   },
   responses: {
     200: answer(
-      'The contract as it is now.',
+      'The updated contract.',
       z
         .strictObject({
           ...Contract.shape,
           last_lease_ends_at: time.nullable().openapi({
             description:
-              'When the last lease issued under the contract stops working; null when none works.',
+              'Time when the last lease under the contract stops working; null if none works.',
           }),
         })
         .openapi('ChangedContract'),
@@ -309,15 +304,15 @@ export const updateContract = defineRoute({
   errors: ['not_found', 'step_up_required'],
 });
 
-// Deployments.
-
 export const Deployment = z
   .strictObject({
     deployment_id: z.string(),
     contract_id: z.string(),
     name: z.string(),
     created_at: time,
-    revoked_at: time.nullable().openapi({ description: 'Since when it gets no lease.' }),
+    revoked_at: time
+      .nullable()
+      .openapi({ description: 'Time of revocation, after which the installation gets no leases.' }),
     revoked_by: z.string().nullable(),
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
@@ -335,14 +330,14 @@ export const createDeployment = defineRoute({
   method: 'post',
   path: '/identity/deployments',
   operationId: 'createDeployment',
-  summary: 'Register a deployment',
+  summary: 'Register an installation',
   idempotent: true,
   request: {
     body: json(NewDeployment, {
       deployment: { deployment_id: 'acme-london', contract_id: 'acme-2026', name: 'London' },
     }),
   },
-  responses: { 201: answer('The deployment.', Deployment) },
+  responses: { 201: answer('The installation.', Deployment) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -352,9 +347,9 @@ export const listDeployments = defineRoute({
   path: '/identity/deployments',
   operationId: 'listDeployments',
   narrowable: true,
-  summary: 'List the deployments',
+  summary: 'List the installations',
   request: { query: z.strictObject({ ...pageQuery, contract_id: id('acme-2026').optional() }) },
-  responses: { 200: answer('A page of deployments, by id.', page(Deployment)) },
+  responses: { 200: answer('A page of installations, by id.', page(Deployment)) },
   errors: ['not_found'],
 });
 
@@ -366,9 +361,9 @@ export const getDeployment = defineRoute({
   path: '/identity/deployments/{deployment_id}',
   operationId: 'getDeployment',
   narrowable: true,
-  summary: 'Show a deployment',
+  summary: 'Show an installation',
   request: { params: deploymentPath },
-  responses: { 200: answer('The deployment.', Deployment) },
+  responses: { 200: answer('The installation.', Deployment) },
   errors: ['not_found'],
 });
 
@@ -377,9 +372,10 @@ export const reinstateDeployment = defineRoute({
   method: 'post',
   path: '/identity/deployments/{deployment_id}/reinstate',
   operationId: 'reinstateDeployment',
-  summary: 'Let a revoked deployment get leases again',
-  description: 'Its devices can renew again. What was revoked lease by lease stays so.',
+  summary: 'Reinstate a revoked installation',
+  description:
+    'Devices of the installation can renew leases again. Leases and devices that were revoked individually stay revoked.',
   request: { params: deploymentPath, headers: z.object(stepUpFor('deployment:ID')) },
-  responses: { 200: answer('The deployment as it is now.', Deployment) },
+  responses: { 200: answer('The updated installation.', Deployment) },
   errors: ['not_found', 'step_up_required'],
 });

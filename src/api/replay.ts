@@ -16,7 +16,7 @@ const fault = z
     fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
   })
   .nullable()
-  .openapi({ description: 'The first event that is not as it was written.' });
+  .openapi({ description: 'The first fault in the log; null if it is intact.' });
 
 const ReplayRequest = z
   .strictObject({
@@ -34,16 +34,19 @@ const ReplayRequest = z
     { error: 'excludes until_seq and until', path: ['run_id'] },
   )
   .openapi('ReplayRequest', {
-    description: 'To which moment; without one, to the last event. Or a run that is made again.',
+    description:
+      'The moment up to which events are read, by default the last event; or a run to repeat.',
   });
 
 const BotReplay = z
   .strictObject({
-    seq: z.int().openapi({ description: 'The last event that is good; 0 for none.' }),
-    hash: sha256.openapi({ description: 'Of that event.' }),
+    seq: z.int().openapi({
+      description: 'Sequence number of the last valid event; 0 if the first is invalid.',
+    }),
+    hash: sha256.openapi({ description: 'Hash of that event.' }),
     state: State.nullable(),
     state_hash: stateHash.nullable(),
-    verified: z.boolean().openapi({ description: 'Whether every hash on the way holds.' }),
+    verified: z.boolean().openapi({ description: 'Whether every hash up to there is valid.' }),
     fault,
   })
   .openapi('BotReplay');
@@ -53,26 +56,27 @@ export type BotReplay = z.infer<typeof BotReplay>;
 const session = {
   run_id: z.string(),
   bot_id: z.string(),
-  version: z.int().openapi({ description: 'Of the session.' }),
+  version: z.int().openapi({ description: 'Version of the bot that the session runs.' }),
 };
 
 const eventSeq = z
   .int()
   .nullable()
-  .openapi({ description: 'Of the recorded event in the log of the bot.' });
+  .openapi({ description: 'Sequence number of the recorded event in the log of the bot.' });
 
 const orderEvent = z.record(z.string(), z.unknown()).nullable().openapi({
-  description: 'As a line of `events.ndjson` of a backtest; null where there is none.',
+  description:
+    'An order event in the format of `events.ndjson` of a backtest; null if that side has ended.',
 });
 
 const RunReplay = z
   .strictObject({
     ...session,
     matches: z.boolean(),
-    bars: z.int().openapi({ description: 'Recorded ones, of all instruments.' }),
-    events: z.int().openapi({ description: 'Recorded order events.' }),
+    bars: z.int().openapi({ description: 'Number of recorded bars of all instruments.' }),
+    events: z.int().openapi({ description: 'Number of recorded order events.' }),
     events_hash: sha256.nullable().openapi({
-      description: 'Of the events that the rerun made, as `hashes.events` of a backtest.',
+      description: 'Hash of the events of the re-run, computed like `hashes.events` of a backtest.',
     }),
     first_difference: z
       .strictObject({ seq: eventSeq, recorded: orderEvent, replayed: orderEvent })
@@ -88,9 +92,9 @@ export const replayBot = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/replay',
   operationId: 'replayBot',
-  summary: 'Make the state of a bot, or what one of its paper sessions did, anew from its events',
+  summary: 'Rebuild the state of a bot from its events, or re-run one of its paper sessions',
   description:
-    'Reads every event from the first and trusts no snapshot. Where an event is not as it was written, it stops before it and says so in `fault`. With `run_id`, it reads the events from the first of that session, runs its strategy over the recorded bars again and tells the first order event that is another. Nothing is changed.',
+    'Reads every event from the first and ignores snapshots. At an event that was changed, it stops and returns `fault`. With `run_id`, it runs the strategy of that session again over the recorded bars and returns the first order event that differs. Nothing is changed.',
   request: {
     params: botPath,
     body: json(ReplayRequest, {
@@ -101,7 +105,7 @@ export const replayBot = defineRoute({
   },
   responses: {
     200: answer(
-      'The state after the last event that is good; or whether the session did the same again.',
+      'The state after the last valid event, or the result of the re-run.',
       z.union([BotReplay, RunReplay]),
     ),
   },
@@ -111,34 +115,40 @@ export const replayBot = defineRoute({
 const ParityRequest = z
   .strictObject({
     run_id: runId.optional(),
-    version: z.int().min(1).optional().openapi({ description: 'By default that of the session.' }),
+    version: z
+      .int()
+      .min(1)
+      .optional()
+      .openapi({ description: 'By default the version of the session.' }),
     params: z
       .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
       .optional()
-      .openapi({ description: 'In place of those of the session.' }),
+      .openapi({ description: 'Parameters that replace those of the session.' }),
   })
   .openapi('ParityRequest', {
-    description: 'By default the newest paper session, and a backtest of the same.',
+    description: 'By default the newest paper session and its version and parameters.',
   });
 
 const side = z
   .record(z.string(), z.unknown())
   .nullable()
-  .openapi({ description: 'A bar, or an order event; null where there is none.' });
+  .openapi({ description: 'A bar or an order event; null if that side has ended.' });
 
 const BotParity = z
   .strictObject({
     ...session,
     running: z
       .boolean()
-      .openapi({ description: 'The session goes on; it is compared as far as it has come.' }),
+      .openapi({ description: 'Whether the session is still running; it is compared up to now.' }),
     against: z.enum(['catalogue', 'recorded_bars']).openapi({
       description:
-        'What the backtest went over. Of a live market there are no bars but those recorded.',
+        'Bars used for the backtest. For a session of a live market, only recorded bars exist.',
     }),
     equal: z.boolean(),
-    bars: z.int().openapi({ description: 'Of all instruments, before the first difference.' }),
-    events: z.int().openapi({ description: 'Order events before the first difference.' }),
+    bars: z
+      .int()
+      .openapi({ description: 'Number of bars of all instruments before the first difference.' }),
+    events: z.int().openapi({ description: 'Number of order events before the first difference.' }),
     first_difference: z
       .strictObject({
         cause: z
@@ -156,9 +166,9 @@ const BotParity = z
           ])
           .openapi({
             description:
-              '`data`: a bar is another; `gap`: a bar is there on one side only; `version`, `params`, `engine`: the backtest is of others; `halt`, `stop`, `failure`: one of them ended earlier; `fill`, `order`: the same bars, and yet another fill, or another order.',
+              '`data`: a bar differs; `gap`: a bar exists on one side only; `version`, `params`, `engine`: the backtest used another one; `halt`, `stop`, `failure`: one side ended earlier; `fill`, `order`: a fill or an order differs over the same bars.',
           }),
-        time: time.openapi({ description: 'Of the bars at which the two part.' }),
+        time: time.openapi({ description: 'Time of the bars at the first difference.' }),
         detail: z.string(),
         seq: eventSeq,
         recorded: side,
@@ -178,7 +188,7 @@ export const compareBot = defineRoute({
   operationId: 'compareBot',
   summary: 'Compare a paper session with a backtest of the same window',
   description:
-    'The backtest is of the same version, parameters and window, over the bars that the catalogue has now. Tells the first difference and its cause. Where an event is not as it was written, `fault` says so and nothing is compared.',
+    'Runs a backtest of the same version, parameters and window over the current bars of the catalog, and returns the first difference and its cause. If an event was changed, nothing is compared and `fault` describes it.',
   request: {
     params: botPath,
     body: json(ParityRequest, {
@@ -186,6 +196,6 @@ export const compareBot = defineRoute({
       other: { run_id: EXAMPLE_SESSION_ID, params: { fast: 12 } },
     }),
   },
-  responses: { 200: answer('What is equal, and where they part.', BotParity) },
+  responses: { 200: answer('The comparison, with the first difference.', BotParity) },
   errors: ['not_found', 'conflict', 'invalid_spec', 'overloaded'],
 });

@@ -20,17 +20,18 @@ const writing = { tags, security: administrator('write') };
 
 const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
-// Market data.
-
 const Dataset = z
   .strictObject({
-    name: z.string().openapi({ description: 'Specs call it `catalog://NAME`.', example: 'SPX' }),
+    name: z.string().openapi({
+      description: 'Name of the dataset; specs refer to it as `catalog://NAME`.',
+      example: 'SPX',
+    }),
     timeframe: z.string().openapi({ example: '1d' }),
     bars: z.int(),
-    from: z.string().openapi({ description: 'The first bar: a day or a time, in UTC.' }),
-    to: z.string().openapi({ description: 'The last bar.' }),
+    from: z.string().openapi({ description: 'Day or time of the first bar, in UTC.' }),
+    to: z.string().openapi({ description: 'Day or time of the last bar, in UTC.' }),
     has_volume: z.boolean(),
-    sha256: sha256.openapi({ description: 'Of the columns of the bars.' }),
+    sha256: sha256.openapi({ description: 'Hash of the columns of the bars.' }),
     imported_at: time,
   })
   .openapi('Dataset');
@@ -42,10 +43,10 @@ export const listDatasets = defineRoute({
   method: 'get',
   path: '/data/datasets',
   operationId: 'listDatasets',
-  summary: 'List the market data that the server has',
+  summary: 'List the datasets of the server',
   responses: {
     200: answer(
-      'All datasets of the catalogue, by name; without those that are damaged.',
+      'All undamaged datasets of the catalog, by name.',
       z.strictObject({ items: z.array(Dataset) }).openapi('Datasets'),
     ),
   },
@@ -56,24 +57,23 @@ export const getDataset = defineRoute({
   method: 'get',
   path: '/data/datasets/{name}',
   operationId: 'getDataset',
-  summary: 'Show what a dataset holds',
+  summary: 'Show a dataset',
   request: { params: z.strictObject({ name: id('SPX') }) },
   responses: { 200: answer('The dataset.', Dataset) },
   errors: ['not_found'],
 });
-
-// Proposals.
 
 const Proposal = z
   .strictObject({
     ...changes,
     patch,
     rationale: z.string().min(1).max(2000).openapi({
-      description: 'Why, for the person who decides; shown as it is, and never followed.',
+      description:
+        'Reason for the proposal. It is shown verbatim to the person who decides, and never treated as an instruction.',
     }),
   })
   .openapi('ProposalInput', {
-    description: "What is to stand in place of the current version's own.",
+    description: 'Values that replace those of the current version.',
   });
 
 export const proposeVersion = defineRoute({
@@ -83,7 +83,7 @@ export const proposeVersion = defineRoute({
   operationId: 'proposeVersion',
   summary: 'Propose a version of a bot',
   description:
-    'Makes no version: it backtests what is proposed, and leaves an event `chat.proposal` with the whole document and what differs. Files that came with the current version stay with it. Nothing that is proposed raises or removes a limit of `risk`, or changes slug, kind, `attribution` or `deployment`: that is `invalid_spec`. A person who agrees gives the bot that document, with `PUT /bots/{bot_ref}` or `service-local bots update BOT --proposal ID`.',
+    'Backtests the proposal and records an event `chat.proposal` with the whole document and the differences, but creates no version. The files of the current version stay with it. A proposal that raises or removes a limit of `risk`, or changes slug, kind, `attribution` or `deployment`, fails with `invalid_spec`. To accept a proposal, a person updates the bot with `PUT /bots/{bot_ref}` or `service-local bots update BOT --proposal ID`.',
   idempotent: true,
   request: {
     params: botPath,
@@ -97,17 +97,17 @@ export const proposeVersion = defineRoute({
   },
   responses: {
     202: answer(
-      'It is in the events of the bot, and its backtest is queued.',
+      'The proposal is recorded, and its backtest is queued.',
       z
         .strictObject({
           proposal_id: z.string(),
           base_version: z.int(),
           changes: z.array(z.record(z.string(), z.unknown())).openapi({
-            description: 'As of `GET /bots/{bot_ref}/versions/{version}/diff`.',
+            description: 'In the format of `GET /bots/{bot_ref}/versions/{version}/diff`.',
           }),
-          hash: sha256.openapi({ description: 'Of the document that is proposed.' }),
+          hash: sha256.openapi({ description: 'Hash of the proposed document.' }),
           apply_with: z.string().openapi({
-            description: 'The command with which a person makes it the next version.',
+            description: 'Command with which a person makes the proposal the next version.',
           }),
           task: TaskReference,
         })
@@ -117,12 +117,10 @@ export const proposeVersion = defineRoute({
   errors: ['not_found', 'conflict', 'invalid_spec'],
 });
 
-// Chat.
-
-/** The session of the examples. */
+/** Id of the chat session in the examples. */
 export const EXAMPLE_CHAT_SESSION_ID = '0198c0de-0000-7000-8000-00000000c001';
 
-/** The research bot of the examples. */
+/** Slug of the research bot in the examples. */
 export const EXAMPLE_RESEARCH_BOT = 'sma-research';
 
 const researchPath = z.strictObject({ bot_ref: id(EXAMPLE_RESEARCH_BOT) });
@@ -132,34 +130,45 @@ const prompt = z
   .min(1)
   .max(8000)
   .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must be well-formed text')
-  .openapi({ description: 'What is asked.' });
+  .openapi({ description: 'The question.' });
 
 const ChatRequest = z
   .strictObject({
     prompt,
     session_id: z.string().min(1).max(128).optional().openapi({
-      description: 'The session to go on with, which must be your own; by default a new one.',
+      description: 'The chat session to continue, which must be your own; by default a new one.',
     }),
     agent_role: z.string().min(1).max(100).optional().openapi({
-      description: 'The role of an agent of the spec; by default the bot itself.',
+      description: 'Role of an agent in the spec; by default the bot itself.',
     }),
     budget: z
       .strictObject({
-        turns: z.int().min(1).optional().openapi({ description: 'Requests to the model.' }),
+        turns: z
+          .int()
+          .min(1)
+          .optional()
+          .openapi({ description: 'Maximum number of requests to the model.' }),
         seconds: z.number().gt(0).optional(),
-        tokens: z.int().min(1).optional().openapi({ description: 'Sent to it and said by it.' }),
+        tokens: z
+          .int()
+          .min(1)
+          .optional()
+          .openapi({ description: 'Maximum number of input and output tokens.' }),
       })
       .optional()
-      .openapi({ description: 'At most this, and never more than the server is set to.' }),
+      .openapi({ description: 'Limits for this turn; they cannot exceed those of the server.' }),
   })
   .openapi('ChatRequest');
 
 const ToolCall = z
   .strictObject({
     tool: z.string(),
-    args: z.string().openapi({ description: 'As JSON, cut to a size.' }),
-    source: z.string().nullable().openapi({ description: 'The path that it asked.' }),
-    error: z.string().nullable().openapi({ description: 'Why it gave nothing.' }),
+    args: z.string().openapi({ description: 'Arguments as JSON, truncated if long.' }),
+    source: z.string().nullable().openapi({ description: 'Path that the tool read.' }),
+    error: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Why the call failed; null if it succeeded.' }),
   })
   .openapi('ChatToolCall');
 
@@ -167,10 +176,12 @@ export const ChatTurn = z
   .strictObject({
     session_id: z.string(),
     turn_id: z.string(),
-    number: z.int().openapi({ description: 'From 1 within the session.' }),
+    number: z.int().openapi({ description: 'Starts at 1 in each chat session.' }),
     status: z.enum(['running', 'done', 'failed', 'interrupted']),
     prompt: z.string(),
-    answer: z.string().openapi({ description: 'What there is of it, also where the turn failed.' }),
+    answer: z.string().openapi({
+      description: 'The answer, or the part of it that exists if the turn is running or failed.',
+    }),
     citations: z
       .array(
         z.strictObject({
@@ -181,17 +192,21 @@ export const ChatTurn = z
       )
       .openapi({
         description:
-          'Where it can be checked: paths of this API. After `#` there is a JSON pointer (RFC 6901) into what is answered there, where a list stands for how many it has; of a table `cell=row,column` (RFC 7111).',
+          'Sources of the answer: paths of this API. After `#` follows a JSON pointer (RFC 6901) into the response, where a list stands for its length, or `cell=row,column` (RFC 7111) for a table.',
       }),
     tool_calls: z.array(ToolCall),
     usage: z.strictObject({
-      requests: z.int().openapi({ description: 'Sent to the provider; none is sent twice.' }),
+      requests: z
+        .int()
+        .openapi({ description: 'Number of requests sent to the provider; none is sent twice.' }),
       input_tokens: z.int(),
       output_tokens: z.int(),
-      estimated: z.boolean().openapi({ description: 'Where the provider did not count.' }),
+      estimated: z.boolean().openapi({
+        description: 'Whether the counts are estimates because the provider returned none.',
+      }),
     }),
     stopped_by: z.enum(['turns', 'seconds', 'tokens', 'length']).nullable().openapi({
-      description: 'What of the budget was used up before the answer was whole.',
+      description: 'The limit that was reached before the answer was complete; null if none was.',
     }),
     error: Problem.pick({ code: true, detail: true, reason: true, remedy: true })
       .extend({ retry_after_seconds: z.number().optional() })
@@ -200,7 +215,7 @@ export const ChatTurn = z
     model: z.string().nullable(),
     is_language_model: z.boolean().openapi({
       description:
-        '`false` for the embedded analyst, which answers a set of questions: `What can I ask?` lists them.',
+        '`false` for the embedded analyst, which answers a fixed set of questions: `What can I ask?` lists them.',
     }),
     started_at: time,
     ended_at: time.nullable(),
@@ -209,7 +224,7 @@ export const ChatTurn = z
 
 export type ChatTurn = z.infer<typeof ChatTurn>;
 
-/** What the stream tells, by the names of its events. */
+/** Payloads of a chat stream, by event name. */
 export interface ChatParts {
   readonly begun: { readonly session_id: string; readonly turn_id: string };
   readonly text: { readonly text: string };
@@ -219,7 +234,7 @@ export interface ChatParts {
 }
 
 const sessionLocation = {
-  Location: { description: 'Of the session.', schema: { type: 'string' as const } },
+  Location: { description: 'URL of the chat session.', schema: { type: 'string' as const } },
 };
 
 export const chatWithBot = defineRoute({
@@ -229,7 +244,7 @@ export const chatWithBot = defineRoute({
   operationId: 'chatWithBot',
   summary: 'Ask a research bot',
   description:
-    'Answers with the scopes of the caller: tools that backtest and propose are there for those who have `write`. With `Accept: text/event-stream` the answer comes as server-sent events, with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result` as they come, and last `turn`, which is a `ChatTurn`, also of a turn that failed. Else it is one JSON document; where the answer takes longer than 25 seconds, 202 with a turn that is `running`. A turn goes on when the caller has gone, until its budget is used up; its answer is in the session. What a provider was asked is never sent twice: an `Idempotency-Key` gets the answer that was kept, also that it failed. With 429, nothing was asked: the reason is `turns` or `streams`.',
+    'Answers with the scopes of the caller; tools that backtest and propose require `write`. With `Accept: text/event-stream`, the response is a stream of server-sent events with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result`, and finally `turn` with a `ChatTurn`, even if the turn failed. Otherwise the response is one JSON document. If the answer takes longer than 25 seconds, it is 202 with a turn that is `running`. A turn continues after the caller disconnects, until its budget is used up; the answer is stored in the session. A request to a provider is never sent twice: a repeated `Idempotency-Key` returns the stored answer or failure. With 429, nothing was sent; the reason is `turns` or `streams`.',
   idempotent: true,
   request: {
     params: researchPath,
@@ -248,7 +263,7 @@ export const chatWithBot = defineRoute({
       headers: sessionLocation,
     },
     202: {
-      ...answer('It is not answered yet: see the session.', ChatTurn),
+      ...answer('The answer is not complete; read it from the session.', ChatTurn),
       headers: sessionLocation,
     },
   },
@@ -262,7 +277,7 @@ const sessionSummary = {
   created_by: z.string().openapi({ example: 'administrator:ada' }),
   created_by_name: actorName,
   turns: z.int(),
-  first_prompt: z.string().openapi({ description: 'The beginning of what was asked first.' }),
+  first_prompt: z.string().openapi({ description: 'Beginning of the first question.' }),
 };
 
 const ChatSession = z.strictObject(sessionSummary).openapi('ChatSession');
@@ -274,9 +289,9 @@ export const listChatSessions = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/chat/sessions',
   operationId: 'listChatSessions',
-  summary: 'List the conversations with a bot, the newest first',
+  summary: 'List the conversations with a bot, newest first',
   request: { params: researchPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of sessions.', page(ChatSession)) },
+  responses: { 200: answer('A page of chat sessions.', page(ChatSession)) },
   errors: ['not_found'],
 });
 
@@ -291,18 +306,18 @@ export const getChatSession = defineRoute({
   path: '/bots/{bot_ref}/chat/sessions/{session_id}',
   operationId: 'getChatSession',
   summary: 'Read a conversation with a bot',
-  description: 'A turn whose server died is `interrupted`.',
+  description: 'A turn whose server stopped unexpectedly is `interrupted`.',
   request: {
     params: sessionPath,
     query: z.strictObject({
       limit: z.coerce.number().int().min(1).max(500).default(50).openapi({
-        description: 'So many of its last turns.',
+        description: 'Maximum number of turns, counted from the last.',
       }),
     }),
   },
   responses: {
     200: answer(
-      'The session, with its turns in their order.',
+      'The chat session with its turns, oldest first.',
       z.strictObject({ ...sessionSummary, items: z.array(ChatTurn) }).openapi('ChatSessionDetail'),
     ),
   },
@@ -314,9 +329,10 @@ export const cancelChatTurn = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/chat/sessions/{session_id}/cancel',
   operationId: 'cancelChatTurn',
-  summary: 'Break off the answer that is under way',
-  description: 'What has ended stays as it ended. What the provider has been asked may be charged.',
+  summary: 'Cancel the running answer',
+  description:
+    'A turn that has ended does not change. The provider may charge for requests that were already sent.',
   request: { params: sessionPath },
-  responses: { 200: answer('The last turn of the session.', ChatTurn) },
+  responses: { 200: answer('The last turn of the chat session.', ChatTurn) },
   errors: ['not_found', 'conflict'],
 });

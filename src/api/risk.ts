@@ -14,7 +14,7 @@ import {
 } from './http.ts';
 import { OVERRIDABLE_LIMITS } from '../base/overridable-limits.ts';
 
-/** Of the examples. */
+/** Id of the override in the examples. */
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';
 
 const tags = ['Risk'];
@@ -24,17 +24,17 @@ const amount = z.number().gt(0).max(1e15).optional();
 const Limits = z
   .strictObject({
     max_order_value: amount.openapi({ description: 'Account currency per order.' }),
-    max_order_qty: amount.openapi({ description: 'Units per order; of instruments alone.' }),
+    max_order_qty: amount.openapi({ description: 'Units per order; for instruments only.' }),
     max_gross_exposure: amount.openapi({
       description:
-        'Account currency: positions, long and short, once what works is filled. Divided among sessions.',
+        'Sum of long and short positions in account currency, assuming that all working orders are filled. Divided among sessions.',
     }),
     max_daily_loss: amount.openapi({
       description:
-        'Account currency, since the last close of the UTC day before. Divided among sessions; not of instruments.',
+        'Loss in account currency since the last close of the previous UTC day. Divided among sessions; not for instruments.',
     }),
     max_messages_per_second: amount.openapi({
-      description: 'Orders and cancels. Divided among sessions; not of instruments.',
+      description: 'Orders and cancellations. Divided among sessions; not for instruments.',
     }),
   })
   .openapi('ThresholdLimits');
@@ -47,15 +47,16 @@ const Threshold = z
     level,
     subject: z.string(),
     currency,
-    version: z.int().openapi({ description: 'From 1 for each subject and currency.' }),
-    limits: Limits.nullable().openapi({ description: 'Null: there is none any more.' }),
+    version: z.int().openapi({ description: 'Starts at 1 for each subject and currency.' }),
+    limits: Limits.nullable().openapi({ description: 'Null if the threshold was removed.' }),
     rationale: z.string(),
     set_by: z.string().openapi({ example: 'administrator:ada' }),
     set_by_name: actorName,
     set_at: time,
-    sessions: z
-      .strictObject({ paper: z.int(), production: z.int() })
-      .openapi({ description: 'How many it holds for now, each kind dividing it by itself.' }),
+    sessions: z.strictObject({ paper: z.int(), production: z.int() }).openapi({
+      description:
+        'Number of sessions that the threshold applies to now; paper and production sessions each divide it separately.',
+    }),
   })
   .openapi('Threshold');
 
@@ -68,7 +69,7 @@ export const listThresholds = defineRoute({
   path: '/risk/thresholds',
   operationId: 'listThresholds',
   summary: 'List the thresholds',
-  description: 'Those in force, or with `history` all that ever were, oldest version first.',
+  description: 'Returns the thresholds in force or, with `history`, all versions, oldest first.',
   request: {
     query: z.strictObject({ history: z.enum(['true', 'false']).default('false') }),
   },
@@ -88,16 +89,20 @@ export const setThreshold = defineRoute({
   operationId: 'setThreshold',
   summary: 'Set or remove the threshold of a client, instrument, trader, desk or the firm',
   description:
-    'RTS 6 Article 15(5). The limits are all that the subject then has in the currency; null removes them. They are checked before every order of each session that trades for the subject (`attribution` of the spec), beside the limits of the bot and of the other levels: the tightest wins. Exposure, loss and messages are divided equally among these sessions, those on paper and those in production each by themselves, so that they stay within it together without asking each other. Sessions on paper heed it within two seconds, in production with their next report; working orders that break it are canceled then. A production session that cannot report denies orders after 20 seconds. No currency is converted: it holds for accounts in its own. While there is one of a trader, desk or client, no bot with such an account starts that names nobody at that level, and its sessions that run are denied new orders.',
+    'Thresholds of RTS 6 Article 15(5). The request replaces all limits of the subject in this currency; null removes them. They are checked before each order of each session that trades for the subject (`attribution` in the spec), together with the limits of the bot and of other levels: the strictest applies. Exposure, loss and messages are divided equally among these sessions, separately for paper and production, so that together they stay within the threshold without coordination. Paper sessions apply a change within two seconds, production sessions with their next report; working orders that exceed the new limits are then canceled. A production session that cannot report denies orders after 20 seconds. Amounts are not converted: a threshold applies only to accounts in its currency. While a trader, desk or client has a threshold, no bot with an account in that currency starts without naming a subject at that level; running sessions of such a bot are denied new orders.',
   request: {
     body: json(
       z
         .strictObject({
           level,
-          subject: searchText(100).openapi({ description: '`firm` for the firm.' }),
+          subject: searchText(100).openapi({
+            description: 'Name of the subject; `firm` for the firm.',
+          }),
           currency,
           limits: Limits.nullable(),
-          rationale: text(2000).openapi({ description: 'Why so; it is kept with the threshold.' }),
+          rationale: text(2000).openapi({
+            description: 'Reason; it is stored with the threshold.',
+          }),
         })
         .openapi('ThresholdInput'),
       {
@@ -120,7 +125,7 @@ const control = z.enum(OVERRIDABLE_LIMITS);
 const asked = {
   symbol: z.string().min(1).max(64),
   side: z.enum(['buy', 'sell']),
-  max_quantity: z.number().gt(0).openapi({ description: 'Units; the order may be for fewer.' }),
+  max_quantity: z.number().gt(0).openapi({ description: 'Maximum units of the order.' }),
 };
 
 const Override = z
@@ -143,7 +148,7 @@ const Override = z
     authorised_at: time.nullable(),
     authorise_reason: z.string().nullable(),
     used_at: time.nullable(),
-    used_order: z.int().nullable().openapi({ description: 'Its number in the session.' }),
+    used_order: z.int().nullable().openapi({ description: 'Number of the order in the session.' }),
   })
   .openapi('Override');
 
@@ -157,9 +162,9 @@ export const requestOverride = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/overrides',
   operationId: 'requestOverride',
-  summary: 'Ask that one order may pass a limit',
+  summary: 'Request that one order may exceed a limit',
   description:
-    'RTS 6 Article 15(6). Nothing passes by asking: risk has to verify it, and another person to authorise it; all three are different. Then the next order of the session that is as it says, and that one of `controls` denies, passes: once, until it expires, with no limit changed. Only limits of price and size can be passed so: no halt, latch, lease, permission, daily loss, drawdown or rate of messages.',
+    'Overrides of RTS 6 Article 15(6). A request alone permits nothing: a risk manager must verify it and a third person must authorize it. Then the next matching order of the session that one of `controls` would deny is accepted, once and before the override expires; no limit changes. Overrides apply to limits of price and size only, never to halts, latches, leases, permissions, daily loss, drawdown or message rate.',
   idempotent: true,
   request: {
     params: botPath,
@@ -167,14 +172,17 @@ export const requestOverride = defineRoute({
       z
         .strictObject({
           run_id: z.string().max(128).optional().openapi({
-            description: 'Task of the session; the only one of the bot by default.',
+            description: 'Task of the session; by default the only session of the bot.',
           }),
           ...asked,
           worst_price: z.number().gt(0).nullable().default(null).openapi({
             description:
-              'The highest of a purchase, the lowest of a sale: of its limit or stop, else of the last close; an order without a limit is filled at no worse one.',
+              'Highest price of a purchase or lowest price of a sale. It applies to the limit or stop price of the order, else to the last close. An order without a limit is not filled at a worse price.',
           }),
-          controls: z.array(control).min(1).openapi({ description: 'Those that it may pass.' }),
+          controls: z
+            .array(control)
+            .min(1)
+            .openapi({ description: 'Limits that the order may exceed.' }),
           reason: text(500),
           valid_minutes: z.int().min(1).max(480).default(15),
         })
@@ -190,7 +198,7 @@ export const requestOverride = defineRoute({
       },
     ),
   },
-  responses: { 201: answer('The override, which nothing can use yet.', Override) },
+  responses: { 201: answer('The override, which cannot be used yet.', Override) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -201,15 +209,17 @@ export const listOverrides = defineRoute({
   path: '/bots/{bot_ref}/overrides',
   operationId: 'listOverrides',
   summary: 'List the overrides of a bot',
-  description: 'The newest first.',
+  description: 'Returns the newest first.',
   request: { params: botPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('Part of the overrides.', page(Override).openapi('OverridePage')) },
+  responses: { 200: answer('A page of overrides.', page(Override).openapi('OverridePage')) },
   errors: ['not_found'],
 });
 
 const overridePath = z.strictObject({ override_id: id(EXAMPLE_OVERRIDE_ID) });
 const Decision = z
-  .strictObject({ reason: text(500).openapi({ description: 'Why; it is kept with it.' }) })
+  .strictObject({
+    reason: text(500).openapi({ description: 'Reason; it is stored with the override.' }),
+  })
   .openapi('OverrideDecision');
 
 export const verifyOverride = defineRoute({
@@ -218,14 +228,14 @@ export const verifyOverride = defineRoute({
   method: 'post',
   path: '/overrides/{override_id}/verify',
   operationId: 'verifyOverride',
-  summary: 'Verify an override, as risk',
+  summary: 'Verify an override as risk manager',
   description:
-    'Not by whoever asked for it; and by whoever authorises it neither. Whose task risk is, the scope `admin` says.',
+    'The caller must differ from the person who requested the override and from the person who authorizes it. The scope `admin` identifies risk managers.',
   request: {
     params: overridePath,
     body: json(Decision, { decision: { reason: 'the position is known, and hedged' } }),
   },
-  responses: { 200: answer('The override, which nothing can use yet.', Override) },
+  responses: { 200: answer('The override, which cannot be used yet.', Override) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -235,9 +245,9 @@ export const authoriseOverride = defineRoute({
   method: 'post',
   path: '/overrides/{override_id}/authorise',
   operationId: 'authoriseOverride',
-  summary: 'Authorise an override that risk has verified',
+  summary: 'Authorize an override that was verified',
   description:
-    'By a person who is designated for that, which here is who holds the scope `admin`: neither whoever asked for it nor whoever verified it. From then on one order may pass.',
+    'The caller must be designated for this, which the scope `admin` expresses, and must differ from the persons who requested and verified the override. From then on, one order may use it.',
   request: {
     params: overridePath,
     body: json(Decision, { decision: { reason: 'agreed by telephone with the desk' } }),

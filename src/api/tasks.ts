@@ -21,7 +21,7 @@ const ANY_KIND = TASK_KINDS.join('|');
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
 
 export const changes = {
-  from: z.string().optional().openapi({ description: 'First day used, such as 2020-01-31.' }),
+  from: z.string().optional().openapi({ description: 'First day used, for example 2020-01-31.' }),
   to: z.string().optional().openapi({ description: 'Last day used.' }),
   params: z
     .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
@@ -30,21 +30,21 @@ export const changes = {
 };
 
 export const patch = z.record(z.string(), z.unknown()).optional().openapi({
-  description: 'Of the whole document, under the other values: a JSON merge patch (RFC 7396).',
+  description: 'A JSON merge patch (RFC 7396) of the whole document; the other values override it.',
 });
 
 const locked = {
   verify_lock: z.boolean().optional().openapi({
     description:
-      'Fail with `lock_drift` when data, engine, strategy or seed are not those of the first backtest of this version, with these values, that was a success.',
+      'Fail with `lock_drift` if data, engine, strategy or seed differ from the first successful backtest of this version with these values.',
   }),
 };
 
 export const speed = z.union([z.number().gt(0), z.literal('max')]).openapi({
-  description: 'How many times as fast as the market was; `max` is as fast as it goes.',
+  description: 'Speed relative to the market; `max` replays as fast as possible.',
 });
 
-/** What is asked of conformance and stress tests. */
+/** Inputs of conformance and stress tests. */
 const tests = {
   seed: z.int().optional(),
   cases: z.array(z.string()).optional(),
@@ -66,24 +66,24 @@ const TaskInput = z
   })
   .openapi('TaskInput', {
     description:
-      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for; `patch` is there for backtests of proposals; the others are those of conformance and stress tests.",
+      'Values that replace those of the spec, and inputs of one kind of task. `speed` is for paper sessions, `live` for paper sessions that follow an exchange, `production` for deployments to a cluster, and `patch` for backtests of proposals. The remaining fields are for conformance and stress tests.',
   });
 
 const BacktestRequest = z
   .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked })
   .openapi('BacktestRequest', {
     description:
-      "A version, by default the current one, and what stands in place of the spec's own.",
+      'A version, the current one by default, and values that replace those of the spec.',
   });
 
 const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
   description:
-    'In bars; of a conformance test in cases, of a stress test in steps. `total` is null until the data are read, and where nobody knows it.',
+    'Progress in bars; for a conformance test in cases, for a stress test in steps. `total` is null until the data are read, and if it is unknown.',
 });
 
-const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });
+const taskId = z.string().openapi({ description: 'Also the `run_id` of the events of the task.' });
 
-/** A halt, as it is told where something was halted. */
+/** A halt as reported with the bot or task that it halted. */
 export const EffectiveHalt = z
   .strictObject({
     halt_id: z.string(),
@@ -109,12 +109,12 @@ export const Task = z
     progress,
     error: Problem.pick({ code: true, detail: true, reason: true, remedy: true, errors: true })
       .nullable()
-      .openapi({ description: 'Why it failed.' }),
+      .openapi({ description: 'Cause of the failure.' }),
     attempts: z.int(),
     created_by: z.string().openapi({ example: 'administrator:ada' }),
     created_by_name: actorName,
     created_at: time,
-    started_at: time.nullable().openapi({ description: 'When its last attempt began.' }),
+    started_at: time.nullable().openapi({ description: 'Start of the last attempt.' }),
     cancel_requested_at: time.nullable(),
     ended_at: time.nullable(),
   })
@@ -126,7 +126,7 @@ const TaskDetail = z
   .strictObject({
     ...Task.shape,
     ended_by_halt: EffectiveHalt.nullable().openapi({
-      description: 'The halt that ended it; null where none did.',
+      description: 'The halt that ended the task; null if no halt did.',
     }),
   })
   .openapi('TaskDetail');
@@ -138,10 +138,10 @@ export const TaskReference = z
   .openapi('TaskReference');
 
 export const TASK_LOCATION = {
-  Location: { description: 'Of the task.', schema: { type: 'string' as const } },
+  Location: { description: 'URL of the task.', schema: { type: 'string' as const } },
 };
 
-/** What a stream tells of a task. */
+/** Data of the events in a stream of a task. */
 export interface TaskProgress extends Pick<Task, 'status' | 'progress' | 'error'> {}
 
 export const BotDeployment = z
@@ -150,14 +150,14 @@ export const BotDeployment = z
     bot_id: z.string(),
     version: z.int(),
     target: z.enum(['backtest', 'paper', 'k8s', 'test']).openapi({
-      description: '`test` stands for conformance and stress tests, which never trade.',
+      description: '`test` is used for conformance and stress tests, which never trade.',
     }),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     task_id: z.string(),
     result_summary: z
       .record(z.string(), z.unknown())
       .nullable()
-      .openapi({ description: 'The figures that matter most, and the hashes of the result.' }),
+      .openapi({ description: 'Main figures and the hashes of the result.' }),
     created_at: time,
     ended_at: time.nullable(),
   })
@@ -174,7 +174,7 @@ export const startBacktest = defineRoute({
   operationId: 'startBacktest',
   summary: 'Backtest a bot',
   description:
-    'Runs a version of the bot, by default the current one, over the data of the catalogue of the server. The same as `service-local backtest` of the same spec: the same events, by their hash. A draft becomes active. The pointers of `invalid_spec` are into the body where that is at fault, else into the spec.',
+    'Runs a version of the bot over the data in the catalog of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
   idempotent: true,
   request: {
     params: botPath,
@@ -182,7 +182,7 @@ export const startBacktest = defineRoute({
   },
   responses: {
     202: {
-      ...answer('It is queued.', TaskReference),
+      ...answer('The backtest is queued.', TaskReference),
       headers: TASK_LOCATION,
     },
   },
@@ -194,7 +194,7 @@ export const listBotDeployments = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/deployments',
   operationId: 'listBotDeployments',
-  summary: 'List the deployments of a bot, the newest first',
+  summary: 'List the deployments of a bot, newest first',
   request: { params: botPath, query: z.strictObject(pageQuery) },
   responses: { 200: answer('A page of deployments.', page(BotDeployment)) },
   errors: ['not_found'],
@@ -205,7 +205,7 @@ export const listTasks = defineRoute({
   method: 'get',
   path: '/tasks',
   operationId: 'listTasks',
-  summary: 'List the tasks, the newest first',
+  summary: 'List the tasks, newest first',
   request: {
     query: z.strictObject({
       ...pageQuery,
@@ -215,17 +215,20 @@ export const listTasks = defineRoute({
         .string()
         .regex(
           new RegExp(`^(${ANY_KIND})(,(${ANY_KIND})){0,9}$`),
-          `must be of ${TASK_KINDS.join(', ')}, joined by commas`,
+          `must be one or more of ${TASK_KINDS.join(', ')}, joined by commas`,
         )
         .optional()
-        .openapi({ description: 'Only these, joined by commas.', example: 'backtest,paper' }),
+        .openapi({
+          description: 'Only tasks of these kinds, joined by commas.',
+          example: 'backtest,paper',
+        }),
     }),
   },
   responses: { 200: answer('A page of tasks.', page(Task)) },
   errors: ['not_found'],
 });
 
-/** The task of the examples. */
+/** Id of the task in the examples. */
 export const EXAMPLE_TASK_ID = '0198c0de-0000-7000-8000-00000000dddd';
 
 const taskPath = z.strictObject({ task_id: id(EXAMPLE_TASK_ID) });
@@ -248,7 +251,7 @@ export const streamTask = defineRoute({
   operationId: 'streamTask',
   summary: 'Follow a task',
   description:
-    'Server-sent events: `progress` whenever there is some and then `end`, each with `status`, `progress` and `error` of the task as JSON in `data`; a comment every 15 seconds. It ends with the task, when the server stops, or when the token does: go on with `Last-Event-ID`, and what has been told is not told again. An administrator may have 100 streams open, of bots and tasks together.',
+    'A stream of server-sent events: `progress` after each change and finally `end`, each with `status`, `progress` and `error` of the task as JSON in `data`, and a comment every 15 seconds. The stream ends with the task, when the server stops, or when the token expires or is revoked. Resume with `Last-Event-ID`, which skips what was already sent. An administrator may have at most 100 streams open, of bots and tasks together.',
   request: {
     params: taskPath,
     headers: z.object({
@@ -256,12 +259,12 @@ export const streamTask = defineRoute({
         .string()
         .max(64)
         .optional()
-        .openapi({ description: 'The last event that was received.' }),
+        .openapi({ description: 'Id of the last event received.' }),
     }),
   },
   responses: {
     200: {
-      description: 'Events, as they come.',
+      description: 'Events as they occur.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },
@@ -275,9 +278,9 @@ export const cancelTask = defineRoute({
   operationId: 'cancelTask',
   summary: 'Cancel a task',
   description:
-    'One that is queued is canceled at once; one that is running as soon as its worker hears of it, within seconds. What has ended stays as it ended.',
+    'A queued task is canceled at once, a running task within seconds, when its worker receives the request. A task that has ended does not change.',
   request: { params: taskPath },
-  responses: { 200: answer('The task as it is now.', Task) },
+  responses: { 200: answer('The updated task.', Task) },
   errors: ['not_found'],
 });
 
@@ -286,11 +289,11 @@ export const getTaskResult = defineRoute({
   method: 'get',
   path: '/tasks/{task_id}/result',
   operationId: 'getTaskResult',
-  summary: 'Show what came of a task',
+  summary: 'Show the result of a task',
   request: { params: taskPath },
   responses: {
     200: answer(
-      'Its `summary.json`: the document that `service-local backtest --json` prints; of a paper session, that of a backtest of the bars it has seen. Of a conformance or a stress test what it has shown and, worked out whenever it is read, whether it is `stale` and why (`stale_reasons`).',
+      'The `summary.json` of the task, which is the document that `service-local backtest --json` prints. The result of a paper session has the form of a backtest of the bars seen so far. The result of a conformance or stress test also says whether it is `stale`, and why (`stale_reasons`); both are computed with each request.',
       z.record(z.string(), z.unknown()).openapi('TaskResult'),
     ),
   },
@@ -302,11 +305,11 @@ export const listTaskFiles = defineRoute({
   method: 'get',
   path: '/tasks/{task_id}/files',
   operationId: 'listTaskFiles',
-  summary: 'List the files that a task made',
+  summary: 'List the result files of a task',
   request: { params: taskPath },
   responses: {
     200: answer(
-      'Their names; none until the task is a success.',
+      'Names of the files; empty until the task has succeeded.',
       z.strictObject({ files: z.array(z.string()) }).openapi('TaskFiles'),
     ),
   },
@@ -318,7 +321,7 @@ export const getTaskFile = defineRoute({
   method: 'get',
   path: '/tasks/{task_id}/files/{name}',
   operationId: 'getTaskFile',
-  summary: 'Read a file that a task made',
+  summary: 'Read a result file of a task',
   request: { params: z.strictObject({ ...taskPath.shape, name: id('equity.csv') }) },
   responses: {
     200: {
