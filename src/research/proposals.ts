@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { getBot } from '../fleet/registry/bots.ts';
-import { getRunnable } from '../fleet/registry/versions.ts';
+import { getRunnableVersion } from '../fleet/registry/versions.ts';
 import { diffDocuments, type Change } from '../bots/diff.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { specHash } from '../bots/version.ts';
@@ -40,7 +40,7 @@ export async function proposeVersion(
   const { storage, clock } = service;
   const bot = await getBot(storage.read, ref);
   const { bot_id, current_version: base_version } = bot;
-  const { document: before, files } = await getRunnable(service, bot_id, base_version);
+  const { document: before, files } = await getRunnableVersion(service, bot_id, base_version);
   const { document, spec } = readChangedSpec(before, asked, files);
   const problems = proposalProblems(readChangedSpec(before, {}, files).spec, spec);
   if (problems.length > 0) throw invalidSpec(problems, false);

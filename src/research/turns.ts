@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
-import { botIdOf, getBot } from '../fleet/registry/bots.ts';
+import { getBotId, getBot } from '../fleet/registry/bots.ts';
 import { ServiceError, type ErrorCode } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
@@ -345,7 +345,7 @@ export async function listSessions(
   ref: string,
   request: PageRequest,
 ): Promise<Page<Session>> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   return readPage(
     ['chat-sessions', bot_id],
     request,
@@ -373,7 +373,7 @@ export async function getSession(
   limit: number,
 ): Promise<{ readonly session: Session; readonly turns: readonly Turn[] }> {
   const { read } = keeper.storage;
-  const bot_id = await botIdOf(read, ref);
+  const bot_id = await getBotId(read, ref);
   await sessionOf(read, bot_id, session_id);
   const last = await lastTurn(read, session_id);
   if (isAbandoned(last, keeper.clock())) await interruptAbandoned(keeper, session_id);

@@ -3,20 +3,20 @@ import { formatInstant } from '../api/http.ts';
 import * as api from '../api/bots.ts';
 import {
   archiveBot,
-  botIdOf,
+  getBotId,
   createBot,
   getBot,
   listBots,
-  tagOf,
+  formatEtag,
   updateBot,
   type Bot,
   type BotRegistry,
   type BotRow,
-  type TagMatch,
+  type EtagMatch,
 } from '../fleet/registry/bots.ts';
 import {
   diffVersions,
-  filesOf,
+  readBundle,
   getVersion,
   listVersions,
   type BotVersionRow,
@@ -25,9 +25,12 @@ import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import { activityOf } from '../fleet/tasks/activity.ts';
-import { activeDeployments, type ActiveDeployments } from '../fleet/tasks/active-deployments.ts';
-import { haltInForce } from '../fleet/tasks/latch.ts';
+import { readActivity } from '../fleet/tasks/activity.ts';
+import {
+  listActiveDeployments,
+  type ActiveDeployments,
+} from '../fleet/tasks/active-deployments.ts';
+import { findHaltInForce } from '../fleet/tasks/halt-in-force.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
@@ -42,14 +45,14 @@ export function addBots(app: App, services: Services): void {
   const withActive = async (bot: Bot): Promise<Tagged> =>
     taggedAnswer(
       bot,
-      await activeDeployments(read, bot.bot_id),
-      await effectiveHaltAnswer(read, await haltInForce(read, bot.bot_id)),
+      await listActiveDeployments(read, bot.bot_id),
+      await effectiveHaltAnswer(read, await findHaltInForce(read, bot.bot_id)),
     );
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
     // What is new can only be halted with all others.
-    const halt = await effectiveHaltAnswer(read, await haltInForce(read, ''));
+    const halt = await effectiveHaltAnswer(read, await findHaltInForce(read, ''));
     const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE, halt));
     c.header('Location', `/bots/${made.bot.id}`);
     return tagged(c, made, 201);
@@ -59,7 +62,7 @@ export function addBots(app: App, services: Services): void {
     const bot_ids = ids?.split(',');
     const page = await listBots(read, { ...filter, bot_ids }, { limit, cursor });
     if (include === undefined) return c.json(pageAnswer(page, summaryAnswer), 200);
-    const activity = await activityOf(
+    const activity = await readActivity(
       read,
       page.items.map(({ bot_id }) => bot_id),
     );
@@ -75,8 +78,8 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.getBot, async (c) => {
     const bot = await getBot(read, c.req.valid('param').bot_ref);
     const isKnown = tagMatch(c.req.valid('header')['if-none-match'], true);
-    if (!isKnown?.(tagOf(bot))) return tagged(c, await withActive(bot), 200);
-    c.header('ETag', tagOf(bot));
+    if (!isKnown?.(formatEtag(bot))) return tagged(c, await withActive(bot), 200);
+    c.header('ETag', formatEtag(bot));
     return c.body(null, 304);
   });
   app.openapi(api.updateBot, async (c) => {
@@ -106,7 +109,7 @@ export function addBots(app: App, services: Services): void {
   });
   app.openapi(api.getBotVersionFiles, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
-    const files = await filesOf(read, bot_ref, await getVersion(read, bot_ref, version));
+    const files = await readBundle(read, bot_ref, await getVersion(read, bot_ref, version));
     return c.json({ files: files ?? {} }, 200);
   });
   app.openapi(api.diffBotVersions, async (c) => {
@@ -117,7 +120,7 @@ export function addBots(app: App, services: Services): void {
   });
 
   app.openapi(api.getBotSnapshot, async (c) => {
-    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { at_seq, at } = c.req.valid('query');
     const moment = momentOf(at_seq, at, registry.clock());
     const { state, in_doubt, ...rest } = await stateAt(read, bot_id, moment);
@@ -125,7 +128,7 @@ export function addBots(app: App, services: Services): void {
     return c.json({ ...rest, ...doubt, state: stateAnswer(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
-    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { kind, last, ...range } = c.req.valid('query');
     const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
     const { events, head } = await readEvents(read, bot_id, wanted);
@@ -141,7 +144,7 @@ export function addBots(app: App, services: Services): void {
     );
   });
   app.openapi(api.streamBotEvents, async (c) => {
-    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { after_seq, kind, run_id } = c.req.valid('query');
     const last = c.req.valid('header')['last-event-id'];
     const from = {
@@ -178,7 +181,7 @@ function kindsOf(kind: string | undefined): readonly string[] {
  * Of `If-Match` and `If-None-Match`: a list of tags, or `*` for any (RFC 9110 §13.1).
  * @param weak whether a tag that says it is a weak one can match, which for a change it cannot.
  */
-function tagMatch(header: string | undefined, weak = false): TagMatch {
+function tagMatch(header: string | undefined, weak = false): EtagMatch {
   if (header === undefined) return undefined;
   if (header.trim() === '*') return () => true;
   const tags = new Set(header.split(',').map((tag) => tag.trim().replace(weak ? /^W\// : '', '')));
@@ -200,7 +203,7 @@ function taggedAnswer(
 ): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {
-    etag: tagOf(bot),
+    etag: formatEtag(bot),
     bot: {
       ...summaryAnswer(bot),
       document: parseDocument(document),

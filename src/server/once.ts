@@ -39,13 +39,13 @@ export async function once<S extends Service, T, A extends object>(
   const { storage, clock } = service;
   const caller = actorOf(c);
   const request_hash = hashOf(c);
-  const replay = (kept: Kept): A => {
+  const answerAgain = (kept: Kept): A => {
     if (kept.request_hash !== request_hash) throw mismatch(key);
     c.header(REPLAYED_HEADER, 'true');
     return JSON.parse(kept.body) as A;
   };
   const before = await find(storage.read, caller, key);
-  if (before !== undefined) return replay(before);
+  if (before !== undefined) return answerAgain(before);
 
   const write: Storage['write'] = (work) =>
     storage.write(async (tx) => {
@@ -60,7 +60,7 @@ export async function once<S extends Service, T, A extends object>(
   try {
     return answer(await create({ ...service, storage: { ...storage, write } }));
   } catch (error) {
-    if (error instanceof AnsweredMeanwhile) return replay(error.kept);
+    if (error instanceof AnsweredMeanwhile) return answerAgain(error.kept);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import * as api from '../api/paper.ts';
-import { botIdOf } from '../fleet/registry/bots.ts';
+import { getBotId } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
 import { startPaper, stopPaper } from '../fleet/tasks/paper.ts';
 import { getTask, type TaskService } from '../fleet/tasks/tasks.ts';
@@ -22,7 +22,7 @@ export function addPaper(app: App, { tasks }: Services): void {
   });
   app.openapi(api.stopPaper, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');
-    const [bot_id, task] = await Promise.all([botIdOf(read, bot_ref), getTask(read, task_id)]);
+    const [bot_id, task] = await Promise.all([getBotId(read, bot_ref), getTask(read, task_id)]);
     if (task.bot_id !== bot_id) {
       throw new ServiceError('not_found', `the task ${task_id} is none of the bot ${bot_ref}`, {
         remedy: `See \`service-local bots paper status ${bot_ref}\`.`,

@@ -1,12 +1,21 @@
 import * as api from '../api/production.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
-import { botIdOf } from '../fleet/registry/bots.ts';
+import { getBotId } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
 import { licenseInvalid } from '../gate/decide.ts';
-import { deploy, dryRun, render, settle, stopDeployment } from '../fleet/deployments/deploy.ts';
-import { takeReport, type Report } from '../fleet/deployments/runners.ts';
-import type { ProductionService } from '../fleet/deployments/service.ts';
-import { productionStatus, type ProductionStatus } from '../fleet/deployments/status.ts';
+import {
+  deploy,
+  diffDeployment,
+  renderManifests,
+  planDeployment,
+  stopDeployment,
+} from '../fleet/deployments/deploy.ts';
+import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
+import type { ProductionService } from '../fleet/deployments/production-service.ts';
+import {
+  readProductionStatus,
+  type ProductionStatus,
+} from '../fleet/deployments/production-status.ts';
 import { getTask } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
@@ -20,23 +29,23 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
   app.openapi(api.deployBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const { mode = 'apply', replace, reset_losses, ...request } = c.req.valid('json');
-    const settled = await settle(production, bot_ref, request);
-    if (settled.definition.owner === 'customer') {
+    const planned = await planDeployment(production, bot_ref, request);
+    if (planned.definition.owner === 'customer') {
       const decision = gate.check('byoc_deployments');
       if (!decision.allowed) throw licenseInvalid('byoc_deployments', decision);
     }
     if (mode === 'render') {
-      return c.json({ mode, yaml: await render(production, settled) }, 200);
+      return c.json({ mode, yaml: await renderManifests(production, planned) }, 200);
     }
     if (mode === 'dry_run') {
-      const changes = await dryRun(production, settled);
+      const changes = await diffDeployment(production, planned);
       return c.json(
         { mode, changes: changes.map((one) => ({ ...one, lines: [...one.lines] })) },
         200,
       );
     }
     const start = (service: ProductionService) =>
-      deploy(service, actorOf(c), settled, request, { replace, reset_losses });
+      deploy(service, actorOf(c), planned, request, { replace, reset_losses });
     const deployed = await once(c, production, start, (made) => made);
     tasks.wake();
     c.header('Location', `/tasks/${deployed.task_id}`);
@@ -44,7 +53,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
   });
   app.openapi(api.stopDeployment, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');
-    const [bot_id, task] = await Promise.all([botIdOf(read, bot_ref), getTask(read, task_id)]);
+    const [bot_id, task] = await Promise.all([getBotId(read, bot_ref), getTask(read, task_id)]);
     if (task.bot_id !== bot_id) {
       throw new ServiceError('not_found', `the task ${task_id} is none of the bot ${bot_ref}`, {
         remedy: `See \`service-local bots deployments ${bot_ref}\`.`,
@@ -56,7 +65,10 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
   });
   app.openapi(api.getProductionDeployment, async (c) => {
     const { bot_ref, deployment_id } = c.req.valid('param');
-    return c.json(statusAnswer(await productionStatus(read, bot_ref, deployment_id), clock()), 200);
+    return c.json(
+      statusAnswer(await readProductionStatus(read, bot_ref, deployment_id), clock()),
+      200,
+    );
   });
   app.openapi(api.reportRunner, async (c) => {
     const { deployment_id } = c.req.valid('param');

@@ -1,5 +1,5 @@
 import * as api from '../api/replay.ts';
-import { botIdOf } from '../fleet/registry/bots.ts';
+import { getBotId } from '../fleet/registry/bots.ts';
 import { verifyEvents } from '../events/verify.ts';
 import { compareWithBacktest, replayRun } from '../fleet/parity/replay.ts';
 import { momentOf, stateAnswer } from './bots.ts';
@@ -14,7 +14,7 @@ export function addReplay(app: App, { tasks }: Services): void {
     if (run_id !== undefined) {
       return c.json(await replayRun(tasks, bot_ref, run_id), 200);
     }
-    const bot_id = await botIdOf(read, bot_ref);
+    const bot_id = await getBotId(read, bot_ref);
     const { head, state, state_hash, fault } = await verifyEvents(
       read,
       bot_id,

@@ -1,10 +1,10 @@
 /** Restores a backup so that no trading in it continues by itself. */
-import { endAllIn, latchIn } from '../fleet/halts/halt.ts';
+import { endAllPaperSessions, recordHalt } from '../fleet/halts/halt.ts';
 import { newerEntries } from '../identity/audit-file.ts';
 import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
 import { endCredentials } from '../identity/restored.ts';
 import { restoreKeyset } from '../identity/restored-keyset.ts';
-import { replayAudit, type ReplayedAudit } from '../identity/replay-audit.ts';
+import { reapplyAudit, type ReappliedAudit } from '../identity/reapply-audit.ts';
 import { stopAllSchedules } from '../research/schedules.ts';
 import { adoptAt, databaseIdentity } from '../storage/database-identity.ts';
 import { storageLocation } from '../storage/storage-location.ts';
@@ -29,7 +29,7 @@ export interface RestoreOptions {
   readonly keyset: string | undefined;
 }
 
-export interface Restored extends ReplayedAudit {
+export interface Restored extends ReappliedAudit {
   readonly database_id: string;
   readonly epoch: number;
   /** Last audit entry of the backup. */
@@ -115,7 +115,7 @@ async function settle(
     const backup_head = await auditHead(tx);
     const entries = audit === undefined ? [] : await newerEntries(tx, audit.entries, audit.name);
     await importAudit(tx, entries);
-    const replayed = await replayAudit(tx, entries, HALTS);
+    const reapplied = await reapplyAudit(tx, entries, HALTS);
     await endCredentials(tx, now);
     const before = await databaseIdentity(tx);
     const { database_id, epoch } = await adoptAt(tx, place, Math.max(knownEpoch, epochIn(entries)));
@@ -129,8 +129,8 @@ async function settle(
         backup_seq: backup_head.seq,
         backup_hash: backup_head.hash,
         imported_entries: entries.length,
-        applied: replayed.applied,
-        not_applied: replayed.not_applied,
+        applied: reapplied.applied,
+        not_applied: reapplied.not_applied,
         place,
       },
     });
@@ -139,7 +139,7 @@ async function settle(
     const last = entries.at(-1);
     if (storage.kind === 'postgres') await tx.schema.dropTable(RESTORE_MARKER).execute();
     return {
-      ...replayed,
+      ...reapplied,
       database_id,
       epoch,
       backup_head,
@@ -162,7 +162,7 @@ async function storedKeysetVersion(tx: Db): Promise<number | null> {
 
 /** Halts all bots and, by themselves, those that were halted after the backup and not resumed. */
 async function haltRestored(tx: Db, now: number, entries: readonly AuditEntry[]) {
-  const all = await latchIn(tx, now, 'operator', null, HALT_REASON);
+  const all = await recordHalt(tx, now, 'operator', null, HALT_REASON);
   const last = new Map<string, AuditEntry>();
   for (const entry of entries) {
     if (entry.action === 'bots.halt' || entry.action === 'bots.resume') {
@@ -177,9 +177,9 @@ async function haltRestored(tx: Db, now: number, entries: readonly AuditEntry[])
       .executeTakeFirst();
     if (bot === undefined || action !== 'bots.halt') continue;
     const reason = typeof details['reason'] === 'string' ? details['reason'] : HALT_REASON;
-    await latchIn(tx, now, 'operator', botId, reason);
+    await recordHalt(tx, now, 'operator', botId, reason);
   }
-  return { halt_id: all.halt_id, ended_sessions: await endAllIn(tx, now, all) };
+  return { halt_id: all.halt_id, ended_sessions: await endAllPaperSessions(tx, now, all) };
 }
 
 /** Highest epoch of a copy that the entries record. */

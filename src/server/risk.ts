@@ -11,7 +11,7 @@ import {
 import {
   countSharers,
   listThresholds,
-  sessionGroups,
+  listSessionGroups,
   setThreshold,
   type KnownThreshold,
 } from '../fleet/thresholds/thresholds.ts';
@@ -23,7 +23,7 @@ import type { App, Services } from './services.ts';
 export function addRisk(app: App, { tasks }: Services): void {
   const { read } = tasks.storage;
   const answers = async (all: readonly KnownThreshold[]): Promise<api.Threshold[]> => {
-    const groups = await sessionGroups(read);
+    const groups = await listSessionGroups(read);
     const named = await withNames(read, all, 'set_by');
     return named.map((one) => ({
       ...one,

@@ -6,9 +6,9 @@ import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Federation } from '../research/knowledge/federation.ts';
 import type { Log } from '../base/log.ts';
-import type { ProductionService } from '../fleet/deployments/service.ts';
+import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import type { Chat } from '../research/chat.ts';
-import type { TaskRunner } from '../fleet/tasks/runner.ts';
+import type { TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -3,8 +3,8 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { testResult } from '../compliance/tests/stale.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import { listFiles, readFile } from '../fleet/tasks/files.ts';
-import { haltThatEnded, type KnownHalt } from '../fleet/tasks/latch.ts';
+import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
+import { findEndingHalt, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
 import type { Db } from '../storage/tables.ts';
 import type { ErrorData } from '../base/error-data.ts';
 import {
@@ -57,7 +57,7 @@ export function addTasks(app: App, services: Services): void {
       [await getTask(read, c.req.valid('param').task_id)],
       'created_by',
     );
-    const halt = task!.status === 'canceled' ? await haltThatEnded(read, task!) : undefined;
+    const halt = task!.status === 'canceled' ? await findEndingHalt(read, task!) : undefined;
     const ended_by_halt = await effectiveHaltAnswer(read, halt);
     return c.json({ ...taskAnswer(task!), ended_by_halt }, 200);
   });

@@ -3,11 +3,11 @@ import { ServiceError } from '../base/errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { startControllers } from '../fleet/deployments/controller.ts';
-import { openClusters } from '../fleet/deployments/clusters.ts';
-import type { ProductionService } from '../fleet/deployments/service.ts';
+import { startDeploymentControllers } from '../fleet/deployments/controller.ts';
+import { openClusters } from '../fleet/deployments/cluster-connections.ts';
+import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import type { Storage } from '../storage/storage.ts';
-import { startTaskRunner, type TaskRunner } from '../fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
 import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
@@ -35,7 +35,7 @@ export function startWork(
     paperSessions: settings.paper_sessions,
     timeoutMs: settings.strategy_timeout_seconds * 1000,
     controllers: hasClusters
-      ? startControllers(production, {
+      ? startDeploymentControllers(production, {
           most: settings.production_deployments,
           onEnded: () => wake(),
         })

@@ -8,7 +8,7 @@ import type { ChatTurn } from '../../src/api/research.ts';
 import { formatMoney } from '../../src/base/format.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { parseCsv } from '../../src/research/csv.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { sp500 } from '../engine/market.ts';
 import { listen, type Listening } from '../server/listening.ts';

@@ -14,7 +14,7 @@ import {
 import type { Scope } from '../../src/base/scopes.ts';
 import { askAs } from '../../src/server/research.ts';
 import { queueTask } from '../../src/fleet/tasks/tasks.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 

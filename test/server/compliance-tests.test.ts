@@ -8,7 +8,7 @@ import type { Task } from '../../src/api/tasks.ts';
 import { testBots } from '../../src/compliance/tests/test-bot.ts';
 import { testFigures } from '../../src/server/console/test-figures.ts';
 import { appendEvents } from '../../src/events/append.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;

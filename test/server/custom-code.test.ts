@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBot } from '../../src/fleet/registry/bots.ts';
-import { getRunnable } from '../../src/fleet/registry/versions.ts';
+import { getRunnableVersion } from '../../src/fleet/registry/versions.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { createApp } from '../../src/server/app.ts';
 import type { App } from '../../src/server/services.ts';
@@ -79,11 +79,11 @@ test('code is kept as it was sent, or does not run', async () => {
     const registry = { storage, clock: Date.now, customCode };
     const files = { [OWN]: strategyThat("'it'") };
     await createBot(registry, 'operator', { document: documentOf(), files });
-    expect(await getRunnable(registry, 'own', 1)).toEqual({ document: documentOf(), files });
-    const off = getRunnable({ storage, clock: Date.now }, 'own', 1);
+    expect(await getRunnableVersion(registry, 'own', 1)).toEqual({ document: documentOf(), files });
+    const off = getRunnableVersion({ storage, clock: Date.now }, 'own', 1);
     await expect(off).rejects.toMatchObject({ code: 'invalid_spec' });
     await database.execute("update bundles set files = replace(files, 'it', 'that')");
-    const altered = getRunnable(registry, 'own', 1);
+    const altered = getRunnableVersion(registry, 'own', 1);
     await expect(altered).rejects.toMatchObject({ code: 'bundle_tampered' });
   } finally {
     await storage.close();

@@ -34,7 +34,7 @@ import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_NEXT_KEY, EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-example.ts';
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
-import { endTask, tell } from '../../src/fleet/tasks/lifecycle.ts';
+import { endTask, appendRunEvent } from '../../src/fleet/tasks/lifecycle.ts';
 import { allowedToTrade, documentOn, replaceDays } from '../fleet/tasks/market.ts';
 import { cheapHash } from '../identity/cheap-hash.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
@@ -395,7 +395,7 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
         started_at: null,
       })
       .execute();
-    await tell(tx, { ...place, deployment_id }, now, 'run.queued', { target: 'paper' });
+    await appendRunEvent(tx, { ...place, deployment_id }, now, 'run.queued', { target: 'paper' });
     const { event_seq: first_seq } = await tx
       .selectFrom('bots')
       .select('event_seq')
@@ -488,7 +488,9 @@ async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
         started_at: null,
       })
       .execute();
-    const { seq: first_seq } = await tell(tx, place, now, 'run.queued', { target: 'k8s' });
+    const { seq: first_seq } = await appendRunEvent(tx, place, now, 'run.queued', {
+      target: 'k8s',
+    });
     const state = { status: 'running', time: null, seq: 0, cash: 0, equity: 0 };
     await tx
       .insertInto('trading_sessions')

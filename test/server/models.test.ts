@@ -7,7 +7,7 @@ import { prepare } from '../../src/bots/prepare.ts';
 import { hashOfLines } from '../../src/fleet/parity/rerun.ts';
 import { openHosted, takeAll } from '../../src/trading/sandbox/hosted.ts';
 import type { App } from '../../src/server/services.ts';
-import { startTaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { startPaper } from '../../src/fleet/tasks/paper.ts';
 import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
 import { specOf, TANH } from '../bots/models/models.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { BotEvent } from '../../src/api/bots.ts';
 import type { TaskDetail } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { documentOn, fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 import { tradingDocument } from './trader.ts';

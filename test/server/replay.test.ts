@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { BotParity, RunReplay } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { startPaper, stopPaper, type PaperRequest } from '../../src/fleet/tasks/paper.ts';
-import { startTaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
 import { play, tradingDocument } from '../fleet/parity/play.ts';
 import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';

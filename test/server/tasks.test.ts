@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { exampleDocument, type BotDetail } from '../../src/api/bots.ts';
 import type { Task, TaskProgress } from '../../src/api/tasks.ts';
 import { serverSentEvents } from '../../src/client/server-sent-events.ts';
-import { startTaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { Task } from '../../src/api/tasks.ts';
-import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 

@@ -1,5 +1,5 @@
 import canonicalize from 'canonicalize';
-import { botIdOf } from '../../fleet/registry/bots.ts';
+import { getBotId } from '../../fleet/registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
@@ -141,7 +141,7 @@ export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion
   const rows = await db
     .selectFrom('validation_reports')
     .selectAll()
-    .where('bot_id', '=', await botIdOf(db, ref))
+    .where('bot_id', '=', await getBotId(db, ref))
     .orderBy('version', 'desc')
     .execute();
   return rows.map(({ bot_id: _bot, document, ...row }) => {
@@ -207,7 +207,7 @@ async function keep(
 }
 
 async function rowOf(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   const row = await db
     .selectFrom('validation_reports')
     .selectAll()

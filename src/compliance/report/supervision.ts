@@ -1,8 +1,8 @@
 /** What a report tells of alerts, of overrides, and of thresholds. */
 import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
-import { concerns, type Subjects } from '../../fleet/thresholds/subjects.ts';
-import { listThresholds, unnamedIn } from '../../fleet/thresholds/thresholds.ts';
+import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
+import { listThresholds, findUnattributed } from '../../fleet/thresholds/thresholds.ts';
 import { figure, human, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import type { Period, SeqRange } from './period.ts';
@@ -107,12 +107,12 @@ export async function reportThresholds(
   );
   const inForce = [...newest.values()].map((versions) => versions.at(-1)!);
   const known = inForce.filter(({ limits }) => limits !== null);
-  for (const { level } of unnamedIn(subjects, known)) {
+  for (const { level } of findUnattributed(subjects, known)) {
     const id = `unnamed_${level}`;
     if (gaps.list.some((gap) => gap.id === id)) continue;
     gaps.add(id, `for which ${level} the bot trades: there are thresholds of others`, ['15(5)']);
   }
-  const own = known.filter(({ level, subject }) => concerns(subjects, level, subject));
+  const own = known.filter(({ level, subject }) => appliesTo(subjects, level, subject));
   if (own.length === 0) {
     gaps.add('no_thresholds', 'thresholds of the firm, or of another for whom the bot trades', [
       '15(5)',

@@ -354,7 +354,7 @@ export async function trySafeguards(
       await world.time.pass(SETTLE_MS);
       const events = [...log, ...world.journal.events];
       const begun = meters.now();
-      const told = replay(events);
+      const told = positionsFromLog(events);
       measure('events', events.length);
       measure('replay_ms', meters.now() - begun);
       const { positions } = world.held();
@@ -392,7 +392,7 @@ export async function trySafeguards(
 }
 
 /** What the log of orders alone says. */
-function replay(events: readonly SessionEvent[]) {
+function positionsFromLog(events: readonly SessionEvent[]) {
   /** Units of each order that are not filled. */
   const open = new Map<unknown, number>();
   const positions = new Map<string, number>();

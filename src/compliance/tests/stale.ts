@@ -1,6 +1,6 @@
 /** Whether tests tell of a bot as it is now. */
 import { getBot, type BotRegistry } from '../../fleet/registry/bots.ts';
-import { filesOf, getVersion } from '../../fleet/registry/versions.ts';
+import { readBundle, getVersion } from '../../fleet/registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { getTask } from '../../fleet/tasks/tasks.ts';
@@ -32,7 +32,7 @@ export function stalenessOf(
   const live = new Map<string | undefined, Promise<Peaks | undefined>>();
   const currentLock = async (): Promise<TestedLock> => {
     const version = await getVersion(storage.read, bot_id, current_version);
-    return testLock(JSON.parse(version.document), await filesOf(storage.read, bot_id, version));
+    return testLock(JSON.parse(version.document), await readBundle(storage.read, bot_id, version));
   };
   const peaksOf = (scope: string | undefined): Promise<Peaks | undefined> => {
     const known = live.get(scope) ?? peaksInTurn(storage, scope, now);

@@ -1,6 +1,6 @@
 /** How tests of bots are asked for. */
 import { activateDraft, getBot } from '../../fleet/registry/bots.ts';
-import { getRunnable } from '../../fleet/registry/versions.ts';
+import { getRunnableVersion } from '../../fleet/registry/versions.ts';
 import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
 import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
@@ -98,7 +98,7 @@ async function start(
   const { storage, clock } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
-  const { document, files } = await getRunnable(service, bot_id, version);
+  const { document, files } = await getRunnableVersion(service, bot_id, version);
   // One without limits is tried, and fails for that.
   if (readChangedSpec(document, {}, files).spec.spec.kind === 'research') {
     const message =

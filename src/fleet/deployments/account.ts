@@ -1,12 +1,12 @@
 /** Account of an ended deployment, and opening of the next one. */
-import { filesOf, getVersion } from '../registry/versions.ts';
+import { readBundle, getVersion } from '../registry/versions.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { Opening } from '../../trading/opening.ts';
 import type { Problem } from '../../base/errors.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
-import { readSession } from '../tasks/record.ts';
+import { readSession } from '../tasks/session-record.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import {
   openingAfterLosses,
@@ -15,22 +15,22 @@ import {
   type AccountRules,
 } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { parseOpening, type ProductionPlan } from './plan.ts';
+import { parseOpening, type ProductionPlan } from './production-plan.ts';
 
-export function accountRules(bot: BotSpec): AccountRules {
+export function readAccountRules(bot: BotSpec): AccountRules {
   return { symbols: bot.spec.universe.symbols, model: engineConfig(bot).account.model };
 }
 
 /** Account rules of the bot version in a deployment plan. */
-export async function plannedRules(db: Db, text: string): Promise<AccountRules> {
+export async function readPlannedRules(db: Db, text: string): Promise<AccountRules> {
   const { bot_id, version, params } = JSON.parse(text) as ProductionPlan;
   const found = await getVersion(db, bot_id, version);
-  const files = await filesOf(db, bot_id, found);
-  return accountRules(readChangedSpec(JSON.parse(found.document), { params }, files).spec);
+  const files = await readBundle(db, bot_id, found);
+  return readAccountRules(readChangedSpec(JSON.parse(found.document), { params }, files).spec);
 }
 
 /** Remaining account of a deployment; null if it began with its own cash and recorded nothing. */
-export async function openingAfter(
+export async function openAfter(
   tx: Db,
   { task_id }: Pick<Claim, 'task_id'>,
 ): Promise<Opening | null> {
@@ -65,7 +65,7 @@ export async function replacementProblems(
   task_id: string,
   rules: AccountRules,
 ): Promise<readonly Problem[]> {
-  const opening = await openingAfter(tx, { task_id });
+  const opening = await openAfter(tx, { task_id });
   if (opening === null) return [];
   const { working } = JSON.parse((await readSession(tx, task_id)).state) as SessionState;
   const missing = working.filter(({ symbol }) => !rules.symbols.includes(symbol));
@@ -83,7 +83,7 @@ export async function replacementProblems(
  * Opening of an account of `cash` that carries over, in proportion, the bot's losses in its last
  * deployment to the same kind of venue; null if there was none.
  */
-export async function openingAfterDeployment(
+export async function openAfterDeployment(
   tx: Db,
   { bot_id, venue }: Pick<ProductionPlan, 'bot_id' | 'venue'>,
   cash: number,

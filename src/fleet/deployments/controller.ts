@@ -11,14 +11,20 @@ import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db, ProductionDeploymentsTable } from '../../storage/tables.ts';
 import { isHeld, type Claim } from '../tasks/claim.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import type { Controlled, Controllers } from '../tasks/runner.ts';
+import type { ControlledDeployment, DeploymentControllers } from '../tasks/task-runner.ts';
 import { toErrorData } from '../../base/error-data.ts';
-import { tellDeployment } from './deploy.ts';
-import { endDeployment } from './end.ts';
-import { parseClusterState, readKnown, wantedEnd, type Known, type Wanted } from './known.ts';
-import { deployPlan, wholePlan, type ProductionPlan } from './plan.ts';
-import { isSilent } from './runners.ts';
-import type { ProductionService } from './service.ts';
+import { appendDeployEvent } from './deploy.ts';
+import { endDeployment } from './end-deployment.ts';
+import {
+  parseClusterState,
+  readDeploymentState,
+  decideEnd,
+  type DeploymentState,
+  type EndRequest,
+} from './deployment-state.ts';
+import { readDeployPlan, toDeployPlan, type ProductionPlan } from './production-plan.ts';
+import { isSilent } from './runner-reports.ts';
+import type { ProductionService } from './production-service.ts';
 
 export interface ControllerOptions {
   /** Deployments at a time, at least 1. */
@@ -46,13 +52,13 @@ const MENDABLE: ReadonlySet<string | undefined> = new Set([
   'cluster_credentials',
 ]);
 
-export function startControllers(
+export function startDeploymentControllers(
   service: ProductionService,
   { most, onEnded, retryMs = RETRY_MS }: ControllerOptions,
-): Controllers {
+): DeploymentControllers {
   return {
     most,
-    control(claim, signal): Controlled {
+    control(claim, signal): ControlledDeployment {
       const [wishes, news] = [newNews(), newNews()];
       const wake = (): void => {
         wishes.tell();
@@ -173,10 +179,10 @@ async function look(
 ): Promise<void> {
   const { storage } = service;
   const first = await known(service, claim);
-  const ending = wantedEnd(first);
+  const ending = decideEnd(first);
   if (ending !== undefined && first.begun_at === null) return end(service, claim, ending);
   const cluster = service.cluster(first.cluster);
-  const plan = await deployPlan(storage.read, first).catch((error: unknown) => {
+  const plan = await readDeployPlan(storage.read, first).catch((error: unknown) => {
     if (!(error instanceof ServiceError) || error.retryable) throw error;
     return error;
   });
@@ -188,7 +194,7 @@ async function look(
   try {
     for (;;) {
       const now = await known(service, claim);
-      const wanted = wantedEnd(now);
+      const wanted = decideEnd(now);
       const isSeen = watching !== undefined;
       if (wanted !== undefined && mayRest(now)) {
         // Only the deployment's pod has the credentials to cancel them.
@@ -206,7 +212,7 @@ async function look(
         if (failure !== undefined) {
           // Another may have had it applied meanwhile, and nobody wants that to end.
           await known(service, claim);
-          const failed: Wanted = { why: 'failed', since: service.clock() };
+          const failed: EndRequest = { why: 'failed', since: service.clock() };
           if (await conclude(service, claim, target, now, failed, failure)) return;
         }
       }
@@ -221,8 +227,8 @@ async function look(
 }
 
 /** Enough to find it in the cluster, and to end it there. */
-function nameOnly({ plan }: Known): DeployPlan {
-  return wholePlan(JSON.parse(plan) as ProductionPlan, null, undefined);
+function nameOnly({ plan }: DeploymentState): DeployPlan {
+  return toDeployPlan(JSON.parse(plan) as ProductionPlan, null, undefined);
 }
 
 interface Target {
@@ -230,8 +236,8 @@ interface Target {
   readonly plan: DeployPlan;
 }
 
-async function known({ storage }: ProductionService, claim: Claim): Promise<Known> {
-  const row = await readKnown(storage.read, claim);
+async function known({ storage }: ProductionService, claim: Claim): Promise<DeploymentState> {
+  const row = await readDeploymentState(storage.read, claim);
   if (row === undefined) throw new NotOurs();
   return row;
 }
@@ -241,7 +247,7 @@ async function known({ storage }: ProductionService, claim: Claim): Promise<Know
  * not beside a pod that is left of it.
  */
 function isToApply(
-  { applied_at, token_applied_at, cluster_state }: Known,
+  { applied_at, token_applied_at, cluster_state }: DeploymentState,
   isSeen: boolean,
 ): boolean {
   if (applied_at === null || token_applied_at === null) return true;
@@ -249,7 +255,7 @@ function isToApply(
 }
 
 function isGone(
-  { cluster_state }: Pick<Known, 'cluster_state'>,
+  { cluster_state }: Pick<DeploymentState, 'cluster_state'>,
   isSeen: boolean,
   phases: readonly ClusterState['phase'][] = ['missing'],
 ): boolean {
@@ -262,7 +268,7 @@ function isGone(
  * Whether orders of the deployment may still rest at an exchange. Until a person confirms that none
  * does, the deployment must not end: no process would cancel them.
  */
-function mayRest({ plan, epoch, ended, abandoned }: Known): boolean {
+function mayRest({ plan, epoch, ended, abandoned }: DeploymentState): boolean {
   const { venue } = JSON.parse(plan) as ProductionPlan;
   if (venue !== 'exchange' || (epoch ?? 0) === 0 || abandoned !== null) return false;
   return ended === null || !(ended.verified && ended.orders.every((one) => one.verified));
@@ -276,7 +282,7 @@ async function bringUp(
   service: ProductionService,
   claim: Claim,
   target: Target,
-  { known: before, unsettled }: { readonly known: Known; readonly unsettled: Unsettled },
+  { known: before, unsettled }: { readonly known: DeploymentState; readonly unsettled: Unsettled },
 ): Promise<ErrorData | undefined> {
   const { clock } = service;
   const { cluster, plan } = target;
@@ -308,7 +314,7 @@ async function bringUp(
     const isNew = (before.cluster_state?.phase ?? 'missing') === 'missing';
     const state = isNew && { cluster_state: stateText(applied(plan, clock())) };
     await change(tx, claim, { applied_at: now, ...state });
-    await tellDeployment(tx, claim, now, 'deploy.applied', {
+    await appendDeployEvent(tx, claim, now, 'deploy.applied', {
       version: plan.version,
       again: isAgain,
     });
@@ -338,8 +344,8 @@ async function conclude(
   service: ProductionService,
   claim: Claim,
   { cluster, plan }: Target,
-  { epoch, reported_at, ended, begun_at, scaled_down_at }: Known,
-  wanted: Wanted,
+  { epoch, reported_at, ended, begun_at, scaled_down_at }: DeploymentState,
+  wanted: EndRequest,
   failure?: ErrorData,
 ): Promise<boolean> {
   const { clock } = service;
@@ -358,7 +364,7 @@ async function conclude(
       if (!isDown || state.pods.length > 0) return false;
       await mark(service, claim, async (tx, at) => {
         await change(tx, claim, { scaled_down_at: at });
-        await tellDeployment(tx, claim, at, 'deploy.scaled_down', {});
+        await appendDeployEvent(tx, claim, at, 'deploy.scaled_down', {});
       });
     }
     // After a halt it stays to be looked at, with nothing at work.
@@ -371,7 +377,7 @@ async function conclude(
 async function end(
   { storage, clock }: ProductionService,
   claim: Claim,
-  wanted: Wanted,
+  wanted: EndRequest,
   failure?: ErrorData,
 ): Promise<void> {
   const isOurs = await storage.write((tx) => endDeployment(tx, claim, clock(), wanted, failure));
@@ -450,7 +456,7 @@ async function saveState(
     if (!isNews || state.phase === 'scaled_down' || scaled_down_at !== null) return;
     const { phase, reason, message } = state;
     const kind = reason === 'unreachable' ? 'unreachable' : phase;
-    await tellDeployment(tx, claim, now, `deploy.${kind}`, { reason, message });
+    await appendDeployEvent(tx, claim, now, `deploy.${kind}`, { reason, message });
   });
 }
 

@@ -1,7 +1,7 @@
 /** What is asked of production deployments: to begin, to show what would, and to stop. */
 import { v7 as uuidv7 } from 'uuid';
 import { activateDraft, getBot } from '../registry/bots.ts';
-import { filesOf, getVersion } from '../registry/versions.ts';
+import { readBundle, getVersion } from '../registry/versions.ts';
 import { codeOf } from '../../bots/bundle.ts';
 import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
 import { engineConfig } from '../../bots/spec.ts';
@@ -17,37 +17,37 @@ import {
   type KubernetesObject,
 } from '../../deploy/kubernetes/manifests.ts';
 import { renderYaml } from '../../deploy/kubernetes/render.ts';
-import { subjectsOf } from '../thresholds/subjects.ts';
+import { serializeSubjects } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
 import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
-import { refuseHalted } from '../tasks/latch.ts';
-import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
+import { refuseHalted } from '../tasks/halt-in-force.ts';
+import { endUnattended, isUnbegun, appendRunEvent } from '../tasks/lifecycle.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
-import { refuseLatched } from '../tasks/repeated-execution.ts';
-import { appendSession, readSession, stateEvent } from '../tasks/record.ts';
+import { refuseLatched } from '../tasks/latches.ts';
+import { appendSession, readSession, stateEvent } from '../tasks/session-record.ts';
 import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
 import { chooseExchange } from '../../trading/venues/exchanges-file.ts';
 import type { AccountRules } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import {
-  accountRules,
-  openingAfterDeployment,
+  readAccountRules,
+  openAfterDeployment,
   replacementProblems,
   withoutRisk,
 } from './account.ts';
 import {
   parseOpening,
-  wholePlan,
+  toDeployPlan,
   type DeployInput,
   type DeployRequest,
   type DeployStart,
   type ProductionPlan,
-} from './plan.ts';
-import type { ProductionService } from './service.ts';
+} from './production-plan.ts';
+import type { ProductionService } from './production-service.ts';
 
 /** A deployment that is settled, and not there yet. */
-export interface Settled {
+export interface PlannedDeployment {
   readonly cluster: string;
   readonly definition: ClusterDefinition;
   readonly plan: ProductionPlan;
@@ -55,7 +55,7 @@ export interface Settled {
   readonly whole: (deployment_id: string) => DeployPlan;
   /** What the account begins with when it replaces none. */
   readonly cash: number;
-  /** See `subjectsOf`. */
+  /** See `serializeSubjects`. */
   readonly subjects: string;
   readonly rules: AccountRules;
 }
@@ -74,14 +74,14 @@ export interface Deployed extends Pick<Task, 'task_id' | 'deployment_id' | 'stat
  * exchange that this server does not know; `invalid_spec` when the parameters do not fit, a limit of
  * `risk` is not stated, or the bot does not trade; `bundle_tampered`.
  */
-export async function settle(
+export async function planDeployment(
   { storage: { read }, clock, clusters, exchanges, licenseRoot, licenseProduct }: ProductionService,
   ref: string,
   request: DeployRequest,
-): Promise<Settled> {
+): Promise<PlannedDeployment> {
   const { bot_id, slug, current_version } = await getBot(read, ref);
   const found = await getVersion(read, bot_id, request.version ?? current_version);
-  const files = await filesOf(read, bot_id, found);
+  const files = await readBundle(read, bot_id, found);
   const { params = {} } = request;
   const { document, spec, hash } = readChangedSpec(JSON.parse(found.document), { params }, files);
   const { venue = { type: 'simulated' }, lease_secret = null } = request;
@@ -117,10 +117,10 @@ export async function settle(
     venue: venue.type,
   };
   const whole = (deployment_id: string): DeployPlan =>
-    wholePlan({ ...plan, deployment_id }, document, files);
+    toDeployPlan({ ...plan, deployment_id }, document, files);
   const { cash } = engineConfig(spec);
-  const rules = accountRules(spec);
-  return { cluster, definition, plan, whole, cash, subjects: subjectsOf(spec), rules };
+  const rules = readAccountRules(spec);
+  return { cluster, definition, plan, whole, cash, subjects: serializeSubjects(spec), rules };
 }
 
 /** With the credentials of an exchange in its reach, no code runs that is not this program's. */
@@ -134,13 +134,16 @@ const FOREIGN: Problem = {
  * The manifests as YAML, of what the bot has in that namespace of the cluster, where it has something;
  * without the runner's token, which nobody gets to see.
  */
-export async function render({ storage }: ProductionService, settled: Settled): Promise<string> {
+export async function renderManifests(
+  { storage }: ProductionService,
+  settled: PlannedDeployment,
+): Promise<string> {
   return renderYaml(await manifestsThere(storage.read, settled));
 }
 
 async function manifestsThere(
   db: Db,
-  { cluster, plan, whole }: Settled,
+  { cluster, plan, whole }: PlannedDeployment,
 ): Promise<readonly KubernetesObject[]> {
   const [before = plan] = await activeThere(db, { ...plan, cluster });
   return manifests(whole(before.deployment_id));
@@ -151,9 +154,9 @@ async function manifestsThere(
  * what applying it would make.
  * @throws ServiceError as `Cluster`.
  */
-export async function dryRun(
+export async function diffDeployment(
   { cluster: connect, storage }: ProductionService,
-  settled: Settled,
+  settled: PlannedDeployment,
 ): Promise<readonly ObjectDiff[]> {
   return connect(settled.cluster).diff(await manifestsThere(storage.read, settled));
 }
@@ -169,7 +172,7 @@ export async function dryRun(
 export async function deploy(
   { storage, clock }: ProductionService,
   by: Actor,
-  { cluster, plan, cash, subjects, rules }: Settled,
+  { cluster, plan, cash, subjects, rules }: PlannedDeployment,
   request: DeployRequest,
   { replace = false, reset_losses }: DeployStart = {},
 ): Promise<Deployed> {
@@ -277,7 +280,7 @@ async function openingNow(
   { replaced, reset_losses }: { replaced: ActiveDeployment | undefined } & DeployStart,
 ): Promise<Opening | null> {
   if (replaced === undefined) {
-    return reset_losses === undefined ? openingAfterDeployment(tx, plan, cash) : null;
+    return reset_losses === undefined ? openAfterDeployment(tx, plan, cash) : null;
   }
   // If the replaced deployment has not begun, its own opening applies.
   const opening = replaced.opening === null ? null : parseOpening(replaced.opening);
@@ -362,7 +365,7 @@ function alreadyDeployed(slug: string, active: readonly ActiveDeployment[]): Ser
  */
 async function refuseSecondTrader(
   tx: Db,
-  { plan: { bot_id, slug, namespace }, cluster }: Pick<Settled, 'plan' | 'cluster'>,
+  { plan: { bot_id, slug, namespace }, cluster }: Pick<PlannedDeployment, 'plan' | 'cluster'>,
 ): Promise<void> {
   const active = await tx
     .selectFrom('production_deployments as own')
@@ -422,7 +425,7 @@ export async function stopDeployment(
 async function abandonOrders(tx: Db, task: Task, now: number, reason: string): Promise<void> {
   const input = JSON.stringify({ ...(JSON.parse(task.input) as DeployInput), abandoned: reason });
   await tx.updateTable('tasks').set({ input }).where('task_id', '=', task.task_id).execute();
-  await tellDeployment(tx, task, now, 'deploy.orders_abandoned', { reason });
+  await appendDeployEvent(tx, task, now, 'deploy.orders_abandoned', { reason });
 }
 
 /** @returns whether it has ended by that. */
@@ -441,7 +444,7 @@ async function endOrAsk(
       .set({ stop_requested_at: now })
       .where('task_id', '=', task_id)
       .execute();
-    await tell(tx, task, now, 'run.stop_requested', { by, replaced_by });
+    await appendRunEvent(tx, task, now, 'run.stop_requested', { by, replaced_by });
   }
   if (task.status !== 'queued' || !(await isUnbegun(tx, task))) return false;
   await endUnattended(tx, task, now, { status: 'canceled' });
@@ -456,7 +459,7 @@ function noDeployment(task_id: string): ServiceError {
 }
 
 /** Adds an event of a deployment to the log of its bot. */
-export async function tellDeployment(
+export async function appendDeployEvent(
   tx: Db,
   {
     task_id,

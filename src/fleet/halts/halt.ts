@@ -8,11 +8,11 @@ import { appendAudit, type Actor } from '../../identity/audit.ts';
 import type { Db } from '../../storage/tables.ts';
 import { OutcomeUnknown } from '../../storage/storage-errors.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
-import { firstActive, START } from './active.ts';
-import { endSome } from './end.ts';
+import { findFirstSession, START } from './active-sessions.ts';
+import { endPaperSessions } from './end-sessions.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
-import { endUnbegun, firstProduction } from './production.ts';
-import { verifyHalt, type Verification } from './verify.ts';
+import { endUnbegunDeployments, findFirstDeployment } from './halt-production.ts';
+import { verifyHalt, type Verification } from './verify-halt.ts';
 
 /** What came of asking for a halt. */
 export interface HaltReport extends Verification {
@@ -91,13 +91,13 @@ function latch(
   reason: string,
   sinceBegin: () => number,
 ): Promise<Halt> {
-  return storage.write((tx) => latchIn(tx, clock(), by, ref, reason, sinceBegin()), {
+  return storage.write((tx) => recordHalt(tx, clock(), by, ref, reason, sinceBegin()), {
     urgent: true,
   });
 }
 
 /** Records a halt of a bot, or of all bots with null, unless one is in force already. */
-export async function latchIn(
+export async function recordHalt(
   tx: Db,
   now: number,
   by: Actor,
@@ -147,11 +147,11 @@ export async function latchIn(
 }
 
 /** Ends all paper sessions that a halt covers, in the caller's transaction. */
-export async function endAllIn(tx: Db, now: number, latched: Halt): Promise<number> {
+export async function endAllPaperSessions(tx: Db, now: number, latched: Halt): Promise<number> {
   let ended = 0;
   let after = START;
   for (;;) {
-    const { task_ids, last } = await endSome(tx, now, latched, after, AT_ONCE);
+    const { task_ids, last } = await endPaperSessions(tx, now, latched, after, AT_ONCE);
     ended += task_ids.length;
     if (last === undefined) return ended;
     after = last;
@@ -190,7 +190,7 @@ async function endInOrder(service: HaltService, latched: Halt): Promise<boolean>
   for (;;) {
     try {
       const { task_ids, last } = await storage.write(
-        (tx) => endSome(tx, clock(), latched, after, atOnce),
+        (tx) => endPaperSessions(tx, clock(), latched, after, atOnce),
         { urgent: true },
       );
       if (last === undefined) return isDone;
@@ -209,7 +209,7 @@ async function endInOrder(service: HaltService, latched: Halt): Promise<boolean>
         // It has been tried for long enough.
         return true;
       }
-      const stuck = await firstActive(storage.read, latched, after).catch(() => null);
+      const stuck = await findFirstSession(storage.read, latched, after).catch(() => null);
       if (stuck === undefined) return isDone;
       if (stuck === null) {
         await wait(TRY_AGAIN_MS);
@@ -233,9 +233,11 @@ async function productionEnded(
 ): Promise<void> {
   const until = performance.now() + ms;
   try {
-    if ((await insist(() => firstProduction(storage.read, latched))) === undefined) return;
-    await insist(() => storage.write((tx) => endUnbegun(tx, clock(), latched), { urgent: true }));
-    while ((await firstProduction(storage.read, latched)) && performance.now() < until) {
+    if ((await insist(() => findFirstDeployment(storage.read, latched))) === undefined) return;
+    await insist(() =>
+      storage.write((tx) => endUnbegunDeployments(tx, clock(), latched), { urgent: true }),
+    );
+    while ((await findFirstDeployment(storage.read, latched)) && performance.now() < until) {
       await wait(TRY_AGAIN_MS);
     }
   } catch (error) {

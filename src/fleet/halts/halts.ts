@@ -7,7 +7,7 @@ import type { BotRegistry } from '../registry/bots.ts';
 import type { Log } from '../../base/log.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
-import type { TaskRunner } from '../tasks/runner.ts';
+import type { TaskRunner } from '../tasks/task-runner.ts';
 
 /** What halting works with. */
 export interface HaltService extends BotRegistry, Pick<TaskRunner, 'release' | 'wake'> {

@@ -3,7 +3,7 @@ import { getBot } from '../registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
-import { latchesInForce, RE_ENABLED, type ExecutionLatch } from '../tasks/repeated-execution.ts';
+import { listLatches, RE_ENABLED, type ExecutionLatch } from '../tasks/latches.ts';
 import type { HaltService } from './halts.ts';
 
 /** A bot that may trade again, and what had kept it from that. */
@@ -29,7 +29,7 @@ export function reEnableBot(
 ): Promise<ReEnabled> {
   return storage.write(async (tx) => {
     const { bot_id, slug, current_version: version } = await getBot(tx, ref);
-    const latches = await latchesInForce(tx, bot_id);
+    const latches = await listLatches(tx, bot_id);
     if (latches.length === 0) {
       throw new ServiceError('conflict', `the bot ${slug} is not latched`, {
         reason: 'not_latched',

@@ -3,8 +3,8 @@ import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import type { Db } from '../../storage/tables.ts';
-import { firstActive, START } from './active.ts';
-import { firstProduction } from './production.ts';
+import { findFirstSession, START } from './active-sessions.ts';
+import { findFirstDeployment } from './halt-production.ts';
 import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
 
 type Service = Pick<HaltService, 'storage' | 'clock'>;
@@ -86,7 +86,7 @@ async function lift(
 
 /** Of a halt that was broken off, sessions are left that would trade again once it is lifted. */
 async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
-  const left = (await firstActive(tx, halt, START)) ?? (await firstProduction(tx, halt));
+  const left = (await findFirstSession(tx, halt, START)) ?? (await findFirstDeployment(tx, halt));
   if (left === undefined) return;
   throw new ServiceError(
     'conflict',

@@ -1,7 +1,7 @@
 /** Where two runs part: by what they did, and by the bars that they saw. */
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { Candle } from '../../market/bars.ts';
-import type { Instrument, RecordedOrder } from './recorded.ts';
+import type { Instrument, RecordedOrder } from './recording.ts';
 
 /** The first place at which the events are not the same; absent on the side that has ended before. */
 export interface EventDifference {

@@ -2,13 +2,13 @@ import { parentPort } from 'node:worker_threads';
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import {
-  doParity,
-  doReplay,
+  compareSession,
+  replaySession,
   type LogPart,
   type RunParity,
   type RunReplay,
   type SessionWork,
-} from './work.ts';
+} from './replay-work.ts';
 
 /** What the thread tells; `more` when it wants the next part of the log. */
 export type ReplayMessage =
@@ -45,8 +45,8 @@ async function make(work: SessionWork): Promise<void> {
     };
     const done =
       work.parity === undefined
-        ? await doReplay(work, parts(), surroundings)
-        : await doParity(work, work.parity, parts(), surroundings);
+        ? await replaySession(work, parts(), surroundings)
+        : await compareSession(work, work.parity, parts(), surroundings);
     send({ done });
   } catch (error) {
     send(toErrorData(error));

@@ -1,6 +1,6 @@
 /** Makes paper sessions again from what was recorded of them. */
-import { botIdOf } from '../registry/bots.ts';
-import { getRunnable } from '../registry/versions.ts';
+import { getBotId } from '../registry/bots.ts';
+import { getRunnableVersion } from '../registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { GENESIS, type EventHead } from '../../events/event.ts';
@@ -8,8 +8,8 @@ import { readRows } from '../../events/read.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import type { PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
-import { replayInThread } from './thread.ts';
-import type { LogPart, RunParity, RunReplay, Subject } from './work.ts';
+import { runReplayThread } from './replay-thread.ts';
+import type { LogPart, RunParity, RunReplay, Subject } from './replay-work.ts';
 
 /** Of whom an answer is. */
 interface Named {
@@ -34,7 +34,7 @@ export async function replayRun(
   const { read } = service.storage;
   const found = await findSession(read, ref, run_id);
   const work = await workOf(service, found);
-  const done = await replayInThread(work, partsOf(read, found));
+  const done = await runReplayThread(work, partsOf(read, found));
   return { ...named(found), ...(done as RunReplay) };
 }
 
@@ -78,7 +78,7 @@ export async function compareWithBacktest(
   readChangedSpec(backtest.document, backtest.changes, backtest.files);
   const isLive = isOfLiveMarket(found.task);
   const parity = { backtest, catalogueDir: isLive ? null : service.catalogueDir };
-  const done = (await replayInThread({ ...work, parity }, partsOf(read, found))) as RunParity;
+  const done = (await runReplayThread({ ...work, parity }, partsOf(read, found))) as RunParity;
   return {
     ...named(found),
     running: found.task.ended_at === null,
@@ -98,7 +98,7 @@ function named({ task: { task_id, bot_id, version } }: Found): Named {
 }
 
 async function findSession(db: Db, ref: string, run_id: string): Promise<Found> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   const task = await getTask(db, run_id);
   if (task.bot_id !== bot_id) {
     throw new ServiceError('not_found', `the bot ${ref} has no run ${JSON.stringify(run_id)}`, {
@@ -121,7 +121,7 @@ async function newestSession(db: Db, ref: string): Promise<string> {
   const row = await db
     .selectFrom('tasks')
     .select('task_id')
-    .where('bot_id', '=', await botIdOf(db, ref))
+    .where('bot_id', '=', await getBotId(db, ref))
     .where('kind', '=', 'paper')
     .orderBy('task_id', 'desc')
     .limit(1)
@@ -155,7 +155,7 @@ async function subjectOf(
   version: number,
   changes: SpecChanges,
 ): Promise<Subject> {
-  return { version, ...(await getRunnable(service, bot_id, version)), changes };
+  return { version, ...(await getRunnableVersion(service, bot_id, version)), changes };
 }
 
 async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<EventHead> {

@@ -41,12 +41,12 @@ export interface Bot extends BotRow {
 }
 
 /** Stands for version and status of a bot, as an `ETag` (RFC 9110). */
-export function tagOf({ bot_id, current_version, version_hash, status }: Bot): string {
+export function formatEtag({ bot_id, current_version, version_hash, status }: Bot): string {
   return `"${bot_id}.${current_version}.${version_hash}.${status}"`;
 }
 
 /** Says of a bot's tag whether it is one that the caller knows; undefined when he named none. */
-export type TagMatch = ((tag: string) => boolean) | undefined;
+export type EtagMatch = ((tag: string) => boolean) | undefined;
 
 /**
  * Makes a bot, a draft at version 1.
@@ -104,7 +104,7 @@ export async function updateBot(
   { storage, clock, customCode }: BotRegistry,
   by: string,
   ref: string,
-  matches: TagMatch,
+  matches: EtagMatch,
   sent: SentSpec,
 ): Promise<Bot> {
   const hosted = await admit(sent, customCode);
@@ -156,7 +156,7 @@ export async function archiveBot(
   { storage, clock }: BotRegistry,
   by: string,
   ref: string,
-  matches: TagMatch,
+  matches: EtagMatch,
 ): Promise<void> {
   await storage.write(async (tx) => {
     const bot = await getBot(tx, ref);
@@ -298,13 +298,13 @@ async function refuseDeployed(tx: Db, { bot_id, slug }: BotRow): Promise<void> {
 }
 
 /** @throws ServiceError `precondition_required`, `stale` */
-function requireMatch(bot: Bot, matches: TagMatch): void {
+function requireMatch(bot: Bot, matches: EtagMatch): void {
   if (matches === undefined) {
     throw new ServiceError('precondition_required', 'the request does not say what it changes', {
       remedy: 'Send the ETag of the bot, as you have read it, as If-Match.',
     });
   }
-  const tag = tagOf(bot);
+  const tag = formatEtag(bot);
   if (matches(tag)) return;
   throw new ServiceError('stale', `the bot ${bot.slug} has been changed: it is ${tag} by now`, {
     remedy: 'Read it again, and see whether your change still fits.',
@@ -340,7 +340,7 @@ export async function getBot(db: Db, ref: string): Promise<Bot> {
 }
 
 /** @throws ServiceError `not_found` */
-export async function botIdOf(db: Db, ref: string): Promise<string> {
+export async function getBotId(db: Db, ref: string): Promise<string> {
   const bot = await db
     .selectFrom('bots')
     .select('bot_id')

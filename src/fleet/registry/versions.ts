@@ -5,7 +5,7 @@ import { specHash } from '../../bots/version.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
-import { botIdOf, type BotRegistry } from './bots.ts';
+import { getBotId, type BotRegistry } from './bots.ts';
 
 /** What lists show of a version. Times are milliseconds since the Unix epoch. */
 export type BotVersionRow = Readonly<
@@ -28,7 +28,7 @@ export async function listVersions(
   ref: string,
   request: PageRequest,
 ): Promise<Page<BotVersionRow>> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   return readPage(
     ['versions', bot_id],
     request,
@@ -47,7 +47,7 @@ export async function listVersions(
 
 /** @throws ServiceError `not_found` for the bot, or the version. */
 export async function getVersion(db: Db, ref: string, version: number): Promise<BotVersion> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   const found = await db
     .selectFrom('bot_versions')
     .select([...SUMMARY, 'document'])
@@ -83,7 +83,7 @@ export async function diffVersions(
     changes: diffDocuments(JSON.parse(before.document), JSON.parse(after.document)),
     files: isSameCode
       ? []
-      : diffFiles(await filesOf(db, ref, before), await filesOf(db, ref, after)),
+      : diffFiles(await readBundle(db, ref, before), await readBundle(db, ref, after)),
   };
 }
 
@@ -100,13 +100,13 @@ export interface RunnableVersion {
  * @throws ServiceError `not_found` for the bot, or the version; `bundle_tampered`; `invalid_spec` where
  * the server runs no code but its own.
  */
-export async function getRunnable(
+export async function getRunnableVersion(
   { storage: { read }, customCode }: BotRegistry,
   ref: string,
   version: number,
 ): Promise<RunnableVersion> {
   const found = await getVersion(read, ref, version);
-  const files = await filesOf(read, ref, found);
+  const files = await readBundle(read, ref, found);
   if (codeOf(files) !== undefined && customCode === undefined) {
     throw invalidSpec([{ ...CODE_IS_OFF, pointer: '/spec/strategy/module' }], false);
   }
@@ -117,7 +117,7 @@ export async function getRunnable(
  * What came with a version; undefined where nothing did.
  * @throws ServiceError `bundle_tampered`
  */
-export async function filesOf(
+export async function readBundle(
   db: Db,
   ref: string,
   { version, document, hash, bundle_hash }: BotVersion,

@@ -11,7 +11,7 @@ export interface ActiveDeployments {
 
 const MOST = 100;
 
-export async function activeDeployments(db: Db, bot_id: string): Promise<ActiveDeployments> {
+export async function listActiveDeployments(db: Db, bot_id: string): Promise<ActiveDeployments> {
   const active = db
     .selectFrom('bot_deployments')
     .where('bot_id', '=', bot_id)

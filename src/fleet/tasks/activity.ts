@@ -13,7 +13,7 @@ export interface Activity {
 }
 
 /** Of many bots at once, by `bot_id`: in as many queries as of one. */
-export async function activityOf(
+export async function readActivity(
   db: Db,
   bot_ids: readonly string[],
 ): Promise<ReadonlyMap<string, Activity>> {

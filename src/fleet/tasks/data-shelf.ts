@@ -3,7 +3,7 @@ import type { Dataset, LoadOptions } from '../../market/load.ts';
 import type { Loaded } from './data-worker.ts';
 import { fromErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
-import { ThreadDied } from './thread.ts';
+import { ThreadDied } from './backtest-thread.ts';
 
 /**
  * Data that sessions have in common: a thousand of them on one dataset read it once, and share its

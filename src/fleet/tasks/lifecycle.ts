@@ -12,8 +12,8 @@ import { tradingHold } from '../../storage/database-identity.ts';
 import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
 import { isHeld, isSession, type Claim } from './claim.ts';
-import { haltInForce } from './latch.ts';
-import { closeRecorded, countFailure, readSession } from './record.ts';
+import { findHaltInForce } from './halt-in-force.ts';
+import { closeRecorded, countFailure, readSession } from './session-record.ts';
 
 /** So often a task is begun whose workers die of it, or with it. */
 const MOST_ATTEMPTS = 3;
@@ -55,7 +55,7 @@ export async function claimTasks(
     .execute();
   const claims: Claim[] = [];
   for (const task of found) {
-    const isHalted = isSession(kind) && (await haltInForce(tx, task.bot_id)) !== undefined;
+    const isHalted = isSession(kind) && (await findHaltInForce(tx, task.bot_id)) !== undefined;
     if (isHalted && (await isUnbegun(tx, task))) {
       await endUnattended(tx, task, now, { status: 'canceled' });
     } else {
@@ -119,7 +119,7 @@ async function claim(
   await dropFiles(tx, task.task_id);
   await setDeployment(tx, task.deployment_id, { status: 'running' });
   const made = { ...task, attempts, worker_id };
-  await tell(tx, made, now, 'run.started', { attempt: attempts, engine: ENGINE_VERSION });
+  await appendRunEvent(tx, made, now, 'run.started', { attempt: attempts, engine: ENGINE_VERSION });
   return made;
 }
 
@@ -139,7 +139,7 @@ export interface Progress {
  * @param told whether the progress is worth an event.
  * @returns false when the task is the worker's no more.
  */
-export async function beat(
+export async function recordHeartbeat(
   tx: Db,
   held: Claim,
   now: number,
@@ -152,7 +152,7 @@ export async function beat(
     .set({ heartbeat_at: now, ...columnsOf(progress) })
     .where('task_id', '=', held.task_id)
     .execute();
-  if (told) await tell(tx, held, now, 'run.progress', { ...progress });
+  if (told) await appendRunEvent(tx, held, now, 'run.progress', { ...progress });
   return true;
 }
 
@@ -166,7 +166,7 @@ function columnsOf(progress: Progress | undefined) {
  * @param sessions and whether each has been at it for long enough to have come to something.
  * @returns which of them are the worker's still.
  */
-export async function beatSessions(
+export async function recordSessionHeartbeats(
   tx: Db,
   now: number,
   worker_id: string,
@@ -233,7 +233,7 @@ export async function finishTask(
  * Counts neither an attempt nor a failure. A task with a requested cancellation ends.
  * @param reason for the event `run.requeued`.
  */
-export async function giveBack(
+export async function returnToQueue(
   tx: Db,
   held: Claim,
   now: number,
@@ -245,14 +245,14 @@ export async function giveBack(
 }
 
 /** Whether a task of a kind waits for a worker, and this database may start it. */
-export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
+export async function hasQueuedTask(db: Db, kind: Claim['kind']): Promise<boolean> {
   const query = queuedTasks(db, kind).select('task_id').limit(1);
   if ((await query.executeTakeFirst()) === undefined) return false;
   return !isSession(kind) || (await tradingHold(db)) === undefined;
 }
 
 /** How many tasks of a kind run or wait for a worker. */
-export async function countOpen(db: Db, kind: Claim['kind']): Promise<number> {
+export async function countOpenTasks(db: Db, kind: Claim['kind']): Promise<number> {
   const count = (from: ReturnType<typeof queuedTasks>) =>
     from.select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow();
   const running = db.selectFrom('tasks').where('status', '=', 'running').where('kind', '=', kind);
@@ -268,7 +268,7 @@ export interface HeldTask {
 }
 
 /** The running tasks of all workers but one. */
-export async function tasksOfOthers(db: Db, worker_id: string): Promise<HeldTask[]> {
+export async function listTasksOfOtherWorkers(db: Db, worker_id: string): Promise<HeldTask[]> {
   return db
     .selectFrom('tasks')
     .select(['task_id', 'worker_id', 'heartbeat_at'])
@@ -284,7 +284,7 @@ export interface RunningTask extends Claim {
 }
 
 /** The tasks of a worker, or of all. */
-export async function runningTasks(db: Db, worker_id?: string): Promise<RunningTask[]> {
+export async function listRunningTasks(db: Db, worker_id?: string): Promise<RunningTask[]> {
   let query = db
     .selectFrom('tasks')
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
@@ -298,7 +298,7 @@ export async function runningTasks(db: Db, worker_id?: string): Promise<RunningT
  * Those of the tasks of a worker that somebody wants to end, and whether they are to be canceled; but
  * for production deployments.
  */
-export async function unwantedTasks(
+export async function listTasksToEnd(
   db: Db,
   worker_id: string,
 ): Promise<{ readonly task_id: string; readonly isCanceled: boolean }[]> {
@@ -326,7 +326,7 @@ export async function unwantedTasks(
  * Of the production deployments of a worker, those of which something is to be done: somebody wants
  * them to end, or their runner has ended.
  */
-export async function deploymentsToEnd(db: Db, worker_id: string): Promise<string[]> {
+export async function listDeploymentsToEnd(db: Db, worker_id: string): Promise<string[]> {
   const rows = await db
     .selectFrom('tasks')
     .innerJoin('trading_sessions as session', 'session.task_id', 'tasks.task_id')
@@ -407,7 +407,7 @@ async function requeue(tx: Db, task: Claim, now: number, reason: string): Promis
     .execute();
   await dropFiles(tx, task_id);
   await setDeployment(tx, deployment_id, { status: 'pending' });
-  await tell(tx, task, now, 'run.requeued', { reason });
+  await appendRunEvent(tx, task, now, 'run.requeued', { reason });
 }
 
 /**
@@ -453,7 +453,7 @@ export async function endTask(
     result_summary: summary ? JSON.stringify(summary) : null,
   });
   const why = status === 'failed' && { error: outcome.error };
-  await tell(tx, task, now, 'run.ended', { status, ...summary, ...why });
+  await appendRunEvent(tx, task, now, 'run.ended', { status, ...summary, ...why });
 }
 
 async function setDeployment(
@@ -474,7 +474,7 @@ async function dropFiles(tx: Db, task_id: string): Promise<void> {
 }
 
 /** Adds an event of the run to the log of its bot. */
-export async function tell(
+export async function appendRunEvent(
   tx: Db,
   {
     task_id,

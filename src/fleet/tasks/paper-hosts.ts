@@ -12,11 +12,11 @@ import { DataShelf } from './data-shelf.ts';
 import type { FromSession, Question, ToSession } from './paper-messages.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
-import type { Batch } from './record.ts';
+import type { Batch } from './session-record.ts';
 import type { RecordedInput } from '../../trading/recorded-bars.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
-import { TaskFailure, ThreadDied } from './thread.ts';
+import { TaskFailure, ThreadDied } from './backtest-thread.ts';
 
 /** What whoever has a session run does for it. */
 export interface SessionKeeper {

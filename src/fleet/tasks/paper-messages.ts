@@ -5,7 +5,7 @@ import type { LiveSource } from '../../trading/live-worker.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import type { PaperDone } from './paper-session.ts';
-import type { Batch } from './record.ts';
+import type { Batch } from './session-record.ts';
 import type { RecordedInput } from '../../trading/recorded-bars.ts';
 
 /** A question, which has one answer. */

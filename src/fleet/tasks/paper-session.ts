@@ -42,7 +42,7 @@ import { stateHash, type Progress, type SessionState } from '../../events/sessio
 import { Session, type SessionResult } from '../../trading/session.ts';
 import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
-import type { Batch } from './record.ts';
+import type { Batch } from './session-record.ts';
 import { replayOf } from '../../trading/replay-feed.ts';
 import {
   barsEvent,

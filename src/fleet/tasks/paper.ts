@@ -1,6 +1,6 @@
 /** What is asked of paper sessions: to start, and to stop. */
 import { activateDraft, getBot } from '../registry/bots.ts';
-import { getRunnable } from '../registry/versions.ts';
+import { getRunnableVersion } from '../registry/versions.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
@@ -9,17 +9,17 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
-import { subjectsOf } from '../thresholds/subjects.ts';
+import { serializeSubjects } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
 import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { openingAfterLosses } from '../../trading/opening.ts';
 import { NO_LIVE_MARKETS } from '../../trading/live-thread.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { refuseHalted } from './latch.ts';
-import { endUnattended, tell } from './lifecycle.ts';
-import { appendSession, readSession, stateEvent } from './record.ts';
-import { refuseLatched } from './repeated-execution.ts';
+import { refuseHalted } from './halt-in-force.ts';
+import { endUnattended, appendRunEvent } from './lifecycle.ts';
+import { appendSession, readSession, stateEvent } from './session-record.ts';
+import { refuseLatched } from './latches.ts';
 import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
 
 export interface PaperRequest extends SpecChanges {
@@ -73,7 +73,7 @@ export async function startPaper(
   await requireAdopted(storage.read);
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
-  const { document, files } = await getRunnable(service, bot_id, version);
+  const { document, files } = await getRunnableVersion(service, bot_id, version);
   const hosted = readChangedSpec(document, changes, files);
   const problems = tradingProblems(hosted.spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
@@ -91,7 +91,7 @@ export async function startPaper(
     const now = clock();
     await refuseHalted(tx, bot_id);
     await refuseLatched(tx, bot_id);
-    const subjects = subjectsOf(hosted.spec);
+    const subjects = serializeSubjects(hosted.spec);
     await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const isContinued = live !== undefined && reset_losses === undefined;
@@ -211,7 +211,7 @@ export async function stopPaper(
       .set({ stop_requested_at: now })
       .where('task_id', '=', task_id)
       .execute();
-    await tell(tx, task, now, 'run.stop_requested', { by });
+    await appendRunEvent(tx, task, now, 'run.stop_requested', { by });
     const isUnseen = task.status === 'queued' && steps === 0;
     if (isUnseen) await endUnattended(tx, task, now, { status: 'canceled' });
     return getTask(tx, task_id);

@@ -3,8 +3,8 @@
  * since the Unix epoch.
  */
 import { v7 as uuidv7 } from 'uuid';
-import { activateDraft, botIdOf, getBot, type BotRegistry } from '../registry/bots.ts';
-import { getRunnable } from '../registry/versions.ts';
+import { activateDraft, getBotId, getBot, type BotRegistry } from '../registry/bots.ts';
+import { getRunnableVersion } from '../registry/versions.ts';
 import {
   invalidSpec,
   readChangedSpec,
@@ -18,9 +18,9 @@ import { parseWindow } from '../../market/time.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { LiveMarkets } from '../../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
-import { haltThatEnded, type KnownHalt } from './latch.ts';
-import { endUnattended, isUnbegun, tell } from './lifecycle.ts';
-import { firstLock, refuseUnlocked } from './verify-lock.ts';
+import { findEndingHalt, type KnownHalt } from './halt-in-force.ts';
+import { endUnattended, isUnbegun, appendRunEvent } from './lifecycle.ts';
+import { findFirstLock, refuseUnlocked } from './verify-lock.ts';
 
 /** What asking for work takes. */
 export interface TaskService extends BotRegistry {
@@ -61,10 +61,10 @@ export async function startBacktest(
   const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
-  const { document, files } = await getRunnable(service, bot_id, version);
+  const { document, files } = await getRunnableVersion(service, bot_id, version);
   await refuseWithoutData(catalogueDir, readChangedSpec(document, changes, files));
   const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
-  if (verify_lock) refuseUnlocked(await firstLock(storage.read, { bot_id, version }, changes));
+  if (verify_lock) refuseUnlocked(await findFirstLock(storage.read, { bot_id, version }, changes));
   return storage.write(async (tx) => {
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
@@ -127,7 +127,7 @@ export async function queueTask(
     .values({ ...task, ...unheld })
     .execute();
   const test = target === 'test' && { test: kind };
-  const { seq } = await tell(tx, task, now, 'run.queued', { target, ...test, input, by });
+  const { seq } = await appendRunEvent(tx, task, now, 'run.queued', { target, ...test, input, by });
   return { ...place, seq };
 }
 
@@ -228,7 +228,7 @@ export async function listTasks(
   { bot, status, kinds }: TaskFilter,
   request: PageRequest,
 ): Promise<Page<Task>> {
-  const bot_id = bot === undefined ? undefined : await botIdOf(db, bot);
+  const bot_id = bot === undefined ? undefined : await getBotId(db, bot);
   return readPage(
     ['tasks', bot_id, status, kinds?.join()],
     request,
@@ -264,7 +264,7 @@ export async function cancelTask(
       .set({ cancel_requested_at: now })
       .where('task_id', '=', task_id)
       .execute();
-    await tell(tx, task, now, 'run.cancel_requested', { by });
+    await appendRunEvent(tx, task, now, 'run.cancel_requested', { by });
     if (task.status === 'queued' && (await isUnbegun(tx, task))) {
       await endUnattended(tx, task, now, { status: 'canceled' });
     }
@@ -285,7 +285,7 @@ export async function getResult(db: Db, task_id: string): Promise<string> {
   if (typeof row?.result === 'string') return row.result;
   const task = await getTask(db, task_id);
   const { status } = task;
-  const halt = status === 'canceled' ? await haltThatEnded(db, task) : undefined;
+  const halt = status === 'canceled' ? await findEndingHalt(db, task) : undefined;
   if (halt !== undefined) throw endedByHalt(task_id, halt);
   const isOpen = status === 'queued' || status === 'running';
   throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
@@ -321,7 +321,7 @@ export async function listDeployments(
   ref: string,
   request: PageRequest,
 ): Promise<Page<BotDeployment>> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   return readPage(
     ['bot-deployments', bot_id],
     request,

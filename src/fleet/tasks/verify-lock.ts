@@ -19,7 +19,7 @@ const PAGE = 1000;
  * The lock of the first backtest of a version with these changes that was a success: the first stays
  * the first, so that no later one can move what all are compared with.
  */
-export async function firstLock(
+export async function findFirstLock(
   db: Db,
   { bot_id, version }: Pick<TasksTable, 'bot_id' | 'version'>,
   changes: SpecChanges,

@@ -74,7 +74,7 @@ export function requestOverride(
       used_at: null,
       used_order: null,
     };
-    await tell(tx, now, by, row, 'risk.override_requested', order.reason);
+    await recordDecision(tx, now, by, row, 'risk.override_requested', order.reason);
     await tx.insertInto('overrides').values(row).execute();
     return known(row, now);
   });
@@ -122,7 +122,7 @@ function decide(
         : { authorised_by: by, authorised_at: now, authorise_reason: reason };
     const after = { ...row, ...change };
     const kind = what === 'verify' ? 'risk.override_verified' : 'risk.override_authorised';
-    await tell(tx, now, by, after, kind, reason);
+    await recordDecision(tx, now, by, after, kind, reason);
     await tx.updateTable('overrides').set(change).where('override_id', '=', override_id).execute();
     return known(after, now);
   });
@@ -175,7 +175,7 @@ async function sessionOf(tx: Db, bot_id: string, asked: string | undefined): Pro
   );
 }
 
-async function tell(
+async function recordDecision(
   tx: Db,
   now: number,
   by: Actor,
@@ -246,7 +246,7 @@ export async function listOverrides(
 }
 
 /** Those that sessions may use. */
-export async function openPermits(db: Db, now: number): Promise<RunPermit[]> {
+export async function listOpenPermits(db: Db, now: number): Promise<RunPermit[]> {
   const rows = await db
     .selectFrom('overrides')
     .selectAll()

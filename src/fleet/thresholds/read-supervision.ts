@@ -2,12 +2,12 @@
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
-import { openPermits, type RunPermit } from './overrides.ts';
+import { listOpenPermits, type RunPermit } from './overrides.ts';
 import type { Subjects } from './subjects.ts';
 import {
   listThresholds,
-  sessionGroups,
-  thresholdsFor,
+  listSessionGroups,
+  resolveThresholds,
   type KnownThreshold,
   type SessionGroup,
 } from './thresholds.ts';
@@ -22,8 +22,8 @@ interface InForce {
 /** @param now milliseconds since the Unix epoch. */
 export async function readInForce(db: Db, now: number): Promise<InForce> {
   const thresholds = await listThresholds(db);
-  const groups = thresholds.length === 0 ? [] : await sessionGroups(db);
-  return { thresholds, groups, permits: await openPermits(db, now) };
+  const groups = thresholds.length === 0 ? [] : await listSessionGroups(db);
+  return { thresholds, groups, permits: await listOpenPermits(db, now) };
 }
 
 /** Of a session by its task. */
@@ -39,7 +39,7 @@ export async function readSupervision(
     .where('session.task_id', '=', task_id)
     .executeTakeFirstOrThrow();
   return {
-    thresholds: thresholdsFor(
+    thresholds: resolveThresholds(
       subjects === null ? null : (JSON.parse(subjects) as Subjects),
       target,
       thresholds,

@@ -18,14 +18,14 @@ export interface Subjects {
 }
 
 /** As text, equal subjects are equal. */
-export function subjectsOf({ spec: { universe, attribution } }: BotSpec): string {
+export function serializeSubjects({ spec: { universe, attribution } }: BotSpec): string {
   const { client = null, trader = null, desk = null } = attribution ?? {};
   const { currency, symbols } = universe;
   return JSON.stringify({ currency, client, trader, desk, symbols } satisfies Subjects);
 }
 
 /** Whether a session trades for a subject, or in the instrument that it is. */
-export function concerns(
+export function appliesTo(
   { client, trader, desk, symbols }: Subjects,
   level: Level,
   subject: string,

@@ -21,7 +21,7 @@ import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, ThresholdsTable } from '../../storage/tables.ts';
-import { concerns, FIRM, type Level, type Subjects } from './subjects.ts';
+import { appliesTo, FIRM, type Level, type Subjects } from './subjects.ts';
 
 /** Of a threshold. Account currency, units, or messages per second of bar time. */
 export interface Limits {
@@ -163,7 +163,7 @@ function known({ limits, ...row }: ThresholdsTable): KnownThreshold {
 }
 
 /** Sessions that have not ended, by where they are and for whom they trade. */
-export async function sessionGroups(db: Db): Promise<SessionGroup[]> {
+export async function listSessionGroups(db: Db): Promise<SessionGroup[]> {
   const rows = await db
     .selectFrom('bot_deployments as deployment')
     .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
@@ -191,7 +191,7 @@ export function countSharers(
     const isMeant =
       group.target === target &&
       group.subjects.currency === currency &&
-      concerns(group.subjects, level, subject);
+      appliesTo(group.subjects, level, subject);
     return sum + (isMeant ? group.count : 0);
   }, 0);
 }
@@ -208,7 +208,7 @@ interface Share extends Threshold {
 type Shares = Record<string, Share | undefined>;
 
 /** Thresholds of a level at which nobody is named: whether they hold, nobody can say. */
-export function unnamedIn(
+export function findUnattributed(
   subjects: Subjects,
   thresholds: readonly KnownThreshold[],
 ): readonly KnownThreshold[] {
@@ -221,12 +221,12 @@ export function unnamedIn(
 }
 
 /**
- * @param subjects see `subjectsOf`.
+ * @param subjects see `serializeSubjects`.
  * @throws ServiceError `conflict` with the reason `unattributed` where there is a threshold of a level at
  *   which the spec names nobody.
  */
 export async function refuseUnattributed(tx: Db, subjects: string): Promise<void> {
-  const unnamed = unnamedIn(JSON.parse(subjects) as Subjects, await listThresholds(tx));
+  const unnamed = findUnattributed(JSON.parse(subjects) as Subjects, await listThresholds(tx));
   if (unnamed.length === 0) return;
   const levels = [...new Set(unnamed.map(({ level }) => level))];
   throw new ServiceError(
@@ -249,13 +249,13 @@ function heldBy({ level, version }: KnownThreshold): Thresholds {
  * What holds for a session: of each limit the tightest.
  * @param subjects null of a session that began before there were any.
  */
-export function thresholdsFor(
+export function resolveThresholds(
   subjects: Subjects | null,
   target: string,
   thresholds: readonly KnownThreshold[],
   groups: readonly SessionGroup[],
 ): Thresholds {
-  const [unnamed] = subjects === null ? thresholds : unnamedIn(subjects, thresholds);
+  const [unnamed] = subjects === null ? thresholds : findUnattributed(subjects, thresholds);
   const held = unnamed === undefined ? {} : heldBy(unnamed);
   if (subjects === null) return held;
   const all: Shares = {};
@@ -263,7 +263,7 @@ export function thresholdsFor(
   for (const threshold of thresholds) {
     const { level, subject, currency, limits, version } = threshold;
     if (limits === null || currency !== subjects.currency) continue;
-    if (!concerns(subjects, level, subject)) continue;
+    if (!appliesTo(subjects, level, subject)) continue;
     const sessions = Math.max(1, countSharers(threshold, target, groups));
     const into = level === 'instrument' ? (instruments[subject] ??= {}) : all;
     for (const [name, limit] of Object.entries(limits)) {

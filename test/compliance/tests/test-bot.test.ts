@@ -15,9 +15,9 @@ import { startConformance } from '../../../src/compliance/tests/start.ts';
 import { testBots } from '../../../src/compliance/tests/test-bot.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
-import { listFiles, readFile } from '../../../src/fleet/tasks/files.ts';
+import { listFiles, readFile } from '../../../src/fleet/tasks/task-files.ts';
 import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import {
   cancelTask,
   getResult,

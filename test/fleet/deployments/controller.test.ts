@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
-import { verifyHalt } from '../../../src/fleet/halts/verify.ts';
+import { verifyHalt } from '../../../src/fleet/halts/verify-halt.ts';
 import { readRunConfig } from '../../../src/trading/host/config.ts';
 import type { ProductionDeployment } from '../../../src/api/production.ts';
 import { tradingDocument } from '../../server/trader.ts';

@@ -8,7 +8,7 @@ import type { HaltReport } from '../../../src/api/halts.ts';
 import type { ProductionDeployment, RunnerReport } from '../../../src/api/production.ts';
 import type { Task } from '../../../src/api/tasks.ts';
 import { connectAsRunner } from '../../../src/client/runner.ts';
-import { takeReport } from '../../../src/fleet/deployments/runners.ts';
+import { takeReport } from '../../../src/fleet/deployments/runner-reports.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { startApiServer, type TestApiServer } from '../../deploy/kubernetes/api-server.ts';

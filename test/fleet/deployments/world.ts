@@ -8,9 +8,9 @@ import type {
 } from '../../../src/api/production.ts';
 import type { BotEvent } from '../../../src/api/bots.ts';
 import type { TaskDetail } from '../../../src/api/tasks.ts';
-import { startControllers } from '../../../src/fleet/deployments/controller.ts';
+import { startDeploymentControllers } from '../../../src/fleet/deployments/controller.ts';
 import type { Services } from '../../../src/server/services.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type Answer, type TestApp } from '../../server/in-process.ts';
 import { tradingDocument } from '../../server/trader.ts';
 import { newFakeCluster, type FakeCluster } from './fake-cluster.ts';
@@ -88,7 +88,7 @@ export async function newProductionWorld(gate?: Services['gate']): Promise<Produ
     cluster: () => cluster,
     log,
   });
-  const controllers = startControllers(production, {
+  const controllers = startDeploymentControllers(production, {
     most: 10,
     onEnded: () => runner.wake(),
     retryMs: 5,

@@ -16,7 +16,7 @@ import { storageUnavailable } from '../../../src/storage/storage-errors.ts';
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
 import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper } from '../../../src/fleet/tasks/paper.ts';
-import { recordBatch } from '../../../src/fleet/tasks/record.ts';
+import { recordBatch } from '../../../src/fleet/tasks/session-record.ts';
 import type { TaskService } from '../../../src/fleet/tasks/tasks.ts';
 import { DATABASES, newDatabase, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { firstDifferentEvent } from '../../../src/fleet/parity/differences.ts';
-import { findParity, untilEnd, type ParitySides } from '../../../src/fleet/parity/parity.ts';
-import type { RecordedRun } from '../../../src/fleet/parity/recorded.ts';
+import {
+  explainDifference,
+  untilEnd,
+  type ParitySides,
+} from '../../../src/fleet/parity/explain-difference.ts';
+import type { RecordedRun } from '../../../src/fleet/parity/recording.ts';
 import { hashOfLines } from '../../../src/fleet/parity/rerun.ts';
 import { barsFromRows, sliceBars, type Bars } from '../../../src/market/bars.ts';
 
@@ -32,7 +36,7 @@ interface Change extends Partial<Omit<ParitySides, 'recorded' | 'backtest'>> {
 
 /** Of a session over three days, and a backtest that did the same. */
 function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Change = {}) {
-  return findParity({
+  return explainDifference({
     recorded: {
       instruments: [on('A', barsOn([1, 2, 3]))],
       orders: orders.map((line, at) => ({ seq: 10 + at, line })),

@@ -5,8 +5,8 @@ import { hostedBot } from '../../../src/bots/load.ts';
 import { prepare } from '../../../src/bots/prepare.ts';
 import { stepsOf, type Step } from '../../../src/engine/steps.ts';
 import { ENGINE_VERSION } from '../../../src/engine/version.ts';
-import { endTask, tell } from '../../../src/fleet/tasks/lifecycle.ts';
-import { appendSession } from '../../../src/fleet/tasks/record.ts';
+import { endTask, appendRunEvent } from '../../../src/fleet/tasks/lifecycle.ts';
+import { appendSession } from '../../../src/fleet/tasks/session-record.ts';
 import { orderEvent, type SessionEvent } from '../../../src/trading/session-events.ts';
 import { getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
 import { Session } from '../../../src/trading/session.ts';
@@ -57,7 +57,7 @@ export async function play(
   const state = session.state();
   const last = { kind: 'session.state', occurred_at: now, payload: { ...state } };
   await storage.write(async (tx) => {
-    await tell(tx, task, now, 'run.started', { attempt: 1, engine: ENGINE_VERSION });
+    await appendRunEvent(tx, task, now, 'run.started', { attempt: 1, engine: ENGINE_VERSION });
     await appendSession(tx, task, now, [...events, last]);
     const recorded = { batches: 1, steps, state: JSON.stringify(state) };
     await tx.updateTable('trading_sessions').set(recorded).where('task_id', '=', task_id).execute();

@@ -5,7 +5,7 @@ import {
   createBot,
   getBot,
   listBots,
-  tagOf,
+  formatEtag,
   updateBot,
   type Bot,
 } from '../../../src/fleet/registry/bots.ts';
@@ -201,11 +201,11 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
 
   test('a change needs to say what it changes, and to be right about it', async () => {
     const bot = await create();
-    const changed = await update(sent(11), tagOf(bot));
-    expect(tagOf(changed)).not.toBe(tagOf(bot));
-    const stale = { code: 'stale', message: expect.stringContaining(tagOf(changed)) };
-    await expect(update(sent(12), tagOf(bot))).rejects.toMatchObject(stale);
-    const old = (tag: string): boolean => tag === tagOf(bot);
+    const changed = await update(sent(11), formatEtag(bot));
+    expect(formatEtag(changed)).not.toBe(formatEtag(bot));
+    const stale = { code: 'stale', message: expect.stringContaining(formatEtag(changed)) };
+    await expect(update(sent(12), formatEtag(bot))).rejects.toMatchObject(stale);
+    const old = (tag: string): boolean => tag === formatEtag(bot);
     await expect(archiveBot(registry, BY, slug, old)).rejects.toMatchObject(stale);
     const required = { code: 'precondition_required' };
     const blind = updateBot(registry, BY, slug, undefined, sent(12));
@@ -241,7 +241,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
   });
 
   test('of 50 that change one bot at once, on two servers, one wins each round', async () => {
-    let tag = tagOf(await create());
+    let tag = formatEtag(await create());
     const servers = [registry, kind === 'postgres' ? await world.another() : registry];
     for (const round of [1, 2, 3]) {
       const known = tag;
@@ -259,7 +259,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
       }
       expect(won[0]).toMatchObject({ current_version: round + 1 });
       expect(await getBot(db(), slug)).toEqual(won[0]);
-      tag = tagOf(won[0]!);
+      tag = formatEtag(won[0]!);
     }
     await expectSound(await getBot(db(), slug));
   });

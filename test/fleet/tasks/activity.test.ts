@@ -3,7 +3,7 @@ import { readEvents } from '../../../src/events/read.ts';
 import { haltAll, haltBot } from '../../../src/fleet/halts/halt.ts';
 import type { HaltService } from '../../../src/fleet/halts/halts.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
-import { activityOf } from '../../../src/fleet/tasks/activity.ts';
+import { readActivity } from '../../../src/fleet/tasks/activity.ts';
 import { makeSessions } from '../halts/sessions.ts';
 import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 
@@ -29,13 +29,13 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     const made = await makeSessions(storage, { count: 3 });
     const ids = made.map(({ bot_id }) => bot_id);
     const [first, second] = made as [(typeof made)[number], (typeof made)[number]];
-    expect(await activityOf(storage.read, [])).toEqual(new Map());
+    expect(await readActivity(storage.read, [])).toEqual(new Map());
     const { read } = storage;
     const none = { running: 1, halted: null, last: null };
-    expect([...(await activityOf(read, ids)).values()]).toEqual([none, none, none]);
+    expect([...(await readActivity(read, ids)).values()]).toEqual([none, none, none]);
 
     await haltBot(service, BY, first.bot_id, 'a test');
-    const after = await activityOf(read, ids.slice(0, 2));
+    const after = await readActivity(read, ids.slice(0, 2));
     expect(after.get(first.bot_id)).toMatchObject({
       running: 0,
       halted: 'bot',
@@ -43,7 +43,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     });
     expect(after.get(second.bot_id)).toEqual(none);
     await haltAll(service, BY, 'a test');
-    expect((await activityOf(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
+    expect((await readActivity(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
   });
 
   it('have last events, of some kinds or all', async () => {

@@ -16,7 +16,7 @@ import {
 import { listThresholds, setThreshold } from '../../../src/fleet/thresholds/thresholds.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { startPaper, stopPaper } from '../../../src/fleet/tasks/paper.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
 import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from '../tasks/market.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import { answerMessage } from '../../../src/research/mcp/http.ts';
 import { TOOLS } from '../../../src/research/tools.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BASIC_ENV, BIN } from '../../cli/service-local.ts';
 import { newTestApp, PUBLIC_URL, type TestApp } from '../../server/in-process.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
-import { startTaskRunner } from '../../../src/fleet/tasks/runner.ts';
+import { startTaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { makeSessions, type MadeSession } from '../../fleet/halts/sessions.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { tradingDocument } from '../trader.ts';

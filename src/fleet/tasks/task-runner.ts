@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { getRunnable, type RunnableVersion } from '../registry/versions.ts';
+import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
@@ -13,20 +13,20 @@ import { notAdopted, tradingHold } from '../../storage/database-identity.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import { isSession, type Claim } from './claim.ts';
-import { storeFile } from './files.ts';
+import { storeFile } from './task-files.ts';
 import {
-  beat,
-  beatSessions,
+  recordHeartbeat,
+  recordSessionHeartbeats,
   claimTasks,
-  deploymentsToEnd,
+  listDeploymentsToEnd,
   finishTask,
-  giveBack,
-  isWaiting,
+  returnToQueue,
+  hasQueuedTask,
   recoverTask,
   retryTask,
-  runningTasks,
-  tasksOfOthers,
-  unwantedTasks,
+  listRunningTasks,
+  listTasksOfOtherWorkers,
+  listTasksToEnd,
   type HeldTask,
   type Progress,
   type TaskOutcome,
@@ -34,15 +34,15 @@ import {
 import { startSessionHosts } from './paper-hosts.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { PaperInput } from './paper.ts';
-import { readSession, recordBatch, type Batch } from './record.ts';
+import { readSession, recordBatch, type Batch } from './session-record.ts';
 import { recordedInputs } from '../../trading/recorded-bars.ts';
-import { SilenceWatch } from './silence.ts';
+import { SilenceWatch } from './silence-watch.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
-import { runThread, TaskFailure, ThreadDied } from './thread.ts';
-import { firstLock } from './verify-lock.ts';
+import { runBacktestThread, TaskFailure, ThreadDied } from './backtest-thread.ts';
+import { findFirstLock } from './verify-lock.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
-import { announceWorker, removeWorker, sessionShare } from './workers.ts';
+import { announceWorker, removeWorker, sessionShare } from './session-share.ts';
 
 export interface RunnerOptions {
   /** Backtests at a time, at least 1. */
@@ -52,23 +52,23 @@ export interface RunnerOptions {
   /** Longest time a strategy may keep a run from going on, ms. */
   readonly timeoutMs: number;
   /** Who looks after production deployments; without, others do. */
-  readonly controllers?: Controllers | undefined;
+  readonly controllers?: DeploymentControllers | undefined;
   /** Tests bots; without, others do. */
   readonly testBot?: TestBot | undefined;
   readonly log: Log;
 }
 
-export interface Controllers {
+export interface DeploymentControllers {
   /** Deployments at a time, at least 1. */
   readonly most: number;
   /**
    * Looks after a deployment until it has ended, in the database, too, or is not the worker's any
    * more. Never rejects.
    */
-  readonly control: (claim: Claim, signal: AbortSignal) => Controlled;
+  readonly control: (claim: Claim, signal: AbortSignal) => ControlledDeployment;
 }
 
-export interface Controlled {
+export interface ControlledDeployment {
   /** Has it look at once whether something is to be done. */
   readonly wake: () => void;
   readonly ended: Promise<void>;
@@ -167,7 +167,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const silence = new SilenceWatch();
   /** The tasks whose workers have ended, or have not been heard of for too long, by worker. */
   const tasksOfDead = async (): Promise<ReadonlyMap<string, readonly HeldTask[]>> => {
-    const held = await tasksOfOthers(storage.read, worker_id);
+    const held = await listTasksOfOtherWorkers(storage.read, worker_id);
     const heartbeats = held.map((one) => [one.task_id, heartbeatOf(one)] as const);
     const silentFor = silence.observe(new Map(heartbeats));
     const dead = held.filter(
@@ -187,7 +187,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
 
   const look = async (): Promise<void> => {
-    for (const { task_id, isCanceled } of await unwantedTasks(storage.read, worker_id)) {
+    for (const { task_id, isCanceled } of await listTasksToEnd(storage.read, worker_id)) {
       const own = running.get(task_id);
       if (isCanceled) own?.stop('canceled');
       else own?.wrapUp();
@@ -200,7 +200,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
     await leaveHeld();
     if (countOf('production') > 0) {
-      const wanted = await deploymentsToEnd(storage.read, worker_id);
+      const wanted = await listDeploymentsToEnd(storage.read, worker_id);
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
     }
     for (const [who, tasks] of await tasksOfDead()) await takeFrom(who, tasks);
@@ -219,7 +219,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
 
   const takeWaiting = async (kind: Claim['kind']): Promise<void> => {
     let free: number;
-    while ((free = freeFor(kind)) > 0 && (await isWaiting(storage.read, kind))) {
+    while ((free = freeFor(kind)) > 0 && (await hasQueuedTask(storage.read, kind))) {
       if (stopping.signal.aborted) return;
       const most = isSession(kind)
         ? Math.min(free, MOST_AT_ONCE, (await fairShare.most(kind)) - countOf(kind))
@@ -237,16 +237,16 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
    * was lost.
    */
   const returnDropped = async (): Promise<void> => {
-    const own = await runningTasks(storage.read, worker_id);
+    const own = await listRunningTasks(storage.read, worker_id);
     for (const task of own) {
       if (running.has(task.task_id)) continue;
-      await storage.write((tx) => giveBack(tx, task, clock(), 'claim_lost'));
+      await storage.write((tx) => returnToQueue(tx, task, clock(), 'claim_lost'));
     }
   };
 
   const takeFrom = async (who: string, dead: readonly HeldTask[]): Promise<void> => {
     const seen = new Map(dead.map((one) => [one.task_id, heartbeatOf(one)]));
-    const tasks = (await runningTasks(storage.read, who)).filter(
+    const tasks = (await listRunningTasks(storage.read, who)).filter(
       (task) => !running.has(task.task_id) && seen.get(task.task_id) === heartbeatOf(task),
     );
     if (tasks.length > 0) {
@@ -265,7 +265,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     const stop = new AbortController();
     if (stopping.signal.aborted) stop.abort('server_stops' satisfies StopReason);
     const wrapUp = new AbortController();
-    const at: Controlled =
+    const at: ControlledDeployment =
       claim.kind === 'production'
         ? conduct(claim, stop.signal)
         : {
@@ -291,12 +291,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     running.set(claim.task_id, own);
   };
 
-  const conduct = (claim: Claim, signal: AbortSignal): Controlled => {
+  const conduct = (claim: Claim, signal: AbortSignal): ControlledDeployment => {
     const controlled = controllers!.control(claim, signal);
     const leave = async (): Promise<void> => {
       await controlled.ended;
       if ((signal.reason as StopReason) !== 'server_stops') return;
-      await storage.write((tx) => giveBack(tx, claim, clock(), 'server_stopped'));
+      await storage.write((tx) => returnToQueue(tx, claim, clock(), 'server_stopped'));
     };
     return { wake: controlled.wake, ended: leave() };
   };
@@ -320,7 +320,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       } else {
         const reason = GIVEN_BACK[signal.reason as StopReason];
         if (reason === undefined) return;
-        await storage.write((tx) => giveBack(tx, claim, clock(), reason));
+        await storage.write((tx) => returnToQueue(tx, claim, clock(), reason));
       }
     } catch (error) {
       if (error instanceof NotOurs) return;
@@ -336,7 +336,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     if (isStorageFault(error)) {
       log.warn({ err: error, msg: `task ${task_id} is released: the database does not answer` });
       await persist(() =>
-        storage.write((tx) => giveBack(tx, claim, clock(), 'storage_unavailable')),
+        storage.write((tx) => returnToQueue(tx, claim, clock(), 'storage_unavailable')),
       );
       return;
     }
@@ -357,7 +357,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   ): Promise<TaskOutcome | undefined> => {
     const { task_id: runId, bot_id, version } = claim;
     try {
-      const runnable = await persist(() => getRunnable(service, bot_id, version));
+      const runnable = await persist(() => getRunnableVersion(service, bot_id, version));
       const code = { ...runnable, customCode: service.customCode };
       const asked = { runId, ...code, catalogueDir, timeoutMs, directory };
       const done =
@@ -395,9 +395,9 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   ): Promise<TaskDone> => {
     const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
     const locked = verify_lock
-      ? await persist(() => firstLock(storage.read, claim, changes))
+      ? await persist(() => findFirstLock(storage.read, claim, changes))
       : undefined;
-    return doneOf(await runThread({ ...asked, changes, locked }, signal, onProgress));
+    return doneOf(await runBacktestThread({ ...asked, changes, locked }, signal, onProgress));
   };
 
   /** A paper session, from what was recorded of it. */
@@ -453,7 +453,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       const held = await storage.write(async (tx) => {
         const isStaying = isShared && !stopping.signal.aborted;
         if (isStaying) await announceWorker(tx, clock(), worker_id, limits);
-        return beatSessions(tx, clock(), worker_id, claims);
+        return recordSessionHeartbeats(tx, clock(), worker_id, claims);
       });
       const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
       for (const { stop } of lost) stop('not_ours');
@@ -485,7 +485,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       const isNews = share < 1 && share - told >= TOLD_SHARE;
       if (isNews) told = share;
       storage
-        .write((tx) => beat(tx, claim, clock(), progress, isNews))
+        .write((tx) => recordHeartbeat(tx, claim, clock(), progress, isNews))
         .then(
           (isOurs) => isOurs || stop.abort('not_ours' satisfies StopReason),
           (error: unknown) => log.warn({ err: error, msg: `nobody hears of ${claim.task_id}` }),

@@ -3,16 +3,16 @@
  * read them back. It hears of the halt from the server that it reports to; whoever looks after the
  * deployment ends it then.
  */
-import { parseClusterState } from '../deployments/known.ts';
-import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runners.ts';
+import { parseClusterState } from '../deployments/deployment-state.ts';
+import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runner-reports.ts';
 import type { Db } from '../../storage/tables.ts';
 import { endUnattended } from '../tasks/lifecycle.ts';
-import { parseState } from './end.ts';
-import type { HaltFault, VerifiedDeployment } from './faults.ts';
+import { parseState } from './end-sessions.ts';
+import type { HaltFault, VerifiedDeployment } from './halt-faults.ts';
 import type { Halt } from './halts.ts';
 
 /** Those that a halt is about and that have not ended. */
-function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
+function selectDeployments(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
   const all = db
     .selectFrom('production_deployments as own')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
@@ -21,11 +21,11 @@ function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
 }
 
 /** The first of them; undefined when there is none left. */
-export async function firstProduction(
+export async function findFirstDeployment(
   db: Db,
   halt: Pick<Halt, 'bot_id'>,
 ): Promise<{ readonly deployment_id: string } | undefined> {
-  return active(db, halt)
+  return selectDeployments(db, halt)
     .select('own.deployment_id')
     .orderBy('own.deployment_id')
     .limit(1)
@@ -33,8 +33,8 @@ export async function firstProduction(
 }
 
 /** Ends those of which no cluster has anything yet. */
-export async function endUnbegun(tx: Db, now: number, halt: Halt): Promise<void> {
-  const tasks = await active(tx, halt)
+export async function endUnbegunDeployments(tx: Db, now: number, halt: Halt): Promise<void> {
+  const tasks = await selectDeployments(tx, halt)
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id', 'tasks.kind'])
     .where('own.begun_at', 'is', null)
@@ -70,12 +70,12 @@ export function orderFaults(orders: readonly EndedOrder[] | null, hasTold: boole
 }
 
 /** Those that it should have ended, and has not, with what keeps them as far as that is known. */
-export async function productionLeft(
+export async function verifyRunningDeployments(
   db: Db,
   halt: Halt,
   now: number,
 ): Promise<readonly VerifiedDeployment[]> {
-  const rows = await active(db, halt)
+  const rows = await selectDeployments(db, halt)
     .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .leftJoin('runners', 'runners.deployment_id', 'own.deployment_id')
     .select(['own.deployment_id', 'own.bot_id', 'deployment.target', 'deployment.task_id'])

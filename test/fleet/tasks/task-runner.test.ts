@@ -13,18 +13,18 @@ import { createLog } from '../../../src/base/log.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/storage-errors.ts';
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
-import { listFiles, readFile } from '../../../src/fleet/tasks/files.ts';
+import { listFiles, readFile } from '../../../src/fleet/tasks/task-files.ts';
 import {
-  beat,
+  recordHeartbeat,
   claimTasks,
   finishTask,
-  giveBack,
+  returnToQueue,
   recoverTask,
-  runningTasks,
+  listRunningTasks,
 } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper } from '../../../src/fleet/tasks/paper.ts';
-import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/runner.ts';
-import { announceWorker, fairShare } from '../../../src/fleet/tasks/workers.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
+import { announceWorker, fairShare } from '../../../src/fleet/tasks/session-share.ts';
 import {
   cancelTask,
   getResult,
@@ -186,7 +186,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       code: 'invalid_spec',
       problems: [{ code: 'data_not_found', suggestion: 'catalog://SPX' }],
     });
-    expect(await runningTasks(service.storage.read)).toEqual([]);
+    expect(await listRunningTasks(service.storage.read)).toEqual([]);
   });
 
   it('of dead workers are begun anew, three times in all', async () => {
@@ -195,12 +195,14 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     for (const attempt of [1, 2, 3]) {
       const claim = (await claimAs(DEAD))!;
       expect(claim.attempts).toBe(attempt);
-      const [task] = await runningTasks(storage.read);
+      const [task] = await listRunningTasks(storage.read);
       await storage.write((tx) => recoverTask(tx, task!, now));
       // Whoever was taken for dead and is not has no say any more.
-      expect(await storage.write((tx) => beat(tx, claim, now, undefined, true))).toBe(false);
+      expect(await storage.write((tx) => recordHeartbeat(tx, claim, now, undefined, true))).toBe(
+        false,
+      );
       await storage.write((tx) => finishTask(tx, claim, now, { status: 'canceled' }, undefined));
-      await storage.write((tx) => giveBack(tx, claim, now, 'server_stopped'));
+      await storage.write((tx) => returnToQueue(tx, claim, now, 'server_stopped'));
     }
     const { status, error } = await find(task_id);
     expect(status).toBe('failed');
@@ -213,9 +215,9 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     const [returned, dead] = [await start(), await start()];
     const claims = [(await claimAs(DEAD))!, (await claimAs(DEAD))!];
     for (const { task_id } of claims) await cancelTask(service, 'operator', task_id);
-    const tasks = await runningTasks(storage.read);
+    const tasks = await listRunningTasks(storage.read);
     await storage.write((tx) =>
-      giveBack(
+      returnToQueue(
         tx,
         claims.find((one) => one.task_id === returned)!,
         now,
@@ -310,11 +312,11 @@ describe('tasks', () => {
     const [lost, kept] = [await start(), await start()];
     const { storage } = service;
     for (let i = 0; i < 2; i += 1) await claimAs(ELSEWHERE);
-    const claims = await runningTasks(storage.read);
+    const claims = await listRunningTasks(storage.read);
     const alive = claims.find((claim) => claim.task_id === kept)!;
     const runner = run();
     await looked();
-    await storage.write((tx) => beat(tx, alive, now + 1, { done: 1, total: 2 }, true));
+    await storage.write((tx) => recordHeartbeat(tx, alive, now + 1, { done: 1, total: 2 }, true));
     advance(31_000);
     runner.wake();
     expect(await ended(lost)).toMatchObject({ status: 'success', attempts: 2 });
@@ -340,7 +342,9 @@ describe('tasks', () => {
       await looked();
       for (const beats of [1, 2]) {
         advance(20_000);
-        await storage.write((tx) => beat(tx, claim, now + skew + beats, undefined, false));
+        await storage.write((tx) =>
+          recordHeartbeat(tx, claim, now + skew + beats, undefined, false),
+        );
         await looked();
         expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
       }
@@ -490,7 +494,8 @@ describe('paper sessions on one PostgreSQL', () => {
     await service.storage.write((tx) => announceWorker(tx, now, ELSEWHERE, room));
     const runner = await addWorker(100);
     await makeSessions(4);
-    const isHalved = async () => expect(await runningTasks(service.storage.read)).toHaveLength(2);
+    const isHalved = async () =>
+      expect(await listRunningTasks(service.storage.read)).toHaveLength(2);
     await vi.waitFor(isHalved, { timeout: 20_000 });
     advance(6_000);
     runner.wake();

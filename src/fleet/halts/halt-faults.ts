@@ -1,5 +1,5 @@
 import type { BotDeploymentsTable } from '../../storage/tables.ts';
-import type { HaltedOrder } from './end.ts';
+import type { HaltedOrder } from './end-sessions.ts';
 
 /** Why a deployment cannot be said to have been halted. */
 export const HALT_FAULTS = [

@@ -26,7 +26,7 @@ const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.met
  * when this settles.
  * @throws TaskFailure, or whatever `signal` was aborted with.
  */
-export async function runThread(
+export async function runBacktestThread(
   work: BacktestWork,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,

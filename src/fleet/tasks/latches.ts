@@ -27,7 +27,7 @@ export interface ExecutionLatch {
 export const RE_ENABLED = 'control.re_enabled';
 
 /** Those that nobody has looked at yet, oldest first. The log of the bot is all that keeps them. */
-export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly ExecutionLatch[]> {
+export async function listLatches(tx: Db, bot_id: string): Promise<readonly ExecutionLatch[]> {
   const rows = await tx
     .selectFrom('bot_events as event')
     .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'event.run_id')
@@ -68,7 +68,7 @@ export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly E
  *   re-enabled.
  */
 export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
-  const latch = (await latchesInForce(tx, bot_id)).at(-1);
+  const latch = (await listLatches(tx, bot_id)).at(-1);
   if (latch === undefined) return;
   const { control, count, side, symbol, seconds } = latch;
   const why =

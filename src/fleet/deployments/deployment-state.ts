@@ -2,14 +2,14 @@
 import type { ClusterState } from '../../deploy/kubernetes/cluster.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
-import { haltInForce } from '../tasks/latch.ts';
-import type { DeployInput } from './plan.ts';
-import type { RunnerEnd } from './runners.ts';
+import { findHaltInForce } from '../tasks/halt-in-force.ts';
+import type { DeployInput } from './production-plan.ts';
+import type { RunnerEnd } from './runner-reports.ts';
 
-export type Known = NonNullable<Awaited<ReturnType<typeof readKnown>>>;
+export type DeploymentState = NonNullable<Awaited<ReturnType<typeof readDeploymentState>>>;
 
 /** @returns undefined when the task is the worker's no more. */
-export async function readKnown(db: Db, claim: Claim) {
+export async function readDeploymentState(db: Db, claim: Claim) {
   const row = await db
     .selectFrom('tasks')
     .innerJoin('production_deployments as own', 'own.deployment_id', 'tasks.deployment_id')
@@ -28,7 +28,7 @@ export async function readKnown(db: Db, claim: Claim) {
   const { ended, cluster_state, input, ...rest } = row;
   return {
     ...rest,
-    halt: await haltInForce(db, claim.bot_id),
+    halt: await findHaltInForce(db, claim.bot_id),
     abandoned: (JSON.parse(input) as DeployInput).abandoned ?? null,
     ended: ended === null ? null : (JSON.parse(ended) as RunnerEnd),
     cluster_state: parseClusterState(cluster_state),
@@ -40,14 +40,14 @@ export function parseClusterState(text: string | null): ClusterState | null {
 }
 
 /** Why a deployment is to end, and since when. */
-export interface Wanted {
+export interface EndRequest {
   readonly why: 'halt' | 'stop' | 'cancel' | 'failed';
   /** Milliseconds since the Unix epoch. */
   readonly since: number;
 }
 
 /** A halt goes before all else. */
-export function wantedEnd(known: Known): Wanted | undefined {
+export function decideEnd(known: DeploymentState): EndRequest | undefined {
   const { halt, stop_requested_at, cancel_requested_at, ended, reported_at } = known;
   if (halt !== undefined) return { why: 'halt', since: halt.requested_at };
   if (stop_requested_at !== null) return { why: 'stop', since: stop_requested_at };

@@ -9,7 +9,7 @@ import {
   type BarDifference,
   type EventDifference,
 } from './differences.ts';
-import type { Instrument, RecordedGap, RecordedRun } from './recorded.ts';
+import type { Instrument, RecordedGap, RecordedRun } from './recording.ts';
 import type { Rerun } from './rerun.ts';
 
 /**
@@ -94,7 +94,7 @@ function countUntil(times: Float64Array, last: number): number {
   return low;
 }
 
-export function findParity(sides: ParitySides): ParityFindings {
+export function explainDifference(sides: ParitySides): ParityFindings {
   const { recorded, instruments, backtest } = sides;
   const seen = untilEnd(recorded, instruments);
   const event = firstDifferentEvent(recorded.orders, backtest.lines);

@@ -15,9 +15,9 @@ import {
 } from '../../storage/database-identity.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
-import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
+import { findHaltInForce, type KnownHalt } from '../tasks/halt-in-force.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
+import { readSession, writeBatch, type Batch } from '../tasks/session-record.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 
 /** How long a claim lasts from a report, and how often to report. */
@@ -73,7 +73,7 @@ interface Service {
 }
 
 /** What a runner is to do. */
-export interface Orders {
+export interface RunnerInstructions {
   readonly epoch: number;
   readonly claim_seconds: number;
   readonly report_seconds: number;
@@ -98,7 +98,7 @@ export async function takeReport(
   deployment_id: string,
   token: string,
   report: Report,
-): Promise<Orders> {
+): Promise<RunnerInstructions> {
   // Before anybody has to wait for it.
   admit(await find(storage.read, deployment_id), token);
   const database_epoch = await epochOf(storage, report);
@@ -108,7 +108,7 @@ export async function takeReport(
     const runner = await find(tx, deployment_id);
     admit(runner, token);
     const { task_id, bot_id } = runner;
-    const halt = await haltInForce(tx, bot_id);
+    const halt = await findHaltInForce(tx, bot_id);
     const before = await readSession(tx, task_id);
     const last = runner.ended === null ? null : (JSON.parse(runner.ended) as RunnerEnd);
     const isToStop =
@@ -210,7 +210,7 @@ function claim(
   ended: RunnerEnd | null,
   report: Report,
   now: number,
-  command: Orders['command'],
+  command: RunnerInstructions['command'],
 ): number {
   // Asked again, as when the answer was lost, it is the same claim.
   const isOwn = instance_id === report.instance_id && (report.epoch ?? epoch) === epoch;

@@ -11,7 +11,7 @@ const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as c
  * The halt that is in force for a bot, if one is; that of all bots before its own. Asked within a
  * write, the answer stays true until the write is committed.
  */
-export async function haltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
+export async function findHaltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
   const [halt] = await selectHalt(tx, { bot_id });
   return halt;
 }
@@ -27,7 +27,7 @@ const selectHalt = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
 );
 
 /** The halt that ended a deployment of a bot; undefined where it ended otherwise, or has not. */
-export async function haltThatEnded(
+export async function findEndingHalt(
   db: Db,
   { bot_id, deployment_id }: Readonly<Record<'bot_id' | 'deployment_id', string>>,
 ): Promise<KnownHalt | undefined> {
@@ -51,7 +51,7 @@ export async function haltThatEnded(
 
 /** @throws ServiceError `conflict` with the reason `halted` while a halt is in force for the bot. */
 export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
-  const halt = await haltInForce(tx, bot_id);
+  const halt = await findHaltInForce(tx, bot_id);
   if (halt === undefined) return;
   const isAll = halt.scope === 'all';
   throw new ServiceError(

@@ -10,7 +10,7 @@ import { parseRow } from './registry.ts';
 /** Numbers of audit entries, by action. */
 export type Counts = Readonly<Record<string, number>>;
 
-export interface ReplayedAudit {
+export interface ReappliedAudit {
   readonly applied: Counts;
   /** Changes that the restored database lacks. */
   readonly not_applied: Counts;
@@ -56,11 +56,11 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
 const UPDATE = /^admin\.identity\.(contract|plan)\.update$/;
 
 /** @param handled actions that the caller applies itself. */
-export async function replayAudit(
+export async function reapplyAudit(
   tx: Db,
   entries: readonly AuditEntry[],
   handled: ReadonlySet<string>,
-): Promise<ReplayedAudit> {
+): Promise<ReappliedAudit> {
   const applied: Record<string, number> = {};
   const not_applied: Record<string, number> = {};
   const count = (counts: Record<string, number>, { action }: AuditEntry): void => {

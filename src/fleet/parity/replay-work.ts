@@ -17,8 +17,13 @@ import {
 } from '../../trading/sandbox/hosted.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { firstDifferentEvent } from './differences.ts';
-import { findParity, untilEnd, type ParityFindings, type Told } from './parity.ts';
-import { Recording, type Instrument, type RecordedRun } from './recorded.ts';
+import {
+  explainDifference,
+  untilEnd,
+  type ParityFindings,
+  type Told,
+} from './explain-difference.ts';
+import { Recording, type Instrument, type RecordedRun } from './recording.ts';
 import { rerun, type Rerun } from './rerun.ts';
 
 /** A version of a bot, and what stands in place of the spec's own values. */
@@ -86,7 +91,7 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-export async function doReplay(
+export async function replaySession(
   work: SessionWork,
   parts: AsyncIterable<LogPart>,
   { signal }: Surroundings,
@@ -121,7 +126,7 @@ export async function doReplay(
   };
 }
 
-export async function doParity(
+export async function compareSession(
   work: SessionWork,
   { backtest: subject, catalogueDir }: ParityWork,
   parts: AsyncIterable<LogPart>,
@@ -147,7 +152,7 @@ export async function doParity(
       ...(paramsOf(subject) === paramsOf(session) ? [] : ['params' as const]),
       ...([...engines].every((engine) => engine === ENGINE_VERSION) ? [] : ['engine' as const]),
     ];
-    return { ...findParity({ recorded, instruments, backtest, others }), fault: null };
+    return { ...explainDifference({ recorded, instruments, backtest, others }), fault: null };
   });
 }
 

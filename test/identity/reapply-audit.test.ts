@@ -12,7 +12,7 @@ import { reinstateDeployment } from '../../src/identity/deployments.ts';
 import { revokeDevice } from '../../src/identity/devices.ts';
 import { retireKey } from '../../src/identity/keys.ts';
 import { createPlan, updatePlan } from '../../src/identity/plans.ts';
-import { replayAudit, type ReplayedAudit } from '../../src/identity/replay-audit.ts';
+import { reapplyAudit, type ReappliedAudit } from '../../src/identity/reapply-audit.ts';
 import { backupSqlite } from '../../src/storage/sqlite-backup.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DAY, newLeaseWorld, newSigner, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
@@ -42,12 +42,15 @@ async function back(): Promise<void> {
 }
 
 /** Restores the backup, and replays what the audit log recorded since. */
-async function replay(): Promise<{ readonly db: Storage['read']; readonly result: ReplayedAudit }> {
+async function replay(): Promise<{
+  readonly db: Storage['read'];
+  readonly result: ReappliedAudit;
+}> {
   const { entries } = await readAudit(world.identity.storage.read, 0, 10_000);
   const storage = (restored = await openStorage({ file: backup }));
   expect(await auditHead(storage.read)).toEqual(head);
   const newer = await newerEntries(storage.read, entries, 'audit.json');
-  const result = await storage.write((tx) => replayAudit(tx, newer, new Set()));
+  const result = await storage.write((tx) => reapplyAudit(tx, newer, new Set()));
   return { db: storage.read, result };
 }
 

@@ -1,5 +1,5 @@
 /** What a deployment is made of: settled once, when it is asked for, and the same whenever it is applied. */
-import { filesOf, getVersion } from '../registry/versions.ts';
+import { readBundle, getVersion } from '../registry/versions.ts';
 import type { Bundle } from '../../bots/bundle.ts';
 import { withChanges } from '../../bots/hosted.ts';
 import type { Opening } from '../../trading/opening.ts';
@@ -52,22 +52,22 @@ const HEALTH_PORT = 8080;
  * Everything that is applied, from what is kept.
  * @throws ServiceError `not_found`; `bundle_tampered`.
  */
-export async function deployPlan(
+export async function readDeployPlan(
   db: Db,
   { plan: text, opening }: Pick<ProductionDeploymentsTable, 'plan' | 'opening'>,
 ): Promise<DeployPlan> {
   const plan = JSON.parse(text) as ProductionPlan;
   const version = await getVersion(db, plan.bot_id, plan.version);
-  const files = await filesOf(db, plan.bot_id, version);
+  const files = await readBundle(db, plan.bot_id, version);
   const document = withChanges(JSON.parse(version.document), { params: plan.params });
-  return wholePlan(plan, document, files, opening === null ? undefined : parseOpening(opening));
+  return toDeployPlan(plan, document, files, opening === null ? undefined : parseOpening(opening));
 }
 
 export function parseOpening(text: string): Opening {
   return JSON.parse(text) as Opening;
 }
 
-export function wholePlan(
+export function toDeployPlan(
   { params: _params, exchange, venue, ...plan }: ProductionPlan,
   document: unknown,
   bundle: Bundle | undefined,

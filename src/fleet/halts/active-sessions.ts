@@ -11,7 +11,12 @@ export interface Place {
 export const START: Place = { bot_id: '', deployment_id: '' };
 
 /** Deployments that trade, or are about to, and that a halt is about. */
-export function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>, after: Place, until?: Place) {
+export function selectSessions(
+  db: Db,
+  { bot_id }: Pick<Halt, 'bot_id'>,
+  after: Place,
+  until?: Place,
+) {
   let query = db
     .selectFrom('bot_deployments as deployment')
     .where('deployment.ended_at', 'is', null)
@@ -35,12 +40,12 @@ export function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>, after: Place, u
 }
 
 /** The first of them; undefined when there is none left. */
-export async function firstActive(
+export async function findFirstSession(
   db: Db,
   halt: Pick<Halt, 'bot_id'>,
   after: Place,
 ): Promise<Place | undefined> {
-  return active(db, halt, after)
+  return selectSessions(db, halt, after)
     .select(['deployment.bot_id', 'deployment.deployment_id'])
     .orderBy('deployment.bot_id')
     .orderBy('deployment.deployment_id')

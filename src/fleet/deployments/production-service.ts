@@ -1,5 +1,5 @@
 import type { BotRegistry } from '../registry/bots.ts';
-import type { ClusterConnections } from './clusters.ts';
+import type { ClusterConnections } from './cluster-connections.ts';
 import type { Log } from '../../base/log.ts';
 import type { Exchanges } from '../../trading/venues/exchanges-file.ts';
 

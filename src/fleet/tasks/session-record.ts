@@ -9,7 +9,7 @@ import { markUsed } from '../thresholds/overrides.ts';
 import type { UsedPermit } from '../../engine/risk/supervision.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
 import { isHeld, type Claim } from './claim.ts';
-import { haltInForce } from './latch.ts';
+import { findHaltInForce } from './halt-in-force.ts';
 import { orderEvent, OVERRIDE_USED, type SessionEvent } from '../../trading/session-events.ts';
 
 /** What a session has done since the batch before. */
@@ -45,7 +45,7 @@ export async function recordBatch(
 ): Promise<boolean> {
   const { task_id, bot_id } = claim;
   if (!(await isHeld(tx, claim))) return false;
-  if ((await haltInForce(tx, bot_id)) !== undefined) return false;
+  if ((await findHaltInForce(tx, bot_id)) !== undefined) return false;
   const { number, steps, total } = batch;
   const before = await readSession(tx, task_id);
   if (number <= before.batches) return true;

@@ -3,13 +3,13 @@
  * believes of it counts for nothing.
  */
 import { hashOf } from '../../events/event.ts';
-import type { EndedOrder } from '../deployments/runners.ts';
+import type { EndedOrder } from '../deployments/runner-reports.ts';
 import type { BotEventsTable, Db } from '../../storage/tables.ts';
-import { active, START, type Place } from './active.ts';
-import { parseState, type HaltedOrder } from './end.ts';
-import type { HaltFault, VerifiedDeployment } from './faults.ts';
+import { selectSessions, START, type Place } from './active-sessions.ts';
+import { parseState, type HaltedOrder } from './end-sessions.ts';
+import type { HaltFault, VerifiedDeployment } from './halt-faults.ts';
 import type { Halt } from './halts.ts';
-import { orderFaults, productionLeft } from './production.ts';
+import { orderFaults, verifyRunningDeployments } from './halt-production.ts';
 
 export interface Verification {
   /** Whether the halt is in force, and each of the deployments is verified. */
@@ -48,7 +48,7 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
     if (page.length < PAGE) break;
     after = page.at(-1)!;
   }
-  const inProduction = await productionLeft(db, halt, now);
+  const inProduction = await verifyRunningDeployments(db, halt, now);
   deployments.push(...inProduction.filter(({ deployment_id }) => !known.has(deployment_id)));
   const verified = in_force && deployments.every((one) => one.verified);
   return { verified, in_force, deployments };
@@ -118,7 +118,7 @@ async function left(
   halt: Halt,
   after: Place,
 ): Promise<readonly (VerifiedDeployment & Place)[]> {
-  const rows = await active(db, halt, after)
+  const rows = await selectSessions(db, halt, after)
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
     .select(['deployment.status', 'session.state'])

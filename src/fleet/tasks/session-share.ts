@@ -2,8 +2,8 @@
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, WorkersTable } from '../../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
-import { countOpen } from './lifecycle.ts';
-import { SilenceWatch } from './silence.ts';
+import { countOpenTasks } from './lifecycle.ts';
+import { SilenceWatch } from './silence-watch.ts';
 import { hasEnded } from './worker-id.ts';
 
 /** A worker writes its heartbeat every two seconds. Without one for this long, others take its share. */
@@ -73,7 +73,7 @@ export function sessionShare(
       waitingSince.set(kind, since);
       if (now - since > MOST_WAIT_MS) return Infinity;
       const rooms = (await liveOthers()).map((one) => one[CAPACITY[kind]]);
-      return fairShare(await countOpen(read, kind), [capacities[kind], ...rooms]);
+      return fairShare(await countOpenTasks(read, kind), [capacities[kind], ...rooms]);
     },
     noneWaits: (kind) => void waitingSince.delete(kind),
     reset: () => silence.reset(),

@@ -4,14 +4,14 @@ import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
 import { endTask, endUnattended, type TaskOutcome } from '../tasks/lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import { latchesInForce } from '../tasks/repeated-execution.ts';
+import { listLatches } from '../tasks/latches.ts';
 import { openingProblems } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { openingAfter, plannedRules, withoutRisk } from './account.ts';
-import { tellDeployment } from './deploy.ts';
-import { readKnown, type Known, type Wanted } from './known.ts';
-import type { DeployInput } from './plan.ts';
-import type { EndedOrder } from './runners.ts';
+import { openAfter, readPlannedRules, withoutRisk } from './account.ts';
+import { appendDeployEvent } from './deploy.ts';
+import { readDeploymentState, type DeploymentState, type EndRequest } from './deployment-state.ts';
+import type { DeployInput } from './production-plan.ts';
+import type { EndedOrder } from './runner-reports.ts';
 
 /** What became of the orders. */
 interface Left {
@@ -31,10 +31,10 @@ export async function endDeployment(
   tx: Db,
   held: Claim,
   now: number,
-  wanted: Wanted,
+  wanted: EndRequest,
   failure?: ErrorData,
 ): Promise<boolean> {
-  const known = await readKnown(tx, held);
+  const known = await readDeploymentState(tx, held);
   if (known === undefined) return false;
   const left = leftBy(known);
   const { verified, orders } = left;
@@ -42,7 +42,7 @@ export async function endDeployment(
   const why = known.halt ? 'halt' : wanted.why;
   const outcome = outcomeOf(why, known, left, failure);
   const first = await seqOf(tx, held.bot_id);
-  await tellDeployment(tx, held, now, 'deploy.ended', { why, verified, orders });
+  await appendDeployEvent(tx, held, now, 'deploy.ended', { why, verified, orders });
   await endTask(tx, held, now, outcome);
   const last = await seqOf(tx, held.bot_id);
   if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
@@ -51,7 +51,7 @@ export async function endDeployment(
 }
 
 /** One whose claim nobody ever had cannot have placed an order. */
-function leftBy({ ended, epoch }: Known): Left {
+function leftBy({ ended, epoch }: DeploymentState): Left {
   if (ended !== null) {
     const { orders } = ended;
     return { verified: ended.verified && orders.every((one) => one.verified), orders };
@@ -60,8 +60,8 @@ function leftBy({ ended, epoch }: Known): Left {
 }
 
 function outcomeOf(
-  why: Wanted['why'],
-  { ended, state }: Known,
+  why: EndRequest['why'],
+  { ended, state }: DeploymentState,
   { verified, orders }: Left,
   failure: ErrorData | undefined,
 ): TaskOutcome {
@@ -155,10 +155,10 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
     });
     return;
   }
-  const latches = await latchesInForce(tx, held.bot_id);
-  const before = await openingAfter(tx, held);
+  const latches = await listLatches(tx, held.bot_id);
+  const before = await openAfter(tx, held);
   const opening = next.reset_losses ? withoutRisk(before) : before;
-  const problems = opening ? openingProblems(opening, await plannedRules(tx, next.plan)) : [];
+  const problems = opening ? openingProblems(opening, await readPlannedRules(tx, next.plan)) : [];
   if (latches.length > 0 || problems.length > 0) {
     const error = latches.length > 0 ? LATCHED : notContinued(held, problems);
     await endUnattended(tx, next, now, { status: 'failed', error });
@@ -169,7 +169,7 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
     .set({ waits: 0, opening: opening && JSON.stringify(opening) })
     .where('deployment_id', '=', next.deployment_id)
     .execute();
-  if (opening) await tellDeployment(tx, next, now, 'deploy.account_continued', { opening });
+  if (opening) await appendDeployEvent(tx, next, now, 'deploy.account_continued', { opening });
 }
 
 const LATCHED: ErrorData = {

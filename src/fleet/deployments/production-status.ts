@@ -1,12 +1,12 @@
-import { botIdOf } from '../registry/bots.ts';
+import { getBotId } from '../registry/bots.ts';
 import type { Opening } from '../../trading/opening.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ClusterState } from '../../deploy/kubernetes/cluster.ts';
 import type { Db, ProductionDeploymentsTable, RunnersTable } from '../../storage/tables.ts';
 import type { BotDeployment } from '../tasks/tasks.ts';
-import { parseClusterState } from './known.ts';
-import { parseOpening, type DeployInput, type DeployRequest } from './plan.ts';
-import type { KnownReport, RunnerEnd } from './runners.ts';
+import { parseClusterState } from './deployment-state.ts';
+import { parseOpening, type DeployInput, type DeployRequest } from './production-plan.ts';
+import type { KnownReport, RunnerEnd } from './runner-reports.ts';
 
 /** A production deployment, as it was observed last. Times are milliseconds since the Unix epoch. */
 export interface ProductionStatus extends Readonly<
@@ -31,12 +31,12 @@ export interface ProductionStatus extends Readonly<
 }
 
 /** @throws ServiceError `not_found`; `conflict` for a deployment that is none to a cluster. */
-export async function productionStatus(
+export async function readProductionStatus(
   db: Db,
   ref: string,
   deployment_id: string,
 ): Promise<ProductionStatus> {
-  const bot_id = await botIdOf(db, ref);
+  const bot_id = await getBotId(db, ref);
   const deployment = await db
     .selectFrom('bot_deployments')
     .selectAll()

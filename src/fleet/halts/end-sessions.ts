@@ -2,10 +2,10 @@ import { sql } from 'kysely';
 import { appendToMany } from '../../events/append.ts';
 import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
 import type { Db, HaltedDeploymentsTable, TradingSessionsTable } from '../../storage/tables.ts';
-import { stateEvent } from '../tasks/record.ts';
+import { stateEvent } from '../tasks/session-record.ts';
 import { orderEvent } from '../../trading/session-events.ts';
 import { closeSession, type SessionState } from '../../events/session-state.ts';
-import { active, type Place } from './active.ts';
+import { selectSessions, type Place } from './active-sessions.ts';
 import type { Halt } from './halts.ts';
 
 /** An order that was working when its deployment was halted. */
@@ -29,7 +29,7 @@ export interface Ended {
  *
  * @param limit at most so many.
  */
-export async function endSome(
+export async function endPaperSessions(
   tx: Db,
   now: number,
   halt: Halt,
@@ -38,7 +38,7 @@ export async function endSome(
 ): Promise<Ended> {
   const { halt_id } = halt;
   if (!(await isInForce(tx, halt_id))) return { task_ids: [], last: undefined };
-  const deployments = await active(tx, halt, after)
+  const deployments = await selectSessions(tx, halt, after)
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['deployment.bot_id', 'deployment.deployment_id', 'deployment.version'])
@@ -117,7 +117,7 @@ export function parseState(text: string | null): SessionState | undefined {
 }
 
 async function endTasks(tx: Db, now: number, halt: Halt, after: Place, last: Place): Promise<void> {
-  const theirs = (db: Db) => active(db, halt, after, last);
+  const theirs = (db: Db) => selectSessions(db, halt, after, last);
   const ofTheirs = { status: 'canceled', worker_id: null, ended_at: now } as const;
   await tx
     .updateTable('tasks')

@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
 import { fromErrorData } from '../../base/error-data.ts';
 import type { ReplayMessage } from './replay-worker.ts';
-import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
+import type { LogPart, RunParity, RunReplay, SessionWork } from './replay-work.ts';
 
 /** Before whoever asked has waited for as long as any request may take. */
 const LIMIT_MS = 25_000;
@@ -22,7 +22,7 @@ const FILE = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.
  * @throws ServiceError `overloaded` when it takes too long, or as many as may are at it; what the work
  * throws; whatever `parts` throws.
  */
-export async function replayInThread(
+export async function runReplayThread(
   work: SessionWork,
   parts: AsyncIterator<LogPart>,
 ): Promise<RunReplay | RunParity> {
