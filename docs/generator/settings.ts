@@ -1,4 +1,10 @@
-import { SETTINGS, SETTING_KEYS, environmentName, flagName } from '../../src/base/settings.ts';
+import {
+  SETTINGS,
+  SETTING_KEYS,
+  defaultText,
+  environmentName,
+  flagName,
+} from '../../src/base/settings.ts';
 import { blocks, bullets, code, prose, sentence } from './markdown.ts';
 import type { Page } from './page.ts';
 
@@ -43,13 +49,13 @@ export function settingsPage(): Page {
 const FILES = { user: 'user file only', none: 'no file' } as const;
 
 function settingSection(key: (typeof SETTING_KEYS)[number]): string {
-  const { description, type, defaultText, files } = SETTINGS[key];
+  const { description, type, files } = SETTINGS[key];
   return blocks(
     `### ${key}`,
     sentence(description),
     bullets([
       `Value: ${prose(type.name)}`,
-      `Default: ${code(defaultText)}`,
+      `Default: ${code(defaultText(key))}`,
       `Variable: ${code(environmentName(key))}`,
       ...(key === 'home' || key === 'color' ? [] : [`Option: ${code(flagName(key))}`]),
       ...(files === undefined ? [] : [`Set in: ${FILES[files]}`]),

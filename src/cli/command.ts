@@ -1,7 +1,13 @@
 import { Command, CommanderError, Help, Option } from 'commander';
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
-import { SETTINGS, environmentName, flagName, type SettingKey } from '../base/settings.ts';
+import {
+  SETTINGS,
+  defaultText,
+  environmentName,
+  flagName,
+  type SettingKey,
+} from '../base/settings.ts';
 import { DEFAULT_WIDTH } from './output.ts';
 import {
   type ArgumentValues,
@@ -59,11 +65,11 @@ function typedOption(key: string, spec: OptionSpec): TypedOption {
 }
 
 function settingOption(key: SettingKey): TypedOption {
-  const { type, description, defaultText } = SETTINGS[key];
+  const { type, description } = SETTINGS[key];
   return {
     long: flagName(key),
     value: type.placeholder,
-    description: `${description} (default: ${defaultText}; ${environmentName(key)})`,
+    description: `${description} (default: ${defaultText(key)}; ${environmentName(key)})`,
     choices: type.choices,
     complete: type.complete,
   };

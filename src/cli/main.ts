@@ -2,7 +2,8 @@ import { Console } from 'node:console';
 import { closest } from '../base/closest.ts';
 import { ServiceError, formatProblem } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
-import { resolveSettings, type Settings } from '../base/settings.ts';
+import { resolveSettings } from '../base/resolve-settings.ts';
+import type { Settings } from '../base/settings.ts';
 import { packageVersion } from '../base/version.ts';
 import {
   GLOBAL_FLAGS,

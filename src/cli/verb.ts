@@ -1,4 +1,5 @@
-import type { FlagSetting, Settings, SettingSources } from '../base/settings.ts';
+import type { SettingSources } from '../base/resolve-settings.ts';
+import type { FlagSetting, Settings } from '../base/settings.ts';
 import type { ServiceError } from '../base/errors.ts';
 import type { Output, Progress } from './output.ts';
 

@@ -4,7 +4,7 @@ import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { parseTime } from '../lease/time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from './license-files.ts';
-import { homeFrom } from '../base/settings.ts';
+import { homeFrom } from '../base/resolve-settings.ts';
 import { isNodeTooOld, oldestNode } from '../base/version.ts';
 import { isAnnouncementOf } from './anchor.ts';
 import { systemBoot } from './boot.ts';

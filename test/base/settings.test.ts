@@ -121,15 +121,15 @@ describe('a wrong setting', () => {
     });
     expect(code).toBe(2);
     expect(stderr.trimEnd().split('\n')).toEqual([
-      'error invalid_setting: 7 settings are wrong',
+      'error invalid_setting: 7 settings are invalid',
       "  invalid_setting SERVICE_LOCAL_WORKERS: workers needs a whole number from 1, not '1.5'",
       "  invalid_setting --strategy-timeout-seconds: strategy_timeout_seconds needs a number of seconds from 0.001 to 86400, not '0'",
-      `  ${file}:1:1 /workrs unknown_setting there is no setting 'workrs' (did you mean workers?)`,
+      `  ${file}:1:1 /workrs unknown_setting unknown setting 'workrs' (did you mean workers?)`,
       `  ${file}:2:8 /color invalid_setting color needs auto or always or never, not 'nevr' (did you mean never?)`,
       `  ${file}:4:3 /workers invalid_setting workers needs a whole number from 1`,
       `  ${file}:5:1 /home invalid_setting home can be set only by SERVICE_LOCAL_HOME`,
       `  ${file}:6:10 /runs_dir invalid_setting runs_dir needs a directory`,
-      '→ Correct or remove what is wrong.',
+      '→ Correct or remove each invalid setting.',
     ]);
   });
 
@@ -173,7 +173,7 @@ describe('a wrong setting', () => {
     const { code, stderr } = await config(['explain', 'run_dir']);
     expect(code).toBe(2);
     expect(stderr).toBe(
-      "error unknown_setting: there is no setting 'run_dir'\n→ Did you mean runs_dir?\n",
+      "error unknown_setting: unknown setting 'run_dir'\n→ Did you mean runs_dir?\n",
     );
   });
 
@@ -189,7 +189,7 @@ describe('a wrong setting', () => {
 
   it.each([
     ['server_port', '65536', 'a port from 0 to 65535'],
-    ['server_host', 'a host', 'the name or the address of a host'],
+    ['server_host', 'a host', 'a host name or IP address'],
     ['server_url', 'ftp://a.example', 'an origin such as https://licenses.example'],
     ['server_url', 'https://a.example/path', 'an origin such as https://licenses.example'],
     ['server_public_url', 'a.example', 'auto or an origin such as https://licenses.example'],
@@ -282,7 +282,7 @@ describe('a home directory of another user', () => {
       const { code, stderr } = await asAnother('config', 'list');
       expect(code).toBe(3);
       expect(stderr).toContain(
-        `error invalid_data: ${join(home, 'config.yaml')} cannot be read (EACCES): ${home} belongs to the user 0, and this runs as 12345\n→ Run this as that user, or name another`,
+        `error invalid_data: ${join(home, 'config.yaml')} cannot be read (EACCES): ${home} belongs to user 0, but this process runs as user 12345\n→ Run the command as that user`,
       );
     },
   );

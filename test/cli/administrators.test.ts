@@ -10,7 +10,7 @@ import { countFailures, loginSubject } from '../../src/identity/failed-tries.ts'
 import { openStorage } from '../../src/storage/storage.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer, type RunningServer } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';

@@ -101,7 +101,7 @@ async function onOldNode(
 // Skipped where every Node at hand is new enough: then there is nothing to start it on.
 describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
   const AWKWARD = 'a  b "$HOME" \'*\' \\';
-  const REFUSED = `error unknown_setting: there is no setting '${AWKWARD}'`;
+  const REFUSED = `error unknown_setting: unknown setting '${AWKWARD}'`;
   const ASKED = (option: string): RegExp =>
     new RegExp(
       `^exec --yes ${option}--loglevel=error --package=node-\\S+@\\d+\\.\\d+\\.\\d+ -- node -p process\\.execPath$`,

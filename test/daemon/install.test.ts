@@ -15,7 +15,7 @@ import { daemonFiles } from '../../daemon/files.ts';
 import { serviceManager, type ServiceManager } from '../../daemon/service-unit.ts';
 import { installService, thisService, uninstallService } from '../../src/cli/service.ts';
 import { holdLock } from '../../src/client/lock.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
 
 let directory: string;

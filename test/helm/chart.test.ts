@@ -8,12 +8,8 @@ import { verb as serverVerb } from '../../src/cli/verbs/server.ts';
 import { verb as workerVerb } from '../../src/cli/verbs/worker.ts';
 import { readKnowledgeFile } from '../../src/research/knowledge/knowledge-file.ts';
 import { readClusters } from '../../src/deploy/kubernetes/clusters-file.ts';
-import {
-  environmentName,
-  resolveSettings,
-  SETTING_KEYS,
-  type Settings,
-} from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
+import { environmentName, SETTING_KEYS, type Settings } from '../../src/base/settings.ts';
 import { readExchanges } from '../../src/trading/venues/exchanges-file.ts';
 import { packageVersion } from '../../src/base/version.ts';
 import { podSecurityFaults, type PodSpec } from '../deploy/kubernetes/pod-security.ts';

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { LicenseGate } from '../../src/gate/gate.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { newLicensePlace } from '../gate/license-place.ts';
 
 const close = vi.hoisted(() => vi.fn<LicenseGate['close']>(async () => {}));

@@ -5,7 +5,7 @@ import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/base/log.ts';
 import { openOwnGate } from '../../src/server/license.ts';
 import { startServer } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import {
   DAY,
   KEY,

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { createLog } from '../../src/base/log.ts';
 import { startServer as serve } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 

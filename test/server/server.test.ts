@@ -14,7 +14,7 @@ import { createBot } from '../../src/fleet/registry/bots.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { serviceLocal } from '../cli/service-local.ts';
 import { ed25519Key } from '../identity/lease-world.ts';

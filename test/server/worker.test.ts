@@ -6,7 +6,7 @@ import type { Task } from '../../src/api/tasks.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
 import { startWorker as startWorkerInProcess } from '../../src/server/worker.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
+import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { isAtLength } from '../length.ts';
 import { newTables, type TestDatabase } from '../storage/databases.ts';

@@ -13,7 +13,7 @@ import { readRunConfig } from '../../../src/trading/host/config.ts';
 import { openJournal } from '../../../src/trading/host/journal.ts';
 import { runDeployment, type RunResult } from '../../../src/trading/host/run.ts';
 import type { VenueTimes } from '../../../src/trading/host/trading.ts';
-import { resolveSettings } from '../../../src/base/settings.ts';
+import { resolveSettings } from '../../../src/base/resolve-settings.ts';
 import type { SessionState } from '../../../src/events/session-state.ts';
 import { VenueSession } from '../../../src/trading/venue-session.ts';
 import { SCRATCH } from '../../scratch.ts';

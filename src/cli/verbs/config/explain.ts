@@ -1,10 +1,5 @@
-import {
-  FLAG_SETTINGS,
-  SETTINGS,
-  SETTING_KEYS,
-  environmentName,
-  settingKey,
-} from '../../../base/settings.ts';
+import { requireSettingKey } from '../../../base/resolve-settings.ts';
+import { FLAG_SETTINGS, SETTINGS, SETTING_KEYS, environmentName } from '../../../base/settings.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -15,7 +10,7 @@ export const verb = defineVerb({
   settings: FLAG_SETTINGS,
   examples: ['config explain workers', 'config explain runs_dir --json'],
   run({ settingSources }, args) {
-    const key = settingKey(args.setting);
+    const key = requireSettingKey(args.setting);
     const [winner, ...losers] = settingSources[key];
     const { description, type } = SETTINGS[key];
     return {
