@@ -1,6 +1,5 @@
 /** The memory of a thread that runs a strategy, watched by the thread that started it. */
 import type { ResourceLimits, Worker } from 'node:worker_threads';
-import { ServiceError } from '../base/errors.ts';
 
 export const MB = 1024 * 1024;
 const WATCH_EVERY_MS = 25;
@@ -47,16 +46,4 @@ export function watchMemory(thread: Worker, memoryMb: number, onFull: () => void
 /** Whether a thread ended because its heap was full. */
 export function isHeapFull(error: Error): boolean {
   return 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-}
-
-export function outOfMemory(memoryMb: number): ServiceError {
-  return new ServiceError(
-    'strategy_failed',
-    `the strategy exceeded its memory limit of ${memoryMb} MB`,
-    {
-      reason: 'out_of_memory',
-      remedy:
-        'Look for a list, map or buffer that grows with every bar. If the strategy needs more memory, raise --strategy-memory.',
-    },
-  );
 }

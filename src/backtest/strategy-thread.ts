@@ -13,8 +13,9 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
+import { outOfMemory } from '../base/strategy-memory.ts';
 import type { Execute, ExecuteOptions } from './execute.ts';
-import { heapLimits, isHeapFull, MB, outOfMemory, watchMemory } from './memory-watch.ts';
+import { heapLimits, isHeapFull, MB, watchMemory } from './memory-watch.ts';
 import type { StrategyModule } from './strategy-module.ts';
 import type {
   Answer,

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
-import { heapLimits, isHeapFull, outOfMemory, watchMemory } from './memory-watch.ts';
+import { outOfMemory } from '../base/strategy-memory.ts';
+import { heapLimits, isHeapFull, watchMemory } from './memory-watch.ts';
 import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 

@@ -12,6 +12,7 @@ import type { Signals } from '../../engine/signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { outOfMemory } from '../../base/strategy-memory.ts';
 import { MOST_BYTES, readFirst, type Setup } from './messages.ts';
 import { createPlayer, misbehaved } from './player.ts';
 import { encodeSteps } from './steps.ts';
@@ -155,7 +156,7 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   child.on('close', (code, how) => {
     // As V8 ends a process whose heap is full.
     const isFull = how === 'SIGABRT' || how === 'SIGTRAP' || code === 134 || code === 133;
-    end(isFull ? outOfMemory(memoryMb) : died(how ?? `code ${code}`));
+    end(isFull ? outOfMemory(memoryMb, MEMORY_SETTING) : died(how ?? `code ${code}`));
   });
   // A process that has ended takes nothing; what became of it is told by its end.
   child.stdin.on('error', () => {});
@@ -170,7 +171,9 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
       end(misbehaved('the strategy'));
     else if (waiting !== undefined && messages.length > 0) waiting.resolve(messages.shift()!);
   });
-  const looking = watchMemory(child.pid, memoryMb, () => end(outOfMemory(memoryMb)));
+  const looking = watchMemory(child.pid, memoryMb, () =>
+    end(outOfMemory(memoryMb, MEMORY_SETTING)),
+  );
   return {
     send(message) {
       const head = Buffer.allocUnsafe(4);
@@ -247,17 +250,8 @@ function hung(withinMs: number): ServiceError {
   });
 }
 
-function outOfMemory(memoryMb: number): ServiceError {
-  return new ServiceError(
-    'strategy_failed',
-    `the strategy exceeded its memory limit of ${memoryMb} MB`,
-    {
-      reason: 'out_of_memory',
-      remedy:
-        'Look for a list, map or buffer that grows with every bar. If the strategy needs more memory, raise custom_code_memory_mb on the server, or --strategy-memory for a sealed backtest.',
-    },
-  );
-}
+const MEMORY_SETTING =
+  'custom_code_memory_mb on the server, or --strategy-memory for a sealed backtest';
 
 function died(how: string): ServiceError {
   return new ServiceError('strategy_failed', `the process of the strategy ended: ${how}`, {
