@@ -34,19 +34,19 @@ export interface Accepted extends TrustMemory {
 
 /** What a machine accepts when it stores a lease and the keyset document that verifies it. */
 export function acceptedOf(
-  { deployment_id: deploymentId, issuer }: LeaseClaims,
+  { deployment_id: installationId, issuer }: LeaseClaims,
   held: HeldTrust,
   document: string,
 ): Accepted {
-  const anchor = anchorText({ deploymentId, issuer, document });
-  return { deploymentId, issuer, held: inMemory(held), document, anchor };
+  const anchor = anchorText({ installationId, issuer, document });
+  return { installationId, issuer, held: inMemory(held), document, anchor };
 }
 
 function acceptedBy(
-  { deploymentId, issuer, document, text }: HeldAnchor,
+  { installationId, issuer, document, text }: HeldAnchor,
   held: HeldTrust,
 ): Accepted {
-  return { deploymentId, issuer, held: inMemory(held), document, anchor: text };
+  return { installationId, issuer, held: inMemory(held), document, anchor: text };
 }
 
 function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
@@ -153,7 +153,7 @@ function newer(
   }
   const isNewer = (trusted?.keyset?.version ?? 0) > (memory.held.keyset?.version ?? 0);
   if (!license.keyset.ok || !keyset.read.ok || !isNewer || !isEnough(trusted!)) return undefined;
-  const owner = { deploymentId: memory.deploymentId, issuer: memory.issuer };
+  const owner = { installationId: memory.installationId, issuer: memory.issuer };
   const document = keyset.read.text;
   const text = memory.anchor && anchorText({ ...owner, document });
   return { ...owner, held: trusted!, document, anchor: text };

@@ -322,10 +322,10 @@ class Keeper {
     const now = this.#machine.clock();
     const { license, isAnnounced } = await this.#acceptance.read(this.#kept, isDevice, now);
     if (isAnnounced) {
-      const { deploymentId, issuer, held } = this.#acceptance.accepted!;
+      const { installationId, issuer, held } = this.#acceptance.accepted!;
       const by = held.root ? `the root ${held.root.lineage.at(-1)}` : 'keys without a root';
       this.#log.warn(
-        `accepted files that a person put in place: installation ${deploymentId} of the issuer ${issuer}, verified by ${by}`,
+        `accepted files that a person put in place: installation ${installationId} of the issuer ${issuer}, verified by ${by}`,
       );
     }
     return license;
@@ -358,7 +358,7 @@ class Keeper {
     const { accepted } = this.#acceptance;
     if (accepted === undefined) return trusted !== undefined && verifyLease(text, trusted.keys).ok;
     const isOwn =
-      claims.deployment_id === accepted.deploymentId && claims.issuer === accepted.issuer;
+      claims.deployment_id === accepted.installationId && claims.issuer === accepted.issuer;
     return isOwn && verifyLease(text, accepted.held.keys).ok;
   }
 

@@ -18,7 +18,7 @@ import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedOf } from './accepted.ts';
-import { partsOf, refuseOtherDeployment, refuseOtherOwner, whyRefused } from './offline.ts';
+import { partsOf, refuseOtherInstallation, refuseOtherOwner, whyRefused } from './offline.ts';
 
 const LOCK_WAIT_MS = 30_000;
 
@@ -41,7 +41,7 @@ export interface Materialized {
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `usage` when there are no values, `invalid_data` with a `LeaseReason` for one
- * that is not good, `conflict` for a lease of another deployment than one that works, and while
+ * that is not good, `conflict` for a lease of another installation than one that works, and while
  * another process changes the license files;
  * `output_not_writable`.
  */
@@ -189,7 +189,7 @@ async function putLease(
       : refused(KEYS, fault);
   }
   refuseOtherOwner(license.owner, lease.claims);
-  refuseOtherDeployment(held, lease, now, license.running);
+  refuseOtherInstallation(held, lease, now, license.running);
   const withoutKeys = fault === undefined ? 'not_given' : 'kept';
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
   if (isThere || isWorse(lease)) {

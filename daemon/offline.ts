@@ -196,7 +196,7 @@ export async function importLease(
     const [held] = license.leases;
     if (!replace) {
       refuseOtherOwner(license.owner, claims);
-      refuseOtherDeployment(held, lease, now, license.running);
+      refuseOtherInstallation(held, lease, now, license.running);
     }
     const isOwn = held?.claims.deployment_id === claims.deployment_id;
     if (held !== undefined && isOwn && byWorth(now, license.running)(lease, held) > 0) {
@@ -299,13 +299,13 @@ function ended({ grace_ends_at }: LeaseClaims): ServiceError {
 /** @throws ServiceError `conflict` for a lease of another installation or issuer than the anchor names */
 export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): void {
   if (owner === undefined) return;
-  const { deploymentId, issuer } = owner;
+  const { installationId, issuer } = owner;
   if (claims.issuer !== issuer) {
     throw otherOwner('other_issuer', `the lease is of the issuer ${claims.issuer}`, issuer);
   }
-  if (claims.deployment_id !== deploymentId) {
+  if (claims.deployment_id !== installationId) {
     const what = `the lease is for the installation ${claims.deployment_id}`;
-    throw otherOwner('other_installation', what, deploymentId);
+    throw otherOwner('other_installation', what, installationId);
   }
 }
 
@@ -316,8 +316,8 @@ function otherOwner(reason: LeaseReason, what: string, expected: string): Servic
   });
 }
 
-/** @throws ServiceError `conflict` for a lease of another deployment than one that still works */
-export function refuseOtherDeployment(
+/** @throws ServiceError `conflict` for a lease of another installation than one that still works */
+export function refuseOtherInstallation(
   held: HeldLease | undefined,
   { claims, path }: HeldLease,
   now: number,
@@ -327,7 +327,7 @@ export function refuseOtherDeployment(
   if (statusOf(held, now, running).state === 'expired') return;
   throw new ServiceError(
     'conflict',
-    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
+    `the lease is for the installation ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
     {
       reason: 'other_deployment',
       remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first, after \`service-local daemon stop\`.`,

@@ -230,7 +230,7 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
       renewal_id: pending.renewal_id,
       device_thumbprint: key.device_id,
       deployment_id:
-        owner?.deploymentId ?? (pending.without_lease ? undefined : held?.claims.deployment_id),
+        owner?.installationId ?? (pending.without_lease ? undefined : held?.claims.deployment_id),
       issuer: options.keyset === undefined ? (owner?.issuer ?? held?.claims.issuer) : undefined,
     });
     const { lease, accepted } = kept;

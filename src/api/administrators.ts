@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { MAX_TOKEN_DEPLOYMENTS, SCOPES } from '../base/scopes.ts';
+import { MAX_TOKEN_INSTALLATIONS, SCOPES } from '../base/scopes.ts';
 import {
   actorName,
   administrator,
@@ -32,7 +32,7 @@ const code = z.string().min(1).max(100).openapi({
 
 /** Restrictions of a token that has only the scope `license`. */
 const narrowing = {
-  deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_DEPLOYMENTS).nullable().openapi({
+  deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_INSTALLATIONS).nullable().openapi({
     description: 'Only these installations; null for all. Excludes `customer_id`.',
   }),
   customer_id: id('acme').nullable().openapi({

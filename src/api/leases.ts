@@ -237,7 +237,7 @@ export const listLeases = defineRoute({
 });
 
 const leasePath = z.strictObject({ lease_id: id('0198c0de-0000-7000-8000-00000000aaaa') });
-const deploymentPath = z.strictObject({ deployment_id: id('acme-tokyo') });
+const installationPath = z.strictObject({ deployment_id: id('acme-tokyo') });
 
 export const getLease = defineRoute({
   method: 'get',
@@ -316,7 +316,7 @@ export const previewLeaseRevocation = defineRoute({
   request: { params: leasePath },
 });
 
-export const previewDeploymentRevocation = defineRoute({
+export const previewInstallationRevocation = defineRoute({
   ...previewParts,
   method: 'get',
   path: '/identity/deployments/{deployment_id}/revocation',
@@ -324,7 +324,7 @@ export const previewDeploymentRevocation = defineRoute({
   narrowable: true,
   summary: 'Show the effects of revoking an installation',
   tags: ['Leases'],
-  request: { params: deploymentPath },
+  request: { params: installationPath },
 });
 
 const stepUpHeader = z.object({
@@ -356,7 +356,7 @@ export const revokeLease = defineRoute({
   request: { params: leasePath, headers: stepUpHeader, body: revokeBody },
 });
 
-export const revokeDeployment = defineRoute({
+export const revokeInstallation = defineRoute({
   method: 'post',
   path: '/identity/deployments/{deployment_id}/revoke',
   operationId: 'revokeDeployment',
@@ -364,7 +364,7 @@ export const revokeDeployment = defineRoute({
   summary: 'Revoke an installation and all its leases',
   ...revokeParts,
   tags: [...revokeParts.tags],
-  request: { params: deploymentPath, headers: stepUpHeader, body: revokeBody },
+  request: { params: installationPath, headers: stepUpHeader, body: revokeBody },
 });
 
 const LicenseState = z.enum(['valid', 'grace', 'expired', 'revoked', 'none']);
@@ -433,7 +433,7 @@ export const getLicense = defineRoute({
   summary: 'Show an installation with its newest lease',
   tags: ['Leases'],
   security: administrator('license'),
-  request: { params: deploymentPath },
+  request: { params: installationPath },
   responses: { 200: answer('The installation.', License) },
   errors: ['not_found'],
 });

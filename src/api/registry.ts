@@ -304,7 +304,7 @@ export const updateContract = defineRoute({
   errors: ['not_found', 'step_up_required'],
 });
 
-export const Deployment = z
+export const Installation = z
   .strictObject({
     deployment_id: z.string(),
     contract_id: z.string(),
@@ -319,13 +319,13 @@ export const Deployment = z
   })
   .openapi('Deployment', { description: 'An installation, to which leases are issued.' });
 
-export type Deployment = z.infer<typeof Deployment>;
+export type Installation = z.infer<typeof Installation>;
 
-const NewDeployment = z
+const NewInstallation = z
   .strictObject({ deployment_id: newId('acme-london'), contract_id: id('acme-2026'), name })
   .openapi('NewDeployment');
 
-export const createDeployment = defineRoute({
+export const createInstallation = defineRoute({
   ...parts,
   method: 'post',
   path: '/identity/deployments',
@@ -333,15 +333,15 @@ export const createDeployment = defineRoute({
   summary: 'Register an installation',
   idempotent: true,
   request: {
-    body: json(NewDeployment, {
+    body: json(NewInstallation, {
       deployment: { deployment_id: 'acme-london', contract_id: 'acme-2026', name: 'London' },
     }),
   },
-  responses: { 201: answer('The installation.', Deployment) },
+  responses: { 201: answer('The installation.', Installation) },
   errors: ['not_found', 'conflict'],
 });
 
-export const listDeployments = defineRoute({
+export const listInstallations = defineRoute({
   ...parts,
   method: 'get',
   path: '/identity/deployments',
@@ -349,25 +349,25 @@ export const listDeployments = defineRoute({
   narrowable: true,
   summary: 'List the installations',
   request: { query: z.strictObject({ ...pageQuery, contract_id: id('acme-2026').optional() }) },
-  responses: { 200: answer('A page of installations, by id.', page(Deployment)) },
+  responses: { 200: answer('A page of installations, by id.', page(Installation)) },
   errors: ['not_found'],
 });
 
-const deploymentPath = z.strictObject({ deployment_id: id('acme-tokyo') });
+const installationPath = z.strictObject({ deployment_id: id('acme-tokyo') });
 
-export const getDeployment = defineRoute({
+export const getInstallation = defineRoute({
   ...parts,
   method: 'get',
   path: '/identity/deployments/{deployment_id}',
   operationId: 'getDeployment',
   narrowable: true,
   summary: 'Show an installation',
-  request: { params: deploymentPath },
-  responses: { 200: answer('The installation.', Deployment) },
+  request: { params: installationPath },
+  responses: { 200: answer('The installation.', Installation) },
   errors: ['not_found'],
 });
 
-export const reinstateDeployment = defineRoute({
+export const reinstateInstallation = defineRoute({
   ...parts,
   method: 'post',
   path: '/identity/deployments/{deployment_id}/reinstate',
@@ -375,7 +375,7 @@ export const reinstateDeployment = defineRoute({
   summary: 'Reinstate a revoked installation',
   description:
     'Devices of the installation can renew leases again. Leases and devices that were revoked individually stay revoked.',
-  request: { params: deploymentPath, headers: z.object(stepUpFor('deployment:ID')) },
-  responses: { 200: answer('The updated installation.', Deployment) },
+  request: { params: installationPath, headers: z.object(stepUpFor('deployment:ID')) },
+  responses: { 200: answer('The updated installation.', Installation) },
   errors: ['not_found', 'step_up_required'],
 });

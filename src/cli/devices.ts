@@ -5,7 +5,7 @@ import type { Columns } from './show-items.ts';
 /** Of the verbs `identity devices …`. */
 export const DEVICE_COLUMNS: Columns<Device> = {
   device: ({ device_id }) => device_id,
-  deployment: ({ deployment_id }) => deployment_id,
+  installation: ({ deployment_id }) => deployment_id,
   name: ({ name }) => name,
   enrolled: ({ enrolled_at }) => enrolled_at,
   used: ({ first_used_at }) => (first_used_at === null ? 'not yet' : 'yes'),

@@ -5,7 +5,7 @@ import type { Columns } from './show-items.ts';
 
 export const LEASE_COLUMNS: Columns<LeaseRecord> = {
   lease: ({ lease_id }) => lease_id,
-  deployment: ({ deployment_id }) => deployment_id,
+  installation: ({ deployment_id }) => deployment_id,
   state: ({ state }) => state,
   'issued by': ({ issued_by, issued_by_name }) => formatActor(issued_by, issued_by_name),
   issued: ({ issued_at }) => issued_at,
@@ -15,7 +15,7 @@ export const LEASE_COLUMNS: Columns<LeaseRecord> = {
 };
 
 export const LICENSE_COLUMNS: Columns<License> = {
-  deployment: ({ deployment_id }) => deployment_id,
+  installation: ({ deployment_id }) => deployment_id,
   customer: ({ customer_id }) => customer_id,
   state: ({ state, silent }) => (silent ? `${state}, silent` : state),
   'last renewal': ({ lease }) => lease?.issued_at ?? NO_VALUE,

@@ -1,5 +1,5 @@
-/** What the verbs `identity customers|plans|contracts|deployments …` have in common. */
-import type { Contract, Customer, Deployment, Plan } from '../api/registry.ts';
+/** What the verbs `identity customers|plans|contracts|installations …` have in common. */
+import type { Contract, Customer, Installation, Plan } from '../api/registry.ts';
 import { ServiceError } from '../base/errors.ts';
 import { NO_VALUE } from '../base/format.ts';
 import { BINDINGS } from '../lease/claims.ts';
@@ -125,8 +125,8 @@ export const CONTRACT_COLUMNS: Columns<Contract> = {
   ...conditionColumns('plan'),
 };
 
-export const DEPLOYMENT_COLUMNS: Columns<Deployment> = {
-  deployment: ({ deployment_id }) => deployment_id,
+export const INSTALLATION_COLUMNS: Columns<Installation> = {
+  installation: ({ deployment_id }) => deployment_id,
   contract: ({ contract_id }) => contract_id,
   name: ({ name }) => name,
   created: ({ created_at }) => created_at,

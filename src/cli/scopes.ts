@@ -3,7 +3,7 @@ import { SCOPES, type Scope } from '../base/scopes.ts';
 
 /** For the help of verbs that make tokens. */
 export const SCOPES_HELP =
-  "Scopes: read is for looking at bots and for the metrics; write for making and changing bots; trade for starting, stopping and resuming them; halt for halting them; license for customers, plans, contracts, deployments, devices and leases; admin for signing keys, the audit log and everybody's tokens. No scope implies another.";
+  "Scopes: read is for looking at bots and for the metrics; write for making and changing bots; trade for starting, stopping and resuming them; halt for halting them; license for customers, plans, contracts, installations, devices and leases; admin for signing keys, the audit log and everybody's tokens. No scope implies another.";
 
 /** For the help of verbs that need it. */
 export const NEEDS_ADMIN = 'Needs a token with the scope admin.';

@@ -129,7 +129,7 @@ async function enrollAlone(
   const { trust } = keyset;
   const enrolled = { device_id: key.device_id, trust, formerTrust: before.trusted };
   const store = async ({ claims, lease }: { claims: LeaseClaims; lease: string }) => {
-    const owner = { deploymentId: claims.deployment_id, issuer: claims.issuer };
+    const owner = { installationId: claims.deployment_id, issuer: claims.issuer };
     const root = anchorText({ ...owner, document: keyset.text });
     const isSame = trust.basis === 'held' && isDeepStrictEqual(owner, ownerOf(before));
     if (!isSame) await options.announce?.(root);
@@ -169,8 +169,10 @@ async function isUsableHere(
 
 function ownerOf({ owner, leases }: License): LeaseOwner | undefined {
   const claims = leases[0]?.claims;
-  const held = claims && { deploymentId: claims.deployment_id, issuer: claims.issuer };
-  return owner === undefined ? held : { deploymentId: owner.deploymentId, issuer: owner.issuer };
+  const held = claims && { installationId: claims.deployment_id, issuer: claims.issuer };
+  return owner === undefined
+    ? held
+    : { installationId: owner.installationId, issuer: owner.issuer };
 }
 
 /** @throws ServiceError `usage` */

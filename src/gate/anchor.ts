@@ -16,7 +16,7 @@ export type Anchor =
 export interface HeldAnchor {
   readonly kind: 'held';
   /** The installation whose leases this machine accepts. */
-  readonly deploymentId: string;
+  readonly installationId: string;
   readonly issuer: string;
   /** The trust that `document` gives, whether or not it has expired since. */
   readonly held: HeldTrust;
@@ -48,12 +48,12 @@ export function anchorOf({ path, read }: TextFile): Anchor {
  * @throws LeaseError for a document or ids that `readAnchor` would call damaged.
  */
 export function anchorText({
-  deploymentId,
+  installationId,
   issuer,
   document,
-}: Pick<HeldAnchor, 'deploymentId' | 'issuer' | 'document'>): string {
+}: Pick<HeldAnchor, 'installationId' | 'issuer' | 'document'>): string {
   const trusted = parseStrictJson(document, 'the keyset');
-  const text = JSON.stringify({ deployment_id: deploymentId, issuer, trusted });
+  const text = JSON.stringify({ deployment_id: installationId, issuer, trusted });
   parseAnchor(text);
   return text;
 }
@@ -89,8 +89,8 @@ export const BEFORE_ANY_EXPIRY = 0;
 
 function parseAnchor(text: string): HeldAnchor {
   const value = parseStrictJson(text, 'the trust anchor');
-  const { deployment_id: deploymentId, issuer, trusted } = isJsonObject(value) ? value : {};
-  if (!isId(deploymentId) || !isId(issuer) || !isJsonObject(trusted)) {
+  const { deployment_id: installationId, issuer, trusted } = isJsonObject(value) ? value : {};
+  if (!isId(installationId) || !isId(issuer) || !isJsonObject(trusted)) {
     throw new LeaseError(
       'invalid_root',
       'it must have the members deployment_id, issuer and trusted',
@@ -99,7 +99,7 @@ function parseAnchor(text: string): HeldAnchor {
   const document = JSON.stringify(trusted);
   return {
     kind: 'held',
-    deploymentId: deploymentId as string,
+    installationId: installationId as string,
     issuer: issuer as string,
     held: heldTrust(document, trusted['keyset']),
     document,

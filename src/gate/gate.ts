@@ -258,7 +258,7 @@ function announcesAnchor({ root, announced }: LicenseTexts, before: string | und
 
 function isOf({ issuer, deployment_id }: LeaseClaims, owner: LeaseOwner | undefined): boolean {
   if (owner === undefined) return true;
-  return issuer === owner.issuer && deployment_id === owner.deploymentId;
+  return issuer === owner.issuer && deployment_id === owner.installationId;
 }
 
 /**
@@ -277,7 +277,7 @@ function rememberTrust(
   const isVerified = leases.some(({ claims }) => claims === lease);
   if (lease === null || !isVerified) return undefined;
   if (trusted.by === 'unpinned' && state !== 'valid') return undefined;
-  return { held: trusted, issuer: lease.issuer, deploymentId: lease.deployment_id };
+  return { held: trusted, issuer: lease.issuer, installationId: lease.deployment_id };
 }
 
 /** One at a time: what is asked for meanwhile is done once, after that. */

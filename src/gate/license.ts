@@ -54,7 +54,7 @@ export function backupOf(lease: string): string {
 /**
  * Reads and verifies the lease file, its backup, and what was being written when a process was
  * killed. Where they are links to what a secret store delivers, these are followed. What is beside
- * the lease file is no lease of another deployment, unless that file has none.
+ * the lease file is no lease of another installation, unless that file has none.
  *
  * @param now milliseconds since the Unix epoch, by which the best is found.
  */
@@ -163,8 +163,8 @@ function foreign(
     const detail = `the lease is of the issuer ${issuer}, and this machine accepts leases of ${owner.issuer}`;
     return { ok: false, reason: 'other_issuer', detail };
   }
-  if (deployment_id !== owner.deploymentId) {
-    const detail = `the lease is for the installation ${deployment_id}, and this machine is ${owner.deploymentId}`;
+  if (deployment_id !== owner.installationId) {
+    const detail = `the lease is for the installation ${deployment_id}, and this machine is ${owner.installationId}`;
     return { ok: false, reason: 'other_installation', detail };
   }
   return undefined;

@@ -28,7 +28,7 @@ export interface MachineTrust extends HeldTrust {
 }
 
 /** Whose leases a machine accepts. */
-export type LeaseOwner = Pick<HeldAnchor, 'deploymentId' | 'issuer'>;
+export type LeaseOwner = Pick<HeldAnchor, 'installationId' | 'issuer'>;
 
 /** What a running program has accepted. */
 export interface TrustMemory extends LeaseOwner {
@@ -158,8 +158,8 @@ function refusalOf(
     const detail = `it names the issuer ${anchor.issuer}, not ${memory.issuer}`;
     return { path, reason: 'other_issuer', detail };
   }
-  if (anchor.deploymentId !== memory.deploymentId) {
-    const detail = `it names the installation ${anchor.deploymentId}, not ${memory.deploymentId}`;
+  if (anchor.installationId !== memory.installationId) {
+    const detail = `it names the installation ${anchor.installationId}, not ${memory.installationId}`;
     return { path, reason: 'other_installation', detail };
   }
   const { held } = memory;

@@ -93,7 +93,7 @@ export async function createContract(
 }
 
 /**
- * Holds for the next lease of every deployment under the contract; leases that are out there stay as
+ * Holds for the next lease of every installation under the contract; leases that are out there stay as
  * they are. An end in the past ends the contract now.
  *
  * @param by needs a step-up for `contract:ID` where the change gives more.

@@ -8,7 +8,7 @@ import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import { machineIdRequired } from './binding.ts';
 import type { Identity } from './context.ts';
-import { getDeployment } from './deployments.ts';
+import { getInstallation } from './installations.ts';
 import {
   checkPossession,
   type CheckedProof,
@@ -20,7 +20,7 @@ import { registrarActor, registrarMeans, type Registrar } from './giving.ts';
 import { groundsOf } from './lease-record.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
-import { deploymentRevoked, REINSTATE } from './revoke.ts';
+import { installationRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
 import { selectTrust } from './trust.ts';
 
@@ -43,34 +43,34 @@ export interface EnrollmentCode {
 export async function createEnrollmentCode(
   { storage, clock, policy }: Identity,
   by: Registrar,
-  deploymentId: string,
+  installationId: string,
 ): Promise<EnrollmentCode> {
   const actor = registrarActor(by);
   const code = newCode();
   return storage.write(async (tx) => {
     const now = clock();
-    const { revoked_at } = await getDeployment(tx, deploymentId);
+    const { revoked_at } = await getInstallation(tx, installationId);
     if (policy.registry_enforced && revoked_at !== null) {
-      throw await deploymentRevoked(tx, now, deploymentId, REINSTATE);
+      throw await installationRevoked(tx, now, installationId, REINSTATE);
     }
     await appendAudit(tx, now, {
       actor,
       action: 'admin.identity.device.enrol_code',
-      target: `deployment:${deploymentId}`,
+      target: `deployment:${installationId}`,
       details: { ...registrarMeans(by) },
     });
     const rootFingerprint = (await selectTrust(tx))?.root_fingerprint;
     const answer = {
       code: formatEnrollmentText({ code, rootFingerprint }),
       root_fingerprint: rootFingerprint ?? null,
-      deployment_id: deploymentId,
+      deployment_id: installationId,
       expires_at: now + CODE_MS,
     };
     await tx
       .insertInto('enrolment_codes')
       .values({
         code_hash: hashCode(code),
-        deployment_id: deploymentId,
+        deployment_id: installationId,
         created_by: actor,
         created_at: now,
         expires_at: answer.expires_at,
@@ -93,7 +93,7 @@ export interface EnrollmentRequest {
 }
 
 /**
- * Makes a key the credential of a device of the code's deployment. The proof is by that key; that it
+ * Makes a key the credential of a device of the code's installation. The proof is by that key; that it
  * is no old one follows from the code in the body, which is good once. So a device whose clock is
  * wrong needs no nonce here, and one that did not hear the answer can ask again, whenever: the same
  * code and key get the same answer. A device that enrolls again with a new code may do so on another
@@ -102,7 +102,7 @@ export interface EnrollmentRequest {
  * @throws ServiceError `not_authenticated` with a reason for a code that is not good; `not_allowed`,
  * reason `machine_id_required`, where the plan needs the machine and the request states none;
  * `invalid_request` for a key or name that is not; `conflict` for a key that was revoked or belongs
- * to another deployment. ProofRefusal.
+ * to another installation. ProofRefusal.
  */
 export async function enrollDevice(
   { storage, clock }: Identity,
@@ -159,15 +159,15 @@ export async function setMachine(
 export interface Candidate {
   readonly device: Device;
   readonly isKnown: boolean;
-  /** Makes it one of the deployment, if it is none yet. */
+  /** Makes it one of the installation, if it is none yet. */
   readonly admit: () => Promise<void>;
 }
 
 /**
- * The device with a key that an administrator takes for one of the deployment.
+ * The device with a key that an administrator takes for one of the installation.
  *
  * @param about key and name are checked already.
- * @throws ServiceError `conflict` for a key that was revoked or belongs to another deployment.
+ * @throws ServiceError `conflict` for a key that was revoked or belongs to another installation.
  */
 export async function deviceToAdmit(
   tx: Db,
@@ -205,7 +205,7 @@ interface FoundCode {
 
 /**
  * @throws ServiceError `not_authenticated`, unless the device may use the code or has done so;
- * `conflict` when its key is known for something else than to be a device of the code's deployment.
+ * `conflict` when its key is known for something else than to be a device of the code's installation.
  */
 async function findCode(db: Db, now: number, code: string, deviceId: string): Promise<FoundCode> {
   const row = await db
@@ -232,10 +232,10 @@ function badCode(reason: string, message: string): ServiceError {
   });
 }
 
-/** Refuses a key that is known for something else than to be a device of this deployment. */
+/** Refuses a key that is known for something else than to be a device of this installation. */
 function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: string): void {
   if (revoked_at === null && deployment_id === wanted) return;
-  const why = revoked_at === null ? `belongs to the deployment ${deployment_id}` : 'was revoked';
+  const why = revoked_at === null ? `belongs to the installation ${deployment_id}` : 'was revoked';
   throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
     reason: revoked_at === null ? 'other_deployment' : 'revoked_key',
     remedy: 'Move device.key away, and enroll again, which creates a new key.',
@@ -370,8 +370,8 @@ export async function markDeviceUsed(tx: Db, now: number, device: Device): Promi
 }
 
 /**
- * The devices by id, of all deployments or of one.
- * @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the deployment.
+ * The devices by id, of all installations or of one.
+ * @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the installation.
  */
 export async function listDevices(
   db: Db,
@@ -381,7 +381,7 @@ export async function listDevices(
   }: { readonly deployment_id?: string | undefined; readonly within?: Narrowing | undefined },
   request: PageRequest,
 ): Promise<Page<Device>> {
-  if (deployment_id !== undefined) await getDeployment(db, deployment_id);
+  if (deployment_id !== undefined) await getInstallation(db, deployment_id);
   return readPage(
     ['devices', deployment_id, narrowingKey(within)],
     request,

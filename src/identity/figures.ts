@@ -9,10 +9,10 @@ export interface IdentityFigures {
   /** Those that are revoked count as such until they end, and as expired from then on. */
   readonly leases: Readonly<Record<LeaseState, number>>;
   /**
-   * Deployments with a device that has not renewed although half of the time that it has for it is
+   * Installations with a device that has not renewed although half of the time that it has for it is
    * over: their owner should be told before the lease ends.
    */
-  readonly silent_deployments: number;
+  readonly silent_installations: number;
   /** When the key that signs became the active one; null without one. */
   readonly key_activated_at: number | null;
   /** Expiry of the trust root and its keyset, ms since the Unix epoch; null without a root. */
@@ -50,7 +50,7 @@ export async function identityFigures(db: Db, now: number): Promise<IdentityFigu
   const trust = await selectTrust(db);
   return {
     leases: { valid, grace, expired: all - valid - grace - denied, revoked: denied },
-    silent_deployments: rows[0]!.silent,
+    silent_installations: rows[0]!.silent,
     key_activated_at: key?.activated_at ?? null,
     trust: trust ? { root: trust.root_expires_at, keyset: trust.keyset_expires_at } : null,
   };

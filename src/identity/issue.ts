@@ -15,7 +15,7 @@ import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts'
 import { boundedWishes, refuseLongerRenewals, refuseOutside, type Narrowed } from './narrowing.ts';
 import { conditionProblems } from './registry.ts';
 import { giveLease, readRequest, type DryRun, type Renewed } from './renew.ts';
-import { deploymentRevoked, REINSTATE } from './revoke.ts';
+import { installationRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 import { meansOf, type Caller } from './tokens.ts';
@@ -23,7 +23,7 @@ import { meansOf, type Caller } from './tokens.ts';
 /** What an administrator asks for. */
 export interface IssueRequest extends Wishes {
   readonly deployment_id: string;
-  /** To be sure: that of the deployment's contract. */
+  /** To be sure: that of the installation's contract. */
   readonly customer_id?: string | undefined;
 }
 
@@ -118,7 +118,7 @@ async function planIssue(
   const wishes = boundedWishes(caller, policy, grounds, request);
   refuseOtherCustomer(grounds, request);
   if (policy.registry_enforced && grounds.revoked_at !== null) {
-    throw await deploymentRevoked(db, now, grounds.deployment_id, REINSTATE);
+    throw await installationRevoked(db, now, grounds.deployment_id, REINSTATE);
   }
   purposeClaims(policy, grounds, NO_DEVICE);
   return { usable, grounds, terms: leaseTerms(policy, grounds, wishes, now) };
@@ -145,12 +145,12 @@ async function refuseIssued(tx: Db, deployment_id: string, issue_id: string): Pr
 /**
  * Issues to an administrator the lease that a device without a network asks for. It is the renewal
  * that the device would ask for by itself, with all that this means for asking again; when what is
- * wished is another, so is the lease. A device that nobody knows is one of the deployment from then
+ * wished is another, so is the lease. A device that nobody knows is one of the installation from then
  * on, unless it is refused.
  *
  * @param offlineRequest a JWT of `OfflineRequestClaims`.
  * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for what is
- * no such request; `conflict` for a key that was revoked or belongs to another deployment.
+ * no such request; `conflict` for a key that was revoked or belongs to another installation.
  */
 export async function issueForRequest(
   identity: Identity,
@@ -239,6 +239,6 @@ function refuseOtherCustomer(
   request: Pick<IssueRequest, 'customer_id'>,
 ): void {
   if (request.customer_id === undefined || request.customer_id === customer_id) return;
-  const message = `the deployment ${deployment_id} belongs to the customer ${customer_id}`;
+  const message = `the installation ${deployment_id} belongs to the customer ${customer_id}`;
   refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
 }

@@ -41,14 +41,14 @@ export interface Origin extends Holder {
   readonly previous: { readonly lease_id: string; readonly lineage_id: string } | null;
 }
 
-/** The registry's word on a deployment. @throws ServiceError `not_found` */
+/** The registry's word on an installation. @throws ServiceError `not_found` */
 export async function groundsOf(
   db: Db,
-  deploymentId: string,
+  installationId: string,
 ): Promise<Grounds & { readonly revoked_at: number | null }> {
-  const [row] = await selectGrounds(db, { deploymentId });
+  const [row] = await selectGrounds(db, { installationId });
   if (row === undefined) {
-    throw new ServiceError('not_found', `there is no deployment ${deploymentId}`, {
+    throw new ServiceError('not_found', `there is no installation ${installationId}`, {
       remedy: 'Register it with `service-local identity deployments create`.',
     });
   }
@@ -68,7 +68,7 @@ export async function groundsOf(
   };
 }
 
-const selectGrounds = prepareQuery((db, { deploymentId }: { readonly deploymentId: string }) =>
+const selectGrounds = prepareQuery((db, { installationId }: { readonly installationId: string }) =>
   db
     .selectFrom('deployments')
     .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
@@ -89,7 +89,7 @@ const selectGrounds = prepareQuery((db, { deploymentId }: { readonly deploymentI
       'plans.product',
       'plans.binding',
     ])
-    .where('deployments.deployment_id', '=', deploymentId),
+    .where('deployments.deployment_id', '=', installationId),
 );
 
 /** A lease that is neither recorded nor signed. */

@@ -1,6 +1,6 @@
 import { ServiceError } from '../base/errors.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
-import { getDeployment } from './deployments.ts';
+import { getInstallation } from './installations.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 
@@ -27,7 +27,7 @@ export interface LeaseFilter {
 
 /**
  * Leases, the newest first.
- * @throws ServiceError `invalid_request` for a cursor of another list, `not_found` for the deployment.
+ * @throws ServiceError `invalid_request` for a cursor of another list, `not_found` for the installation.
  */
 export async function listLeases(
   db: Db,
@@ -35,7 +35,7 @@ export async function listLeases(
   { deployment_id, state, lineage_id, previous_lease_id, within }: LeaseFilter,
   page: PageRequest,
 ): Promise<Page<LeaseRecord>> {
-  if (deployment_id !== undefined) await getDeployment(db, deployment_id);
+  if (deployment_id !== undefined) await getInstallation(db, deployment_id);
   return readPage(
     ['leases', deployment_id, state, lineage_id, previous_lease_id, narrowingKey(within)],
     page,
@@ -53,10 +53,10 @@ export async function listLeases(
       }
       if (state === 'revoked') {
         query = query.where((is) =>
-          is.or([is(LEASE, 'is not', null), is(DEPLOYMENT, 'is not', null)]),
+          is.or([is(LEASE, 'is not', null), is(INSTALLATION, 'is not', null)]),
         );
       } else if (state !== undefined) {
-        query = query.where(LEASE, 'is', null).where(DEPLOYMENT, 'is', null);
+        query = query.where(LEASE, 'is', null).where(INSTALLATION, 'is', null);
       }
       if (state === 'valid') query = query.where('expires_at', '>', now);
       if (state === 'grace') {
@@ -80,16 +80,16 @@ export async function getLease(db: Db, now: number, leaseId: string): Promise<Le
 }
 
 const LEASE = 'license_leases.revoked_at';
-const DEPLOYMENT = 'deployments.revoked_at';
+const INSTALLATION = 'deployments.revoked_at';
 
-/** With what was revoked with the whole deployment, which is not noted with each lease. */
+/** With what was revoked with the whole installation, which is not noted with each lease. */
 function leases(db: Db) {
   return db
     .selectFrom('license_leases')
     .innerJoin('deployments', 'deployments.deployment_id', 'license_leases.deployment_id')
     .selectAll('license_leases')
     .select(({ fn }) => [
-      fn.coalesce(LEASE, DEPLOYMENT).as('revoked_at'),
+      fn.coalesce(LEASE, INSTALLATION).as('revoked_at'),
       fn.coalesce('license_leases.revoked_by', 'deployments.revoked_by').as('revoked_by'),
       fn
         .coalesce('license_leases.revoked_reason', 'deployments.revoked_reason')

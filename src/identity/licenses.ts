@@ -9,10 +9,10 @@ import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 
 export const LICENSE_STATES = ['valid', 'grace', 'expired', 'revoked', 'none'] as const;
 
-/** Of a deployment: revoked, else what its newest lease is worth, if it has one. */
+/** Of an installation: revoked, else what its newest lease is worth, if it has one. */
 export type LicenseState = (typeof LICENSE_STATES)[number];
 
-/** A deployment with its newest lease. Times are milliseconds since the Unix epoch. */
+/** An installation with its newest lease. Times are milliseconds since the Unix epoch. */
 export interface License {
   readonly deployment_id: string;
   readonly name: string;
@@ -41,13 +41,13 @@ export interface LicenseFilter {
   readonly state?: LicenseState | undefined;
   /** Only those that are silent. */
   readonly silent?: boolean | undefined;
-  /** Part of the id or name of a deployment or customer, or the id of a lease or device. */
+  /** Part of the id or name of an installation or customer, or the id of a lease or device. */
   readonly search?: string | undefined;
   readonly within?: Narrowing | undefined;
 }
 
 /**
- * Deployments with their newest leases, by id.
+ * Installations with their newest leases, by id.
  * @throws ServiceError `invalid_request` for a cursor of another list.
  */
 export async function listLicenses(
@@ -81,13 +81,13 @@ export async function getLicense(db: Db, now: number, id: string): Promise<Licen
     ? await select(db, now, [sql`deployments.deployment_id = ${id}`], 1)
     : [];
   if (license !== undefined) return license;
-  throw new ServiceError('not_found', `there is no deployment ${JSON.stringify(id)}`, {
+  throw new ServiceError('not_found', `there is no installation ${JSON.stringify(id)}`, {
     remedy: 'See `service-local identity licenses list`.',
   });
 }
 
 /**
- * Whether a deployment has a device that has not renewed although half of the time that it has for it
+ * Whether an installation has a device that has not renewed although half of the time that it has for it
  * is over: its owner should be told before the lease ends. To stand in a query with `deployments` and
  * `contracts`.
  */
@@ -96,7 +96,7 @@ export function isSilent(now: number): RawBuilder<unknown> {
 }
 
 /**
- * The same of the few rows of a page. PostgreSQL would look at the devices of all deployments for them,
+ * The same of the few rows of a page. PostgreSQL would look at the devices of all installations for them,
  * which it does not where an offset is.
  */
 function isSilentInPage(now: number): RawBuilder<unknown> {

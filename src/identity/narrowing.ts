@@ -5,7 +5,7 @@
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
 import { ServiceError, type Problem } from '../base/errors.ts';
-import { MAX_TOKEN_DEPLOYMENTS, type Scope } from '../base/scopes.ts';
+import { MAX_TOKEN_INSTALLATIONS, type Scope } from '../base/scopes.ts';
 import { formatSeconds } from '../base/seconds.ts';
 import type { ApiTokensTable, Db } from '../storage/tables.ts';
 import { idProblems, problemUnless, secondsProblems } from './checks.ts';
@@ -43,12 +43,12 @@ export function narrowingProblems(
     ...problemUnless(
       deployment_ids === null || customer_id === null,
       '/customer_id',
-      'name either deployments or a customer',
+      'name either installations or a customer',
     ),
     ...problemUnless(
-      count > 0 && count <= MAX_TOKEN_DEPLOYMENTS,
+      count > 0 && count <= MAX_TOKEN_INSTALLATIONS,
       '/deployment_ids',
-      `name 1 to ${MAX_TOKEN_DEPLOYMENTS} deployments`,
+      `name 1 to ${MAX_TOKEN_INSTALLATIONS} installations`,
     ),
     ...(deployment_ids ?? []).flatMap((id, i) => idProblems(`/deployment_ids/${i}`, id)),
     ...idProblems('/customer_id', customer_id ?? undefined),
@@ -61,7 +61,7 @@ export function narrowingProblems(
   ];
 }
 
-/** @throws ServiceError `not_found` for a deployment or customer that does not exist */
+/** @throws ServiceError `not_found` for an installation or customer that does not exist */
 export async function refuseUnknown(
   db: Db,
   { deployment_ids, customer_id }: Narrowing,
@@ -72,7 +72,7 @@ export async function refuseUnknown(
       .select('deployment_id')
       .where('deployment_id', '=', deployment_id)
       .executeTakeFirst();
-    if (row === undefined) throw unknown('deployment', deployment_id);
+    if (row === undefined) throw unknown('installation', deployment_id, 'deployments');
   }
   if (customer_id === null) return;
   const row = await db
@@ -80,12 +80,12 @@ export async function refuseUnknown(
     .select('customer_id')
     .where('customer_id', '=', customer_id)
     .executeTakeFirst();
-  if (row === undefined) throw unknown('customer', customer_id);
+  if (row === undefined) throw unknown('customer', customer_id, 'customers');
 }
 
-function unknown(noun: string, id: string): ServiceError {
+function unknown(noun: string, id: string, command: string): ServiceError {
   return new ServiceError('not_found', `there is no ${noun} ${id}`, {
-    remedy: `See \`service-local identity ${noun}s list\`.`,
+    remedy: `See \`service-local identity ${command} list\`.`,
   });
 }
 
@@ -123,12 +123,18 @@ export async function refuseOutside(
   const isInside = await sql`select 1 from ${sql.table(TABLES[noun]!)}
     where ${sql.ref(noun)} = ${id} and ${isWithin(narrowing, noun)}`.execute(db);
   if (isInside.rows.length > 0) return;
-  const what = `the ${noun.replace('_id', '')} ${id}`;
-  throw new ServiceError('not_allowed', `the token is not for ${what}`, {
+  throw new ServiceError('not_allowed', `the token is not for the ${NOUNS[noun]} ${id}`, {
     reason: 'outside_narrowing',
     remedy: `The token is narrowed to ${describeNarrowing(narrowing)}; make another with \`service-local identity tokens create\`.`,
   });
 }
+
+const NOUNS: Readonly<Record<string, string>> = {
+  deployment_id: 'installation',
+  lease_id: 'lease',
+  device_id: 'device',
+  contract_id: 'contract',
+};
 
 const TABLES: Readonly<Record<string, string>> = {
   deployment_id: 'deployments',

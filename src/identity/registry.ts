@@ -1,6 +1,6 @@
 /**
- * Who may get leases, and which: a customer has contracts, each under a plan, and runs deployments
- * under them. Here is what `customers.ts`, `plans.ts`, `contracts.ts` and `deployments.ts` share.
+ * Who may get leases, and which: a customer has contracts, each under a plan, and runs installations
+ * under them. Here is what `customers.ts`, `plans.ts`, `contracts.ts` and `installations.ts` share.
  * Whoever creates something may give its id, which it keeps; nothing is ever deleted; each creation
  * and change is in the audit log. Times are milliseconds since the Unix epoch.
  */
@@ -11,7 +11,14 @@ import { isId, MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { entitlementProblems, problemUnless, secondsProblems } from './checks.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';
 
-type Noun = 'customer' | 'plan' | 'contract' | 'deployment';
+const LIST_COMMANDS = {
+  customer: 'identity customers list',
+  plan: 'identity plans list',
+  contract: 'identity contracts list',
+  installation: 'identity deployments list',
+} as const;
+
+type Noun = keyof typeof LIST_COMMANDS;
 
 /** What plans say about leases, and contracts beyond or instead of that. */
 export interface Conditions {
@@ -83,14 +90,14 @@ export async function found<T>(
   const row = isId(id) ? await find() : undefined;
   if (row !== undefined) return row;
   throw new ServiceError('not_found', `there is no ${noun} ${JSON.stringify(id)}`, {
-    remedy: `See \`service-local identity ${noun}s list\`, or create it first.`,
+    remedy: `See \`service-local ${LIST_COMMANDS[noun]}\`, or create it first.`,
   });
 }
 
 /** @throws ServiceError `conflict` when there is one already. */
 export function refuseTaken(noun: Noun, id: string, existing: object | undefined): void {
   if (existing === undefined) return;
-  throw new ServiceError('conflict', `there already is a ${noun} ${id}`, {
+  throw new ServiceError('conflict', `the ${noun} ${id} already exists`, {
     reason: 'id_taken',
     remedy: 'Give another id, or none to get a new one.',
   });

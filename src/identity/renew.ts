@@ -21,7 +21,7 @@ import {
   type Warning,
 } from './lease-record.ts';
 import { entitlementSet } from './registry.ts';
-import { deploymentRevoked, machineRevoked, REINSTATE } from './revoke.ts';
+import { installationRevoked, machineRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 
@@ -176,7 +176,7 @@ async function planRenewal(
   const grounds = await groundsOf(tx, device.deployment_id);
   if (policy.registry_enforced) {
     if (grounds.revoked_at !== null) {
-      throw await deploymentRevoked(tx, now, device.deployment_id, wishes && REINSTATE);
+      throw await installationRevoked(tx, now, device.deployment_id, wishes && REINSTATE);
     }
     if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
       throw await machineRevoked(tx, now, line);
@@ -357,7 +357,7 @@ async function findHeld(
   };
   const { deployment_id, device_id } = previous;
   if (deployment_id !== device.deployment_id) {
-    throw otherLease('other_deployment', `the lease ${lease_id} belongs to another deployment`);
+    throw otherLease('other_deployment', `the lease ${lease_id} belongs to another installation`);
   }
   if (device_id !== null && !line.includes(device_id)) {
     throw otherLease('other_device', `the lease ${lease_id} was given to another device`);
@@ -436,14 +436,14 @@ interface Answered {
 
 async function answered(
   tx: Db,
-  deployment: string,
+  installation: string,
   renewal: string,
 ): Promise<Answered | undefined> {
   return tx
     .selectFrom('renewals')
     .innerJoin('license_leases', 'license_leases.lease_id', 'renewals.lease_id')
     .select(['request_hash', 'answer', 'answered_at', 'grace_ends_at', 'device_id'])
-    .where('renewals.deployment_id', '=', deployment)
+    .where('renewals.deployment_id', '=', installation)
     .where('renewals.renewal_id', '=', renewal)
     .executeTakeFirst();
 }

@@ -12,14 +12,14 @@ export const REVOKE_ACTION = 'identity.license.revoke';
 
 /**
  * What is revoked: a lease, with its line of renewals and all else that the machine has which it was
- * given to; or a deployment, with all its leases. A lease that an administrator was given stands for
+ * given to; or an installation, with all its leases. A lease that an administrator was given stands for
  * no machine, so revoking it denies none of them a lease of its own.
  */
 export type RevokeTarget = { readonly lease_id: string } | { readonly deployment_id: string };
 
 export interface RevokeRequest {
   readonly reason: string;
-  /** The deployment's id, typed once more. */
+  /** The installation's id, typed once more. */
   readonly confirm: string;
   /** Of `grantStepUp`, for `REVOKE_ACTION` and `stepUpTarget`. */
   readonly step_up_token: string | undefined;
@@ -65,7 +65,7 @@ export async function revoke(
     if (request.confirm !== found.deployment_id) {
       throw new ServiceError(
         'confirmation_mismatch',
-        `confirm is not the id of the deployment, ${found.deployment_id}`,
+        `confirm is not the id of the installation, ${found.deployment_id}`,
         { remedy: 'Check that it is the one you mean, and type its id.' },
       );
     }
@@ -100,7 +100,7 @@ export async function revoke(
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: request.reason };
     if (found.lineage_id === undefined) {
-      // All leases of a revoked deployment are revoked; that is not noted with each of them.
+      // All leases of a revoked installation are revoked; that is not noted with each of them.
       await tx
         .updateTable('deployments')
         .set(change)
@@ -167,7 +167,7 @@ async function machinesOf(db: Db, found: Found, workingAt?: number): Promise<str
 
 interface Found {
   readonly deployment_id: string;
-  /** Undefined for a whole deployment. */
+  /** Undefined for a whole installation. */
   readonly lineage_id: string | undefined;
   readonly revoked_at: number | null;
 }
@@ -182,13 +182,13 @@ async function findTarget(tx: Db, target: RevokeTarget): Promise<Found> {
     if (lease !== undefined) return lease;
     throw notFound(`there is no lease ${target.lease_id}`, 'leases');
   }
-  const deployment = await tx
+  const installation = await tx
     .selectFrom('deployments')
     .select(['deployment_id', 'revoked_at'])
     .where('deployment_id', '=', target.deployment_id)
     .executeTakeFirst();
-  if (deployment !== undefined) return { ...deployment, lineage_id: undefined };
-  throw notFound(`there is no deployment ${target.deployment_id}`, 'deployments');
+  if (installation !== undefined) return { ...installation, lineage_id: undefined };
+  throw notFound(`there is no installation ${target.deployment_id}`, 'deployments');
 }
 
 function notFound(message: string, noun: string): ServiceError {
@@ -236,21 +236,21 @@ async function outstanding(tx: Db, found: Found, now: number): Promise<Outstandi
 }
 
 /**
- * Refuses a lease to a deployment that is revoked.
+ * Refuses a lease to an installation that is revoked.
  * @param remedy of whoever asks for it.
  */
-export async function deploymentRevoked(
+export async function installationRevoked(
   tx: Db,
   now: number,
-  deploymentId: string,
+  installationId: string,
   remedy = ASK,
 ): Promise<ServiceError> {
   const { last } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
-    .where('deployment_id', '=', deploymentId)
+    .where('deployment_id', '=', installationId)
     .executeTakeFirstOrThrow();
-  return revoked(`the license of the deployment ${deploymentId} is revoked`, last, now, remedy);
+  return revoked(`the license of the installation ${installationId} is revoked`, last, now, remedy);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 
-/** What the registry says of a deployment: what its leases may be. */
+/** What the registry says of an installation: what its leases may be. */
 export interface Grounds extends LeasePurpose {
   readonly deployment_id: string;
   readonly customer_id: string;

@@ -118,7 +118,7 @@ const NOT_NARROWED: Narrowing = { deployment_ids: null, customer_id: null, max_t
 
 /**
  * Creates a token on terms that have been checked.
- * @throws ServiceError `not_found` for an unknown deployment or customer in its narrowing
+ * @throws ServiceError `not_found` for an unknown installation or customer in its narrowing
  */
 export async function addToken(
   tx: Db,

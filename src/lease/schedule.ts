@@ -16,7 +16,7 @@ export function renewalRestMs(ttlMs: number): number {
 
 /**
  * When a lease is due for renewal, in milliseconds since the Unix epoch: within the first quarter of
- * the rest, at a moment that is fixed by deployment and lease, so that a fleet whose leases were
+ * the rest, at a moment that is fixed by installation and lease, so that a fleet whose leases were
  * issued in one minute renews them over hours, and that everybody can tell when.
  */
 export function renewalMoment(

@@ -115,7 +115,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
   app.openapi(api.previewLeaseRevocation, async (c) =>
     c.json(await previewed(c.get('caller')!, c.req.valid('param')), 200),
   );
-  app.openapi(api.previewDeploymentRevocation, async (c) =>
+  app.openapi(api.previewInstallationRevocation, async (c) =>
     c.json(await previewed(c.get('caller')!, c.req.valid('param')), 200),
   );
 
@@ -136,7 +136,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
   app.openapi(api.revokeLease, async (c) =>
     c.json(await revoked(c, c.req.valid('param'), c.req.valid('json')), 200),
   );
-  app.openapi(api.revokeDeployment, async (c) =>
+  app.openapi(api.revokeInstallation, async (c) =>
     c.json(await revoked(c, c.req.valid('param'), c.req.valid('json')), 200),
   );
 }

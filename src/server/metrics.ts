@@ -38,7 +38,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   const leases = gauge('license_leases', 'Leases in the registry by their state', ['state']);
   const silent = gauge(
     'license_silent_deployments',
-    'Deployments whose devices should have renewed by now and have not',
+    'Installations whose devices should have renewed by now and have not',
   );
   const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
 
@@ -52,12 +52,12 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
 
   const show = ({
     leases: byState,
-    silent_deployments,
+    silent_installations,
     key_activated_at,
     trust,
   }: IdentityFigures): void => {
     for (const [state, count] of Object.entries(byState)) leases.set({ state }, count);
-    silent.set(silent_deployments);
+    silent.set(silent_installations);
     if (key_activated_at !== null) keyAge.set((clock() - key_activated_at) / 1000);
     trustSeconds.reset();
     for (const [document, end] of Object.entries(trust ?? {})) {

@@ -16,12 +16,12 @@ import {
   type Customer,
 } from '../identity/customers.ts';
 import {
-  createDeployment,
-  getDeployment,
-  listDeployments,
-  reinstateDeployment,
-  type Deployment,
-} from '../identity/deployments.ts';
+  createInstallation,
+  getInstallation,
+  listInstallations,
+  reinstateInstallation,
+  type Installation,
+} from '../identity/installations.ts';
 import type { Identity } from '../identity/context.ts';
 import { refuseOutside } from '../identity/narrowing.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
@@ -32,8 +32,8 @@ import { pageAnswer } from './page.ts';
 
 export function addRegistry(app: App, { identity }: Services): void {
   const { read } = identity.storage;
-  const named = (deployments: readonly Deployment[]): Promise<NamedDeployment[]> =>
-    withNames(read, deployments, 'revoked_by');
+  const named = (installations: readonly Installation[]): Promise<NamedInstallation[]> =>
+    withNames(read, installations, 'revoked_by');
 
   app.openapi(api.createCustomer, async (c) => {
     const create = (service: Identity) => createCustomer(service, actorOf(c), c.req.valid('json'));
@@ -92,29 +92,29 @@ export function addRegistry(app: App, { identity }: Services): void {
     return c.json({ ...contractAnswer(contract), last_lease_ends_at: last }, 200);
   });
 
-  app.openapi(api.createDeployment, async (c) => {
+  app.openapi(api.createInstallation, async (c) => {
     const create = (service: Identity) =>
-      createDeployment(service, registrarOf(c), c.req.valid('json'));
-    const answer = (made: Deployment) => deploymentAnswer({ ...made, revoked_by_name: null });
+      createInstallation(service, registrarOf(c), c.req.valid('json'));
+    const answer = (made: Installation) => installationAnswer({ ...made, revoked_by_name: null });
     return c.json(await once(c, identity, create, answer), 201);
   });
-  app.openapi(api.listDeployments, async (c) => {
+  app.openapi(api.listInstallations, async (c) => {
     const { contract_id, ...request } = c.req.valid('query');
     const within = c.get('caller')!.narrowing;
-    const page = await listDeployments(read, { contract_id, within }, request);
+    const page = await listInstallations(read, { contract_id, within }, request);
     const items = await named(page.items);
-    return c.json(pageAnswer({ ...page, items }, deploymentAnswer), 200);
+    return c.json(pageAnswer({ ...page, items }, installationAnswer), 200);
   });
-  app.openapi(api.getDeployment, async (c) => {
+  app.openapi(api.getInstallation, async (c) => {
     const { deployment_id } = c.req.valid('param');
     await refuseOutside(read, c.get('caller')!, { deployment_id });
-    const [deployment] = await named([await getDeployment(read, deployment_id)]);
-    return c.json(deploymentAnswer(deployment!), 200);
+    const [installation] = await named([await getInstallation(read, deployment_id)]);
+    return c.json(installationAnswer(installation!), 200);
   });
-  app.openapi(api.reinstateDeployment, async (c) => {
+  app.openapi(api.reinstateInstallation, async (c) => {
     const { deployment_id } = c.req.valid('param');
-    const deployment = await reinstateDeployment(identity, registrarOf(c), deployment_id);
-    return c.json(deploymentAnswer((await named([deployment]))[0]!), 200);
+    const installation = await reinstateInstallation(identity, registrarOf(c), deployment_id);
+    return c.json(installationAnswer((await named([installation]))[0]!), 200);
   });
 }
 
@@ -135,12 +135,12 @@ function contractAnswer({ entitlements, ...contract }: Contract): api.Contract {
   };
 }
 
-type NamedDeployment = WithNames<Deployment, 'revoked_by'>;
+type NamedInstallation = WithNames<Installation, 'revoked_by'>;
 
-function deploymentAnswer(deployment: NamedDeployment): api.Deployment {
+function installationAnswer(installation: NamedInstallation): api.Installation {
   return {
-    ...deployment,
-    created_at: formatInstant(deployment.created_at),
-    revoked_at: formatInstantOrNull(deployment.revoked_at),
+    ...installation,
+    created_at: formatInstant(installation.created_at),
+    revoked_at: formatInstantOrNull(installation.revoked_at),
   };
 }

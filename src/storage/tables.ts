@@ -12,7 +12,7 @@ export interface Tables {
   customers: CustomersTable;
   plans: PlansTable;
   contracts: ContractsTable;
-  deployments: DeploymentsTable;
+  deployments: InstallationsTable;
   signing_keys: SigningKeysTable;
   pending_signing_keys: PendingSigningKeysTable;
   license_trust: LicenseTrustTable;
@@ -106,7 +106,7 @@ export interface ContractsTable {
   created_at: number;
 }
 
-export interface DeploymentsTable {
+export interface InstallationsTable {
   deployment_id: string;
   contract_id: string;
   name: string;
@@ -289,7 +289,7 @@ export interface ApiTokensTable {
   /** The last second of the year 9999 for a token that does not expire. */
   expires_at: number;
   revoked_at: number | null;
-  /** JSON list of the deployments to which it is narrowed; null for all. */
+  /** JSON list of the installations to which it is narrowed; null for all. */
   deployment_ids: string | null;
   /** Customer to which it is narrowed; null for all. */
   customer_id: string | null;

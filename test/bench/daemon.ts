@@ -22,7 +22,7 @@ export async function daemon(): Promise<Figure[]> {
     const database = await newDatabase('sqlite');
     undo.push(database.remove);
     const storage = await openStorage(database.location);
-    const { devices } = await addVendor(storage, Date.now(), { deployments: 1 });
+    const { devices } = await addVendor(storage, Date.now(), { installations: 1 });
     await storage.close();
     const server = await startServer(database);
     undo.push(server.stop);

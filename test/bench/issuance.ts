@@ -80,7 +80,7 @@ async function withServers(
     const database = await newOne();
     undo.push(database.remove);
     const storage = await openStorage(database.location);
-    const size = { deployments: CONNECTIONS };
+    const size = { installations: CONNECTIONS };
     const { authorization, devices } = await addVendor(storage, Date.now(), size);
     await storage.close();
     const server = await startServer(database, ['--log-json']);

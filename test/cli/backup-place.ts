@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { ServiceError } from '../../src/base/errors.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { openStorage, type StorageLocation } from '../../src/storage/storage.ts';
@@ -45,7 +45,7 @@ export async function fillPlace(
   const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
   for (const deployment_id of ['tokyo', 'osaka']) {
-    await createDeployment(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
+    await createInstallation(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
   }
   now = Date.now();
   const { code } = await createEnrollmentCode(...vendor, 'tokyo');

@@ -364,7 +364,7 @@ test('withdrawals after the backup come back from an exported audit log', async 
   const denied = await machine(second.url, 'renew', '--now');
   expect(denied).toMatchObject({
     code: 4,
-    stderr: expect.stringContaining('the license of the deployment tokyo is revoked'),
+    stderr: expect.stringContaining('the license of the installation tokyo is revoked'),
   });
   await answer(cli(place, ['bots', 'resume-all', '--reason', 'a test', '--json'], second.url));
   expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({

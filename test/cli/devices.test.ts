@@ -16,7 +16,7 @@ import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as enroll } from '../../src/cli/verbs/license/enroll.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
@@ -42,8 +42,8 @@ beforeAll(async () => {
   await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
   const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
-  await createDeployment(...vendor, deployment);
+  const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
+  await createInstallation(...vendor, installation);
   server = await serveHere(world.database);
 });
 
@@ -247,8 +247,8 @@ test('a machine is told where its lease lasts less than was due', async () => {
   const ends_at = Math.ceil(Date.now() / 1000 + 3600) * 1000;
   const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro', ends_at };
   await createContract(...vendor, contract);
-  const deployment = { deployment_id: 'brief', contract_id: 'short', name: 'Brief' };
-  await createDeployment(...vendor, deployment);
+  const installation = { deployment_id: 'brief', contract_id: 'short', name: 'Brief' };
+  await createInstallation(...vendor, installation);
   const code = (await devices('enroll-code', '--deployment', 'brief')).stdout.trim();
   const { stdout } = await license('enroll', '--code', code);
   expect(stdout).toMatch(/^ {2}it lasts \d+[smh] instead of 7d, as the contract ends then$/m);

@@ -8,7 +8,7 @@ import type { CheckResult } from '../../src/doctor/check.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { machineHash } from '../../src/lease/use.ts';
@@ -40,8 +40,8 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
     const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
     await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-    const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
-    await createDeployment(...vendor, deployment);
+    const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
+    await createInstallation(...vendor, installation);
     server = await serveHere(world.database);
   });
   afterAll(async () => {

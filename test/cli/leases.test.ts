@@ -8,7 +8,7 @@ import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as revoke } from '../../src/cli/verbs/identity/leases/revoke.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
@@ -37,8 +37,8 @@ beforeAll(async () => {
   const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
   for (const deployment_id of ['tokyo', 'osaka', 'kyoto', 'nara']) {
-    const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
-    await createDeployment(...vendor, deployment);
+    const installation = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
+    await createInstallation(...vendor, installation);
   }
   server = await serveHere(world.database);
 });
@@ -58,8 +58,8 @@ const ask = async <T>(...words: string[]): Promise<T> => {
   expect({ code, error: code === 0 ? '' : stderr }).toEqual({ code: 0, error: '' });
   return JSON.parse(stdout) as T;
 };
-const leasesOf = async (deployment: string): Promise<LeaseRecord[]> =>
-  (await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--deployment', deployment)).leases;
+const leasesOf = async (installation: string): Promise<LeaseRecord[]> =>
+  (await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--deployment', installation)).leases;
 
 test('a signing key is made for its owner alone, is never shown, and never overwritten', async () => {
   const path = join(directory, 'key.pem');
@@ -101,7 +101,7 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   expect(listed.stdout).toMatch(new RegExp(` valid +${ada.name} +20`));
   const unknown = await identity('leases', 'list', '--deployment', 'nope');
   expect(unknown).toMatchObject({ code: 1, stdout: '' });
-  expect(unknown.stderr).toMatch(/^error not_found: there is no deployment "nope"/);
+  expect(unknown.stderr).toMatch(/^error not_found: there is no installation "nope"/);
   const shown = await identity('leases', 'show', newest!.lease_id);
   expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
   expect(shown.stdout).toMatch(new RegExp(`^issued_by_name +${ada.name}$`, 'm'));
@@ -169,7 +169,7 @@ test('a narrowed token issues what it is for, and is refused the rest with the r
     });
   const before = await leasesOf('nara');
   for (const [words, message] of [
-    [['--deployment', 'osaka', '--ttl', '1h'], 'the token is not for the deployment osaka'],
+    [['--deployment', 'osaka', '--ttl', '1h'], 'the token is not for the installation osaka'],
     [['--deployment', 'nara', '--ttl', '90d'], 'the token issues leases of up to 1d, and'],
     [
       ['--deployment', 'nara', '--ttl', '1d', '--grace', '30d'],
@@ -256,14 +256,14 @@ test('a script revokes with --confirm and --code; anything less revokes nothing'
   expect((await identity('leases', 'issue', '--deployment', 'osaka')).code).toBe(0);
 });
 
-/** Asks a person, who types the id of the deployment and a code. */
+/** Asks a person, who types the id of the installation and a code. */
 async function revokeAsPerson(
-  deployment: string,
-  target: { readonly lease: string } | { readonly deployment: string },
+  installation: string,
+  target: { readonly lease: string } | { readonly installation: string },
   code: string,
 ): Promise<{ readonly told: string; readonly data: unknown }> {
   const person = personWho([
-    [`Type ${deployment} to confirm:`, `${deployment}\r`],
+    [`Type ${installation} to confirm:`, `${installation}\r`],
     ['Code from your authenticator:', `${code}\r`],
   ]);
   const message = vi.fn<(text: string) => void>();
@@ -278,7 +278,7 @@ async function revokeAsPerson(
     } as unknown as Context,
     { lease: 'lease' in target ? target.lease : undefined },
     {
-      deployment: 'deployment' in target ? target.deployment : undefined,
+      deployment: 'installation' in target ? target.installation : undefined,
       reason: 'unpaid',
       confirm: undefined,
       code: undefined,
@@ -293,7 +293,7 @@ test('a person is told the date before the id is typed and the code is asked for
   const [lease] = await leasesOf('kyoto');
   const { told, data } = await revokeAsPerson(
     'kyoto',
-    { deployment: 'kyoto' },
+    { installation: 'kyoto' },
     ada.recovery_codes[1]!,
   );
   expect(told).toBe(

@@ -17,7 +17,7 @@ import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
@@ -42,7 +42,7 @@ beforeAll(async () => {
   const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
   for (const deployment_id of ['tokyo', 'osaka']) {
-    await createDeployment(...vendor, { deployment_id, contract_id: 'acme-pro', name: 'A' });
+    await createInstallation(...vendor, { deployment_id, contract_id: 'acme-pro', name: 'A' });
   }
   server = await serveHere(world.database);
 });
@@ -160,7 +160,7 @@ test('a machine without a network is licensed by files that people carry', async
   expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });
 
-test('what is no request, or asks for another deployment, issues nothing', async () => {
+test('what is no request, or asks for another installation, issues nothing', async () => {
   writeFileSync(join(directory, 'no-request'), 'hello');
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request'];
   const refused = await identity(...request, 'no-request');
@@ -215,7 +215,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
     expect.arrayContaining([
       `Everything licensed works until ${after.works_until}, from ${after.lease!.expires_at} on with a warning.`,
       expect.stringMatching(
-        /^The server denies renewal since 20\S+Z: the license of the deployment osaka is revoked; /,
+        /^The server denies renewal since 20\S+Z: the license of the installation osaka is revoked; /,
       ),
     ]),
   );

@@ -25,7 +25,7 @@ import { anchorText } from '../../src/gate/anchor.ts';
 import { openLicenseGate } from '../../src/gate/gate.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan, updatePlan } from '../../src/identity/plans.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
@@ -70,7 +70,7 @@ beforeEach(async () => {
   const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
   for (const deployment_id of ['tokyo', 'osaka']) {
-    await createDeployment(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
+    await createInstallation(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
   }
   front = createServer((incoming, outgoing) => {
     void (isEvil ? impersonate(incoming, outgoing) : forward(incoming, outgoing));
@@ -151,8 +151,8 @@ const license = (...words: string[]): Promise<Result> => onMachine(['license', .
 const json = ({ stdout }: Result): unknown => JSON.parse(stdout);
 const errorOf = (result: Result) =>
   (json(result) as { error: { code: string; reason: string; message: string } }).error;
-const newCode = async (deployment = 'tokyo'): Promise<string> =>
-  (await identity('devices', 'enroll-code', '--deployment', deployment)).stdout.trim();
+const newCode = async (installation = 'tokyo'): Promise<string> =>
+  (await identity('devices', 'enroll-code', '--deployment', installation)).stdout.trim();
 const newRoot = async (name = 'root'): Promise<string> => {
   await identity('root', 'init', '--out', name);
   const chain = ['--chain', `${name}/license-root.json`, '--key', `${name}/root-key-1.pem`];
@@ -261,7 +261,7 @@ describe('while the daemon runs', () => {
     const lease = issue(evilClaims({ lease_id, device_thumbprint }), EVIL);
     writeFileSync(
       files.root,
-      anchorText({ deploymentId: 'tokyo', issuer: 'evil-issuer', document: evilKeyset }),
+      anchorText({ installationId: 'tokyo', issuer: 'evil-issuer', document: evilKeyset }),
     );
     writeFileSync(files.keyset, evilKeyset);
     writeFileSync(`${files.lease}.bak`, lease);

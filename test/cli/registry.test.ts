@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
@@ -74,7 +74,7 @@ function cells({ code, stdout, stderr }: Result): string[][] {
     .map((line) => line.trim().split(/ {2,}/));
 }
 
-/** A customer with a plan, a contract and a deployment, all of the same id. */
+/** A customer with a plan, a contract and an installation, all of the same id. */
 async function register(id: string): Promise<void> {
   const vendor = [world.identity, 'operator'] as const;
   await createCustomer(...vendor, { customer_id: id, name: 'Acme Trading' });
@@ -82,10 +82,10 @@ async function register(id: string): Promise<void> {
   const ends_at = Date.UTC(2099, 0, 1);
   const references = { customer_id: id, plan_id: id };
   await createContract(...vendor, { contract_id: id, ...references, ends_at });
-  await createDeployment(...vendor, { deployment_id: id, contract_id: id, name: 'Tokyo' });
+  await createInstallation(...vendor, { deployment_id: id, contract_id: id, name: 'Tokyo' });
 }
 
-test('a vendor registers a customer, from plan to deployment', async () => {
+test('a vendor registers a customer, from plan to installation', async () => {
   const customer = ['--id', 'bolt', '--name', 'Bolt Capital'];
   expect(cells(await identity('customers', 'create', ...customer))).toEqual([
     ['customer', 'name', 'created'],
@@ -115,9 +115,9 @@ test('a vendor registers a customer, from plan to deployment', async () => {
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
     ['bolt-1', 'bolt', 'basic', '2099-01-01T00:00:00Z', 'as plan', '36h', 'as plan'],
   ]);
-  const deployment = ['--id', 'bolt-tokyo', '--contract', 'bolt-1', '--name', 'Tokyo'];
-  expect(cells(await identity('deployments', 'create', ...deployment))).toEqual([
-    ['deployment', 'contract', 'name', 'created', 'revoked'],
+  const installation = ['--id', 'bolt-tokyo', '--contract', 'bolt-1', '--name', 'Tokyo'];
+  expect(cells(await identity('deployments', 'create', ...installation))).toEqual([
+    ['installation', 'contract', 'name', 'created', 'revoked'],
     ['bolt-tokyo', 'bolt-1', 'Tokyo', '…Z', '—'],
   ]);
 });
@@ -225,7 +225,7 @@ test('a contract that is ended tells how long its leases still work', async () =
   ]);
 });
 
-test('a deployment is reinstated', async () => {
+test('an installation is reinstated', async () => {
   await register('revoked');
   await world.identity.storage.write(async (tx) => {
     const revoked = { revoked_at: world.now, revoked_by: 'operator', revoked_reason: 'lost' };
@@ -251,7 +251,7 @@ describe('what cannot be done', () => {
       code: 6,
       stdout: '',
       stderr:
-        'error conflict: there already is a customer taken\n' +
+        'error conflict: the customer taken already exists\n' +
         '→ Give another id, or none to get a new one.\n',
     });
     const wrong = await identity('plans', 'create', '--name', 'X', '--ttl', '1s', '--grace', '99d');

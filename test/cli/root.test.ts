@@ -7,7 +7,7 @@ import type { KeyState, Keyset } from '../../src/api/keys.ts';
 import { parseEnrollmentText } from '../../src/lease/enrollment-code.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import {
   addSignatures,
@@ -43,7 +43,11 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
     const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
     await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-    await createDeployment(...vendor, { deployment_id: 'tokyo', contract_id: 'c', name: 'Tokyo' });
+    await createInstallation(...vendor, {
+      deployment_id: 'tokyo',
+      contract_id: 'c',
+      name: 'Tokyo',
+    });
     server = await serveHere(world.database);
   });
   afterEach(async () => {

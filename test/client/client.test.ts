@@ -195,8 +195,8 @@ describe('a failure', () => {
   it('is the one that the server tells', async () => {
     const problem = {
       code: 'license_revoked',
-      detail: 'the deployment is revoked',
-      reason: 'deployment',
+      detail: 'the installation is revoked',
+      reason: 'installation',
       remedy: 'Ask the vendor.',
       errors: [{ code: 'invalid_value', pointer: '/a', detail: 'is wrong', suggestion: 'b' }],
       request_id: 'r-1',
@@ -204,8 +204,8 @@ describe('a failure', () => {
     const url = await answering(403, problem, { 'retry-after': '7' });
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'license_revoked',
-      message: 'the deployment is revoked',
-      reason: 'deployment',
+      message: 'the installation is revoked',
+      reason: 'installation',
       remedy: 'Ask the vendor.',
       problems: [{ code: 'invalid_value', pointer: '/a', message: 'is wrong', suggestion: 'b' }],
       retryAfterSeconds: 7,

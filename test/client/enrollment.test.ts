@@ -93,8 +93,8 @@ afterEach(async () => {
   rmSync(join(home, '..'), { recursive: true });
 });
 
-const newCode = async (deployment = 'tokyo'): Promise<string> =>
-  (await createEnrollmentCode(identity, 'operator', deployment)).code;
+const newCode = async (installation = 'tokyo'): Promise<string> =>
+  (await createEnrollmentCode(identity, 'operator', installation)).code;
 const count = async (table: 'devices' | 'license_leases'): Promise<number> =>
   (await identity.storage.read.selectFrom(table).selectAll().execute()).length;
 /** What is in the home, but for the lock, in which there is nothing. */
@@ -252,7 +252,7 @@ describe('enrollment', () => {
     expect(names()).toHaveLength(5);
   });
 
-  test('of a machine that was a device of another deployment says so', async () => {
+  test('of a machine that was a device of another installation says so', async () => {
     await enroll(device, await newCode(), 'trading-1');
     const before = contents();
     await expect(enroll(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { expect, vi, type TestContext } from 'vitest';
 import { runLoop, type LoopOptions } from '../../daemon/loop.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { createLog } from '../../src/base/log.ts';
@@ -98,7 +98,7 @@ export async function newIssuer(
   await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
   const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  await createDeployment(...vendor, { deployment_id: 'tokyo', contract_id: 'c', name: 'Tokyo' });
+  await createInstallation(...vendor, { deployment_id: 'tokyo', contract_id: 'c', name: 'Tokyo' });
   let server: ServerHere = await serveHere(world.database);
   onTestFinished(() => server.stop());
   let token = '';

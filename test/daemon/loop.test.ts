@@ -287,7 +287,7 @@ describe('files', () => {
       keyset: keysetOf([testKey(1)], [testKey(4)], claims),
     });
     const anchor = anchorText({
-      deploymentId: 'deployment-1',
+      installationId: 'installation-1',
       issuer: 'https://licenses.example',
       document,
     });
@@ -306,7 +306,7 @@ describe('files', () => {
       const signed = keysetOf(keys, [testKey(4)], { root: fingerprintOf(root), version });
       const jwks = keys.map(({ jwk }) => jwk);
       const document = JSON.stringify({ keys: jwks, roots: [root], keyset: signed });
-      const owner = { deploymentId: 'deployment-1', issuer: 'https://licenses.example' };
+      const owner = { installationId: 'installation-1', issuer: 'https://licenses.example' };
       writeFileSync(files.root, anchorText({ ...owner, document }));
       writeFileSync(files.keyset, document);
     };
@@ -329,7 +329,7 @@ describe('files', () => {
     const deployment_id = 'elsewhere';
     const document = JSON.stringify({ keys: [next.jwk] });
     const issuer = 'https://licenses.example';
-    const anchor = anchorText({ deploymentId: deployment_id, issuer, document });
+    const anchor = anchorText({ installationId: deployment_id, issuer, document });
     await announceAnchor(files.state, anchor);
     const daemon = await start();
     await announceAnchor(files.state, anchor);
@@ -362,7 +362,7 @@ describe('files', () => {
     const document = JSON.stringify({ keys: [foreign.jwk] });
     writeFileSync(
       files.root,
-      anchorText({ deploymentId: 'deployment-1', issuer: 'evil', document }),
+      anchorText({ installationId: 'installation-1', issuer: 'evil', document }),
     );
     await daemon.notice();
     await daemon.stop();

@@ -95,7 +95,7 @@ test.each([
   async (_what, former) => {
     const NEXT = testKey(2);
     const document = published([NEXT], { version: 2 });
-    const owner = { deploymentId: 'deployment-1', issuer: 'https://licenses.example' };
+    const owner = { installationId: 'installation-1', issuer: 'https://licenses.example' };
     place.put(place.files.root, anchorText({ ...owner, document }));
     place.put(place.files.keyset, document);
     place.put(place.files.lease, leaseOf('renewed', 2, {}, NEXT));
@@ -128,7 +128,7 @@ test('one that is started with newer values takes them, also under another key',
   expect(await heldId()).toBe('3');
 });
 
-test('a lease of another deployment is refused while one works', async () => {
+test('a lease of another installation is refused while one works', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const other = { deployment_id: 'elsewhere' };
   for (const days of [-1, 3]) {

@@ -194,7 +194,7 @@ describe('a lease that somebody brings', () => {
     ['that of another device', lease(OTHER), { reason: 'other_device' }],
     ['one bound to another machine', lease(ELSEWHERE), { code: 'invalid_data', reason: WHERE }],
     [
-      'that of another deployment',
+      'that of another installation',
       lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),
       { code: 'conflict', reason: 'other_installation' },
     ],

@@ -357,7 +357,7 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
   const database = await newDatabase('sqlite');
   ends.push(database.remove);
   const storage = await openStorage(database.location);
-  const { devices } = await addVendor(storage, Date.now(), { deployments: 1 });
+  const { devices } = await addVendor(storage, Date.now(), { installations: 1 });
   await storage.close();
   const server = await serveHere(database);
   ends.push(server.stop);

@@ -11,7 +11,7 @@ import { readState } from '../../daemon/state.ts';
 import { enroll, rotateKey } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { createEnrollmentCode } from '../../src/identity/devices.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { leaseStatus } from '../../src/lease/status.ts';
@@ -152,7 +152,7 @@ test('a revoked license is kept, said to be so with its last date, and renewed w
   const { last_error, next_attempt_because } = await readState(machine.files.state);
   expect(next_attempt_because).toBe('denied');
   expect(last_error?.message).toMatch(/is revoked; what it has works until \d{4}-/);
-  await reinstateDeployment(identity, 'operator', 'tokyo');
+  await reinstateInstallation(identity, 'operator', 'tokyo');
   expect(await now()).toMatchObject({ status: 'renewed' });
 });
 

@@ -412,7 +412,7 @@ describe('what this machine trusts', () => {
   test('begins, on a machine that has held keys only, with its first renewal', async () => {
     expect(await readAnchor(rig.machine.files.root)).toMatchObject({
       kind: 'held',
-      deploymentId: 'deployment-1',
+      installationId: 'installation-1',
       issuer: ISSUER,
       held: { keyset: { version: 2 } },
     });
@@ -508,7 +508,10 @@ describe('what this machine trusts', () => {
     const { root } = rig.machine.files;
     writeFileSync(root, '{');
     expect(await now()).toMatchObject({ status: 'renewed' });
-    expect(await readAnchor(root)).toMatchObject({ kind: 'held', deploymentId: 'deployment-1' });
+    expect(await readAnchor(root)).toMatchObject({
+      kind: 'held',
+      installationId: 'installation-1',
+    });
   });
 });
 

@@ -272,7 +272,7 @@ export const FAULTS = {
   "another device's lease": giving(({ rig, renewal_id }) =>
     rig.newLease({ renewal_id: renewal_id!, device_thumbprint: GOOD.jwk.kid }),
   ),
-  "another deployment's lease": giving(({ rig, renewal_id }) =>
+  "another installation's lease": giving(({ rig, renewal_id }) =>
     rig.newLease({ renewal_id: renewal_id!, deployment_id: 'elsewhere' }),
   ),
   'no lease': giving(() => 'null'),

@@ -90,12 +90,12 @@ export interface Licensed {
 export async function newLicensed(
   { world, url, now }: Issuer,
   directory: string,
-  deployment: string,
+  installation: string,
 ): Promise<Licensed> {
   const home = join(directory, 'home');
   const files = licenseFiles(home, {});
   const device = { files, url, clock: () => now, warn: () => {} };
-  const { code } = await createEnrollmentCode(world.identity, 'operator', deployment);
+  const { code } = await createEnrollmentCode(world.identity, 'operator', installation);
   const { device_id, claims } = await enroll(device, code, 'trading-1');
   const state: DaemonState = {
     ...NO_STATE,

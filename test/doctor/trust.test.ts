@@ -51,8 +51,8 @@ const signed = (version: number, { root = 400, keyset = 300, other = [] as Publi
       keys: [...keys, ...other],
     }),
   });
-const accept = (document: string, deploymentId = 'tokyo'): void => {
-  write(machine.files.root, anchorText({ deploymentId, issuer: ISSUER, document }));
+const accept = (document: string, installationId = 'tokyo'): void => {
+  write(machine.files.root, anchorText({ installationId, issuer: ISSUER, document }));
 };
 const found = async (code: CheckCode, change: Partial<Machine> = {}): Promise<CheckResult> => {
   const { checks } = await examine({ ...machine, ...change });

@@ -114,7 +114,7 @@ describe('what is licensed', () => {
   });
 
   it.each(['bak', '0123456789abcdef.tmp'])(
-    'is not what a copy says that is for another deployment: .%s',
+    'is not what a copy says that is for another installation: .%s',
     async (suffix) => {
       place.put(place.files.keyset, keysetOf(KEY));
       place.put(place.files.lease, leaseOf('good', 0, { entitlements: [] }));

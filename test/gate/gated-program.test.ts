@@ -61,9 +61,9 @@ const put = async (keyset: string, text: string): Promise<void> => {
   await writePrivateFile(files.lease, text);
   await writePrivateFile(`${files.lease}.bak`, text);
 };
-const putAnchor = (document: string, deploymentId = 'deployment-1'): Promise<void> => {
+const putAnchor = (document: string, installationId = 'installation-1'): Promise<void> => {
   const issuer = 'https://licenses.example';
-  return writePrivateFile(files.root, anchorText({ deploymentId, issuer, document }));
+  return writePrivateFile(files.root, anchorText({ installationId, issuer, document }));
 };
 
 type Printed = Pick<GateStatus, 'refused' | 'trust'> & { readonly lease: string | null };

@@ -26,7 +26,7 @@ import {
 } from './signed-keyset.ts';
 
 const ISSUER = 'https://licenses.example';
-const INSTALLATION = 'deployment-1';
+const INSTALLATION = 'installation-1';
 const NEXT_KEY = testKey(2);
 const FOREIGN_KEY = testKey(3);
 const NEXT_ROOT_KEY = testKey(6);
@@ -56,7 +56,7 @@ const put = (keyset: string, lease = RELEASED): void => {
   place.put(place.files.lease, lease);
 };
 const anchor = (document: string, change = {}): void => {
-  const accepted = { deploymentId: INSTALLATION, issuer: ISSUER, document, ...change };
+  const accepted = { installationId: INSTALLATION, issuer: ISSUER, document, ...change };
   place.put(place.files.root, anchorText(accepted));
 };
 const pinned = () => ({ ...place.files, pin: PIN });
@@ -119,7 +119,7 @@ describe('a pinned root', () => {
 
   it('does not let a foreign anchor stop a good lease', async () => {
     put(SIGNED);
-    anchor(FOREIGN, { deploymentId: 'other' });
+    anchor(FOREIGN, { installationId: 'other' });
     const license = await read(pinned());
     expect(license.leases).toHaveLength(1);
     expect(license.refusedAnchor).toMatchObject({ path: place.files.root, reason: 'other_root' });
@@ -146,14 +146,14 @@ describe('the trust anchor', () => {
     expect(await readAnchor(place.files.root)).toEqual({ kind: 'none' });
     anchor(SIGNED);
     const held = await readAnchor(place.files.root);
-    expect(held).toMatchObject({ kind: 'held', deploymentId: INSTALLATION, issuer: ISSUER });
+    expect(held).toMatchObject({ kind: 'held', installationId: INSTALLATION, issuer: ISSUER });
     if (held.kind !== 'held') return;
     expect(JSON.parse(held.document)).toEqual(JSON.parse(SIGNED));
     expect(held.held).toMatchObject({ keyset: { version: 1 }, root: { lineage: [PIN] } });
   });
 
   it('is not written with what could not be read', () => {
-    const accepted = { deploymentId: INSTALLATION, issuer: ISSUER, document: SIGNED };
+    const accepted = { installationId: INSTALLATION, issuer: ISSUER, document: SIGNED };
     expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(/no Ed25519 key/);
     expect(() => anchorText({ ...accepted, issuer: '' })).toThrow(/must have the members/);
   });
@@ -297,10 +297,10 @@ describe('a running gate', () => {
     anchor(SIGNED);
     put(SIGNED);
     const gate = await place.open();
-    const enrolled = { deploymentId: 'other', issuer: ISSUER, document: FOREIGN };
+    const enrolled = { installationId: 'other', issuer: ISSUER, document: FOREIGN };
     const announced_anchor = newAnnouncement(anchorText(enrolled));
     place.put(place.files.state, JSON.stringify({ announced_anchor }));
-    anchor(FOREIGN, { deploymentId: 'other' });
+    anchor(FOREIGN, { installationId: 'other' });
     const other = { deployment_id: 'other' };
     put(FOREIGN, leaseOf('enrolled', -0.5, other, FOREIGN_KEY));
     await gate.until(({ lease, refused: [file] }) => lease?.lease_id === 'enrolled' && !file);

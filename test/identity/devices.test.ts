@@ -4,7 +4,7 @@ import type { ServiceError } from '../../src/base/errors.ts';
 import { readAudit, type AuditHead } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import {
   createEnrollmentCode,
   type Device,
@@ -46,8 +46,8 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     ({ head } = await readAudit(world.identity.storage.read, 0, 1));
   });
 
-  const codeFor = async (deployment: string): Promise<string> =>
-    (await createEnrollmentCode(world.identity, ADMIN, deployment)).code;
+  const codeFor = async (installation: string): Promise<string> =>
+    (await createEnrollmentCode(world.identity, ADMIN, installation)).code;
   const enroll = (
     code: string,
     signer = key,
@@ -120,7 +120,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       });
     });
 
-    test('is for a deployment that there is', async () => {
+    test('is for an installation that there is', async () => {
       await expect(codeFor('kyoto')).rejects.toMatchObject({ code: 'not_found' });
       expect(await audit()).toEqual([]);
     });
@@ -269,7 +269,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       await expect(enroll(code, next)).rejects.toMatchObject({ reason: 'used_code' });
     });
 
-    test('is refused to a key of another deployment, or that was revoked', async () => {
+    test('is refused to a key of another installation, or that was revoked', async () => {
       const code = await codeFor('tokyo');
       await enroll(code);
       await expect(enroll(await codeFor('osaka'))).rejects.toMatchObject({
@@ -425,19 +425,19 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     });
   });
 
-  test('are listed by pages, all or those of one deployment', async () => {
+  test('are listed by pages, all or those of one installation', async () => {
     const keys = Array.from({ length: 5 }, newKey);
     const nagoya = { deployment_id: 'nagoya', contract_id: 'acme-pro', name: 'Nagoya' };
-    await createDeployment(world.identity, ADMIN, nagoya);
+    await createInstallation(world.identity, ADMIN, nagoya);
     for (const [i, one] of keys.entries()) await enrolled(world, one, i < 3 ? 'nagoya' : 'tokyo');
-    const list = async (deployment: string | undefined): Promise<string[]> => {
+    const list = async (installation: string | undefined): Promise<string[]> => {
       const ids: string[] = [];
       let cursor: string | null | undefined;
       while (cursor !== null) {
         const page = { limit: 2, cursor };
         const found = await listDevices(
           world.identity.storage.read,
-          { deployment_id: deployment },
+          { deployment_id: installation },
           page,
         );
         ids.push(...found.items.map(({ device_id }) => device_id));

@@ -2,7 +2,7 @@ import { sign } from 'node:crypto';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import type { ProvenRequest } from '../../src/identity/device-proof.ts';
 import { createEnrollmentCode, enrollDevice } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
@@ -12,9 +12,9 @@ import type { SigningKey } from '../lease/issuer.ts';
 import { newWorld, type World } from './people.ts';
 
 export const ORIGIN = 'https://licenses.example';
-export const DEPLOYMENTS = ['tokyo', 'osaka'] as const;
+export const INSTALLATIONS = ['tokyo', 'osaka'] as const;
 
-/** The identity service with a customer's two deployments. */
+/** The identity service with a customer's two installations. */
 export async function newVendor(kind: Storage['kind']): Promise<World> {
   const world = await newWorld(kind);
   const { identity } = world;
@@ -26,9 +26,9 @@ export async function newVendor(kind: Storage['kind']): Promise<World> {
     plan_id: 'pro',
     ends_at: Date.UTC(2030, 0),
   });
-  for (const deployment_id of DEPLOYMENTS) {
-    const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
-    await createDeployment(identity, 'server', deployment);
+  for (const deployment_id of INSTALLATIONS) {
+    const installation = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
+    await createInstallation(identity, 'server', installation);
   }
   return world;
 }
@@ -78,13 +78,13 @@ export function seal(
   return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`;
 }
 
-/** Enrolls the key as a device of the deployment. */
+/** Enrolls the key as a device of the installation. */
 export async function enrolled(
   { identity, now }: World,
   key: SigningKey,
-  deploymentId: string,
+  installationId: string,
 ): Promise<void> {
-  const { code } = await createEnrollmentCode(identity, 'operator', deploymentId);
+  const { code } = await createEnrollmentCode(identity, 'operator', installationId);
   const request = requestOf(code, '/auth/license/devices');
   const proof = seal(key, claimsFor(key, request, now));
   const device = { code, x: key.jwk.x, name: 'host-1' };

@@ -3,15 +3,15 @@ import fc from 'fast-check';
 import { ServiceError } from '../../src/base/errors.ts';
 import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { issueLease } from '../../src/identity/issue.ts';
 import { retireKey } from '../../src/identity/keys.ts';
 import type { Signer } from '../../src/identity/signing-key.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
-import { DEPLOYMENTS } from './devices.ts';
+import { INSTALLATIONS } from './devices.ts';
 import { DAY, newSigner, readAnswer, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
 
-const deployments = fc.constantFrom(...DEPLOYMENTS);
+const installations = fc.constantFrom(...INSTALLATIONS);
 /** Which of those there are, by its place from the last. */
 const which = fc.nat({ max: 3 });
 
@@ -23,7 +23,7 @@ export const anyEvent = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('enroll' as const), deployment_id: deployments }),
+    arbitrary: fc.record({ do: fc.constant('enroll' as const), deployment_id: installations }),
   },
   {
     weight: 8,
@@ -38,7 +38,7 @@ export const anyEvent = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('issue' as const),
-      deployment_id: deployments,
+      deployment_id: installations,
       ttl: fc.integer({ min: 300, max: 90 * 86_400 }),
       grace: fc.integer({ min: 0, max: 30 * 86_400 }),
     }),
@@ -47,13 +47,13 @@ export const anyEvent = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      do: fc.constant('revoke deployment' as const),
-      deployment_id: deployments,
+      do: fc.constant('revoke installation' as const),
+      deployment_id: installations,
     }),
   },
   {
     weight: 3,
-    arbitrary: fc.record({ do: fc.constant('reinstate' as const), deployment_id: deployments }),
+    arbitrary: fc.record({ do: fc.constant('reinstate' as const), deployment_id: installations }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('new key' as const) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('retire' as const), key: which }) },
@@ -74,7 +74,7 @@ interface Given {
   readonly lease: unknown;
   readonly id: string;
   readonly key: string;
-  readonly deployment: string;
+  readonly installation: string;
   readonly device: string | null;
   /** The first of the line of renewals. */
   readonly lineage: string;
@@ -88,7 +88,7 @@ export class History {
   readonly devices: DevicesTable[] = [];
   readonly leases: Given[] = [];
   readonly keys: Signer[];
-  readonly revokedDeployments = new Set<string>();
+  readonly revokedInstallations = new Set<string>();
   contractEnds = Number.POSITIVE_INFINITY;
 
   constructor(world: LeaseWorld) {
@@ -120,13 +120,13 @@ export class History {
       case 'revoke lease':
         await this.revokeLease(this.leases.at(-1 - event.lease));
         return;
-      case 'revoke deployment':
+      case 'revoke installation':
         await revokeAs(this.world, this.service(), event, event.deployment_id);
-        this.revokedDeployments.add(event.deployment_id);
+        this.revokedInstallations.add(event.deployment_id);
         return;
       case 'reinstate':
-        await reinstateDeployment(this.service(), 'operator', event.deployment_id);
-        this.revokedDeployments.delete(event.deployment_id);
+        await reinstateInstallation(this.service(), 'operator', event.deployment_id);
+        this.revokedInstallations.delete(event.deployment_id);
         return;
       case 'new key':
         this.world.now += 1;
@@ -147,10 +147,10 @@ export class History {
     enforced: boolean,
   ): Promise<void> {
     if (device === undefined) return;
-    const own = this.leases.filter(({ deployment }) => deployment === device.deployment_id);
+    const own = this.leases.filter(({ installation }) => installation === device.deployment_id);
     const held = place === undefined ? undefined : own.at(-1 - place);
     const isRevoked =
-      this.revokedDeployments.has(device.deployment_id) ||
+      this.revokedInstallations.has(device.deployment_id) ||
       (held?.revoked ?? false) ||
       own.some(({ revoked, device: holder }) => revoked && holder === device.device_id);
     const body = await orRefusal(async () => {
@@ -173,7 +173,7 @@ export class History {
         grace_period_seconds: wishes.grace,
       }),
     );
-    if (this.revokedDeployments.has(deployment_id)) {
+    if (this.revokedInstallations.has(deployment_id)) {
       assertRefused(body, 'license_revoked');
     } else if (this.hasEnded()) assertRefused(body, 'contract_ended');
     else await this.give(body as string, null, undefined);
@@ -185,13 +185,13 @@ export class History {
     const graceEnds = Date.parse(claims.grace_ends_at);
     assert.ok(graceEnds <= this.contractEnds, `${claims.grace_ends_at} outlives the contract`);
     assert.equal(claims.previous_lease_id, parent?.id);
-    const { lease_id: id, deployment_id: deployment, public_key_id: key } = claims;
+    const { lease_id: id, deployment_id: installation, public_key_id: key } = claims;
     // By a lenient server, what is revoked goes on, and what comes of it is not revoked by that.
     this.leases.push({
       lease: answer.lease,
       id,
       key,
-      deployment,
+      installation,
       device,
       lineage: parent?.lineage ?? id,
       graceEnds,
@@ -201,7 +201,7 @@ export class History {
 
   async revokeLease(lease: Given | undefined): Promise<void> {
     if (lease === undefined) return;
-    await revokeAs(this.world, this.service(), { lease_id: lease.id }, lease.deployment);
+    await revokeAs(this.world, this.service(), { lease_id: lease.id }, lease.installation);
     const line = this.leases.filter(({ lineage }) => lineage === lease.lineage);
     const machines = new Set(line.map(({ device }) => device).filter((device) => device !== null));
     for (const one of this.leases) {

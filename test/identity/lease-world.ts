@@ -32,7 +32,7 @@ export interface LeaseWorld extends World {
     readonly signer?: Identity['signer'];
   }) => Identity;
   /** A device as it is after its enrollment. */
-  readonly enroll: (deployment: string) => Promise<DevicesTable>;
+  readonly enroll: (installation: string) => Promise<DevicesTable>;
   /** The same machine with its next key, as it is after its rotation. */
   readonly succeed: (device: DevicesTable) => Promise<DevicesTable>;
 }
@@ -74,7 +74,7 @@ export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> 
       policy: { ...identity.policy, ...policy },
       signer,
     }),
-    enroll: (deployment: string) => addDevice(identity, deployment, null, world.now),
+    enroll: (installation: string) => addDevice(identity, installation, null, world.now),
     succeed: ({ device_id, deployment_id }: DevicesTable) =>
       addDevice(identity, deployment_id, device_id, world.now),
   });

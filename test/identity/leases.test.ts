@@ -4,7 +4,7 @@ import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof, makeOfflineRequest } from '../../src/client/device-proof.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 import { readAudit } from '../../src/identity/audit.ts';
-import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import { reinstateInstallation } from '../../src/identity/installations.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { findDevice } from '../../src/identity/device-proof.ts';
 import { issueForRequest, issueLease, type IssueRequest } from '../../src/identity/issue.ts';
@@ -95,7 +95,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(claims.entitlements).toEqual(['kb_federation', 'live_trading']);
     });
 
-    test('are refused for the customer of another deployment, and out of bounds', async () => {
+    test('are refused for the customer of another installation, and out of bounds', async () => {
       const { identity, caller } = world;
       const issue = (request: object): Promise<string> =>
         issueLease(identity, caller, { deployment_id: 'tokyo', ...request });
@@ -209,7 +209,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await expect(ask()).rejects.toMatchObject({ reason: 'replayed' });
     });
 
-    test('the lease of another deployment, and what is no lease of ours, is refused', async () => {
+    test('the lease of another installation, and what is no lease of ours, is refused', async () => {
       const { identity } = world;
       const tokyo = await world.enroll('tokyo');
       const osaka = await world.enroll('osaka');
@@ -256,13 +256,13 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   });
 
   describe('issued for the request of a device without a network', () => {
-    const DEPLOYMENT = { deployment_id: 'tokyo' };
+    const INSTALLATION = { deployment_id: 'tokyo' };
     const issue = (
       asked: string,
       wishes: Partial<IssueRequest> = {},
       identity = world.identity,
     ): Promise<Renewed> =>
-      issueForRequest(identity, world.caller, { ...DEPLOYMENT, ...wishes }, asked);
+      issueForRequest(identity, world.caller, { ...INSTALLATION, ...wishes }, asked);
     const requestOf = (key: DeviceKey, lease?: unknown): string =>
       makeOfflineRequest(
         key,
@@ -270,11 +270,11 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
         world.now,
       );
 
-    test('are for this device, which belongs to the deployment from then on', async () => {
+    test('are for this device, which belongs to the installation from then on', async () => {
       const { identity } = world;
       const key = newDeviceKey();
       const first = await readAnswer(identity, (await issue(requestOf(key))).body);
-      expect(first.claims).toMatchObject({ ...DEPLOYMENT, device_thumbprint: key.device_id });
+      expect(first.claims).toMatchObject({ ...INSTALLATION, device_thumbprint: key.device_id });
       world.now += DAY;
       const wishes = { ttl_seconds: 3600, entitlements: ['live_trading'] };
       const asked = requestOf(key, first.answer.lease);
@@ -351,7 +351,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
     test('leave no device behind where a clone is refused', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const { lease } = JSON.parse(
-        await issueLease(strict, world.caller, DEPLOYMENT),
+        await issueLease(strict, world.caller, INSTALLATION),
       ) as LeaseAnswer;
       await issue(requestOf(newDeviceKey(), lease), {}, strict);
       const key = newDeviceKey();
@@ -410,7 +410,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await expect(issue(requestOf(key), {}, strict)).rejects.toMatchObject({
         code: 'credential_cloned',
       });
-      await revokeAs(world, strict, DEPLOYMENT, 'tokyo');
+      await revokeAs(world, strict, INSTALLATION, 'tokyo');
       await expect(issue(requestOf(key))).rejects.toMatchObject({
         code: 'license_revoked',
         remedy: expect.stringContaining('reinstate') as string,
@@ -585,7 +585,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('by deployment, are all of it in one call; nobody there gets one until it is reinstated', async () => {
+    test('by installation, are all of it in one call; nobody there gets one until it is reinstated', async () => {
       const { identity, caller } = world;
       const devices = [await world.enroll('tokyo'), await world.enroll('tokyo')];
       const leases = [];
@@ -604,18 +604,18 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await renew(identity, elsewhere);
 
       world.now += HOUR;
-      await reinstateDeployment(identity, 'operator', 'tokyo');
+      await reinstateInstallation(identity, 'operator', 'tokyo');
       await renew(identity, devices[0]!, leases[0]);
       await issueLease(identity, caller, { deployment_id: 'tokyo' });
     });
 
-    test('by lease while their deployment is revoked, stay so when it is reinstated', async () => {
+    test('by lease while their installation is revoked, stay so when it is reinstated', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
       await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
       await revokeAs(world, identity, { lease_id: claims.lease_id }, 'tokyo');
-      await reinstateDeployment(identity, 'operator', 'tokyo');
+      await reinstateInstallation(identity, 'operator', 'tokyo');
       await expect(renew(identity, device, answer.lease)).rejects.toMatchObject({
         code: 'license_revoked',
       });
@@ -704,7 +704,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
     });
   });
 
-  test('are listed by deployment and state, page by page', async () => {
+  test('are listed by installation and state, page by page', async () => {
     const { identity, caller } = world;
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) {

@@ -35,7 +35,7 @@ describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
   test('are silent where the metrics count them so', async () => {
     expect(await ids({ silent: true })).toEqual(['000', '001', '002', '100', '101', '102']);
     const figures = await identityFigures(world.identity.storage.read, world.now);
-    expect(figures.silent_deployments).toBe(6);
+    expect(figures.silent_installations).toBe(6);
   });
 
   test('are found by a part of a name in any case, by a lease, and by no pattern', async () => {
@@ -46,7 +46,7 @@ describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
     for (const search of ['desk_', '%', "'", '\\']) expect(await ids({ search })).toEqual([]);
   });
 
-  test('are revoked with the lease, or with the deployment', async () => {
+  test('are revoked with the lease, or with the installation', async () => {
     const { storage } = world.identity;
     await storage.write(async (tx) => {
       const revoked = { revoked_at: world.now, revoked_by: 'operator', revoked_reason: 'a test' };

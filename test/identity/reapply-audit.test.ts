@@ -8,7 +8,7 @@ import {
 import { newerEntries } from '../../src/identity/audit-file.ts';
 import { auditHead, readAudit, type AuditHead } from '../../src/identity/audit.ts';
 import { updateContract } from '../../src/identity/contracts.ts';
-import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { revokeDevice } from '../../src/identity/devices.ts';
 import { retireKey } from '../../src/identity/keys.ts';
 import { createPlan, updatePlan } from '../../src/identity/plans.ts';
@@ -81,7 +81,7 @@ test('of an installation that was revoked and reinstated, nothing is revoked', a
   await back();
   await revokeAs(world, world.identity, { deployment_id: 'tokyo' }, 'tokyo');
   await revokeAs(world, world.identity, { deployment_id: 'osaka' }, 'osaka');
-  await reinstateDeployment(world.identity, 'operator', 'osaka');
+  await reinstateInstallation(world.identity, 'operator', 'osaka');
   const { db, result } = await replay();
   expect(result).toMatchObject({
     applied: { 'admin.identity.license.revoke': 1 },

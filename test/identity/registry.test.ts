@@ -16,11 +16,11 @@ import {
   type Customer,
 } from '../../src/identity/customers.ts';
 import {
-  createDeployment,
-  getDeployment,
-  listDeployments,
-  reinstateDeployment,
-} from '../../src/identity/deployments.ts';
+  createInstallation,
+  getInstallation,
+  listInstallations,
+  reinstateInstallation,
+} from '../../src/identity/installations.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../../src/identity/plans.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newWorld, START, type World } from './people.ts';
@@ -86,12 +86,12 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       grace_period_seconds: 0,
       ends_at: NEXT_YEAR,
     });
-    const deployment = await createDeployment(identity, actor, {
+    const installation = await createInstallation(identity, actor, {
       deployment_id: 'acme:eu-1',
       contract_id: 'acme-2026',
       name: 'Zürich, rack 7',
     });
-    expect([customer, plan, contract, deployment]).toEqual([
+    expect([customer, plan, contract, installation]).toEqual([
       { customer_id: 'acme', name: 'Acme Trading', created_at: START },
       {
         plan_id: 'pro',
@@ -126,7 +126,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(await getCustomer(db, 'acme')).toEqual(customer);
     expect(await getPlan(db, 'pro')).toEqual(plan);
     expect(await getContract(db, 'acme-2026')).toEqual(contract);
-    expect(await getDeployment(db, 'acme:eu-1')).toEqual(deployment);
+    expect(await getInstallation(db, 'acme:eu-1')).toEqual(installation);
     const { entries } = await readAudit(db, 0, 10);
     expect(entries.map((entry) => [entry.actor, entry.action, entry.target])).toEqual([
       [actor, 'admin.identity.customer.create', 'customer:acme'],
@@ -148,7 +148,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
 
   test('refuses an id that is taken, and leaves no trace of the attempt', async () => {
     await newContract();
-    await createDeployment(identity, actor, {
+    await createInstallation(identity, actor, {
       deployment_id: 'a',
       contract_id: 'acme-2026',
       name: 'A',
@@ -159,13 +159,13 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     await expect(newPlan()).rejects.toMatchObject(taken);
     await expect(contractOf()).rejects.toMatchObject(taken);
     await expect(
-      createDeployment(identity, actor, {
+      createInstallation(identity, actor, {
         deployment_id: 'a',
         contract_id: 'acme-2026',
         name: 'B',
       }),
-    ).rejects.toMatchObject({ ...taken, message: 'there already is a deployment a' });
-    expect((await getDeployment(identity.storage.read, 'a')).name).toBe('A');
+    ).rejects.toMatchObject({ ...taken, message: 'the installation a already exists' });
+    expect((await getInstallation(identity.storage.read, 'a')).name).toBe('A');
     expect(await audit()).toEqual(before);
   });
 
@@ -183,11 +183,11 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       [updateContract(identity, actor, 'acme-2026', { plan_id: 'por' }), 'plan "por"'],
       [updateContract(identity, actor, 'acme', {}), 'contract "acme"'],
       [updatePlan(identity, actor, 'por', {}), 'plan "por"'],
-      [createDeployment(identity, actor, { contract_id: 'x', name: 'A' }), 'contract "x"'],
-      [reinstateDeployment(identity, actor, 'a'), 'deployment "a"'],
+      [createInstallation(identity, actor, { contract_id: 'x', name: 'A' }), 'contract "x"'],
+      [reinstateInstallation(identity, actor, 'a'), 'installation "a"'],
       [getCustomer(db, 'a\0'), String.raw`customer "a\u0000"`],
       [listContracts(db, { customer_id: 'acne' }, FIRST_PAGE), 'customer "acne"'],
-      [listDeployments(db, { contract_id: '' }, FIRST_PAGE), 'contract ""'],
+      [listInstallations(db, { contract_id: '' }, FIRST_PAGE), 'contract ""'],
     ] as const;
     await Promise.all(
       unknown.map(([refused, what]) => expect(refused).rejects.toMatchObject(missing(what))),
@@ -354,9 +354,9 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     });
   });
 
-  test('reinstates a deployment once, and records what it was revoked for', async () => {
+  test('reinstates an installation once, and records what it was revoked for', async () => {
     await newContract();
-    const created = await createDeployment(identity, actor, {
+    const created = await createInstallation(identity, actor, {
       deployment_id: 'a',
       contract_id: 'acme-2026',
       name: 'A',
@@ -365,8 +365,8 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       const revoked = { revoked_at: START, revoked_by: actor, revoked_reason: 'not paid' };
       await tx.updateTable('deployments').set(revoked).execute();
     });
-    expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
-    expect(await getDeployment(identity.storage.read, 'a')).toEqual(created);
+    expect(await reinstateInstallation(identity, actor, 'a')).toEqual(created);
+    expect(await getInstallation(identity.storage.read, 'a')).toEqual(created);
     const revoked_at = new Date(START).toISOString();
     const before = { revoked_at, revoked_by: actor, revoked_reason: 'not paid' };
     const entries = await audit();
@@ -375,13 +375,13 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       target: 'deployment:a',
       details: { before },
     });
-    expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
+    expect(await reinstateInstallation(identity, actor, 'a')).toEqual(created);
     expect(await audit()).toEqual(entries);
   });
 
   test('does not do what it cannot record', async () => {
     await newContract();
-    await createDeployment(identity, actor, {
+    await createInstallation(identity, actor, {
       deployment_id: 'a',
       contract_id: 'acme-2026',
       name: 'A',
@@ -395,10 +395,10 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       newCustomer('other'),
       createPlan(identity, actor, { name: 'Other' }),
       contractOf({ contract_id: 'other' }),
-      createDeployment(identity, actor, { contract_id: 'acme-2026', name: 'Other' }),
+      createInstallation(identity, actor, { contract_id: 'acme-2026', name: 'Other' }),
       updatePlan(identity, actor, 'pro', { name: 'Other' }),
       updateContract(identity, actor, 'acme-2026', { ends_at: START }),
-      reinstateDeployment(identity, actor, 'a'),
+      reinstateInstallation(identity, actor, 'a'),
     ];
     await Promise.all(
       attempts.map((attempt) =>
@@ -409,7 +409,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect((await listCustomers(db, FIRST_PAGE)).items).toHaveLength(1);
     expect((await listPlans(db, FIRST_PAGE)).items).toMatchObject([{ name: 'Pro' }]);
     expect((await listContracts(db, {}, FIRST_PAGE)).items).toMatchObject([{ ends_at: NEXT_YEAR }]);
-    expect((await listDeployments(db, {}, FIRST_PAGE)).items).toMatchObject([{ revoked_at }]);
+    expect((await listInstallations(db, {}, FIRST_PAGE)).items).toMatchObject([{ revoked_at }]);
   });
 
   test('lists in pages, each with its filter', async () => {
@@ -424,7 +424,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       ['c4', 'acme'],
     ] as const) {
       await contractOf({ contract_id, customer_id });
-      await createDeployment(identity, actor, {
+      await createInstallation(identity, actor, {
         deployment_id: `${contract_id}-a`,
         contract_id,
         name: 'A',
@@ -447,12 +447,12 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     const rest = await listContracts(db, {}, { limit: 3, cursor: all.next_cursor! });
     expect(ids(rest)).toEqual(['c4']);
 
-    expect(await listDeployments(db, { contract_id: 'c2' }, FIRST_PAGE)).toMatchObject({
+    expect(await listInstallations(db, { contract_id: 'c2' }, FIRST_PAGE)).toMatchObject({
       items: [{ deployment_id: 'c2-a' }],
       next_cursor: null,
     });
-    const deployments = await listDeployments(db, {}, { limit: 3 });
-    expect(ids(deployments)).toEqual(['c1', 'c2', 'c3']);
+    const installations = await listInstallations(db, {}, { limit: 3 });
+    expect(ids(installations)).toEqual(['c1', 'c2', 'c3']);
     const customers = await listCustomers(db, { limit: 1 });
     expect(customers.items).toMatchObject([{ customer_id: 'acme' }]);
     expect(await listCustomers(db, { limit: 1, cursor: customers.next_cursor! })).toMatchObject({

@@ -63,7 +63,7 @@ test('one renewal asked of both at once gets the same bytes from both', async ()
   expect(answers.filter(({ fresh }) => fresh)).toHaveLength(1);
 });
 
-test('a lease is issued by one server while the other revokes its deployment, or not at all', async () => {
+test('a lease is issued by one server while the other revokes its installation, or not at all', async () => {
   const { caller } = world;
   const issued = Array.from({ length: 20 }, (_, i) =>
     issueLease(either(i), caller, { deployment_id: 'tokyo' }).then(

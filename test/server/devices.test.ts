@@ -5,7 +5,7 @@ import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { successionBody } from '../../src/base/proof-claims.ts';
 import { newTestApp, PUBLIC_URL, type Answer, type TestApp } from './in-process.ts';
@@ -26,8 +26,8 @@ beforeEach(async () => {
   await createPlan(identity, 'server', { plan_id: 'pro', name: 'Pro' });
   const contract = { contract_id: 'acme-2026', customer_id: 'acme', plan_id: 'pro' };
   await createContract(identity, 'server', { ...contract, ends_at: Date.UTC(2027, 0) });
-  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
-  await createDeployment(identity, 'server', deployment);
+  const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+  await createInstallation(identity, 'server', installation);
 });
 
 afterEach(() => server.close());

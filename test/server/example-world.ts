@@ -13,7 +13,7 @@ import { EXAMPLE_ROLE } from '../../src/api/agents.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { EXAMPLE_DOCUMENT_ID } from '../../src/api/knowledge.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { GIVE_ACTION } from '../../src/identity/giving.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
@@ -104,8 +104,8 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   await createPlan(identity, 'operator', plan);
   const contract = { contract_id: 'acme-2026', customer_id: 'acme', plan_id: 'pro' };
   await createContract(identity, 'operator', { ...contract, ends_at: Date.UTC(2027, 0) });
-  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
-  await createDeployment(identity, 'operator', deployment);
+  const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+  await createInstallation(identity, 'operator', installation);
 
   await createBot(identity, 'operator', { document: exampleDocument('sma-crossover', 10) });
   const changed = { document: exampleDocument('sma-crossover', 15) };

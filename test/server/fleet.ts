@@ -282,8 +282,8 @@ class SimulatedServer implements OperatedServer {
     this.#app = undefined;
   }
 
-  async addDevices(deployments: number): Promise<readonly VendorDevice[]> {
-    const size = { deployments, recoveryCodes: 1, years: 2 };
+  async addDevices(installations: number): Promise<readonly VendorDevice[]> {
+    const size = { installations, recoveryCodes: 1, years: 2 };
     const vendor = await addVendor(this.#storage!, this.now, size);
     this.#authorization = vendor.authorization;
     this.code = vendor.recovery_codes[0]!;

@@ -6,7 +6,7 @@ import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
 import { addToken } from '../../src/identity/tokens.ts';
@@ -62,12 +62,12 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     await database.remove();
   });
 
-  /** A deployment of its own for each test. */
-  const newDeployment = async (): Promise<string> => {
+  /** An installation of its own for each test. */
+  const newInstallation = async (): Promise<string> => {
     const deployment_id = `site-${made++}`;
     const identity = { storage, clock: Date.now, policy: USUAL_POLICY, signer: undefined as never };
     const request = { deployment_id, contract_id: 'c', name: 'Site' };
-    await createDeployment(identity, 'operator', request);
+    await createInstallation(identity, 'operator', request);
     return deployment_id;
   };
   const send = (method: string, path: string, body?: unknown, headers = {}): Promise<Response> =>
@@ -91,8 +91,8 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     const authorization = `DeviceProof ${makeDeviceProof(key, sent, Date.now())}`;
     return send('POST', path, body, { authorization });
   };
-  const enroll = async (deployment: string): Promise<DeviceKey> => {
-    const path = `/identity/deployments/${deployment}/enrolment-codes`;
+  const enroll = async (installation: string): Promise<DeviceKey> => {
+    const path = `/identity/deployments/${installation}/enrolment-codes`;
     const { code } = (await (await send('POST', path)).json()) as { code: string };
     const key = newDeviceKey();
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.x };
@@ -115,7 +115,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   };
 
   test('what is issued verifies under the published keys and stands in the registry', async () => {
-    const deployment_id = await newDeployment();
+    const deployment_id = await newInstallation();
     const request = { deployment_id, entitlements: ['live_trading'], ttl_seconds: 3600 };
     const answer = await send('POST', '/auth/license/leases', request);
     expect(answer.status).toBe(201);
@@ -139,8 +139,8 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   });
 
   test('a device renews what it holds, and gets the same bytes when it asks again', async () => {
-    const deployment = await newDeployment();
-    const key = await enroll(deployment);
+    const installation = await newInstallation();
+    const key = await enroll(installation);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
     const { lease, lease_id } = (await first.json()) as LeaseAnswer;
     const request = { renewal_id: randomUUID(), lease };
@@ -163,7 +163,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   });
 
   test('each caller is told what it has to send', async () => {
-    const deployment_id = await newDeployment();
+    const deployment_id = await newInstallation();
     const key = await enroll(deployment_id);
     const leases = '/auth/license/leases';
     expect(await problem(send('POST', leases, { renewal_id: 'x' }))).toMatchObject({
@@ -185,7 +185,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   });
 
   test('after a revocation, renewal is 403 with the date until which the last copy works', async () => {
-    const deployment_id = await newDeployment();
+    const deployment_id = await newInstallation();
     const key = await enroll(deployment_id);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
     const { lease, grace_ends_at } = (await first.json()) as LeaseAnswer;

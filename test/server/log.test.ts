@@ -29,7 +29,7 @@ describe('a line of the log', () => {
         request_id: 'b',
         ...request,
         code: 'license_revoked',
-        reason: 'deployment',
+        reason: 'installation',
       };
       log.info({ ...failure, status: 403 });
       log.warn('no key');
@@ -37,7 +37,7 @@ describe('a line of the log', () => {
     expect(lines.map((line) => line.replace(/^\d\d:\d\d:\d\d/, 'T'))).toEqual([
       'listening on http://127.0.0.1:8787',
       'T POST /auth/license/leases 201 3 ms',
-      'T POST /auth/license/leases 403 3 ms license_revoked deployment request_id b',
+      'T POST /auth/license/leases 403 3 ms license_revoked installation request_id b',
       'T warn: no key',
     ]);
   });

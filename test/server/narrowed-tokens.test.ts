@@ -6,7 +6,7 @@ import { makeOfflineRequest } from '../../src/client/device-proof.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
+import { createInstallation } from '../../src/identity/installations.ts';
 import type { Narrowing } from '../../src/identity/narrowing.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { addToken } from '../../src/identity/tokens.ts';
@@ -47,16 +47,16 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     ada = await world.newPerson();
     const by = [world.identity, 'operator'] as const;
     await createPlan(...by, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-    for (const [customer_id, deployments] of [
+    for (const [customer_id, installations] of [
       ['acme', ['tokyo', 'osaka']],
       ['bolt', ['oslo']],
     ] as const) {
       await createCustomer(...by, { customer_id, name: customer_id });
       const contract = { contract_id: `${customer_id}-1`, customer_id, plan_id: 'pro' };
       await createContract(...by, { ...contract, ends_at: Date.UTC(2099, 0) });
-      for (const deployment_id of deployments) {
+      for (const deployment_id of installations) {
         const of = { contract_id: contract.contract_id, name: deployment_id };
-        await createDeployment(...by, { deployment_id, ...of });
+        await createInstallation(...by, { deployment_id, ...of });
       }
     }
     server = await serveHere(world.database);
@@ -94,15 +94,15 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
   test('issues for its installations or customer, and for no other', async () => {
     expect(await issue(tokyo, 'tokyo')).toMatchObject({ status: 201 });
     expect(await issue(acme, 'osaka')).toMatchObject({ status: 201 });
-    for (const [token, deployment] of [
+    for (const [token, installation] of [
       [tokyo, 'osaka'],
       [tokyo, 'oslo'],
       [tokyo, 'unknown'],
       [acme, 'oslo'],
       [acme, 'unknown'],
     ] as const) {
-      expect(await issue(token, deployment)).toMatchObject(refusedFor('outside_narrowing'));
-      const dryRun = { deployment_id: deployment };
+      expect(await issue(token, installation)).toMatchObject(refusedFor('outside_narrowing'));
+      const dryRun = { deployment_id: installation };
       const path = '/auth/license/leases/dry-run';
       expect(await send(token, 'POST', path, dryRun)).toMatchObject(
         refusedFor('outside_narrowing'),
@@ -140,7 +140,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     const ends_at = (Math.floor(Date.now() / 1000) + 30 * DAY) * 1000;
     await createContract(world.identity, 'operator', { ...of, ends_at });
     const ending = { deployment_id: 'ending', contract_id: of.contract_id, name: 'Ending' };
-    await createDeployment(world.identity, 'operator', ending);
+    await createInstallation(world.identity, 'operator', ending);
     const { body } = await issue(wide, 'ending', { ttl_seconds: 90 * DAY });
     expect(body).toMatchObject({ grace_ends_at: formatTime(ends_at) });
   });

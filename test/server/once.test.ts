@@ -169,10 +169,10 @@ describe('what is not to be kept', () => {
   it('is an answer with a secret', async () => {
     await addRegistry(await server.bearer('license'));
     const authorization = await server.bearer('license');
-    const deployment = { deployment_id: 'tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+    const installation = { deployment_id: 'tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
     await server.send('POST', '/identity/deployments', {
       headers: { authorization },
-      body: deployment,
+      body: installation,
     });
     const headers = { authorization, 'idempotency-key': 'k' };
     const codes = '/identity/deployments/tokyo/enrolment-codes';

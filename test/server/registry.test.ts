@@ -38,17 +38,17 @@ const contract = {
   ends_at: '2027-01-01T00:00:00Z',
 };
 
-async function newDeployment(): Promise<void> {
+async function newInstallation(): Promise<void> {
   await send('POST', 'customers', { customer_id: 'acme', name: 'Acme Trading' });
   await send('POST', 'plans', { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
   await sendStepUp('customer:acme', 'POST', 'contracts', contract);
-  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
-  const { status } = await send('POST', 'deployments', deployment);
+  const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+  const { status } = await send('POST', 'deployments', installation);
   expect(status).toBe(201);
 }
 
 test('what is created is answered, shown and listed alike', async () => {
-  await newDeployment();
+  await newInstallation();
   const created_at = '2026-01-02T03:04:05Z';
   const all = {
     'customers/acme': { customer_id: 'acme', name: 'Acme Trading', created_at },
@@ -131,8 +131,8 @@ test('a list goes on behind its cursor, which no other list takes', async () => 
   }
 });
 
-test('contracts are listed by customer, deployments by contract', async () => {
-  await newDeployment();
+test('contracts are listed by customer, installations by contract', async () => {
+  await newInstallation();
   await send('POST', 'customers', { customer_id: 'bolt', name: 'Bolt' });
   expect((await send('GET', 'contracts?customer_id=acme')).body).toMatchObject({
     items: [{ contract_id: 'acme-2026' }],
@@ -148,7 +148,7 @@ test('contracts are listed by customer, deployments by contract', async () => {
 });
 
 test('a change leaves what it does not name, and null means that others decide', async () => {
-  await newDeployment();
+  await newInstallation();
   const { body: before } = await send('GET', 'plans/pro');
   const changed = await send('PATCH', 'plans/pro', { ttl_seconds: 86_400 });
   expect(changed).toMatchObject({
@@ -161,7 +161,7 @@ test('a change leaves what it does not name, and null means that others decide',
 });
 
 test('ending a contract tells how long leases that are out there work', async () => {
-  await newDeployment();
+  await newInstallation();
   const ends_at = '2026-01-01T00:00:00Z';
   expect((await send('PATCH', 'contracts/acme-2026', { ends_at })).body).toMatchObject({
     ends_at,
@@ -212,7 +212,7 @@ test('ending a contract tells how long leases that are out there work', async ()
 const NEEDS_STEP_UP = { status: 401, body: { code: 'step_up_required', reason: 'missing' } };
 
 describe('a change that gives more', () => {
-  beforeEach(newDeployment);
+  beforeEach(newInstallation);
 
   test.each([
     ['a new contract', 'customer:acme', 'POST', 'contracts', { ...contract, contract_id: 'two' }],
@@ -322,8 +322,8 @@ describe('a change that gives more', () => {
   });
 });
 
-test('a deployment is reinstated', async () => {
-  await newDeployment();
+test('an installation is reinstated', async () => {
+  await newInstallation();
   const { storage } = server.services.identity;
   await storage.write(async (tx) => {
     const revoked = { revoked_at: server.now, revoked_by: 'operator', revoked_reason: 'lost' };
@@ -379,7 +379,7 @@ test('the rule for new ids is the one of the document', async () => {
 });
 
 test('what is there already, or is not there, is told by its code', async () => {
-  await newDeployment();
+  await newInstallation();
   const refused = [
     [await send('POST', 'customers', { customer_id: 'acme', name: 'Acme' }), 409, 'conflict'],
     [await send('POST', 'contracts', { ...contract, customer_id: 'x' }), 409, 'conflict'],

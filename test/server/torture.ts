@@ -113,7 +113,7 @@ export async function torture(
   onRound: (round: number) => void = () => {},
 ): Promise<TortureReport> {
   const victims = plan.rounds * VICTIMS_PER_ROUND;
-  const size = { deployments: RENEWERS + victims, recoveryCodes: victims };
+  const size = { installations: RENEWERS + victims, recoveryCodes: victims };
   const vendor = await using(database, (storage) => addVendor(storage, Date.now(), size));
   const run = new Torture(database, vendor, plan.seed);
   try {

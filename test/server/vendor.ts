@@ -16,7 +16,7 @@ export interface Vendor {
   readonly authorization: string;
   /** Second factors of the administrator, each good once. */
   readonly recovery_codes: readonly string[];
-  /** One in each deployment. */
+  /** One in each installation. */
   readonly devices: readonly VendorDevice[];
 }
 
@@ -26,7 +26,7 @@ export interface VendorDevice {
 }
 
 export interface VendorSize {
-  readonly deployments: number;
+  readonly installations: number;
   readonly recoveryCodes?: number;
   /** For how long contract and token last. */
   readonly years?: number;
@@ -35,14 +35,14 @@ export interface VendorSize {
 const YEAR = 365 * 86_400;
 
 /**
- * Puts a customer, deployments with a device each and an administrator into the database, without a
+ * Puts a customer, installations with a device each and an administrator into the database, without a
  * server.
  * @param now milliseconds since the Unix epoch; contract and token last from there.
  */
 export async function addVendor(
   storage: Storage,
   now: number,
-  { deployments, recoveryCodes = 0, years = 1 }: VendorSize,
+  { installations, recoveryCodes = 0, years = 1 }: VendorSize,
 ): Promise<Vendor> {
   const signer = new ServiceError('license_lease_unavailable', 'nothing is issued here');
   const identity: Identity = { storage, clock: () => now, policy: USUAL_POLICY, signer };
@@ -53,9 +53,9 @@ export async function addVendor(
   const ends_at = (Math.floor(now / 1000) + years * YEAR) * 1000;
   await createContract(identity, 'operator', { ...contract, ends_at });
 
-  const devices = Array.from({ length: deployments }, (_, i) => ({
+  const devices = Array.from({ length: installations }, (_, i) => ({
     key: newDeviceKey(),
-    deployment_id: `deployment-${i + 1}`,
+    deployment_id: `installation-${i + 1}`,
   }));
   const codes = Array.from({ length: recoveryCodes }, newCode);
   const { token } = await storage.write(async (tx) => {

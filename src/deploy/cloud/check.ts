@@ -24,7 +24,7 @@ import type { SecretStore, SecretVersion } from './secret-store.ts';
  * | `denied`           | whoever asks may not read it                                            |
  * | `malformed`        | is no keyset or no lease; `reason` is a `LeaseReason`                  |
  * | `unverified`       | a lease not signed by these keys, or a keyset not by the pinned root   |
- * | `other_deployment` | a lease of another deployment                                           |
+ * | `other_deployment` | a lease of another installation                                           |
  * | `older`            | what was written later is not the current value any more                |
  */
 export interface CheckedSecret {
@@ -62,7 +62,7 @@ export interface Checked {
   readonly trust: SecretTrust | undefined;
   readonly public_key: CheckedSecret;
   readonly lease: CheckedSecret;
-  /** Of the lease, where it verifies and is of that deployment. */
+  /** Of the lease, where it verifies and is of that installation. */
   readonly facts: LeaseFacts | undefined;
   /** When the lease became the current one (ms since the epoch), where that is known. */
   readonly since: number | undefined;
@@ -200,7 +200,7 @@ const MESSAGES: Readonly<Partial<Record<CheckedSecret['status'], string>>> = {
   due: 'It works, and is to be renewed now.',
   missing: 'There is no such secret, or it has no value.',
   denied: 'Whoever runs this may not read it.',
-  other_deployment: 'It is the lease of another deployment.',
+  other_deployment: 'It is the lease of another installation.',
   older: 'A later one was written, and is not the current one any more.',
 };
 

@@ -59,7 +59,7 @@ export function refuseOther(manifest: SeedManifest, install: Install): void {
     manifest.license_deployment_id === license_deployment_id &&
     manifest.secrets.map(({ name }) => name).join() === [secrets.public_key, secrets.lease].join();
   if (isIt) return;
-  const what = `${customer} ${env} with the deployment ${license_deployment_id}`;
+  const what = `${customer} ${env} with the installation ${license_deployment_id}`;
   throw new ServiceError('invalid_data', `the manifest is not that of ${what}`, {
     remedy: 'Name the right one, or see whether it or cloud_file was changed since.',
   });

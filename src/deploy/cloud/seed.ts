@@ -41,7 +41,7 @@ export interface Seeded {
  * running it again is all that is needed.
  *
  * @throws ServiceError as `SecretStore.put`, and as the server says; `invalid_data` for an answer
- * that is no lease of that deployment.
+ * that is no lease of that installation.
  */
 export async function seed(seeding: Seeding): Promise<Seeded> {
   await plan(seeding);
@@ -128,7 +128,7 @@ function verified(text: string, keys: Parameters<typeof verifyLease>[1]): LeaseC
   return lease.ok ? lease.claims : undefined;
 }
 
-/** The customer is named so that the registry refuses where the deployment is another's. */
+/** The customer is named so that the registry refuses where the installation is another's. */
 function wanted({ license_deployment_id, customer_id }: Install) {
   return { deployment_id: license_deployment_id, customer_id };
 }

@@ -3,7 +3,7 @@ import type {
   Contract,
   createContract,
   createCustomer,
-  createDeployment,
+  createInstallation,
   createPlan,
   Customer,
   listContracts,
@@ -26,7 +26,7 @@ const HERE = at('customers');
 /** Of each list; the command line has them all. */
 const SHOWN = 100;
 
-/** Who may get leases, and which: customers, plans, contracts, and new deployments under them. */
+/** Who may get leases, and which: customers, plans, contracts, and new installations under them. */
 export function addCustomerPages(pages: Pages, services: Services): void {
   const { identity } = services;
   const again = (visit: Visit, form?: Form): Promise<Content> =>
@@ -96,12 +96,12 @@ export function addCustomerPages(pages: Pages, services: Services): void {
         contract_id: form.get('deployment_contract'),
         name: form.get('deployment_name'),
       };
-      const { deployment_id } = await call<typeof createDeployment>(
+      const { deployment_id } = await call<typeof createInstallation>(
         'post',
         '/identity/deployments',
         once(form, body),
       );
-      const message = `The deployment ${deployment_id} is registered.`;
+      const message = `The installation ${deployment_id} is registered.`;
       return { goTo: at('deployments', deployment_id), message };
     },
     again,
@@ -193,7 +193,7 @@ async function show(
     title: 'Customers',
     body: html`${parts('Customers')}
       <p class="note">
-        A customer has contracts, each under a plan, and runs deployments under them. Plan and
+        A customer has contracts, each under a plan, and runs installations under them. Plan and
         contract together say what leases give, and until when. Changes are made on the command
         line:
         <code>service-local identity contracts update CONTRACT</code>.
@@ -257,7 +257,7 @@ async function show(
             'Names such as kb_federation, with spaces between.',
           ),
         ])}
-        ${add('Add a deployment', at('deployments'), was('deployment_name'), [
+        ${add('Add an installation', at('deployments'), was('deployment_name'), [
           newId('deployment_id'),
           write('Name', 'deployment_name', { required: true }),
           pick(

@@ -2,11 +2,11 @@ import { html } from 'hono/html';
 import type { Device, listDevices } from '../../api/devices.ts';
 import type { Services } from '../services.ts';
 import type { Content } from './layout.ts';
-import { at, deploymentLink, deviceState, pager, parts, relative } from './license-parts.ts';
+import { at, installationLink, deviceState, pager, parts, relative } from './license-parts.ts';
 import { emptyState, field, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-/** The devices of all deployments. */
+/** The devices of all installations. */
 export function addDevicePages(pages: Pages, { identity }: Services): void {
   pages.get(at('devices'), (visit) => show(visit, identity.clock()));
 }
@@ -22,26 +22,26 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
     body: html`${parts('Devices')}
       <p class="note">
         Machines that get leases by themselves. Enrollment codes are made, and devices revoked, on
-        the page of their deployment.
+        the page of their installation.
       </p>
       ${
         (items.length > 0 || deployment_id !== undefined) &&
         html`<form method="get" action="${at('devices')}" class="filter" role="search">
-          ${field('Deployment', 'deployment_id', { value: deployment_id ?? '', maxlength: 128, autocomplete: 'off' })}
+          ${field('Installation', 'deployment_id', { value: deployment_id ?? '', maxlength: 128, autocomplete: 'off' })}
           <button>Filter</button>
         </form>`
       }
       ${
         items.length === 0
           ? emptyState(
-              'No device is enrolled. Make a code for one on the page of its deployment, or:',
+              'No device is enrolled. Make a code for one on the page of its installation, or:',
               'service-local identity devices enroll-code --deployment ID',
             )
           : html`${table<Device>(
               'Devices',
               [
                 { title: 'Name', isHeader: true, cell: ({ name }) => name },
-                { title: 'Deployment', cell: (device) => deploymentLink(device.deployment_id) },
+                { title: 'Installation', cell: (device) => installationLink(device.deployment_id) },
                 { title: 'State', cell: deviceState },
                 { title: 'Enrolled', cell: ({ enrolled_at }) => relative(enrolled_at, now) },
                 { title: 'Device', cell: ({ device_id }) => html`<code>${device_id}</code>` },

@@ -17,7 +17,7 @@ import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
 import {
   at,
-  deploymentLink,
+  installationLink,
   leaseLink,
   moment,
   parts,
@@ -30,7 +30,7 @@ import type { Form, Pages, Visit } from './pages.ts';
 const ISSUE = at('issue');
 const DRY_RUN = '/auth/license/leases/dry-run';
 
-/** Issuing: for which deployment, with what, a look at what it comes to, and the lease, once. */
+/** Issuing: for which installation, with what, a look at what it comes to, and the lease, once. */
 export function addIssuePages(pages: Pages, { identity }: Services): void {
   const { clock } = identity;
 
@@ -81,35 +81,35 @@ async function choose({ call, query }: Visit): Promise<Content> {
     body: html`${parts('Issue')}
       <p class="note">
         For machines that cannot renew by themselves. A machine with a device key needs no lease
-        from here: make an enrollment code on the page of its deployment.
+        from here: make an enrollment code on the page of its installation.
       </p>
       ${
         items.length === 0 && search === undefined
           ? emptyState(
-              html`There is no deployment to issue to.
+              html`There is no installation to issue to.
                 <a href="${at('customers')}">Register one</a>, or:`,
               'service-local identity deployments create --contract ID --name NAME',
             )
           : html`<form method="get" action="${ISSUE}" class="filter" role="search">
-              ${field('For which deployment', 'search', { type: 'search', value: search ?? '', maxlength: 200, placeholder: 'Deployment or customer' })}
+              ${field('For which installation', 'search', { type: 'search', value: search ?? '', maxlength: 200, placeholder: 'Installation or customer' })}
               <button>Search</button>
             </form>`
       }
       ${
         items.length > 0
-          ? html`${deploymentTable(items)}
+          ? html`${installationTable(items)}
             ${next_cursor !== null && html`<p class="note">There are more: search for yours.</p>`}`
-          : search !== undefined && html`<p>No deployment is like that.</p>`
+          : search !== undefined && html`<p>No installation is like that.</p>`
       }`,
   };
 }
 
-function deploymentTable(items: readonly License[]): Html {
+function installationTable(items: readonly License[]): Html {
   return table<License>(
-    'Deployments to issue to',
+    'Installations to issue to',
     [
       {
-        title: 'Deployment',
+        title: 'Installation',
         isHeader: true,
         cell: ({ deployment_id, name }) =>
           html`<a href="${ISSUE}?${new URLSearchParams({ deployment_id })}">${deployment_id}</a>
@@ -146,8 +146,8 @@ async function ask(
     body: html`${parts('Issue')}
       ${facts(
         [
-          'Deployment',
-          html`${deploymentLink(deployment_id)} <span class="aside">${license.name}</span>`,
+          'Installation',
+          html`${installationLink(deployment_id)} <span class="aside">${license.name}</span>`,
         ],
         ['Customer', html`${license.customer} <span class="aside">${license.customer_id}</span>`],
         ['Plan', html`${plan.name} <span class="aside">${plan.plan_id}</span>`],
@@ -203,7 +203,7 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
     title: 'Issue this lease?',
     body: html`${parts('Issue')}
       ${facts(
-        ['Deployment', deploymentLink(deployment_id)],
+        ['Installation', installationLink(deployment_id)],
         ['Gives', entitlements.join(', ') || 'nothing'],
         ['Expires', moment(expires_at, now)],
         ['Grace ends', moment(grace_ends_at, now)],
@@ -276,7 +276,7 @@ function shownOnce(
       </div>
       ${facts(
         ['Lease', leaseLink(lease_id)],
-        ['Deployment', deploymentLink(deployment_id)],
+        ['Installation', installationLink(deployment_id)],
         ['Expires', moment(expires_at, now)],
         ['Grace ends', moment(grace_ends_at, now)],
       )}

@@ -8,7 +8,7 @@ import {
   at,
   auditOf,
   auditTable,
-  deploymentLink,
+  installationLink,
   leaseLink,
   leaseTable,
   LICENSES,
@@ -40,7 +40,7 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
   return {
     title: `Lease ${lease_id}`,
     body: html`<div class="heading">
-        ${parts('Deployments')}
+        ${parts('Installations')}
         ${
           revoked_at === null &&
           html`<a class="button danger" href="${at('leases', lease_id, 'revoke')}">Revoke…</a>`
@@ -49,7 +49,7 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
       <p class="words">${inWords(lease, now)}</p>
       ${facts(
         ['State', stateBadge(lease.state)],
-        ['Deployment', deploymentLink(lease.deployment_id)],
+        ['Installation', installationLink(lease.deployment_id)],
         ['Customer', lease.customer_id],
         ['Contract', lease.contract_id],
         ['Issued', moment(lease.issued_at, now)],
@@ -78,7 +78,7 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
         <p>
           <a href="${auditOf(`lease:${lease_id}`)}">In the audit log</a>. What was done to all
           leases at once is with
-          <a href="${auditOf(`deployment:${lease.deployment_id}`)}">the deployment</a>.
+          <a href="${auditOf(`deployment:${lease.deployment_id}`)}">the installation</a>.
         </p>
       </section>`,
   };
@@ -96,7 +96,7 @@ function inWords(lease: LeaseRecord, now: number): Html {
   const until = html`until ${moment(expires_at, now)}, and in its grace period until
   ${moment(grace_ends_at, now)}`;
   const holder = html`<strong>${customer_id}</strong> may use <strong>${gives}</strong> in the
-    deployment <strong>${deployment_id}</strong>`;
+    installation <strong>${deployment_id}</strong>`;
   if (state === 'revoked') {
     const by = who(lease.revoked_by!, lease.revoked_by_name);
     const revoked = html`Revoked ${moment(lease.revoked_at!, now)} by ${by}:

@@ -17,7 +17,7 @@ export function at(...segments: readonly string[]): string {
 }
 
 const PARTS = [
-  { title: 'Deployments', path: LICENSES },
+  { title: 'Installations', path: LICENSES },
   { title: 'Issue', path: at('issue') },
   { title: 'Devices', path: at('devices') },
   { title: 'Keys', path: at('keys') },
@@ -85,7 +85,7 @@ export function pager(
   </nav>`;
 }
 
-export function deploymentLink(id: string): Html {
+export function installationLink(id: string): Html {
   return html`<a href="${at('deployments', id)}">${id}</a>`;
 }
 

@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
 import type {
   getLease,
-  previewDeploymentRevocation,
+  previewInstallationRevocation,
   previewLeaseRevocation,
   Revocation,
   Revoked,
-  revokeDeployment,
+  revokeInstallation,
   revokeLease,
 } from '../../api/leases.ts';
 import { ServiceError } from '../../base/errors.ts';
@@ -15,16 +15,16 @@ import type { Services } from '../services.ts';
 import { PASSKEYS, WEBAUTHN } from './assets.ts';
 import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { at, deploymentLink, leaseLink, LICENSES, moment, shortId } from './license-parts.ts';
+import { at, installationLink, leaseLink, LICENSES, moment, shortId } from './license-parts.ts';
 import { field } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 import { factorOf, stepUp, stepUpFields } from './step-up.ts';
 
-/** Revoking a lease, or all of a deployment. */
+/** Revoking a lease, or all of an installation. */
 export function addRevokePages(pages: Pages, services: Services): void {
   const { clock } = services.identity;
   const lease = `${LICENSES}/leases/:lease_id/revoke`;
-  const deployment = `${LICENSES}/deployments/:deployment_id/revoke`;
+  const installation = `${LICENSES}/deployments/:deployment_id/revoke`;
 
   pages.get(lease, (visit) => askForLease(visit, undefined, clock()));
   pages.post(
@@ -44,23 +44,25 @@ export function addRevokePages(pages: Pages, services: Services): void {
     (visit, form) => askForLease(visit, form, clock()),
   );
 
-  pages.get(deployment, (visit) => askForDeployment(visit, undefined, clock()));
+  pages.get(installation, (visit) => askForInstallation(visit, undefined, clock()));
   pages.post(
-    deployment,
+    installation,
     async (visit, form) => {
       const params = { deployment_id: visit.param('deployment_id') };
       const path = '/identity/deployments/{deployment_id}/revocation';
-      const preview = await visit.call<typeof previewDeploymentRevocation>('get', path, { params });
+      const preview = await visit.call<typeof previewInstallationRevocation>('get', path, {
+        params,
+      });
       const target = `deployment:${params.deployment_id}`;
       const request = await confirmed(visit, services, form, preview, target);
-      const revoked = await visit.call<typeof revokeDeployment>(
+      const revoked = await visit.call<typeof revokeInstallation>(
         'post',
         '/identity/deployments/{deployment_id}/revoke',
         { params, ...request },
       );
       return done(revoked);
     },
-    (visit, form) => askForDeployment(visit, form, clock()),
+    (visit, form) => askForInstallation(visit, form, clock()),
   );
 }
 
@@ -80,7 +82,7 @@ async function confirmed(
   if (confirm !== deployment_id) {
     throw new ServiceError(
       'confirmation_mismatch',
-      `what was typed is not the id of the deployment, ${deployment_id}`,
+      `what was typed is not the id of the installation, ${deployment_id}`,
       { remedy: 'Nothing was revoked. Check that it is the one you mean, and type its id.' },
     );
   }
@@ -114,27 +116,28 @@ async function askForLease(visit: Visit, typed: Form | undefined, now: number): 
   const what =
     lease.device_id === null
       ? html`This revokes the lease ${leaseLink(lease.lease_id)} of
-          ${deploymentLink(lease.deployment_id)} with its renewals. It was given to a person, and
+          ${installationLink(lease.deployment_id)} with its renewals. It was given to a person, and
           stands for no machine: to stop all machines,
-          <a href="${at('deployments', lease.deployment_id, 'revoke')}">revoke the deployment</a>.`
+          <a href="${at('deployments', lease.deployment_id, 'revoke')}">revoke the installation</a
+          >.`
       : html`This revokes the lease ${leaseLink(lease.lease_id)} of
-        ${deploymentLink(lease.deployment_id)}, and all else that its machine has.`;
+        ${installationLink(lease.deployment_id)}, and all else that its machine has.`;
   const target = `lease:${lease.lease_id}`;
   return pageOf(visit, 'Revoke a lease', { what, preview, target, typed, now });
 }
 
-async function askForDeployment(
+async function askForInstallation(
   visit: Visit,
   typed: Form | undefined,
   now: number,
 ): Promise<Content> {
   const params = { deployment_id: visit.param('deployment_id') };
   const path = '/identity/deployments/{deployment_id}/revocation';
-  const preview = await visit.call<typeof previewDeploymentRevocation>('get', path, { params });
-  const what = html`This revokes all leases of ${deploymentLink(params.deployment_id)}. None is
+  const preview = await visit.call<typeof previewInstallationRevocation>('get', path, { params });
+  const what = html`This revokes all leases of ${installationLink(params.deployment_id)}. None is
   given to it from then on, until it is reinstated.`;
   const target = `deployment:${params.deployment_id}`;
-  return pageOf(visit, 'Revoke a deployment', { what, preview, target, typed, now });
+  return pageOf(visit, 'Revoke an installation', { what, preview, target, typed, now });
 }
 
 function pageOf(

@@ -4,9 +4,9 @@ import type { createEnrollmentCode, Device, listDevices, revokeDevice } from '..
 import type { getLicense, License, listLeases, listLicenses } from '../../api/leases.ts';
 import type {
   getContract,
-  getDeployment,
+  getInstallation,
   getPlan,
-  reinstateDeployment,
+  reinstateInstallation,
 } from '../../api/registry.ts';
 import type { Services } from '../services.ts';
 import type { Html } from './html.ts';
@@ -15,7 +15,7 @@ import {
   at,
   auditOf,
   auditTable,
-  deploymentLink,
+  installationLink,
   deviceState,
   leaseLink,
   leaseTable,
@@ -37,25 +37,25 @@ const PAGE_SIZE = 50;
 /** Of those that are silent on top of the first page; the list of them all is a filter away. */
 const SILENT_SHOWN = 10;
 
-/** The deployments with their leases, and the page of each. */
+/** The installations with their leases, and the page of each. */
 export function addLicensePages(pages: Pages, services: Services): void {
   const {
     identity,
     origins: [origin],
   } = services;
   const { clock } = identity;
-  const deployment = `${LICENSES}/deployments/:deployment_id`;
+  const installation = `${LICENSES}/deployments/:deployment_id`;
 
   pages.get(LICENSES, (visit) => showLicenses(visit, clock()));
-  pages.get(deployment, (visit) => showDeployment(visit, clock()));
+  pages.get(installation, (visit) => showInstallation(visit, clock()));
 
   pages.post(
-    `${deployment}/reinstate`,
+    `${installation}/reinstate`,
     async (visit, form) => {
       const params = { deployment_id: visit.param('deployment_id') };
       const path = '/identity/deployments/{deployment_id}/reinstate';
       const outcome = await sendWithStepUp(visit, services, toReinstate(visit), form, (headers) =>
-        visit.call<typeof reinstateDeployment>('post', path, { params, headers }),
+        visit.call<typeof reinstateInstallation>('post', path, { params, headers }),
       );
       if ('ask' in outcome) return outcome.ask;
       const message = `${params.deployment_id} can get leases again.`;
@@ -65,7 +65,7 @@ export function addLicensePages(pages: Pages, services: Services): void {
   );
 
   pages.post(
-    `${deployment}/enrolment-codes`,
+    `${installation}/enrolment-codes`,
     async ({ call, param }) => {
       const params = { deployment_id: param('deployment_id') };
       const path = '/identity/deployments/{deployment_id}/enrolment-codes';
@@ -74,11 +74,11 @@ export function addLicensePages(pages: Pages, services: Services): void {
       });
       return showCode(params.deployment_id, code, moment(expires_at, clock()), origin);
     },
-    (visit) => showDeployment(visit, clock()),
+    (visit) => showInstallation(visit, clock()),
   );
 
   pages.post(
-    `${deployment}/devices/:device_id/revoke`,
+    `${installation}/devices/:device_id/revoke`,
     async ({ call, param }, form) => {
       const params = { device_id: param('device_id') };
       const body = { reason: form.get('reason') };
@@ -90,7 +90,7 @@ export function addLicensePages(pages: Pages, services: Services): void {
       const message = `The device ${name} gets no leases any more. Those that it has go on until they end.`;
       return { goTo: at('deployments', param('deployment_id')), message };
     },
-    (visit) => showDeployment(visit, clock()),
+    (visit) => showInstallation(visit, clock()),
   );
 }
 
@@ -114,27 +114,27 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
   return {
     title: 'Licenses',
     body: html`<div class="heading">
-        ${parts('Deployments')}<a class="button main" href="${at('issue')}">Issue a lease</a>
+        ${parts('Installations')}<a class="button main" href="${at('issue')}">Issue a lease</a>
       </div>
       ${isWhole && list.items.length === 0 ? nothingYet() : filterForm(filter)}
       ${silentOnTop.items.length > 0 && silent(silentOnTop, now)}
       ${
         list.items.length > 0
           ? html`<section aria-labelledby="all">
-              <h2 id="all">${isWhole ? 'All deployments' : 'Found'}</h2>
-              ${licenseTable('Deployments', list.items, now)}
+              <h2 id="all">${isWhole ? 'All installations' : 'Found'}</h2>
+              ${licenseTable('Installations', list.items, now)}
               ${pager(LICENSES, filter, { cursor, next: list.next_cursor })}
             </section>`
           : !isWhole &&
-            html`<p>No deployment is like that. <a href="${LICENSES}">Show all of them.</a></p>`
+            html`<p>No installation is like that. <a href="${LICENSES}">Show all of them.</a></p>`
       }`,
   };
 }
 
 function nothingYet(): Html {
   return emptyState(
-    html`There is no deployment yet. <a href="${at('customers')}">Register a customer</a>, a plan, a
-      contract and a deployment; then issue leases to it. On the command line it ends with:`,
+    html`There is no installation yet. <a href="${at('customers')}">Register a customer</a>, a plan,
+      a contract and an installation; then issue leases to it. On the command line it ends with:`,
     'service-local identity leases issue --deployment ID --out license_lease.json',
   );
 }
@@ -151,7 +151,7 @@ function filterForm({
   const option = (value: string, text: string): Html =>
     html`<option value="${value}" ${value === (state ?? '') && html` selected`}>${text}</option>`;
   return html`<form method="get" action="${LICENSES}" class="filter" role="search">
-    ${field('Search', 'search', { type: 'search', value: search ?? '', maxlength: 200, placeholder: 'Deployment, customer, lease or device' })}
+    ${field('Search', 'search', { type: 'search', value: search ?? '', maxlength: 200, placeholder: 'Installation, customer, lease or device' })}
     <div class="field">
       <label for="field-state">State</label>
       <select id="field-state" name="state">
@@ -181,7 +181,7 @@ function silent(
       A device of these has not renewed although half of the time that it has for it is over. Tell
       their owners before the leases end.
     </p>
-    ${licenseTable('Silent deployments', items, now)}
+    ${licenseTable('Silent installations', items, now)}
     ${next_cursor !== null && html`<p><a href="${LICENSES}?silent=true">All that are silent</a></p>`}
   </section>`;
 }
@@ -191,10 +191,10 @@ function licenseTable(label: string, licenses: readonly License[], now: number):
     label,
     [
       {
-        title: 'Deployment',
+        title: 'Installation',
         isHeader: true,
         cell: ({ deployment_id, name }) =>
-          html`${deploymentLink(deployment_id)}${name !== deployment_id && html` <span class="aside">${name}</span>`}`,
+          html`${installationLink(deployment_id)}${name !== deployment_id && html` <span class="aside">${name}</span>`}`,
       },
       { title: 'Customer', cell: ({ customer }) => customer },
       {
@@ -218,14 +218,14 @@ function toReinstate({ param }: Visit): Confirmation {
   const id = param('deployment_id');
   return {
     subject: { action: 'identity.license.give', target: `deployment:${id}` },
-    title: 'Reinstate a deployment',
-    what: html`This reverses the revocation of ${deploymentLink(id)}. Its devices can then renew
+    title: 'Reinstate an installation',
+    what: html`This reverses the revocation of ${installationLink(id)}. Its devices can then renew
     again.`,
     fields: [],
   };
 }
 
-async function showDeployment(visit: Visit, now: number): Promise<Content> {
+async function showInstallation(visit: Visit, now: number): Promise<Content> {
   const { call, param, query, session } = visit;
   const deployment_id = param('deployment_id');
   const params = { deployment_id };
@@ -233,8 +233,8 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
   const license = await call<typeof getLicense>('get', '/identity/licenses/{deployment_id}', {
     params,
   });
-  const [deployment, contract, leases, devices, audit] = await Promise.all([
-    call<typeof getDeployment>('get', '/identity/deployments/{deployment_id}', { params }),
+  const [installation, contract, leases, devices, audit] = await Promise.all([
+    call<typeof getInstallation>('get', '/identity/deployments/{deployment_id}', { params }),
     call<typeof getContract>('get', '/identity/contracts/{contract_id}', {
       params: { contract_id: license.contract_id },
     }),
@@ -249,12 +249,12 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
   const plan = await call<typeof getPlan>('get', '/identity/plans/{plan_id}', {
     params: { plan_id: contract.plan_id },
   });
-  const { revoked_at, revoked_by, revoked_by_name, revoked_reason } = deployment;
+  const { revoked_at, revoked_by, revoked_by_name, revoked_reason } = installation;
   const here = at('deployments', deployment_id);
   return {
     title: license.name === deployment_id ? deployment_id : `${license.name} (${deployment_id})`,
     body: html`<div class="heading">
-        ${parts('Deployments')}
+        ${parts('Installations')}
         <div class="actions">
           <a class="button main" href="${at('issue')}?${new URLSearchParams({ deployment_id })}"
             >Issue a lease</a
@@ -292,7 +292,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
         <h2 id="leases">Leases</h2>
         ${
           leases.items.length > 0
-            ? leaseTable('Leases of this deployment', leases.items, now)
+            ? leaseTable('Leases of this installation', leases.items, now)
             : emptyState(
                 'It has none yet. Enroll a device below, which then renews by itself; or issue one:',
                 `service-local identity leases issue --deployment ${deployment_id} --out license_lease.json`,
@@ -316,7 +316,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
       </section>
       <section aria-labelledby="audit">
         <h2 id="audit">Audit</h2>
-        ${auditTable('What was done to this deployment', audit.items, now)}
+        ${auditTable('What was done to this installation', audit.items, now)}
         <p><a href="${auditOf(`deployment:${deployment_id}`)}">In the audit log</a></p>
       </section>`,
   };
@@ -324,7 +324,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
 
 function deviceTable({ session }: Visit, devices: readonly Device[], now: number): Html {
   return table<Device>(
-    'Devices of this deployment',
+    'Devices of this installation',
     [
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
       { title: 'Device', cell: ({ device_id }) => shortId(device_id) },
@@ -368,13 +368,13 @@ function showCode(deployment_id: string, code: string, expires: Html, origin: st
     body: html`<div class="once" tabindex="-1" data-message>
         <p>
           <strong>This code is shown this once.</strong> It is good for one device of
-          ${deploymentLink(deployment_id)}, until ${expires}.
+          ${installationLink(deployment_id)}, until ${expires}.
         </p>
         <pre id="code"><code>${code}</code></pre>
         <p><button type="button" data-copy="code" hidden>Copy the code</button></p>
       </div>
       <p>On the machine, give it when this asks for it:</p>
       <pre><code>service-local license enroll --url ${origin}</code></pre>
-      <p><a href="${at('deployments', deployment_id)}">Back to the deployment</a></p>`,
+      <p><a href="${at('deployments', deployment_id)}">Back to the installation</a></p>`,
   };
 }

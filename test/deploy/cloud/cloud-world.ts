@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import { createContract } from '../../../src/identity/contracts.ts';
 import { createCustomer } from '../../../src/identity/customers.ts';
-import { createDeployment } from '../../../src/identity/deployments.ts';
+import { createInstallation } from '../../../src/identity/installations.ts';
 import { registerSigner } from '../../../src/identity/keys.ts';
 import { createPlan } from '../../../src/identity/plans.ts';
 import { signerOf } from '../../../src/identity/signing-key.ts';
@@ -51,8 +51,11 @@ export async function newCloudWorld(): Promise<CloudWorld> {
     await createCustomer(...vendor, { customer_id, name: customer_id });
     const contract = { contract_id: `${customer_id}-2099`, customer_id, plan_id: 'pro' };
     await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-    const deployment = { deployment_id: `${customer_id}-prod`, contract_id: contract.contract_id };
-    await createDeployment(...vendor, { ...deployment, name: 'Production' });
+    const installation = {
+      deployment_id: `${customer_id}-prod`,
+      contract_id: contract.contract_id,
+    };
+    await createInstallation(...vendor, { ...installation, name: 'Production' });
   }
   const token = (await test.bearer('license')).replace('Bearer ', '');
 

@@ -207,7 +207,7 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   const due = await seedBefore(6.9 * DAY);
   expect(await status()).toBe('ok,due');
   await writeFile(join(world.directory, 'due.json'), JSON.stringify(due));
-  // It is good: no deployment waits until it is renewed.
+  // It is good: no installation waits until it is renewed.
   await world.ask(0, 'preflight');
   const good = await world.ask<SeedManifest>(0, 'seed');
   expect(await status('--manifest', 'due.json')).toBe('ok,ok');

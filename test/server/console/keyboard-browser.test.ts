@@ -77,7 +77,7 @@ test.runIf(isAtLength)('a lease is issued', async () => {
   await desk.open('/identity/license');
   await hands.press('Issue a lease');
   await page.waitForURL('**/issue');
-  await hands.fill('For which deployment', 'fleet-00005');
+  await hands.fill('For which installation', 'fleet-00005');
   await hands.key('Enter');
   await page.waitForURL('**/issue?search=*');
   await hands.press('fleet-00005');
@@ -92,13 +92,13 @@ test.runIf(isAtLength)('a lease is issued', async () => {
   await hands.goTo('Download license_lease.json');
 });
 
-test('a deployment gets an enrollment code, and is revoked', async () => {
+test('an installation gets an enrollment code, and is revoked', async () => {
   const { page, administrator } = desk;
   await desk.open('/identity/license/deployments/fleet-00007');
   await hands.press('Make an enrollment code');
   expect(await hands.hears('This code is shown this once.')).toBe(true);
   await hands.goTo('Copy the code');
-  await hands.press('Back to the deployment');
+  await hands.press('Back to the installation');
   await page.waitForURL('**/deployments/fleet-00007');
   await hands.press('Revoke…');
   await page.waitForURL('**/revoke');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createContract } from '../../../src/identity/contracts.ts';
-import { createDeployment } from '../../../src/identity/deployments.ts';
+import { createInstallation } from '../../../src/identity/installations.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { USUAL_POLICY } from '../../identity/policy.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
@@ -27,8 +27,8 @@ beforeAll(async () => {
   const ends_at = Math.floor(Date.now() / 1000) * 1000 + 20 * DAY;
   await createContract(identity, 'operator', { ...contract, ends_at });
   for (const deployment_id of ['tokyo', 'osaka']) {
-    const deployment = { deployment_id, contract_id: 'short', name: deployment_id };
-    await createDeployment(identity, 'operator', deployment);
+    const installation = { deployment_id, contract_id: 'short', name: deployment_id };
+    await createInstallation(identity, 'operator', installation);
   }
   await desk.signIn();
 }, 60_000);
@@ -44,7 +44,7 @@ test('a lease is issued without a mouse, downloaded, and is good for the CLI', a
   await desk.open('/identity/license');
   await page.getByRole('link', { name: 'Issue a lease' }).focus();
   await keyboard.press('Enter');
-  await page.getByLabel('For which deployment').focus();
+  await page.getByLabel('For which installation').focus();
   await keyboard.type('tok');
   await keyboard.press('Enter');
   await page.getByRole('link', { name: 'tokyo' }).focus();
@@ -85,11 +85,11 @@ test('a lease is issued without a mouse, downloaded, and is good for the CLI', a
   const [, payload] = /"payload":"([^"]+)"/.exec(await readFile(lease, 'utf8'))!;
   await desk.open('/identity/license/deployments/tokyo');
   expect(await page.content()).not.toContain(payload);
-  expect(await page.locator('[aria-label="Leases of this deployment"] tbody tr').count()).toBe(1);
+  expect(await page.locator('[aria-label="Leases of this installation"] tbody tr').count()).toBe(1);
   desk.takeComplaints();
 });
 
-test('a deployment is revoked with the right id and the right factor only', async () => {
+test('an installation is revoked with the right id and the right factor only', async () => {
   const { page, administrator } = desk;
   await desk.open('/identity/license/deployments/fleet-00007/revoke');
   const send = async (confirm: string, code: string): Promise<void> => {
@@ -110,7 +110,7 @@ test('a deployment is revoked with the right id and the right factor only', asyn
   await page.getByText('This reverses the revocation').waitFor();
   if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
   await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
-  await page.getByRole('button', { name: 'Reinstate a deployment' }).click();
+  await page.getByRole('button', { name: 'Reinstate an installation' }).click();
   await page.getByText('can get leases again').waitFor();
 
   // The code is used up now; another is good once more.

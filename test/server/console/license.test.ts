@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createContract } from '../../../src/identity/contracts.ts';
 import { createCustomer } from '../../../src/identity/customers.ts';
-import { createDeployment } from '../../../src/identity/deployments.ts';
+import { createInstallation } from '../../../src/identity/installations.ts';
 import { registerSigner } from '../../../src/identity/keys.ts';
 import { createPlan } from '../../../src/identity/plans.ts';
 import { signerOf } from '../../../src/identity/signing-key.ts';
@@ -37,8 +37,8 @@ const open = async (path: string): Promise<string> => {
 };
 const fieldOf = (text: string, name: string): string =>
   new RegExp(`name="${name}" value="([^"]*)"`).exec(text)![1]!;
-const leasesOf = async (deployment: string): Promise<{ lease_id: string; state: string }[]> => {
-  const { text } = await visitor.fetch('GET', `/identity/leases?deployment_id=${deployment}`);
+const leasesOf = async (installation: string): Promise<{ lease_id: string; state: string }[]> => {
+  const { text } = await visitor.fetch('GET', `/identity/leases?deployment_id=${installation}`);
   return (JSON.parse(text) as { items: { lease_id: string; state: string }[] }).items;
 };
 const deploy = async (deployment_id: string, endsAt = Date.UTC(2027, 0)): Promise<void> => {
@@ -51,7 +51,11 @@ const deploy = async (deployment_id: string, endsAt = Date.UTC(2027, 0)): Promis
   await createPlan(identity, 'operator', { plan_id, name: 'Pro', entitlements });
   const contract = { contract_id, customer_id, plan_id, ends_at: endsAt };
   await createContract(identity, 'operator', { ...contract, entitlements: ['kb_federation'] });
-  await createDeployment(identity, 'operator', { deployment_id, contract_id, name: deployment_id });
+  await createInstallation(identity, 'operator', {
+    deployment_id,
+    contract_id,
+    name: deployment_id,
+  });
 };
 const issue = async (deployment_id: string, fields = {}): Promise<Shown> => {
   const form = { deployment_id, entitlement: 'live_trading', ...fields };
@@ -74,7 +78,7 @@ test('where there is nothing yet, each page says what to do next', async () => {
   await registerSigner(identity, identity.signer as Exclude<typeof identity.signer, Error>);
 });
 
-test('a customer, a plan, a contract and a deployment are registered, whatever they are called', async () => {
+test('a customer, a plan, a contract and an installation are registered, whatever they are called', async () => {
   const entitlements = 'live_trading, kb_federation';
   for (const [path, fields, goTo] of [
     ['customers', { customer_id: 'evil', customer_name: HOSTILE }, 'customers'],
@@ -132,7 +136,7 @@ test('a customer, a plan, a contract and a deployment are registered, whatever t
   const taken = { customer_id: 'evil', customer_name: HOSTILE, key: crypto.randomUUID() };
   const refused = await visitor.submit('/identity/license/customers', taken);
   expect(refused.status).toBe(409);
-  expect(refused.text).toContain('There already is a customer evil');
+  expect(refused.text).toContain('The customer evil already exists');
   expect(refused.text).toContain(`value="${ESCAPED}`);
   const wrong = { plan_name: 'x', plan_ttl: 'soon', key: crypto.randomUUID() };
   const unread = await visitor.submit('/identity/license/plans', wrong);
@@ -228,7 +232,7 @@ describe('revoking', () => {
   const revoke = (path: string, fields: Readonly<Record<string, string>>): Promise<Shown> =>
     visitor.submit(`/identity/license/${path}/revoke`, { reason: 'unpaid', ...fields });
 
-  test('a deployment needs its id and a fresh factor, and tells when the last copy stops', async () => {
+  test('an installation needs its id and a fresh factor, and tells when the last copy stops', async () => {
     await deploy('nara');
     await issue('nara');
     const page = await open('/identity/license/deployments/nara/revoke');
@@ -237,7 +241,7 @@ describe('revoking', () => {
     const path = 'deployments/nara';
     const code = person.recovery_codes[0]!;
     const wrong = await revoke(path, { confirm: 'osaka', code });
-    expect(wrong.text).toContain('what was typed is not the id of the deployment, nara'.slice(1));
+    expect(wrong.text).toContain('what was typed is not the id of the installation, nara'.slice(1));
     expect(wrong.text).toContain('value="unpaid"');
     const guessed = await revoke(path, { confirm: 'nara', code: '0'.repeat(28) });
     expect(guessed.text).toContain('The code is wrong, or has been used');
@@ -334,8 +338,8 @@ test('a plan binds its leases, and the page that issues names the way to get a b
   await createCustomer(identity, 'operator', { customer_id: 'bound', name: 'Bound' });
   const contract = { contract_id: 'bound', customer_id: 'bound', plan_id: 'bound' };
   await createContract(identity, 'operator', { ...contract, ends_at: Date.UTC(2027, 0) });
-  const deployment = { deployment_id: 'bound', contract_id: 'bound', name: 'Bound' };
-  await createDeployment(identity, 'operator', deployment);
+  const installation = { deployment_id: 'bound', contract_id: 'bound', name: 'Bound' };
+  await createInstallation(identity, 'operator', installation);
   const page = await visitor.open('/identity/license/issue?deployment_id=bound');
   expect(page.status).toBe(403);
   expect(page.text).toContain('license export-request');
@@ -415,7 +419,9 @@ test('of a fleet, the silent ones are on top, and each is on one page', async ()
   expect(await open('/identity/license?state=grace')).toContain('fleet-00101');
   expect(await open('/identity/license?silent=true&state=valid')).toContain('fleet-00002');
   expect(await open('/identity/license?search=device-00042')).toContain('fleet-00042');
-  expect(await open('/identity/license?search=no%25such')).toContain('No deployment is like that');
+  expect(await open('/identity/license?search=no%25such')).toContain(
+    'No installation is like that',
+  );
   expect(await open('/identity/license/devices')).toContain('host-00007');
   const revoked = await visitor.submit(
     '/identity/license/deployments/fleet-00007/devices/device-00007/revoke',

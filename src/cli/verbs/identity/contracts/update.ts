@@ -14,7 +14,7 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'change, extend or end a contract',
   description:
-    'Holds for the next lease of each deployment under the contract. The entitlements given take ' +
+    'Holds for the next lease of each installation under the contract. The entitlements given take ' +
     'the place of all that it had on top of its plan. Leases that are out there work until their ' +
     'own end, also when the contract has ended. A change that gives more asks for a code from ' +
     'your authenticator; one that takes away does not.',

@@ -1,7 +1,7 @@
-import type { createDeployment } from '../../../../api/registry.ts';
+import type { createInstallation } from '../../../../api/registry.ts';
 import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
-import { DEPLOYMENT_COLUMNS, ID_OPTION } from '../../../registry.ts';
+import { INSTALLATION_COLUMNS, ID_OPTION } from '../../../registry.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -9,15 +9,22 @@ export const verb = defineVerb({
   options: {
     id: ID_OPTION,
     contract: { value: 'id', description: 'under which it gets leases', required: true },
-    name: { value: 'text', description: 'what people call the deployment', required: true },
+    name: { value: 'text', description: 'what people call the installation', required: true },
   },
   settings: ['server_url'],
   examples: ['identity deployments create --id acme-tokyo --contract acme-2026 --name Tokyo'],
   async run(context, _args, { id, contract, name }) {
     const server = await connect(context);
-    const deployment = await server.call<typeof createDeployment>('post', '/identity/deployments', {
-      body: { deployment_id: id, contract_id: contract, name },
-    });
-    return { data: deployment, show: (out) => showItems(out, [deployment], DEPLOYMENT_COLUMNS) };
+    const installation = await server.call<typeof createInstallation>(
+      'post',
+      '/identity/deployments',
+      {
+        body: { deployment_id: id, contract_id: contract, name },
+      },
+    );
+    return {
+      data: installation,
+      show: (out) => showItems(out, [installation], INSTALLATION_COLUMNS),
+    };
   },
 });

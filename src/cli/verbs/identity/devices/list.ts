@@ -6,7 +6,7 @@ import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
   summary: 'list the devices',
-  options: { deployment: { value: 'id', description: 'only those of this deployment' } },
+  options: { deployment: { value: 'id', description: 'only those of this installation' } },
   settings: ['server_url'],
   examples: ['identity devices list', 'identity devices list --deployment acme-tokyo --json'],
   async run(context, _args, { deployment }) {

@@ -29,7 +29,7 @@ export const verb = defineVerb({
       description: 'how long it then works on, such as 3d',
       parse: parseSeconds,
     },
-    customer: { value: 'id', description: 'to be sure: to whom the deployment belongs' },
+    customer: { value: 'id', description: 'to be sure: to whom the installation belongs' },
     request: {
       value: 'file',
       description: 'what `license export-request` wrote on the machine',

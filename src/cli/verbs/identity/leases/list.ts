@@ -7,7 +7,7 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'list the leases of the registry',
   options: {
-    deployment: { value: 'id', description: 'only those of this deployment' },
+    deployment: { value: 'id', description: 'only those of this installation' },
     state: {
       value: 'state',
       description: 'only those that are so',

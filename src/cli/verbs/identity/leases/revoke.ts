@@ -2,9 +2,9 @@ import type { createStepUp } from '../../../../api/administrators.ts';
 import type {
   getLease,
   LeaseRecord,
-  previewDeploymentRevocation,
+  previewInstallationRevocation,
   previewLeaseRevocation,
-  revokeDeployment,
+  revokeInstallation,
   revokeLease,
 } from '../../../../api/leases.ts';
 import type { Client } from '../../../../client/client.ts';
@@ -15,14 +15,14 @@ import { connect } from '../../../connect.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'deny renewal, by lease or by deployment',
+  summary: 'deny renewal, by lease or by installation',
   description:
-    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes all that its machine has; one that an administrator was given stands for no machine, so revoke the deployment then. With --deployment it is all leases of the deployment, and none is given until it is reinstated.',
+    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes all that its machine has; one that an administrator was given stands for no machine, so revoke the installation then. With --deployment it is all leases of the installation, and none is given until it is reinstated.',
   arguments: { lease: { description: 'id of the lease', optional: true } },
   options: {
-    deployment: { value: 'id', description: 'revoke the whole deployment' },
+    deployment: { value: 'id', description: 'revoke the whole installation' },
     reason: { value: 'text', description: 'why; it is kept with the lease', required: true },
-    confirm: { value: 'id', description: "the deployment's id, where nobody can be asked" },
+    confirm: { value: 'id', description: "the installation's id, where nobody can be asked" },
     code: {
       value: 'digits',
       description: 'of your authenticator, or a recovery code, where nobody can be asked',
@@ -38,18 +38,19 @@ export const verb = defineVerb({
     const target = targetOf(lease, deployment);
     const server = await connect(context);
     const meant = 'lease_id' in target ? await leaseOf(server, target) : target;
-    const { deployment_id: deploymentId } = meant;
+    const { deployment_id: installationId } = meant;
     if (confirm === undefined) await tellWhatItDoes(context, server, meant);
-    const typed = confirm ?? (await ask(context, `Type ${deploymentId} to confirm:`, '--confirm'));
-    if (typed !== deploymentId) {
-      throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${deploymentId}`, {
-        remedy: 'Nothing was revoked. Check that it is the deployment you mean.',
+    const typed =
+      confirm ?? (await ask(context, `Type ${installationId} to confirm:`, '--confirm'));
+    if (typed !== installationId) {
+      throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${installationId}`, {
+        remedy: 'Nothing was revoked. Check that it is the installation you mean.',
       });
     }
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {
         action: 'identity.license.revoke',
-        target: 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${deploymentId}`,
+        target: 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${installationId}`,
         code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
       },
     });
@@ -62,7 +63,7 @@ export const verb = defineVerb({
           params: target,
           ...request,
         })
-      : server.call<typeof revokeDeployment>(
+      : server.call<typeof revokeInstallation>(
           'post',
           '/identity/deployments/{deployment_id}/revoke',
           { params: target, ...request },
@@ -71,7 +72,9 @@ export const verb = defineVerb({
       data: revoked,
       show(out) {
         const { revoked_leases, effective_at, registry_enforced } = revoked;
-        out.line(`Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deploymentId}.`);
+        out.line(
+          `Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${installationId}.`,
+        );
         out.line(
           effective_at === null
             ? 'No copy of any works any more.'
@@ -117,7 +120,7 @@ async function tellWhatItDoes(
     ? server.call<typeof previewLeaseRevocation>('get', '/identity/leases/{lease_id}/revocation', {
         params: { lease_id: meant.lease_id },
       })
-    : server.call<typeof previewDeploymentRevocation>(
+    : server.call<typeof previewInstallationRevocation>(
         'get',
         '/identity/deployments/{deployment_id}/revocation',
         { params: { deployment_id } },

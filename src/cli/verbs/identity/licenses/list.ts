@@ -5,9 +5,9 @@ import { LICENSE_COLUMNS } from '../../../leases.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the deployments, each with its newest lease',
+  summary: 'list the installations, each with its newest lease',
   description:
-    'Each deployment with its newest lease. A deployment is silent when a device of it has not renewed although half of the time that it has for it is over: tell its owner before the lease ends.',
+    'Each installation with its newest lease. An installation is silent when a device of it has not renewed although half of the time that it has for it is over: tell its owner before the lease ends.',
   options: {
     state: {
       value: 'state',
@@ -18,7 +18,7 @@ export const verb = defineVerb({
     search: {
       value: 'text',
       description:
-        'part of an id or name of deployment or customer; or the id of a lease or device',
+        'part of an id or name of installation or customer; or the id of a lease or device',
     },
   },
   settings: ['server_url'],

@@ -1,4 +1,4 @@
-import type { Db, DeploymentsTable } from '../storage/tables.ts';
+import type { Db, InstallationsTable } from '../storage/tables.ts';
 import { appendAudit, detailsOf } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
@@ -9,25 +9,25 @@ import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
 /** An installation at a customer's, to which leases are issued. */
-export type Deployment = Readonly<DeploymentsTable>;
+export type Installation = Readonly<InstallationsTable>;
 
-export interface NewDeployment {
+export interface NewInstallation {
   readonly deployment_id?: string | undefined;
   readonly contract_id: string;
   readonly name: string;
 }
 
 /** @throws ServiceError `invalid_request`, `conflict`; `not_found` for the contract. */
-export async function createDeployment(
+export async function createInstallation(
   { storage, clock }: Identity,
   by: Registrar,
-  { deployment_id, contract_id, name }: NewDeployment,
-): Promise<Deployment> {
+  { deployment_id, contract_id, name }: NewInstallation,
+): Promise<Installation> {
   refuseInvalid([...idProblems('/deployment_id', deployment_id), ...textProblems('/name', name)]);
   return storage.write(async (tx) => {
     const now = clock();
     const id = deployment_id ?? newId(now);
-    refuseTaken('deployment', id, await findDeployment(tx, id));
+    refuseTaken('installation', id, await findInstallation(tx, id));
     await getContract(tx, contract_id);
     const created = { deployment_id: id, contract_id, name, created_at: now };
     await appendAudit(tx, now, {
@@ -36,29 +36,29 @@ export async function createDeployment(
       target: `deployment:${id}`,
       details: { ...detailsOf(created), ...registrarMeans(by) },
     });
-    const deployment: Deployment = { ...created, ...NOT_REVOKED };
-    await tx.insertInto('deployments').values(deployment).execute();
-    return deployment;
+    const installation: Installation = { ...created, ...NOT_REVOKED };
+    await tx.insertInto('deployments').values(installation).execute();
+    return installation;
   });
 }
 
 const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null } as const;
 
 /**
- * Takes back that the deployment was revoked, and its leases with it: its devices can renew again.
+ * Takes back that the installation was revoked, and its leases with it: its devices can renew again.
  * What was revoked lease by lease stays so.
  * @param by needs a step-up for `deployment:ID`.
  * @throws ServiceError `not_found`, `step_up_required`
  */
-export async function reinstateDeployment(
+export async function reinstateInstallation(
   { storage, clock }: Identity,
   by: Registrar,
   id: string,
-): Promise<Deployment> {
+): Promise<Installation> {
   return storage.write(async (tx) => {
-    const deployment = await getDeployment(tx, id);
-    const { revoked_at, revoked_by, revoked_reason } = deployment;
-    if (revoked_at === null) return deployment;
+    const installation = await getInstallation(tx, id);
+    const { revoked_at, revoked_by, revoked_reason } = installation;
+    if (revoked_at === null) return installation;
     const now = clock();
     await allowGiving(tx, now, by, `deployment:${id}`, ['reverses a revocation']);
     await appendAudit(tx, now, {
@@ -71,16 +71,16 @@ export async function reinstateDeployment(
       },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
-    return { ...deployment, ...NOT_REVOKED };
+    return { ...installation, ...NOT_REVOKED };
   });
 }
 
 /** @throws ServiceError `not_found` */
-export async function getDeployment(db: Db, id: string): Promise<Deployment> {
-  return found('deployment', id, () => findDeployment(db, id));
+export async function getInstallation(db: Db, id: string): Promise<Installation> {
+  return found('installation', id, () => findInstallation(db, id));
 }
 
-async function findDeployment(db: Db, id: string): Promise<Deployment | undefined> {
+async function findInstallation(db: Db, id: string): Promise<Installation | undefined> {
   return db
     .selectFrom('deployments')
     .selectAll()
@@ -89,19 +89,19 @@ async function findDeployment(db: Db, id: string): Promise<Deployment | undefine
 }
 
 /** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the contract. */
-export async function listDeployments(
+export async function listInstallations(
   db: Db,
   {
     contract_id,
     within,
   }: { readonly contract_id?: string | undefined; readonly within?: Narrowing | undefined },
   request: PageRequest,
-): Promise<Page<Deployment>> {
+): Promise<Page<Installation>> {
   if (contract_id !== undefined) await getContract(db, contract_id);
   return readPage(
     ['deployments', contract_id, narrowingKey(within)],
     request,
-    (deployment) => deployment.deployment_id,
+    (installation) => installation.deployment_id,
     (after = '', limit) =>
       db
         .selectFrom('deployments')
