@@ -1,9 +1,9 @@
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
+import { readFigure, RUN_FIGURES } from '../base/run-figures.ts';
 import { UNDEFINED_REASONS } from './summary.ts';
 import type { Gate, Summary } from './summary.ts';
 
-/** The blocks of a summary that gates look at. */
 export type GateFigures = Pick<
   Summary,
   | 'equity'
@@ -18,69 +18,21 @@ export type GateFigures = Pick<
   | 'undefined'
 >;
 
-type Block = Exclude<keyof GateFigures, 'margin_calls' | 'undefined'>;
-type Path = { [B in Block]: `${B}.${keyof GateFigures[B] & string}` }[Block] | 'margin_calls';
+type Figures = typeof RUN_FIGURES;
+/** A figure that can be a gate: its range tells whether a threshold can fail and pass. */
+export type MetricName = {
+  [N in keyof Figures]: Figures[N] extends { readonly range: unknown } ? N : never;
+}[keyof Figures];
 
-interface Metric {
-  /** Where it stands in the summary. */
-  readonly path: Path;
-  /** The least and the greatest value it can take, both included. */
-  readonly range: readonly [number, number];
-}
-
-const metric = (path: Path, range: Metric['range']): Metric => ({ path, range });
-const ANY = [-Infinity, Infinity] as const;
-const AT_LEAST_ZERO = [0, Infinity] as const;
-/** A positive equity cannot lose more than itself from one sample to the next. */
-const AT_LEAST_ALL_LOST = [-1, Infinity] as const;
-const SHARE = [0, 1] as const;
-
-/** Every statistic that can be a gate, in the unit and with the sign it has in the summary. */
-const METRICS = {
-  sharpe: metric('risk.sharpe', ANY),
-  sortino: metric('risk.sortino', ANY),
-  calmar: metric('risk.calmar', ANY),
-  total_return: metric('returns.total', ANY),
-  cagr: metric('returns.cagr', AT_LEAST_ALL_LOST),
-  annual_return: metric('returns.annual', AT_LEAST_ALL_LOST),
-  best_day: metric('returns.best_day', AT_LEAST_ALL_LOST),
-  worst_day: metric('returns.worst_day', AT_LEAST_ALL_LOST),
-  volatility: metric('risk.volatility', AT_LEAST_ZERO),
-  max_drawdown: metric('risk.max_drawdown', [-1, 0]),
-  max_drawdown_days: metric('risk.max_drawdown_days', AT_LEAST_ZERO),
-  var_95: metric('risk.var_95', AT_LEAST_ALL_LOST),
-  cvar_95: metric('risk.cvar_95', AT_LEAST_ALL_LOST),
-  trades: metric('trades.count', AT_LEAST_ZERO),
-  open_trades: metric('trades.open', AT_LEAST_ZERO),
-  win_rate: metric('trades.win_rate', SHARE),
-  profit_factor: metric('trades.profit_factor', AT_LEAST_ZERO),
-  expectancy: metric('trades.expectancy', ANY),
-  average_trade: metric('trades.average', ANY),
-  best_trade: metric('trades.best', ANY),
-  worst_trade: metric('trades.worst', ANY),
-  sqn: metric('trades.sqn', ANY),
-  kelly: metric('trades.kelly', [-Infinity, 1]),
-  fees: metric('costs.fees', AT_LEAST_ZERO),
-  slippage: metric('costs.slippage', AT_LEAST_ZERO),
-  turnover: metric('costs.turnover', AT_LEAST_ZERO),
-  exposure: metric('exposure.time', SHARE),
-  end_equity: metric('equity.end', ANY),
-  peak_equity: metric('equity.peak', AT_LEAST_ZERO),
-  rejected_orders: metric('orders.rejected', AT_LEAST_ZERO),
-  denied_orders: metric('orders.denied', AT_LEAST_ZERO),
-  ambiguous_bars: metric('ambiguity.bars', AT_LEAST_ZERO),
-  margin_calls: metric('margin_calls', AT_LEAST_ZERO),
-} satisfies Record<string, Metric>;
-
-export type MetricName = keyof typeof METRICS;
-
-export const METRIC_NAMES = Object.keys(METRICS) as MetricName[];
+export const METRIC_NAMES = Object.entries(RUN_FIGURES).flatMap(([name, figure]) =>
+  'range' in figure ? [name as MetricName] : [],
+);
 
 export function isMetric(name: string): name is MetricName {
-  return Object.hasOwn(METRICS, name);
+  return METRIC_NAMES.includes(name as MetricName);
 }
 
-/** A condition on a result that has not been looked at yet. */
+/** A gate that has not been evaluated yet. */
 export interface Assertion {
   readonly name: MetricName;
   readonly op: Gate['op'];
@@ -139,20 +91,20 @@ export function gatesOfSpec(
 
 /** Why every value the metric can take passes, which makes the gate a decoration; else nothing. */
 export function impossibleToFail(assertion: Assertion): string | undefined {
-  const [least, greatest] = METRICS[assertion.name].range;
+  const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const always = holds(least, assertion) && holds(greatest, assertion);
   return always ? `can never fail: ${rangeOf(assertion.name)}` : undefined;
 }
 
 /** Why no value the metric can take passes; else nothing. */
 export function impossibleToPass(assertion: Assertion): string | undefined {
-  const [least, greatest] = METRICS[assertion.name].range;
+  const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const never = !holds(least, assertion) && !holds(greatest, assertion);
   return never ? `can never pass: ${rangeOf(assertion.name)}` : undefined;
 }
 
 function rangeOf(name: MetricName): string {
-  const [least, greatest] = METRICS[name].range;
+  const [least, greatest] = RUN_FIGURES[name].range;
   if (greatest === Infinity) return `${name} is never below ${least}`;
   if (least === -Infinity) return `${name} is never above ${greatest}`;
   return `${name} lies between ${least} and ${greatest}`;
@@ -176,21 +128,14 @@ function holds(value: number, { op, threshold }: Assertion): boolean {
 /** Each assertion with the value it met. An undefined statistic proves nothing and does not pass. */
 export function evaluateGates(assertions: readonly Assertion[], figures: GateFigures): Gate[] {
   return assertions.map((assertion) => {
-    const { path } = METRICS[assertion.name];
-    const value = valueAt(figures, path);
+    const value = readFigure(figures, assertion.name);
     if (value !== null) return { ...assertion, value, pass: holds(value, assertion) };
-    const reason = figures.undefined[path];
+    const reason = figures.undefined[RUN_FIGURES[assertion.name].path];
     return { ...assertion, value, pass: false, ...(reason !== undefined && { reason }) };
   });
 }
 
-function valueAt(figures: GateFigures, path: Path): number | null {
-  if (path === 'margin_calls') return figures.margin_calls;
-  const [block, name] = path.split('.') as [Block, string];
-  return (figures[block] as Readonly<Record<string, unknown>>)[name] as number | null;
-}
-
-/** The value that a gate met, or that there is none and why. */
+/** The value of an evaluated gate, or why it is undefined. */
 export function valueOf({ value, reason }: Gate): string {
   if (value !== null) return String(value);
   return reason === undefined ? 'undefined' : `undefined: ${UNDEFINED_REASONS[reason]}`;

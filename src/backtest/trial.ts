@@ -1,3 +1,4 @@
+import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import type { EngineMemory } from '../engine/memory.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
@@ -8,62 +9,55 @@ import { execute } from './execute.ts';
 import { quickStatistics, type QuickStatistics } from './statistics.ts';
 import type { Conventions } from './summary.ts';
 
-/** One combination of parameters, by its place in the grid. */
+/** One combination of parameters; `index` is its place in the grid. */
 export interface Trial {
   readonly index: number;
   readonly params: ParamValues<Params>;
 }
 
-/** What a sweep keeps of one run; names and units as in `Summary`. */
-export interface TrialMetrics {
-  readonly sharpe: number | null;
-  readonly total_return: number;
-  readonly cagr: number | null;
-  readonly annual_return: number | null;
-  readonly volatility: number | null;
-  readonly sortino: number | null;
-  readonly calmar: number | null;
-  readonly max_drawdown: number;
-  readonly trades: number;
-  readonly win_rate: number | null;
-  readonly profit_factor: number | null;
-  readonly fees: number;
-  readonly exposure: number;
-  readonly end_equity: number;
-}
+/** The figures that a sweep keeps of each run, in the order of the columns of `trials.csv`. */
+const TRIAL_FIGURES = [
+  'sharpe',
+  'total_return',
+  'cagr',
+  'annual_return',
+  'volatility',
+  'sortino',
+  'calmar',
+  'max_drawdown',
+  'trades',
+  'win_rate',
+  'profit_factor',
+  'fees',
+  'exposure',
+  'end_equity',
+] as const;
 
-const METRICS: { readonly [K in keyof TrialMetrics]: (run: QuickStatistics) => TrialMetrics[K] } = {
-  sharpe: ({ risk }) => risk.sharpe,
-  total_return: ({ returns }) => returns.total,
-  cagr: ({ returns }) => returns.cagr,
-  annual_return: ({ returns }) => returns.annual,
-  volatility: ({ risk }) => risk.volatility,
-  sortino: ({ risk }) => risk.sortino,
-  calmar: ({ risk }) => risk.calmar,
-  max_drawdown: ({ risk }) => risk.max_drawdown,
-  trades: ({ trades }) => trades.count,
-  win_rate: ({ trades }) => trades.win_rate,
-  profit_factor: ({ trades }) => trades.profit_factor,
-  fees: ({ costs }) => costs.fees,
-  exposure: ({ exposure }) => exposure.time,
-  end_equity: ({ equity }) => equity.end,
+type ValueAt<Path> = Path extends `${infer Block extends keyof QuickStatistics}.${infer Name}`
+  ? Name extends keyof QuickStatistics[Block]
+    ? QuickStatistics[Block][Name]
+    : never
+  : never;
+
+export type TrialMetrics = {
+  readonly [N in (typeof TRIAL_FIGURES)[number]]: ValueAt<(typeof RUN_FIGURES)[N]['path']>;
 };
 
 function metricsOf(run: QuickStatistics): TrialMetrics {
   return Object.fromEntries(
-    Object.entries(METRICS).map(([name, read]) => [name, read(run)]),
-  ) as unknown as TrialMetrics;
+    TRIAL_FIGURES.map((name) => [name, readFigure(run, name)]),
+  ) as TrialMetrics;
 }
 
-/** Whether the figures are complete; a trial kept by an earlier version can lack some. */
+/** Whether a trial that an earlier version wrote has all figures. */
 export function isComplete(metrics: object): metrics is TrialMetrics {
-  return Object.keys(METRICS).every((name) => Object.hasOwn(metrics, name));
+  return TRIAL_FIGURES.every((name) => Object.hasOwn(metrics, name));
 }
 
-/** A trial's figures, or why it has none. */
+/** The figures of a trial, or the message of its error. */
 export type TrialResult = Trial & ({ readonly metrics: TrialMetrics } | { readonly error: string });
 
-/** What all trials of a sweep share; plain data and shared memory, so that it goes to a worker. */
+/** Inputs of all trials of a sweep. Plain data and shared memory, so that it can be sent to a worker. */
 export interface TrialSetup {
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
   readonly signals?: Signals | undefined;
@@ -72,7 +66,7 @@ export interface TrialSetup {
   readonly timeoutMs: number;
 }
 
-/** Runs one trial. What goes wrong in it is its result: the others go on. */
+/** Runs one trial. Its error becomes its result, so that the other trials continue. */
 export async function runTrial(
   setup: TrialSetup,
   strategy: Strategy,
@@ -81,8 +75,8 @@ export async function runTrial(
 ): Promise<TrialResult> {
   const { instruments, signals, config, conventions, timeoutMs } = setup;
   try {
-    const asked = { instruments, signals, config, strategy, params, memory };
-    const run = await execute(asked, { timeoutMs });
+    const request = { instruments, signals, config, strategy, params, memory };
+    const run = await execute(request, { timeoutMs });
     return { index, params, metrics: metricsOf(quickStatistics(run, conventions)) };
   } catch (error) {
     return { index, params, error: error instanceof Error ? error.message : String(error) };

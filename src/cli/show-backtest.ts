@@ -1,53 +1,45 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/sweep-plan.ts';
+import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
 import {
-  formatCountOf,
-  formatMoney,
-  formatPercent,
-  formatRatio,
-  NO_VALUE,
-} from '../base/format.ts';
+  formatFigure,
+  readFigure,
+  RUN_FIGURES,
+  SWEEP_FIGURES,
+  type FigureName,
+} from '../base/run-figures.ts';
 import { formatTime } from '../market/time.ts';
 import type { Cell, Output } from './output.ts';
 
-const orDash =
-  (format: (value: number) => string) =>
-  (value: number | null): string =>
-    value === null ? NO_VALUE : format(value);
-const percent = orDash(formatPercent);
-const ratio = orDash(formatRatio);
-const money = orDash(formatMoney);
+const SUMMARY_FIGURES = [
+  ['total_return', 'trades'],
+  ['cagr', 'win_rate'],
+  ['end_equity', 'profit_factor'],
+  ['volatility', 'expectancy'],
+  ['sharpe', 'best_trade'],
+  ['sortino', 'worst_trade'],
+  ['calmar', 'fees'],
+  ['max_drawdown', 'slippage'],
+  ['max_drawdown_days', 'exposure'],
+] as const satisfies readonly (readonly [left: FigureName, right: FigureName])[];
 
-/** The result of one backtest as a person reads it in a terminal. */
+/** Prints the result of one backtest. */
 export function showSummary(out: Output, summary: Summary): void {
-  const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
+  const { bot, window, trades, orders } = summary;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
   out.line();
-  const left: [string, string][] = [
-    ['total return', percent(returns.total)],
-    ['CAGR', percent(returns.cagr)],
-    ['end equity', money(equity.end)],
-    ['volatility', percent(risk.volatility)],
-    ['Sharpe', ratio(risk.sharpe)],
-    ['Sortino', ratio(risk.sortino)],
-    ['Calmar', ratio(risk.calmar)],
-    ['max drawdown', percent(risk.max_drawdown)],
-    ['longest drawdown', formatCountOf(Math.round(risk.max_drawdown_days), 'day')],
+  const cells = (name: FigureName, aside = ''): string[] => [
+    RUN_FIGURES[name].label,
+    `${formatFigure(name, readFigure(summary, name))}${aside}`,
   ];
-  const right: [string, string][] = [
-    ['closed trades', `${trades.count}${trades.open > 0 ? ` (+${trades.open} open)` : ''}`],
-    ['win rate', percent(trades.win_rate)],
-    ['profit factor', ratio(trades.profit_factor)],
-    ['expectancy', money(trades.expectancy)],
-    ['best trade', percent(trades.best)],
-    ['worst trade', percent(trades.worst)],
-    ['fees', money(costs.fees)],
-    ['slippage', money(costs.slippage)],
-    ['time in market', percent(exposure.time)],
-  ];
+  const open = trades.open > 0 ? ` (+${trades.open} open)` : '';
+  const rows = SUMMARY_FIGURES.map(([left, right]) => [
+    ...cells(left),
+    ...cells(right, right === 'trades' ? open : ''),
+  ]);
   out.table(
     [{ title: '' }, { title: '', align: 'right' }, { title: '' }, { title: '', align: 'right' }],
-    left.map(([name, value], row) => [name, value, ...right[row]!]),
+    rows,
   );
   out.line();
   out.line(out.style.dim(formatConventions(summary.conventions)));
@@ -82,8 +74,8 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   out.table(
     [
       ...axes.map(({ name }) => ({ title: name, align: 'right' as const })),
-      ...['Sharpe', 'total return', 'max drawdown', 'trades', 'end equity'].map((title) => ({
-        title,
+      ...SWEEP_FIGURES.map((name) => ({
+        title: RUN_FIGURES[name].label,
         align: 'right' as const,
       })),
     ],
@@ -91,11 +83,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
       .slice(0, top)
       .map(({ params, metrics }) => [
         ...axes.map(({ name }) => String(params[name])),
-        ratio(metrics.sharpe),
-        percent(metrics.total_return),
-        percent(metrics.max_drawdown),
-        String(metrics.trades),
-        money(metrics.end_equity),
+        ...SWEEP_FIGURES.map((name) => formatFigure(name, metrics[name])),
       ]),
   );
   out.line();
@@ -105,9 +93,9 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     );
   } else {
     out.line(
-      `Deflated Sharpe of the best: ${percent(deflated.probability)}, the probability that its Sharpe ` +
+      `Deflated Sharpe of the best: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +
         `is above what luck alone gives in ${deflated.trials} trials. The best of as many without skill would show a Sharpe of ` +
-        `about ${ratio(deflated.expected_max_sharpe)}.`,
+        `about ${formatRatio(deflated.expected_max_sharpe)}.`,
     );
   }
   showFindings(out, findings);

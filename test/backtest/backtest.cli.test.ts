@@ -162,7 +162,7 @@ describe('a result', () => {
   test('is shown as a table with its conventions, and its files lie in ./runs', async () => {
     const { code, stdout } = await inProcess(['backtest', SMA], { cwd: directory });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/max drawdown\s+−31\.41%/);
+    expect(stdout).toMatch(/Max drawdown\s+−31\.41%/);
     expect(stdout).toContain('252 a year, ddof 1, risk-free 0');
     const report = /report: (.+)\n/.exec(stdout)?.[1];
     expect(report).toMatch(new RegExp(`^${directory}/runs/sma-crossover/[^/]+/report\\.html$`));

@@ -160,7 +160,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         for (const stated of [
           '1 of 2 gates not met',
           '1 warning',
-          `Sharpe ${run.summary.risk.sharpe!.toFixed(2)}`,
+          `Sharpe ratio ${run.summary.risk.sharpe!.toFixed(2)}`,
           'mean return ÷ standard deviation (ddof 1) × √365',
           'Too few trades to tell skill from luck',
           'Test a longer window',
@@ -316,9 +316,9 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await cell('80', 3)).toBe('0.90');
       expect(await cell('20', 9)).toBe('—');
 
-      await page.getByLabel('Show').selectOption('Trades');
+      await page.getByLabel('Show').selectOption('Closed trades');
       expect(await cell('80', 3)).toBe('20');
-      await page.getByLabel('Show').selectOption('Sharpe');
+      await page.getByLabel('Show').selectOption('Sharpe ratio');
       await page.getByLabel('Down', { exact: true }).selectOption('stop');
       expect(await cell('trailing', 3)).toBe('0.85');
       await page.getByLabel('Across', { exact: true }).selectOption('stop');
@@ -329,8 +329,8 @@ describe('in a browser', { timeout: 30_000 }, () => {
     it('says beside the best trial how many were tried and what that is worth', async () => {
       await open(renderSweepReport(syntheticSweep()));
       const text = (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
-      expect(text).toContain('Best Sharpe 0.90 fast 20, slow 80, stop none');
-      expect(text).toContain('Deflated Sharpe 41.00%');
+      expect(text).toContain('Best Sharpe ratio 0.90 fast 20, slow 80, stop none');
+      expect(text).toContain('Deflated Sharpe ratio 41.00%');
       expect(text).toContain('The best of 100 trials without any skill would be expected');
       expect(text).toContain('treat it as found by luck');
     });
@@ -338,8 +338,8 @@ describe('in a browser', { timeout: 30_000 }, () => {
     it('sorts trials; those without the statistic stay last', async () => {
       await open(renderSweepReport(syntheticSweep()));
       for (const direction of ['ascending', 'descending']) {
-        await page.getByRole('button', { name: 'Sharpe' }).click();
-        expect(await sorted('main')).toEqual([`Sharpe ${direction}`]);
+        await page.getByRole('button', { name: 'Sharpe ratio' }).click();
+        expect(await sorted('main')).toEqual([`Sharpe ratio ${direction}`]);
         expect((await column('.sortable', 4)).slice(-1)).toEqual(['—']);
       }
       expect((await column('.sortable', 4))[0]).toBe('0.90');

@@ -126,7 +126,7 @@ test('a first bot is created, validated and run as described in README.md', asyn
     'service-local init my-bot': /^my-bot\/bot\.yaml$/m,
     'cd my-bot': /^$/,
     'service-local validate bot.yaml': /^bot\.yaml: valid$/m,
-    'service-local backtest bot.yaml': /max drawdown .*\n.*[^]*report: .*\/runs\/.*report\.html/,
+    'service-local backtest bot.yaml': /Max drawdown .*\n.*[^]*report: .*\/runs\/.*report\.html/,
   };
   let cwd = work;
   const faults = await faultsOf(lines, claims, (line) => {
@@ -152,7 +152,7 @@ describe('a server', () => {
       'service-local bots paper status paper': /2000-01-/,
       'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
       'service-local bots resume paper': /^paper may be started again/m,
-      'service-local bots paper start paper --speed max': /total return .*\n[^]*max drawdown/,
+      'service-local bots paper start paper --speed max': /Total return .*\n[^]*Max drawdown/,
     };
     const faults = await faultsOf(lines, claims, async (line) => {
       if (!line.startsWith('service-local bots paper status')) return run(line);
@@ -178,8 +178,8 @@ describe('a server', () => {
     const rest = lines.filter((line) => !starts.has(line.split('#')[0]!.trim()));
     const claims = {
       'service-local bots apply': /unchanged/,
-      'service-local bots backtest paper': /total return/,
-      'service-local bots paper start paper --speed max': /total return/,
+      'service-local bots backtest paper': /Total return/,
+      'service-local bots paper start paper --speed max': /Total return/,
       'service-local bots events paper': /run\.ended/,
       'service-local bots snapshot paper': /paper/,
       'service-local bots events verify paper': /^Events that are as they were written: [\d,]+$/m,

@@ -64,7 +64,7 @@ test('a backtest on the server comes to what it comes to on this machine', async
   const path = await newBot('days', 'SPX', '1d');
   const shown = await service('bots', 'backtest', 'days', '-p', 'fast=12');
   expect(shown).toMatchObject({ code: 0 });
-  expect(shown.stdout).toContain('closed trades');
+  expect(shown.stdout).toContain('Closed trades');
   const [, task_id] = WAITING.exec(shown.stderr) as unknown as [string, string];
 
   const out = join(directory, 'result');

@@ -215,9 +215,9 @@ it('answers questions about a result with the figures of the API', async () => {
 
 /** Other questions, and what of their answers is sure. */
 const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] = [
-  ['Give me a summary', 'summary', /Sharpe ratio: .*\n- Maximum drawdown: −/],
+  ['Give me a summary', 'summary', /Sharpe ratio: .*\n- Max drawdown: −/],
   ['How profitable is this strategy?', 'total_return', /Total return: 37.88%/],
-  ['How risky is it?', 'risk_figures', /Volatility: .*\n- Maximum drawdown: .*\n- Value at risk/],
+  ['How risky is it?', 'risk_figures', /Volatility: .*\n- Max drawdown: .*\n- VaR 95%: /],
   ['How many losing trades?', 'losing_trades', /\b42 of 85 closed trades ended with a loss, on/],
   [
     'How many trades closed with a profit?',
@@ -413,7 +413,7 @@ it('says what is missing, and which command makes it', async () => {
 it('says of a figure that there is not why there is none', async () => {
   const run = await backtest('new', { to: '2000-02-15' });
   const { answer, citations } = await chat('What is the win rate?', 'new');
-  expect(answer).toContain('Win rate: undefined (no closed trades), in the backtest');
+  expect(answer).toContain('Win rate: undefined (no trade was closed), in the backtest');
   const path = `/tasks/${run}/result`;
   expect(citations).toEqual([
     { figure: 'trades.win_rate', value: null, source: `${path}#/trades/win_rate` },

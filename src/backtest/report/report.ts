@@ -10,15 +10,15 @@ import {
   formatMoney,
   formatNumber,
   formatPercent,
-  formatRatio,
   NO_VALUE,
 } from '../../base/format.ts';
+import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { DAY } from '../../market/time.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { renderPage, THEME_BUTTON } from './page.ts';
 import { thinCurve } from './series.ts';
-import { showStatistic, statisticsSection } from './statistics-section.ts';
+import { figureRow, showFigure, statisticsSection } from './statistics-section.ts';
 import { tradesSection } from './trades-section.ts';
 
 const MAX_CURVE_POINTS = 4000;
@@ -42,7 +42,7 @@ export function renderReport(input: ReportInput): string {
       </div>
       <div>
         ${statisticsSection(summary, input.currency)} ${profileSection(summary)}
-        ${ordersSection(summary)} ${provenanceSection(summary)}
+        ${ordersSection(summary, input.currency)} ${provenanceSection(summary)}
       </div>
     </div>
   </main>`;
@@ -92,24 +92,26 @@ function heading({ summary, currency }: ReportInput, dateOnly: boolean): Html {
 }
 
 function keyFigures({ summary, benchmark }: ReportInput): Html {
-  const { equity, returns, risk, trades, exposure, costs } = summary;
+  const { equity, costs } = summary;
   const held = benchmark?.at(-1);
-  const figures: readonly (readonly [string, Child, Child?])[] = [
-    ['End equity', formatMoney(equity.end), `from ${formatMoney(equity.start)}`],
-    [
-      'Total return',
-      formatPercent(returns.total),
+  const show = (name: FigureName): string => formatFigure(name, readFigure(summary, name));
+  type Entry = readonly [label: string, figure: Child, aside?: Child | undefined];
+  const labeled = (name: FigureName, aside?: Child): Entry => [
+    RUN_FIGURES[name].label,
+    showFigure(summary, name),
+    aside,
+  ];
+  const figures: readonly Entry[] = [
+    labeled('end_equity', `from ${show('start_equity')}`),
+    labeled(
+      'total_return',
       held === undefined ? nothing : `buy and hold ${formatPercent(held / equity.start - 1)}`,
-    ],
-    ['CAGR', showStatistic(summary, 'returns.cagr', formatPercent)],
-    ['Sharpe', showStatistic(summary, 'risk.sharpe', formatRatio)],
-    [
-      'Max drawdown',
-      formatPercent(risk.max_drawdown),
-      `${formatCountOf(Math.round(risk.max_drawdown_days), 'day')} below a peak`,
-    ],
-    ['Closed trades', formatCount(trades.count), `in the market ${formatPercent(exposure.time)}`],
-    ['Win rate', showStatistic(summary, 'trades.win_rate', formatPercent)],
+    ),
+    labeled('cagr'),
+    labeled('sharpe'),
+    labeled('max_drawdown', `${show('max_drawdown_days')} below a peak`),
+    labeled('trades', `in the market ${show('exposure')}`),
+    labeled('win_rate'),
     ['Fees and slippage', formatMoney(costs.fees + costs.slippage)],
   ];
   return html`<dl class="figures">
@@ -190,39 +192,29 @@ function profileSection({ profile }: Summary): Html {
   </section>`;
 }
 
-function ordersSection({ orders, ambiguity, margin_calls }: Summary): Html {
-  const { submitted, filled, fills, canceled, expired, working, rejected, denied, reasons } =
-    orders;
-  const rows: readonly (readonly [string, number, string])[] = [
-    ['Submitted', submitted, 'accepted by the risk limits'],
-    ['Filled', filled, `in ${formatCountOf(fills, 'fill')}`],
-    ['Cancelled', canceled, 'by the strategy or the other side of a pair'],
-    ['Expired', expired, 'by their time in force'],
-    ['Still working', working, 'when the run ended'],
-    ['Rejected', rejected, 'when they would have been filled'],
-    ['Denied', denied, 'by a risk limit, before submission'],
-    [
-      'Ambiguous bars',
-      ambiguity.bars,
-      'several orders could have filled; the worse order was assumed',
-    ],
-    ['Margin calls', margin_calls, 'positions closed for want of equity'],
-  ];
+const ORDER_FIGURES = [
+  'submitted_orders',
+  'filled_orders',
+  'fills',
+  'canceled_orders',
+  'expired_orders',
+  'working_orders',
+  'rejected_orders',
+  'denied_orders',
+  'ambiguous_bars',
+  'margin_calls',
+] as const satisfies readonly FigureName[];
+
+function ordersSection(summary: Summary, currency: string): Html {
+  const reasons = Object.entries(summary.orders.reasons);
   return html`<section aria-labelledby="orders">
     <h2 id="orders">Orders</h2>
     <table class="plain stack">
       <tbody>
-        ${rows.map(
-          ([name, number, how]) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td class="number">${formatCount(number)}</td>
-              <td class="how">${how}</td>
-            </tr> `,
-        )}
+        ${ORDER_FIGURES.map((name) => figureRow(summary, name, currency))}
       </tbody>
     </table>
-    ${pairs(Object.entries(reasons).map(([reason, number]) => [reason, formatCount(number)]))}
+    ${pairs(reasons.map(([reason, number]) => [reason, formatCount(number)]))}
   </section>`;
 }
 

@@ -1,16 +1,17 @@
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
+import type { TrialMetrics } from '../trial.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
 import { sortTables } from './client/tables.ts';
 import { switchTheme } from './client/theme.ts';
 import {
   formatCount,
   formatInstant,
-  formatMoney,
   formatPercent,
   formatRatio,
   NO_VALUE,
 } from '../../base/format.ts';
+import { formatFigure, RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from './html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
 import { PRINTED_ROWS } from './style.ts';
@@ -30,31 +31,12 @@ export interface SweepReportInput {
 
 export interface SweepRow {
   readonly params: Readonly<Record<string, number | string | boolean>>;
-  readonly metrics: {
-    readonly sharpe: number | null;
-    readonly total_return: number;
-    readonly max_drawdown: number;
-    readonly trades: number;
-    readonly end_equity: number;
-  };
+  readonly metrics: Pick<TrialMetrics, (typeof SWEEP_FIGURES)[number]>;
 }
 
 // However large the grid was, its page stays within a few megabytes.
 const MAX_HEAT_MAP_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
-
-const METRICS: readonly {
-  readonly name: keyof SweepRow['metrics'];
-  readonly label: string;
-  readonly unit: HeatMapData['metrics'][number]['unit'];
-  readonly format: (value: number) => string;
-}[] = [
-  { name: 'sharpe', label: 'Sharpe', unit: 'ratio', format: formatRatio },
-  { name: 'total_return', label: 'Total return', unit: 'percent', format: formatPercent },
-  { name: 'max_drawdown', label: 'Max drawdown', unit: 'percent', format: formatPercent },
-  { name: 'trades', label: 'Trades', unit: 'count', format: formatCount },
-  { name: 'end_equity', label: 'End equity', unit: 'money', format: formatMoney },
-];
 
 /** The report of a parameter sweep as a self-contained HTML page of bounded size. */
 export function renderSweepReport(input: SweepReportInput): string {
@@ -66,11 +48,14 @@ export function renderSweepReport(input: SweepReportInput): string {
   const names = Object.keys(rows[0]!.params);
   const data: HeatMapData = {
     params: names.map((name) => axis(name, mapped)),
-    metrics: METRICS.map(({ name, label, unit }) => ({
-      label: name === 'end_equity' ? `${label}, ${currency}` : label,
-      unit,
-      of: mapped.map(({ metrics }) => metrics[name]),
-    })),
+    metrics: SWEEP_FIGURES.map((name) => {
+      const { label, unit } = RUN_FIGURES[name];
+      return {
+        label: unit === 'money' ? `${label}, ${currency}` : label,
+        unit,
+        of: mapped.map(({ metrics }) => metrics[name]),
+      };
+    }),
   };
   return renderPage({
     title: `${bot.name} · sweep`,
@@ -115,33 +100,27 @@ function heading({ bot, version, window, currency, rows }: SweepReportInput): Ht
 
 function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undefined): Html {
   const { params, metrics } = rows[0]!;
+  const figure = (name: (typeof SWEEP_FIGURES)[number]): Html =>
+    html`<div>
+      <dt>${RUN_FIGURES[name].label}</dt>
+      <dd>${formatFigure(name, metrics[name])}</dd>
+    </div>`;
   return html`<dl class="figures">
       <div>
-        <dt>Best Sharpe</dt>
-        <dd>${metrics.sharpe === null ? NO_VALUE : formatRatio(metrics.sharpe)}</dd>
+        <dt>Best ${RUN_FIGURES.sharpe.label}</dt>
+        <dd>${formatFigure('sharpe', metrics.sharpe)}</dd>
         <dd>${paramsInWords(params)}</dd>
       </div>
       <div>
-        <dt>Deflated Sharpe</dt>
+        <dt>Deflated Sharpe ratio</dt>
         <dd>${deflated ? formatPercent(deflated.probability) : NO_VALUE}</dd>
-        <dd>probability that its Sharpe is above what luck alone gives</dd>
+        <dd>probability that its Sharpe ratio exceeds what luck alone gives</dd>
       </div>
       <div>
         <dt>Trials</dt>
         <dd>${formatCount(rows.length)}</dd>
       </div>
-      <div>
-        <dt>Total return</dt>
-        <dd>${formatPercent(metrics.total_return)}</dd>
-      </div>
-      <div>
-        <dt>Max drawdown</dt>
-        <dd>${formatPercent(metrics.max_drawdown)}</dd>
-      </div>
-      <div>
-        <dt>Closed trades</dt>
-        <dd>${formatCount(metrics.trades)}</dd>
-      </div>
+      ${figure('total_return')} ${figure('max_drawdown')} ${figure('trades')}
     </dl>
     ${judgement(deflated)}`;
 }
@@ -210,11 +189,11 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html
       value: ({ params }: SweepRow) => String(params[name]),
       text: ({ params }: SweepRow) => html`<bdi>${String(params[name])}</bdi>`,
     })),
-    ...METRICS.map(({ name, label, format }) => ({
-      label,
+    ...SWEEP_FIGURES.map((name) => ({
+      label: RUN_FIGURES[name].label,
       numeric: true,
       value: ({ metrics }: SweepRow) => metrics[name],
-      text: ({ metrics }: SweepRow) => (metrics[name] === null ? NO_VALUE : format(metrics[name])),
+      text: ({ metrics }: SweepRow) => formatFigure(name, metrics[name]),
     })),
   ];
   const note =

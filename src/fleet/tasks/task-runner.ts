@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { readFigure, type FigureName } from '../../base/run-figures.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { notAdopted, tradingHold } from '../../storage/database-identity.ts';
 import type { SessionState } from '../../events/session-state.ts';
@@ -572,19 +573,21 @@ function doneOf(done: BacktestDone | PaperDone): TaskDone {
   return { result: summary, summary: digestOf(done), files };
 }
 
+const DIGEST_FIGURES = [
+  'total_return',
+  'cagr',
+  'sharpe',
+  'max_drawdown',
+  'trades',
+  'end_equity',
+] as const satisfies readonly FigureName[];
+
 /** What events and lists tell of a result. */
 function digestOf(done: BacktestDone | PaperDone): Readonly<Record<string, unknown>> {
   const { summary, notes } = done;
-  const { returns, risk, trades, equity, window, gates, hashes } = summary;
+  const { window, gates, hashes } = summary;
   return {
-    metrics: {
-      total_return: returns.total,
-      cagr: returns.cagr,
-      sharpe: risk.sharpe,
-      max_drawdown: risk.max_drawdown,
-      trades: trades.count,
-      end_equity: equity.end,
-    },
+    metrics: Object.fromEntries(DIGEST_FIGURES.map((name) => [name, readFigure(summary, name)])),
     gates: { met: gates.filter(({ pass }) => pass).length, total: gates.length },
     window,
     hashes,

@@ -1,13 +1,8 @@
-import {
-  formatCount,
-  formatCountOf,
-  formatMoney,
-  formatNumber,
-  formatPercent,
-  formatRatio,
-} from '../../base/format.ts';
+import { UNDEFINED_REASONS } from '../../backtest/summary.ts';
+import { formatCountOf, formatNumber } from '../../base/format.ts';
+import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import type { Citation } from '../answering.ts';
-import { cite, day, quoted, runOf, step, valueAt, type Run } from './facts.ts';
+import { cite, day, quoted, runOf, step, type Run } from './facts.ts';
 import {
   ofRuns,
   told,
@@ -17,57 +12,43 @@ import {
   type Told,
 } from './question.ts';
 
-/** A figure of a result: where it stands, how people call it, and how they write it. */
-export type Figure = readonly [pointer: string, label: string, format: (value: number) => string];
+/** The most important figures first; shorter lists take the first five. */
+export const HEADLINES = [
+  'total_return',
+  'cagr',
+  'volatility',
+  'sharpe',
+  'max_drawdown',
+  'trades',
+  'win_rate',
+  'fees',
+  'exposure',
+] as const satisfies readonly FigureName[];
 
-const days = (value: number): string => formatCountOf(value, 'day');
-const times = (value: number): string => `${formatRatio(value)} times the mean equity a year`;
-
-const TOTAL: Figure = ['/returns/total', 'Total return', formatPercent];
-const CAGR: Figure = ['/returns/cagr', 'CAGR', formatPercent];
-const VOLATILITY: Figure = ['/risk/volatility', 'Volatility', formatPercent];
-const SHARPE: Figure = ['/risk/sharpe', 'Sharpe ratio', formatRatio];
-const DRAWDOWN: Figure = ['/risk/max_drawdown', 'Maximum drawdown', formatPercent];
-const VAR: Figure = ['/risk/var_95', 'Value at risk (95 %)', formatPercent];
-const CVAR: Figure = ['/risk/cvar_95', 'Conditional value at risk (95 %)', formatPercent];
-const EQUITY_END: Figure = ['/equity/end', 'Equity at the end', formatMoney];
-const TRADES: Figure = ['/trades/count', 'Closed trades', formatCount];
-const WIN_RATE: Figure = ['/trades/win_rate', 'Win rate', formatPercent];
-const FEES: Figure = ['/costs/fees', 'Fees', formatMoney];
-const SLIPPAGE: Figure = ['/costs/slippage', 'Slippage', formatMoney];
-const TURNOVER: Figure = ['/costs/turnover', 'Turnover', times];
-const EXPOSURE: Figure = ['/exposure/time', 'Share of the bars with a position', formatPercent];
-
-/** Those that tell most of a run. */
-export const HEADLINES: readonly Figure[] = [
-  TOTAL,
-  CAGR,
-  VOLATILITY,
-  SHARPE,
-  DRAWDOWN,
-  TRADES,
-  WIN_RATE,
-  FEES,
-  EXPOSURE,
-];
-
-/** `Sharpe ratio: 0.20`, or why there is none. */
-export function sayFigure({ result }: Run, [pointer, label, format]: Figure): string {
-  const value = valueAt(result.data, pointer);
-  if (typeof value === 'number') return `${label}: ${format(value)}`;
-  const why = result.data.undefined[pointer.slice(1).replaceAll('/', '.')];
-  return `${label}: undefined${why === undefined ? '' : ` (${why.replaceAll('_', ' ')})`}`;
+/** `Sharpe ratio: 0.20`, or the reason why the figure is undefined. */
+export function sayFigure({ result }: Run, name: FigureName): string {
+  const { label, path } = RUN_FIGURES[name];
+  const value = readFigure(result.data, name);
+  if (value !== null) return `${label}: ${formatFigure(name, value)}`;
+  const reason = result.data.undefined[path];
+  const reasons: Readonly<Record<string, string>> = UNDEFINED_REASONS;
+  return `${label}: undefined${reason === undefined ? '' : ` (${reasons[reason] ?? reason})`}`;
 }
 
-/** With the reason, where there is none. */
-function citeFigure({ result }: Run, [pointer]: Figure): Citation[] {
-  const name = pointer.slice(1).replaceAll('/', '.');
-  const isUndefined = name in result.data.undefined;
-  const why = isUndefined ? [cite(result, `/undefined/${name}`, `${name} undefined`)] : [];
-  return [cite(result, pointer), ...why];
+/** The JSON pointer of a figure in a result. */
+export function pointerOf(name: FigureName): string {
+  return `/${RUN_FIGURES[name].path.replace('.', '/')}`;
 }
 
-function answerWith(run: Run, of: readonly Figure[]): Told {
+/** Cites the figure and, if it is undefined, the reason. */
+function citeFigure({ result }: Run, name: FigureName): Citation[] {
+  const { path } = RUN_FIGURES[name];
+  const isUndefined = path in result.data.undefined;
+  const why = isUndefined ? [cite(result, `/undefined/${path}`, `${path} undefined`)] : [];
+  return [cite(result, pointerOf(name)), ...why];
+}
+
+function answerWith(run: Run, of: readonly FigureName[]): Told {
   const citations = of.flatMap((figure) => citeFigure(run, figure));
   const lines = of.map((figure) => sayFigure(run, figure));
   if (lines.length === 1) return told(`${lines[0]}, in ${run.said}.`, citations);
@@ -79,7 +60,7 @@ function figures(
   example: string,
   tells: string,
   keys: readonly string[],
-  ...of: readonly Figure[]
+  ...of: readonly FigureName[]
 ): KnownQuestion {
   return {
     id,
@@ -139,7 +120,7 @@ export const RESULTS: Questions = ofRuns({
           'pnl',
           'p l',
         ],
-        TOTAL,
+        'total_return',
       ),
     ),
     figures(
@@ -156,45 +137,45 @@ export const RESULTS: Questions = ofRuns({
         'average|mean return|earn|made|make|gain|profit year|yearly|annual|annually|annum',
         'much earn|made|make|gain per year|annum',
       ],
-      CAGR,
+      'cagr',
     ),
     figures(
       'volatility',
       'How volatile is it?',
       'deviation of the returns, per year',
       ['volatility|volatile', 'standard deviation'],
-      VOLATILITY,
+      'volatility',
     ),
     figures(
       'risk_figures',
       'How risky was it?',
       'volatility, drawdown, value at risk and what is beyond it',
       ['risky', 'risk figure|measure|statistic', 'how risky'],
-      VOLATILITY,
-      DRAWDOWN,
-      VAR,
-      CVAR,
+      'volatility',
+      'max_drawdown',
+      'var_95',
+      'cvar_95',
     ),
     figures(
       'sharpe',
       'What is the Sharpe ratio?',
       'mean return over its deviation, per year',
       ['sharpe'],
-      SHARPE,
+      'sharpe',
     ),
     figures(
       'sortino',
       'What is the Sortino ratio?',
       'mean return over its downside deviation, per year',
       ['sortino'],
-      ['/risk/sortino', 'Sortino ratio', formatRatio],
+      'sortino',
     ),
     figures(
       'calmar',
       'What is the Calmar ratio?',
       'yearly return over the maximum drawdown',
       ['calmar'],
-      ['/risk/calmar', 'Calmar ratio', formatRatio],
+      'calmar',
     ),
     partly(
       'drawdown',
@@ -210,7 +191,7 @@ export const RESULTS: Questions = ofRuns({
           'max|maximum dd',
           'mdd',
         ],
-        DRAWDOWN,
+        'max_drawdown',
       ),
     ),
     figures(
@@ -223,63 +204,63 @@ export const RESULTS: Questions = ofRuns({
         'underwater',
         'below|under peak',
       ],
-      ['/risk/max_drawdown_days', 'Longest time below a former peak', days],
+      'max_drawdown_days',
     ),
     figures(
       'var',
       'What is the value at risk?',
       '5th percentile of the returns of a period',
       ['var', 'value risk'],
-      VAR,
+      'var_95',
     ),
     figures(
       'cvar',
       'What is the CVaR?',
       'mean of the returns beyond the value at risk',
       ['cvar', 'expected shortfall', 'conditional value risk'],
-      CVAR,
+      'cvar_95',
     ),
     figures(
       'best_day',
       'What was the best day?',
       'the highest return of a period',
       ['best|largest|biggest day'],
-      ['/returns/best_day', 'Best period', formatPercent],
+      'best_day',
     ),
     figures(
       'worst_day',
       'What was the worst day?',
       'the lowest return of a period',
       ['worst|lowest day', 'largest|biggest loss day'],
-      ['/returns/worst_day', 'Worst period', formatPercent],
+      'worst_day',
     ),
     figures(
       'equity_start',
       'How much money was there at the start?',
       'equity at the start',
       ['money|capital|equity|cash start|initial|starting|beginning'],
-      ['/equity/start', 'Equity at the start', formatMoney],
+      'start_equity',
     ),
     figures(
       'equity_end',
       'What is the equity at the end?',
       'equity at the last bar',
       ['equity', 'money|capital|equity|balance end|final|ending'],
-      EQUITY_END,
+      'end_equity',
     ),
     figures(
       'equity_peak',
       'What was the highest equity?',
       'the peak of the equity',
       ['peak|highest|high|top equity|capital', 'equity peak'],
-      ['/equity/peak', 'Highest equity', formatMoney],
+      'peak_equity',
     ),
     figures(
       'exposure',
       'How much of the time was it invested?',
       'share of the bars with a position',
       ['exposure', 'time market', 'invest'],
-      EXPOSURE,
+      'exposure',
     ),
     ofRun(
       'window',
@@ -399,15 +380,15 @@ export const RESULTS: Questions = ofRuns({
       (run) => {
         const { findings } = run.result.data;
         const i = findings.findIndex(({ code }) => code === 'holding_is_better');
-        const made = sayFigure(run, TOTAL);
+        const made = sayFigure(run, 'total_return');
         if (i === -1) {
           const text = `Nothing was found that says that holding had been better. ${made}, in ${run.said}.`;
-          return told(text, cite(run.result, '/findings'), citeFigure(run, TOTAL));
+          return told(text, cite(run.result, '/findings'), citeFigure(run, 'total_return'));
         }
         return told(
           `No: ${findings[i]!.issue} That is in ${run.said}.`,
           cite(run.result, `/findings/${i}/issue`, 'holding_is_better'),
-          citeFigure(run, TOTAL),
+          citeFigure(run, 'total_return'),
         );
       },
     ),
@@ -416,14 +397,14 @@ export const RESULTS: Questions = ofRuns({
       'How many bars were ambiguous?',
       'bars with several possible orders of fills',
       ['ambiguous|ambiguity', 'many bar ambiguous'],
-      ['/ambiguity/bars', 'Bars in which several orders could have been filled', formatCount],
+      'ambiguous_bars',
     ),
     figures(
       'margin_calls',
       'Were there margin calls?',
       'how many',
       ['margin call'],
-      ['/margin_calls', 'Margin calls', formatCount],
+      'margin_calls',
     ),
     ofRun(
       'hashes',
@@ -483,100 +464,100 @@ export const TRADING: Questions = ofRuns({
       'How many trades were there?',
       'closed trades',
       ['trade', 'many trade', 'many trade make|made|close|closed', 'number|count trade'],
-      TRADES,
+      'trades',
     ),
     figures(
       'win_rate',
       'What is the win rate?',
       'share of the closed trades that gained',
       ['win|winning|hit|success rate|ratio', 'share|percent trade won|win|winning|profitable'],
-      WIN_RATE,
+      'win_rate',
     ),
     figures(
       'profit_factor',
       'What is the profit factor?',
       'gains over losses of the closed trades',
       ['profit factor'],
-      ['/trades/profit_factor', 'Profit factor', formatRatio],
+      'profit_factor',
     ),
     figures(
       'expectancy',
       'What is the expectancy of a trade?',
       'mean net profit of a closed trade, in money',
       ['expectancy', 'expected profit trade', 'expectancy trade', 'average|mean profit trade'],
-      ['/trades/expectancy', 'Expectancy', formatMoney],
+      'expectancy',
     ),
     figures(
       'average_trade',
       'What does an average trade return?',
       'mean return of a closed trade',
       ['average|mean trade', 'average|mean return trade'],
-      ['/trades/average', 'Mean return of a closed trade', formatPercent],
+      'average_trade',
     ),
     figures(
       'sqn',
       'What is the system quality number?',
       'SQN over the profits of the trades',
       ['sqn', 'system quality'],
-      ['/trades/sqn', 'System quality number', formatRatio],
+      'sqn',
     ),
     figures(
       'kelly',
       'What is the Kelly fraction?',
       'share of the capital by the formula of Kelly',
       ['kelly', 'kelly bet', 'kelly would bet'],
-      ['/trades/kelly', 'Kelly fraction', formatRatio],
+      'kelly',
     ),
     figures(
       'costs',
       'What did trading cost?',
       'fees, slippage and turnover',
       ['cost', 'trading cost', 'expensive'],
-      FEES,
-      SLIPPAGE,
-      TURNOVER,
+      'fees',
+      'slippage',
+      'turnover',
     ),
     figures(
       'fees',
       'How much were the fees?',
       'all fees, in money',
       ['fee', 'commission', 'pay|paid fee|commission'],
-      FEES,
+      'fees',
     ),
     figures(
       'slippage',
       'How much was the slippage?',
       'all slippage, in money',
       ['slippage', 'large|big|high slippage'],
-      SLIPPAGE,
+      'slippage',
     ),
     figures(
       'turnover',
       'What is the turnover?',
       'value traded per year over the mean equity',
       ['turnover'],
-      TURNOVER,
+      'turnover',
     ),
     figures(
       'orders',
       'How many orders were submitted?',
       'orders, and what became of them',
       ['order', 'order submitted|sent|placed', 'many order'],
-      ['/orders/submitted', 'Submitted', formatCount],
-      ['/orders/filled', 'Filled', formatCount],
-      ['/orders/canceled', 'Canceled', formatCount],
-      ['/orders/expired', 'Expired', formatCount],
-      ['/orders/rejected', 'Rejected', formatCount],
-      ['/orders/denied', 'Denied', formatCount],
-      ['/orders/working', 'Working at the end', formatCount],
+      'submitted_orders',
+      'filled_orders',
+      'canceled_orders',
+      'expired_orders',
+      'rejected_orders',
+      'denied_orders',
+      'working_orders',
     ),
     figures(
       'orders_filled',
       'How many orders were filled?',
       'orders filled, and fills',
       ['order filled|fill', 'many order filled|fill', 'many fill'],
-      ['/orders/filled', 'Orders filled', formatCount],
-      ['/orders/fills', 'Fills', formatCount],
+      'filled_orders',
+      'fills',
     ),
     ofRun(
       'refusals',

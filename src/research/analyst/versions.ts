@@ -1,5 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCountOf } from '../../base/format.ts';
+import { formatFigure, readFigure, RUN_FIGURES } from '../../base/run-figures.ts';
 import { at, withQuery } from '../ask.ts';
 import {
   botOf,
@@ -15,7 +16,6 @@ import {
   runNamed,
   tasksOf,
   twoNewestRuns,
-  valueAt,
   type Facts,
   type Page,
   type Run,
@@ -23,7 +23,7 @@ import {
   type Task,
 } from './facts.ts';
 import { told, type Questions, type Told } from './question.ts';
-import { HEADLINES, sayFigure } from './results.ts';
+import { HEADLINES, pointerOf, sayFigure } from './results.ts';
 
 interface Version {
   readonly version: number;
@@ -114,14 +114,13 @@ async function diff(facts: Facts): Promise<Told> {
 
 async function compare(facts: Facts): Promise<Told> {
   const [before, after] = await runsOf(facts);
-  const lines = HEADLINES.map((figure) => {
-    const [pointer, , format] = figure;
-    const other = valueAt(after.result.data, pointer);
-    return `- ${sayFigure(before, figure)} → ${typeof other === 'number' ? format(other) : 'undefined'}`;
+  const lines = HEADLINES.map((name) => {
+    const other = readFigure(after.result.data, name);
+    return `- ${sayFigure(before, name)} → ${other === null ? 'undefined' : formatFigure(name, other)}`;
   });
-  const citations = HEADLINES.flatMap(([pointer]) => [
-    cite(before.result, pointer, `first ${pointer.slice(1).replaceAll('/', '.')}`),
-    cite(after.result, pointer, `second ${pointer.slice(1).replaceAll('/', '.')}`),
+  const citations = HEADLINES.flatMap((name) => [
+    cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
+    cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
   ]);
   return told([`First ${before.said}; second ${after.said}:`, ...lines], citations);
 }

@@ -2,13 +2,8 @@
 import { html } from 'hono/html';
 import type { BotListItem } from '../../api/bots.ts';
 import type { BotDeployment, Task } from '../../api/tasks.ts';
-import {
-  formatCountOf,
-  formatNumber,
-  formatPercent,
-  formatRatio,
-  NO_VALUE,
-} from '../../base/format.ts';
+import { formatCountOf, formatNumber, NO_VALUE } from '../../base/format.ts';
+import { formatFigure, RUN_FIGURES } from '../../base/run-figures.ts';
 import type { Child, Html } from './html.ts';
 import { badge } from './parts.ts';
 
@@ -70,23 +65,23 @@ export function shortId(id: string): string {
   return id.length > 12 ? `…${id.slice(-12)}` : id;
 }
 
-/** What a run came to, where it came to anything. */
-export function metricOf(
-  { result_summary }: Pick<BotDeployment, 'result_summary'>,
-  name: 'total_return' | 'sharpe' | 'max_drawdown',
-): string {
-  const metrics = result_summary?.['metrics'] as Readonly<Record<string, unknown>> | undefined;
-  const value = metrics?.[name];
-  if (typeof value !== 'number') return NO_VALUE;
-  return name === 'sharpe' ? formatRatio(value) : formatPercent(value);
-}
-
-export function percentOr(value: unknown): string {
-  return typeof value === 'number' ? formatPercent(value) : NO_VALUE;
-}
-
-export function ratioOr(value: unknown): string {
-  return typeof value === 'number' ? formatRatio(value) : NO_VALUE;
+/** The columns of a table of runs or bots that show figures of a run. */
+export function metricColumns<Row>(
+  runOf: (row: Row) => Pick<BotDeployment, 'result_summary'> | null,
+) {
+  return (['total_return', 'sharpe', 'max_drawdown'] as const).map((name) => ({
+    title: RUN_FIGURES[name].label,
+    isNumber: true as const,
+    cell(row: Row): string {
+      const run = runOf(row);
+      if (run === null) return '';
+      const metrics = run.result_summary?.['metrics'] as
+        | Readonly<Record<string, unknown>>
+        | undefined;
+      const value = metrics?.[name];
+      return formatFigure(name, typeof value === 'number' ? value : null);
+    },
+  }));
 }
 
 export function numberOr(value: unknown): string {

@@ -5,7 +5,7 @@ import type { startPaper, stopPaper } from '../../api/paper.ts';
 import type { BotDeployment, listBotDeployments, startBacktest } from '../../api/tasks.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { botFrame, botOf } from './bot-frame.ts';
-import { botPath, endPath, endWord, metricOf, pager, status, taskPath } from './bot-parts.ts';
+import { botPath, endPath, endWord, metricColumns, pager, status, taskPath } from './bot-parts.ts';
 import { addProduction } from './bot-production.ts';
 import type { Child } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
@@ -116,9 +116,7 @@ export function runTable(
       { title: 'Status', cell: (run) => status(run.status) },
       { title: 'Started', cell: ({ created_at }) => time(created_at) },
       { title: 'Ended', cell: ({ ended_at }) => (ended_at === null ? '' : time(ended_at)) },
-      { title: 'Return', isNumber: true, cell: (run) => metricOf(run, 'total_return') },
-      { title: 'Sharpe', isNumber: true, cell: (run) => metricOf(run, 'sharpe') },
-      { title: 'Drawdown', isNumber: true, cell: (run) => metricOf(run, 'max_drawdown') },
+      ...metricColumns<BotDeployment>((run) => run),
       {
         title: html`<span class="unseen">End</span>`,
         cell: (run) =>

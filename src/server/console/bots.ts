@@ -8,7 +8,7 @@ import {
   BOTS_PATH,
   botPath,
   botStatus,
-  metricOf,
+  metricColumns,
   pager,
   select,
   status,
@@ -86,9 +86,7 @@ function list(bots: readonly BotListItem[]): Child {
       { title: 'Version', isNumber: true, cell: ({ current_version }) => current_version },
       { title: 'Running', isNumber: true, cell: ({ activity }) => activity!.running },
       { title: 'Last run', cell: lastRun },
-      { title: 'Return', isNumber: true, cell: metric('total_return') },
-      { title: 'Sharpe', isNumber: true, cell: metric('sharpe') },
-      { title: 'Drawdown', isNumber: true, cell: metric('max_drawdown') },
+      ...metricColumns<BotListItem>(({ activity }) => activity!.last),
     ],
     bots,
   );
@@ -99,8 +97,4 @@ function lastRun({ activity }: BotListItem): Child {
   if (last === null) return html`<span class="note">none</span>`;
   return html`${status(last.status)} <a href="${taskPath(last.task_id)}">${last.target}</a>
     <span class="sub">${time(last.ended_at!)}</span>`;
-}
-
-function metric(name: Parameters<typeof metricOf>[1]): (bot: BotListItem) => Child {
-  return ({ activity }) => (activity!.last === null ? '' : metricOf(activity!.last, name));
 }

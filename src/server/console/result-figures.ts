@@ -1,21 +1,16 @@
 import { html } from 'hono/html';
 import { NO_VALUE } from '../../base/format.ts';
-import { figures, numberOr, percentOr, ratioOr } from './bot-parts.ts';
+import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
+import { figures, numberOr } from './bot-parts.ts';
 import type { Html } from './html.ts';
 import { badge, table } from './parts.ts';
 
 /** What is shown of a `summary.json`. */
 interface Shown {
   readonly window?: { readonly from?: string; readonly to?: string; readonly bars?: number };
-  readonly equity?: Part;
-  readonly returns?: Part;
-  readonly risk?: Part;
-  readonly trades?: Part;
   readonly gates?: readonly Gate[];
   readonly findings?: readonly Finding[];
 }
-
-type Part = Readonly<Record<string, unknown>>;
 
 interface Gate {
   readonly name: string;
@@ -31,22 +26,24 @@ interface Finding {
   readonly remedy: string;
 }
 
+const FIGURES = [
+  'total_return',
+  'cagr',
+  'sharpe',
+  'sortino',
+  'max_drawdown',
+  'volatility',
+  'trades',
+  'win_rate',
+  'end_equity',
+] as const satisfies readonly FigureName[];
+
 /** The figures, gates and findings of a result. */
 export function resultFigures(summary: Readonly<Record<string, unknown>>): Html {
-  const { window, equity, returns, risk, trades, gates = [], findings = [] } = summary as Shown;
+  const { window, gates = [], findings = [] } = summary as Shown;
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
-    ${figures(
-      ['Return', percentOr(returns?.['total'])],
-      ['Per year', percentOr(returns?.['cagr'])],
-      ['Sharpe', ratioOr(risk?.['sharpe'])],
-      ['Sortino', ratioOr(risk?.['sortino'])],
-      ['Deepest drawdown', percentOr(risk?.['max_drawdown'])],
-      ['Volatility', percentOr(risk?.['volatility'])],
-      ['Trades', numberOr(trades?.['count'])],
-      ['Won', percentOr(trades?.['win_rate'])],
-      ['Equity at the end', numberOr(equity?.['end'])],
-    )}
+    ${figures(...FIGURES.map((name) => [RUN_FIGURES[name].label, formatFigure(name, readFigure(summary, name))] as const))}
     ${window && html`<p class="note">${day(window.from)} to ${day(window.to)}, ${numberOr(window.bars)} bars.</p>`}
     ${
       gates.length > 0 &&

@@ -1,4 +1,5 @@
 /// <reference lib="dom" />
+import type { FigureUnit } from '../../../base/run-figures.ts';
 
 /** What the page's map shows; embedded in it as JSON. Every `of` has one entry per trial. */
 export interface HeatMapData {
@@ -11,7 +12,7 @@ export interface HeatMapData {
   /** Trials are listed best Sharpe first, so that the first of a cell is its best. */
   readonly metrics: readonly {
     readonly label: string;
-    readonly unit: 'ratio' | 'percent' | 'count' | 'money';
+    readonly unit: FigureUnit;
     readonly of: readonly (number | null)[];
   }[];
 }
@@ -24,10 +25,10 @@ export function drawHeatMap(): void {
   const across = document.querySelector<HTMLSelectElement>('#across')!;
   const down = document.querySelector<HTMLSelectElement>('#down');
 
-  const format = (value: number | null | undefined, unit: string): string => {
+  const format = (value: number | null | undefined, unit: FigureUnit): string => {
     if (value === undefined) return '';
     if (value === null) return '—';
-    const digits = { ratio: 2, percent: 1, count: 0, money: 0 }[unit]!;
+    const digits = { ratio: 2, percent: 1, count: 0, money: 0, days: 0 }[unit];
     const text = (unit === 'percent' ? value * 100 : value).toLocaleString('en-US', {
       minimumFractionDigits: digits,
       maximumFractionDigits: digits,
@@ -36,7 +37,7 @@ export function drawHeatMap(): void {
     return text.replace('-', '−');
   };
   /** Gains and losses diverge from zero; what has no good direction goes from less to more. */
-  const shader = (values: readonly number[], unit: string): ((value: number) => string) => {
+  const shader = (values: readonly number[], unit: FigureUnit): ((value: number) => string) => {
     const high = Math.max(...values);
     const low = Math.min(...values);
     if (unit === 'count' || unit === 'money') {

@@ -1,0 +1,376 @@
+/**
+ * The figures of a run: their place in `summary.json`, name, unit, range and formula. The summary's
+ * reports, gates, sweeps, terminal tables, console pages and chat answers all read this table.
+ */
+import {
+  formatCount,
+  formatCountOf,
+  formatMoney,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+  NO_VALUE,
+} from './format.ts';
+
+/** A `percent` is stored as a share: 0.12 is 12 %. `money` is in the account currency. */
+export type FigureUnit = 'percent' | 'ratio' | 'money' | 'count' | 'days';
+
+/** The conventions of a run and its account currency, on which some formulas depend. */
+export interface FormulaTerms {
+  readonly periods_per_year: number;
+  readonly year_days: number;
+  readonly ddof: number;
+  readonly risk_free: number;
+  readonly sampling: 'day' | 'week' | 'month';
+  readonly currency: string;
+}
+
+export interface RunFigure {
+  /** Block and name in the summary. */
+  readonly path: string;
+  readonly label: string;
+  readonly unit: FigureUnit;
+  /** Least and greatest possible value, both included. Only figures with a range can be gates. */
+  readonly range?: readonly [least: number, greatest: number];
+  readonly formula: string | ((terms: FormulaTerms) => string);
+}
+
+const ANY = [-Infinity, Infinity] as const;
+const AT_LEAST_ZERO = [0, Infinity] as const;
+/** A positive equity cannot lose more than itself from one sample to the next. */
+const AT_LEAST_ALL_LOST = [-1, Infinity] as const;
+const SHARE = [0, 1] as const;
+
+const deviation = ({ ddof }: FormulaTerms): string => `standard deviation (ddof ${ddof})`;
+const excess = ({ risk_free }: FormulaTerms): string =>
+  risk_free === 0 ? 'mean return' : 'mean return above the risk-free rate';
+const root = ({ periods_per_year }: FormulaTerms): string => `√${formatNumber(periods_per_year)}`;
+/** The period of one return: `UTC day`, `week` or `month`. */
+export const samplingPeriod = (sampling: FormulaTerms['sampling']): string =>
+  sampling === 'day' ? 'UTC day' : sampling;
+
+export const RUN_FIGURES = {
+  /** W. F. Sharpe, "The Sharpe Ratio", J. of Portfolio Management 21(1), 1994. */
+  sharpe: {
+    path: 'risk.sharpe',
+    label: 'Sharpe ratio',
+    unit: 'ratio',
+    range: ANY,
+    formula: (terms) => `${excess(terms)} ÷ ${deviation(terms)} × ${root(terms)}`,
+  },
+  /** F. A. Sortino and L. N. Price, "Performance Measurement in a Downside Risk Framework", 1994. */
+  sortino: {
+    path: 'risk.sortino',
+    label: 'Sortino ratio',
+    unit: 'ratio',
+    range: ANY,
+    formula: (terms) =>
+      `${excess(terms)} ÷ root mean square of the shortfalls, over all returns, × ${root(terms)}`,
+  },
+  /** T. W. Young, "Calmar Ratio: A Smoother Tool", Futures, 1991. */
+  calmar: {
+    path: 'risk.calmar',
+    label: 'Calmar ratio',
+    unit: 'ratio',
+    range: ANY,
+    formula: 'CAGR ÷ |max drawdown|',
+  },
+  total_return: {
+    path: 'returns.total',
+    label: 'Total return',
+    unit: 'percent',
+    range: ANY,
+    formula: 'end equity ÷ start equity − 1',
+  },
+  cagr: {
+    path: 'returns.cagr',
+    label: 'CAGR',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: ({ year_days }) => `(1 + total return)^(${year_days} ÷ calendar days) − 1`,
+  },
+  annual_return: {
+    path: 'returns.annual',
+    label: 'Annual return',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: ({ periods_per_year }) =>
+      `(last ÷ first sample)^(${formatNumber(periods_per_year)} ÷ number of returns) − 1`,
+  },
+  best_day: {
+    path: 'returns.best_day',
+    label: 'Best period',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: ({ sampling }) => `largest return of a ${samplingPeriod(sampling)}`,
+  },
+  worst_day: {
+    path: 'returns.worst_day',
+    label: 'Worst period',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: ({ sampling }) => `smallest return of a ${samplingPeriod(sampling)}`,
+  },
+  volatility: {
+    path: 'risk.volatility',
+    label: 'Volatility',
+    unit: 'percent',
+    range: AT_LEAST_ZERO,
+    formula: (terms) => `${deviation(terms)} of returns × ${root(terms)}`,
+  },
+  max_drawdown: {
+    path: 'risk.max_drawdown',
+    label: 'Max drawdown',
+    unit: 'percent',
+    range: [-1, 0],
+    formula: 'lowest equity ÷ highest before it − 1, at every close',
+  },
+  max_drawdown_days: {
+    path: 'risk.max_drawdown_days',
+    label: 'Longest drawdown',
+    unit: 'days',
+    range: AT_LEAST_ZERO,
+    formula: 'calendar days below a former peak',
+  },
+  var_95: {
+    path: 'risk.var_95',
+    label: 'VaR 95%',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: ({ sampling }) => `5th percentile of returns per ${samplingPeriod(sampling)}`,
+  },
+  /** R. T. Rockafellar and S. Uryasev, "Optimization of Conditional Value-at-Risk", 2000. */
+  cvar_95: {
+    path: 'risk.cvar_95',
+    label: 'CVaR 95%',
+    unit: 'percent',
+    range: AT_LEAST_ALL_LOST,
+    formula: 'mean of the returns up to VaR',
+  },
+  trades: {
+    path: 'trades.count',
+    label: 'Closed trades',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'from flat to flat in one instrument',
+  },
+  open_trades: {
+    path: 'trades.open',
+    label: 'Open trades',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'not closed by the end; excluded from the figures below',
+  },
+  win_rate: {
+    path: 'trades.win_rate',
+    label: 'Win rate',
+    unit: 'percent',
+    range: SHARE,
+    formula: 'share of closed trades with a net profit',
+  },
+  profit_factor: {
+    path: 'trades.profit_factor',
+    label: 'Profit factor',
+    unit: 'ratio',
+    range: AT_LEAST_ZERO,
+    formula: 'sum of profits ÷ sum of losses',
+  },
+  expectancy: {
+    path: 'trades.expectancy',
+    label: 'Expectancy',
+    unit: 'money',
+    range: ANY,
+    formula: ({ currency }) => `mean net profit of a closed trade, ${currency}`,
+  },
+  average_trade: {
+    path: 'trades.average',
+    label: 'Average trade',
+    unit: 'percent',
+    range: ANY,
+    formula: 'mean of profit ÷ entry value',
+  },
+  best_trade: {
+    path: 'trades.best',
+    label: 'Best trade',
+    unit: 'percent',
+    range: ANY,
+    formula: 'profit ÷ entry value',
+  },
+  worst_trade: {
+    path: 'trades.worst',
+    label: 'Worst trade',
+    unit: 'percent',
+    range: ANY,
+    formula: 'profit ÷ entry value',
+  },
+  /** System quality number: V. K. Tharp, "Definitive Guide to Position Sizing", 2008. */
+  sqn: {
+    path: 'trades.sqn',
+    label: 'SQN',
+    unit: 'ratio',
+    range: ANY,
+    formula: '√count × mean ÷ standard deviation of profits',
+  },
+  /** J. L. Kelly, "A New Interpretation of Information Rate", Bell System Technical J. 35(4), 1956. */
+  kelly: {
+    path: 'trades.kelly',
+    label: 'Kelly fraction',
+    unit: 'percent',
+    range: [-Infinity, 1],
+    formula: 'win rate − loss rate ÷ (mean profit ÷ mean loss)',
+  },
+  fees: {
+    path: 'costs.fees',
+    label: 'Fees',
+    unit: 'money',
+    range: AT_LEAST_ZERO,
+    formula: ({ currency }) => `over all fills, ${currency}`,
+  },
+  slippage: {
+    path: 'costs.slippage',
+    label: 'Slippage',
+    unit: 'money',
+    range: AT_LEAST_ZERO,
+    formula: ({ currency }) => `fill price against reference price, ${currency}`,
+  },
+  turnover: {
+    path: 'costs.turnover',
+    label: 'Turnover',
+    unit: 'ratio',
+    range: AT_LEAST_ZERO,
+    formula: 'traded value per year ÷ mean equity',
+  },
+  exposure: {
+    path: 'exposure.time',
+    label: 'Time in market',
+    unit: 'percent',
+    range: SHARE,
+    formula: 'share of closes with a position',
+  },
+  start_equity: {
+    path: 'equity.start',
+    label: 'Start equity',
+    unit: 'money',
+    formula: ({ currency }) => `cash at the start, ${currency}`,
+  },
+  end_equity: {
+    path: 'equity.end',
+    label: 'End equity',
+    unit: 'money',
+    range: ANY,
+    formula: 'cash and positions at the last close',
+  },
+  peak_equity: {
+    path: 'equity.peak',
+    label: 'Peak equity',
+    unit: 'money',
+    range: AT_LEAST_ZERO,
+    formula: 'equity at the highest close',
+  },
+  submitted_orders: {
+    path: 'orders.submitted',
+    label: 'Submitted orders',
+    unit: 'count',
+    formula: 'accepted by the risk limits',
+  },
+  filled_orders: {
+    path: 'orders.filled',
+    label: 'Filled orders',
+    unit: 'count',
+    formula: 'completely filled',
+  },
+  fills: {
+    path: 'orders.fills',
+    label: 'Fills',
+    unit: 'count',
+    formula: 'of all orders, partial fills included',
+  },
+  canceled_orders: {
+    path: 'orders.canceled',
+    label: 'Canceled orders',
+    unit: 'count',
+    formula: 'by the strategy or the other side of a pair',
+  },
+  expired_orders: {
+    path: 'orders.expired',
+    label: 'Expired orders',
+    unit: 'count',
+    formula: 'by their time in force',
+  },
+  working_orders: {
+    path: 'orders.working',
+    label: 'Working orders',
+    unit: 'count',
+    formula: 'when the run ended',
+  },
+  rejected_orders: {
+    path: 'orders.rejected',
+    label: 'Rejected orders',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'when they would have been filled',
+  },
+  denied_orders: {
+    path: 'orders.denied',
+    label: 'Denied orders',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'by a risk limit, before submission',
+  },
+  ambiguous_bars: {
+    path: 'ambiguity.bars',
+    label: 'Ambiguous bars',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'several orders could have been filled; the worse sequence was assumed',
+  },
+  margin_calls: {
+    path: 'margin_calls',
+    label: 'Margin calls',
+    unit: 'count',
+    range: AT_LEAST_ZERO,
+    formula: 'positions closed for lack of equity',
+  },
+} as const satisfies Readonly<Record<string, RunFigure>>;
+
+export type FigureName = keyof typeof RUN_FIGURES;
+
+/** The figures by which the trials of a sweep are compared; the first one ranks them. */
+export const SWEEP_FIGURES = [
+  'sharpe',
+  'total_return',
+  'max_drawdown',
+  'trades',
+  'end_equity',
+] as const satisfies readonly FigureName[];
+
+const FORMATS: Readonly<Record<FigureUnit, (value: number) => string>> = {
+  percent: formatPercent,
+  ratio: formatRatio,
+  money: formatMoney,
+  count: formatCount,
+  days(value) {
+    const days = Math.round(value * 10) / 10;
+    return Number.isInteger(days) ? formatCountOf(days, 'day') : `${formatNumber(days)} days`;
+  },
+};
+
+/** A figure of `summary.json` or of some of its blocks; `null` if it is undefined or missing. */
+export function readFigure(summary: object, name: FigureName): number | null {
+  let value: unknown = summary;
+  for (const part of RUN_FIGURES[name].path.split('.')) {
+    value = (value as Readonly<Record<string, unknown>> | null | undefined)?.[part];
+  }
+  return typeof value === 'number' ? value : null;
+}
+
+/** Returns a dash for an undefined figure. */
+export function formatFigure(name: FigureName, value: number | null): string {
+  return value === null ? NO_VALUE : FORMATS[RUN_FIGURES[name].unit](value);
+}
+
+/** What a figure is computed from, in words. */
+export function formulaOf(name: FigureName, terms: FormulaTerms): string {
+  const { formula }: RunFigure = RUN_FIGURES[name];
+  return typeof formula === 'string' ? formula : formula(terms);
+}
