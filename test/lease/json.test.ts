@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findJsonFault } from '../../src/server/json-members.ts';
+import { findJsonFault } from '../../src/lease/json.ts';
 
-/** As `JSON.stringify` on several lines, with an object's first member once more at its end. */
+/** Returns the JSON of an object with its first member repeated at the end. */
 function withDuplicate(value: object): string {
   const [name, first] = Object.entries(value)[0]!;
   const text = JSON.stringify(value, null, 1);
@@ -15,7 +15,7 @@ describe('findJsonFault', () => {
   it('finds no fault in the output of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
-        expect(findJsonFault(JSON.stringify(value, null, indent))).toBeUndefined();
+        expect(findJsonFault(JSON.stringify(value, null, indent), 100)).toBeUndefined();
       }),
     );
   });
@@ -25,8 +25,9 @@ describe('findJsonFault', () => {
       fc.property(objects, fc.array(fc.jsonValue()), (value, before) => {
         const text = `[${before.map((item) => `${JSON.stringify(item)},`).join('')}${withDuplicate(value)}]`;
         const step = Object.keys(value)[0]!.replaceAll('~', '~0').replaceAll('/', '~1');
-        expect(findJsonFault(text)).toEqual({
-          code: 'duplicate_field',
+        expect(findJsonFault(text, 100)).toEqual({
+          kind: 'duplicate_member',
+          name: Object.keys(value)[0],
           pointer: `/${before.length}/${step}`,
         });
       }),
@@ -37,17 +38,17 @@ describe('findJsonFault', () => {
     const parts = fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', 'a', '"a":', '\\u00');
     fc.assert(
       fc.property(fc.array(parts), (tokens) => {
-        const { code } = findJsonFault(tokens.join('')) ?? {};
-        expect([undefined, 'duplicate_field', 'nested_too_deep']).toContain(code);
+        const { kind } = findJsonFault(tokens.join(''), 100) ?? {};
+        expect([undefined, 'duplicate_member', 'nested_too_deep']).toContain(kind);
       }),
     );
   });
 
-  it('allows 100 levels', () => {
+  it('allows as many levels as its caller, and no more', () => {
     const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-    expect(findJsonFault(nested(100))).toBeUndefined();
-    expect(findJsonFault(nested(101))).toEqual({
-      code: 'nested_too_deep',
+    expect(findJsonFault(nested(100), 100)).toBeUndefined();
+    expect(findJsonFault(nested(101), 100)).toEqual({
+      kind: 'nested_too_deep',
       pointer: '/0'.repeat(100),
     });
   });
