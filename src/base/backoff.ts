@@ -1,15 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 export interface Backoff {
-  /** No wait is shorter, except for what is left of `longestMs`. */
+  /** Minimum wait; `longestMs` takes precedence where it is shorter. */
   readonly shortestMs: number;
   readonly longestMs: number;
 }
 
 /**
- * How many milliseconds to wait after so many failures in a row: at random between the shortest wait
- * and a limit that doubles each time, so that many who met the same outage do not come back at the
- * same moment (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * Returns how many milliseconds to wait after consecutive failures: a random time between the shortest
+ * wait and a limit that doubles with each failure, so that clients that met the same outage do not
+ * retry at the same moment (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param count failures in a row, this one included: from 1.
+ * @param count consecutive failures, including the latest: from 1.
  * @param chance from 0 to 1, evenly distributed.
  */
 export function backoffMs(
@@ -19,4 +21,38 @@ export function backoffMs(
 ): number {
   const most = Math.min(longestMs, shortestMs * 2 ** Math.min(count, 20));
   return shortestMs + chance * (most - shortestMs);
+}
+
+export interface RetryOptions extends Backoff {
+  /**
+   * Whether the next attempt may succeed.
+   *
+   * @param count attempts so far.
+   * @param waitMs time until the next attempt.
+   */
+  readonly shouldRetry: (error: unknown, count: number, waitMs: number) => boolean;
+  /** Minimum wait that the error asks for, ms. */
+  readonly requestedMs?: (error: unknown) => number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Repeats `attempt` until it succeeds, waiting `backoffMs` after each failure.
+ *
+ * @throws the first error that `shouldRetry` rejects, or an error once `signal` is aborted.
+ */
+export async function retry<T>(
+  attempt: () => Promise<T>,
+  { shouldRetry, requestedMs, signal, ...backoff }: RetryOptions,
+): Promise<T> {
+  for (let count = 1; ; count += 1) {
+    signal?.throwIfAborted();
+    try {
+      return await attempt();
+    } catch (error) {
+      const waitMs = Math.max(backoffMs(count, backoff, Math.random()), requestedMs?.(error) ?? 0);
+      if (!shouldRetry(error, count, waitMs)) throw error;
+      await delay(waitMs, undefined, signal && { signal });
+    }
+  }
 }

@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import type { Problem } from '../api/http.ts';
 import type { Dispatcher } from 'undici';
-import { ERROR_CODES, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { printableLine } from '../base/printable.ts';
+import { errorFromProblem, isProblem } from './problem.ts';
 import type { ServerSentEvent } from './server-sent-events.ts';
 
 /** A definition of `src/api`; only its type is used here. */
@@ -439,7 +440,7 @@ function read(answer: Exchanged, origin: string): unknown {
   if (status === 204) return undefined;
   const body = parsed(text);
   if (status >= 200 && status < 300 && body !== undefined) return body;
-  throw isProblem(body) ? asError(body, answer) : notAServer(origin, status);
+  throw isProblem(body) ? errorOf(body, answer) : notAServer(origin, status);
 }
 
 function notAServer(origin: string, status?: number): ServiceError {
@@ -463,42 +464,17 @@ function isPage(body: unknown): body is { items: never[]; next_cursor: string | 
   return Array.isArray(items) && (next === null || typeof next === 'string');
 }
 
-function isProblem(body: unknown): body is Problem {
-  if (!hasTexts(body, ['code', 'detail'], ['reason', 'remedy', 'request_id'])) return false;
-  const { errors = [] } = body as Partial<Problem>;
-  return (
-    Array.isArray(errors) &&
-    errors.every((one) => hasTexts(one, ['code', 'detail'], ['pointer', 'suggestion']))
-  );
-}
-
-/** @param others of which each may be absent. */
-function hasTexts(value: unknown, names: readonly string[], others: readonly string[]): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const members = value as Readonly<Record<string, unknown>>;
-  return (
-    names.every((name) => typeof members[name] === 'string') &&
-    others.every((name) => members[name] === undefined || typeof members[name] === 'string')
-  );
-}
-
-function asError(problem: Problem, { status, headers }: Exchanged): ServiceError {
-  const { code, detail, reason, remedy, errors = [], request_id: request } = problem;
-  const seconds = Number(headers['retry-after'] ?? NaN);
-  return new ServiceError(
-    ERROR_CODES.includes(code) ? code : 'failure',
-    shortened(status >= 500 ? `${detail} (request_id ${request})` : detail),
+/** The texts are bounded and printable, because they are shown, logged and stored. */
+function errorOf(problem: Problem, { status, headers }: Exchanged): ServiceError {
+  const { detail, reason, remedy, request_id: request } = problem;
+  return errorFromProblem(
     {
-      problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
-        code: what,
-        message,
-        ...(pointer !== undefined && { pointer }),
-        ...(suggestion !== undefined && { suggestion }),
-      })),
-      ...(reason !== undefined && { reason: shortened(reason) }),
-      ...(remedy !== undefined && { remedy: shortened(remedy) }),
-      ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
+      ...problem,
+      detail: shortened(status >= 500 ? `${detail} (request_id ${request})` : detail),
+      reason: reason && shortened(reason),
+      remedy: remedy && shortened(remedy),
     },
+    headers['retry-after'],
   );
 }
 

@@ -1,6 +1,5 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { backoffMs } from '../base/backoff.ts';
+import { retry } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
 import { OutcomeUnknown } from './storage-errors.ts';
 
@@ -59,14 +58,11 @@ const CONNECTION_MESSAGE =
  */
 export async function retryDuringOutage<T>(attempt: () => Promise<T>): Promise<T> {
   const since = performance.now();
-  for (let failures = 1; ; failures += 1) {
-    try {
-      return await attempt();
-    } catch (error) {
-      const waitMs = backoffMs(failures, RETRY, Math.random());
-      const isOver = performance.now() + waitMs - since >= RETRY_FOR_MS;
-      if (isOver || error instanceof OutcomeUnknown || !isOutage(error)) throw error;
-      await wait(waitMs);
-    }
-  }
+  return await retry(attempt, {
+    ...RETRY,
+    shouldRetry: (error, _count, waitMs) =>
+      performance.now() + waitMs - since < RETRY_FOR_MS &&
+      !(error instanceof OutcomeUnknown) &&
+      isOutage(error),
+  });
 }

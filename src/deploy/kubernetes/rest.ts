@@ -5,8 +5,7 @@
  * server says.
  */
 import { createRequire } from 'node:module';
-import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs, type Backoff } from '../../base/backoff.ts';
+import { retry, type Backoff } from '../../base/backoff.ts';
 import { ServiceError, isSystemError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
@@ -257,15 +256,15 @@ export function connectRest(
     ended,
     refusal,
     async ask(request, attempts = pace.attempts) {
-      for (let count = 1; ; count++) {
-        try {
-          return await once(request);
-        } catch (error) {
-          if (!(error instanceof NoAnswer)) throw error;
-          if (count >= attempts) throw unavailable(name, error);
-          const wait = backoffMs(count, pace.backoff, Math.random());
-          await delay(Math.max(wait, error.retryAfterMs), undefined, { signal: ended });
-        }
+      try {
+        return await retry(() => once(request), {
+          ...pace.backoff,
+          shouldRetry: (error, count) => error instanceof NoAnswer && count < attempts,
+          requestedMs: (error) => (error instanceof NoAnswer ? error.retryAfterMs : 0),
+          signal: ended,
+        });
+      } catch (error) {
+        throw error instanceof NoAnswer ? unavailable(name, error) : error;
       }
     },
     async stream(request, until) {

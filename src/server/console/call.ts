@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import type { Problem } from '../../api/http.ts';
 import type { AnswerOf, RequestOf } from '../../client/client.ts';
+import { errorFromProblem } from '../../client/problem.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Caller } from '../../identity/tokens.ts';
 import { asCaller } from '../authentication.ts';
@@ -70,7 +71,7 @@ export function callAs(
     const text = await answer.text();
     const told = text === '' ? undefined : (JSON.parse(text) as unknown);
     if (answer.ok) return told as never;
-    throw errorOf(told as Problem, answer.headers.get('retry-after'));
+    throw errorFromProblem(told as Problem, answer.headers.get('retry-after'));
   };
 }
 
@@ -85,7 +86,7 @@ export function fileAs(
     const answer = await app.request(fill(path, params), { headers }, asCaller(caller));
     const text = await answer.text();
     if (answer.ok) return text;
-    throw errorOf(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
+    throw errorFromProblem(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
   };
 }
 
@@ -109,19 +110,4 @@ function fill(path: string, params: Readonly<Record<string, string>>): string {
 function segment(value: string): string {
   if (!['', '.', '..'].includes(value)) return encodeURIComponent(value);
   throw new ServiceError('not_found', 'there is nothing at this path');
-}
-
-function errorOf(problem: Problem, retryAfter: string | null): ServiceError {
-  const { code, detail, reason, remedy, errors = [] } = problem;
-  return new ServiceError(code, detail, {
-    ...(reason !== undefined && { reason }),
-    ...(remedy !== undefined && { remedy }),
-    ...(retryAfter !== null && { retryAfterSeconds: Number(retryAfter) }),
-    problems: errors.map(({ code: kind, detail: message, pointer, suggestion }) => ({
-      code: kind,
-      message,
-      ...(pointer !== undefined && { pointer }),
-      ...(suggestion !== undefined && { suggestion }),
-    })),
-  });
 }

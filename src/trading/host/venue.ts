@@ -1,28 +1,30 @@
 /** What is to be asked of a venue before and after trading there; each is tried until it is known. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs } from '../../base/backoff.ts';
+import { retry } from '../../base/backoff.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { orderOfClientId, type Venue, type VenueOrderId } from '../venue.ts';
 import type { Desk } from './desk.ts';
 
 const RETRY = { shortestMs: 250, longestMs: 15_000 };
 
-/** Does it until the exchange answers. @throws what else goes wrong, and with `signal`. */
+/**
+ * Repeats `work` while it fails with a retryable error, for any time.
+ * @throws any other error, or an error once `signal` is aborted.
+ */
 export async function untilAnswered<T>(
   work: () => Promise<T>,
   onFailure: (error: ServiceError) => void,
   signal: AbortSignal,
 ): Promise<T> {
-  for (let count = 1; ; count += 1) {
-    signal.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof ServiceError && error.retryable)) throw error;
+  return await retry(work, {
+    ...RETRY,
+    shouldRetry(error) {
+      if (!(error instanceof ServiceError && error.retryable)) return false;
       onFailure(error);
-      await delay(backoffMs(count, RETRY, Math.random()), undefined, { signal });
-    }
-  }
+      return true;
+    },
+    signal,
+  });
 }
 
 export interface CancelOptions {
