@@ -1,4 +1,4 @@
-import { refuseExposed } from '../src/client/client.ts';
+import { refuseInsecure } from '../src/client/insecure-http.ts';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
@@ -41,7 +41,7 @@ export async function runDaemon(
   env: NodeJS.ProcessEnv,
   { signal, tell, json, onReady }: DaemonOptions,
 ): Promise<void> {
-  refuseExposed(url, insecure);
+  refuseInsecure(url, insecure);
   // Without a listener it would end this process.
   process.on('SIGHUP', () => {});
   const files = licenseFiles(home, env);

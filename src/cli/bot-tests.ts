@@ -1,6 +1,7 @@
 /** What the verbs that test bots have in common. */
 import type { startConformance } from '../api/compliance.ts';
-import type { AnswerOf, Client } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
+import type { AnswerOf } from '../client/route.ts';
 import { parseCount } from './parse-count.ts';
 import { resultAnswer, waitForTask } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';

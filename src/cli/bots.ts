@@ -3,7 +3,8 @@ import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '.
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
-import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
+import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { formatActor, formatCountOf } from '../base/format.ts';
 import type { Columns } from './show-items.ts';

@@ -7,7 +7,7 @@ import { daemonProgram } from '../../daemon/program.ts';
 import { serviceEnvironment } from '../../daemon/service-unit.ts';
 import { placeOf, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
-import { refuseExposed } from '../client/client.ts';
+import { refuseInsecure } from '../client/insecure-http.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../base/errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import { makeDirectory } from '../base/make-directory.ts';
@@ -48,7 +48,7 @@ export async function startDaemon(
   }: Pick<Settings, 'home' | 'server_url' | 'server_insecure'>,
   env: NodeJS.ProcessEnv,
 ): Promise<number | undefined> {
-  refuseExposed(server_url, insecure);
+  refuseInsecure(server_url, insecure);
   makeDirectory(home, 0o700);
   const { NOTIFY_SOCKET: _, ...inherited } = env;
   const words = ['daemon', 'run', '--quiet', '--json', '--url', server_url];

@@ -6,7 +6,8 @@ import type {
   ProductionDeployment,
 } from '../api/production.ts';
 import type { BotDeployment, listBotDeployments } from '../api/tasks.ts';
-import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
+import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { findBot } from './bots.ts';
 import type { Columns } from './show-items.ts';

@@ -1,5 +1,6 @@
 import type { createStepUp } from '../api/administrators.ts';
-import type { Client, RequestOf } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
+import type { RequestOf } from '../client/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { ask } from './ask.ts';
 import type { Context } from './verb.ts';

@@ -9,7 +9,8 @@ import type {
   TaskProgress,
 } from '../api/tasks.ts';
 import type { Summary } from '../backtest/summary.ts';
-import type { AnswerOf, Client } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
+import type { AnswerOf } from '../client/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';

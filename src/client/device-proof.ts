@@ -7,7 +7,7 @@ import {
   type OfflineRequestClaims,
   type ProofClaims,
 } from '../base/proof-claims.ts';
-import type { SentRequest } from './client.ts';
+import type { SentRequest } from './transport.ts';
 import type { DeviceKey } from './device-key.ts';
 
 /**

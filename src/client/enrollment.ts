@@ -22,7 +22,8 @@ import { checkLeaseUse } from '../lease/use.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';
 import { successionBody } from '../base/proof-claims.ts';
-import { refuseExposed, type Client } from './client.ts';
+import type { Client } from './client.ts';
+import { refuseInsecure } from './insecure-http.ts';
 import { deviceKeyAt, newDeviceKey, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { keepFormerKey } from './former-key.ts';
@@ -99,7 +100,7 @@ export async function enroll(
   options: EnrollOptions = {},
 ): Promise<Enrolled> {
   const text = parsedCode(code);
-  refuseExposed(device.url, device.insecure);
+  refuseInsecure(device.url, device.insecure);
   return withLock(device.files.lock, LOCK_PATIENCE_MS, () =>
     enrollAlone(device, text, name, options),
   );

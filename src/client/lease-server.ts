@@ -9,13 +9,8 @@ import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyTrust, type HeldTrust, type TrustOptions } from '../lease/trust.ts';
 import { verifyLease } from '../lease/verify.ts';
 import { pinRemedy } from '../gate/license-files.ts';
-import {
-  ANSWER_TIMEOUT_MS,
-  createClient,
-  refuseExposed,
-  type Client,
-  type ClientOptions,
-} from './client.ts';
+import { ANSWER_TIMEOUT_MS, createClient, type Client, type ClientOptions } from './client.ts';
+import { refuseInsecure } from './insecure-http.ts';
 import type { DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { judgeKeyset, type JudgedKeyset } from './keyset.ts';
@@ -49,7 +44,7 @@ export function connectAsDevice(
   }: DeviceClientOptions,
   key: DeviceKey,
 ): Client {
-  refuseExposed(options.url, insecure);
+  refuseInsecure(options.url, insecure);
   const timeout = AbortSignal.timeout(timeoutMs);
   const client = createClient({
     ...options,

@@ -334,7 +334,7 @@ test('events are followed, one object a line, through a restart of the server', 
   await told('update', 'followed', '-f', await fileOf('followed', 11));
   expect(await next()).toBe(3);
   await server.stop();
-  expect((await lost.next()).value).toMatch(/nothing listens there; it is asked again until/);
+  expect((await lost.next()).value).toMatch(/connection refused; it is asked again until/);
   server = await serveHere(world.database, {
     SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
   });

@@ -196,6 +196,6 @@ test('a server whose certificate ends soon, or is of nobody trusted, is told', a
   authority = '';
   const { code, stdout } = await doctorAlone({ machine }, '--url', machine.url);
   expect(code).toBe(2);
-  expect(stdout).toMatch(/^fail {2}server +.*its certificate is of nobody who is trusted here$/m);
+  expect(stdout).toMatch(/^fail {2}server +.*this machine does not trust its certificate$/m);
   expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS\.$/m);
 });

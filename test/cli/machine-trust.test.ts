@@ -485,7 +485,7 @@ test('plain http to another host is used only where a person allows it', async (
     const refused = await onMachine([...words, '--json'], exposed);
     const said = refused.stderr + refused.stdout;
     expect({ words, code: refused.code }).toEqual({ words, code: 2 });
-    expect(said).toMatch(/http:\/\/nobody\.invalid is plain http: others on the network/);
+    expect(said).toMatch(/http:\/\/nobody\.invalid uses plain http: others on the network/);
   }
   const renewing = ['license', 'renew', '--now'];
   const allowed = await onMachine([...renewing, '--insecure'], exposed);

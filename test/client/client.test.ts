@@ -169,7 +169,7 @@ describe('a request', () => {
     await health(client);
     await health(createClient({ url: proxy, warn }));
     expect(warned).toEqual([
-      'http://licenses.example is plain http: whoever is on the way reads what is sent, secrets included',
+      'http://licenses.example uses plain http: others on the network can read what is sent, secrets included',
     ]);
   });
 
@@ -229,7 +229,7 @@ describe('a failure', () => {
     const client = createClient({ url, largestAnswer: 1000 });
     expect(await failureOf(health(client))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: its answer does not end`,
+      message: `${url}: the response is too large`,
     });
   });
 
@@ -265,7 +265,7 @@ describe('a failure', () => {
     const url = await answering(status, body);
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: what answers (status ${status}) is no service-local server`,
+      message: `${url}: the response (status ${status}) is not that of a service-local server`,
       remedy: expect.stringContaining('--url'),
     });
   });
@@ -282,7 +282,7 @@ describe('a failure', () => {
     );
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: what answers (status ${status}) is no service-local server`,
+      message: `${url}: the response (status ${status}) is not that of a service-local server`,
     });
   });
 
@@ -300,7 +300,7 @@ describe('a failure', () => {
     );
     expect(await failureOf(Array.fromAsync(list))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: what answers is no service-local server`,
+      message: `${url}: the response is not that of a service-local server`,
     });
   });
 
@@ -312,7 +312,7 @@ describe('a failure', () => {
     expect(await failureOf(client.call<typeof getCustomer>('get', path, { params }))).toMatchObject(
       {
         code: 'not_found',
-        message: `there is nothing with the customer_id "${customer_id}"`,
+        message: `no resource has the customer_id "${customer_id}"`,
       },
     );
     expect(asked).not.toHaveBeenCalled();
@@ -334,11 +334,11 @@ describe('a failure', () => {
     servers.pop()!.close();
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: nothing listens there`,
+      message: `${url}: connection refused`,
     });
     const nobody = createClient({ url: 'https://nobody.invalid' });
     expect((await failureOf(health(nobody))).message).toMatch(
-      /^https:\/\/nobody\.invalid: (there is no host of that name|the name of the host cannot be)/,
+      /^https:\/\/nobody\.invalid: (host name not found|the host name could not be)/,
     );
   });
 
@@ -370,7 +370,7 @@ describe('a failure', () => {
       controller.abort(new DOMException('late', 'TimeoutError'));
       expect(await answer).toMatchObject({
         code: 'server_unreachable',
-        message: `${url}: it does not answer`,
+        message: `${url}: no answer in time`,
       });
     }
   });
@@ -448,7 +448,7 @@ describe('a server with a certificate of its own', () => {
     const url = (await listen(server)).replace('http:', 'https:');
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'server_unreachable',
-      message: `${url}: its certificate is of nobody who is trusted here`,
+      message: `${url}: this machine does not trust its certificate`,
       remedy: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
     });
 
@@ -472,7 +472,7 @@ it('says that a server of plain http does not speak TLS', async () => {
   const url = (await listen(server)).replace('http:', 'https:');
   expect(await failureOf(health(createClient({ url })))).toMatchObject({
     code: 'server_unreachable',
-    message: `${url}: what answers there does not speak TLS`,
+    message: `${url}: the server does not use TLS`,
   });
 });
 
@@ -523,7 +523,7 @@ describe('a stream', () => {
     );
     expect(await failureOf(Array.fromAsync(streamOf(other)))).toMatchObject({
       code: 'server_unreachable',
-      message: `${other}: what answers (status 200) is no service-local server`,
+      message: `${other}: the response (status 200) is not that of a service-local server`,
     });
     const plain = await answering(200, {});
     expect(await failureOf(Array.fromAsync(streamOf(plain)))).toMatchObject({

@@ -300,7 +300,7 @@ describe('the server', () => {
       'schedule server',
     ]);
     expect(await found('server', { url })).toMatchObject({
-      summary: 'http://127.0.0.1:1: nothing listens there',
+      summary: 'http://127.0.0.1:1: connection refused',
       evidence: { code: 'server_unreachable' },
     });
   });
@@ -404,7 +404,7 @@ describe('the server', () => {
     const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
     expect(await found('renewal', { url, timeoutMs: 500 })).toMatchObject({
       status: 'fail',
-      evidence: { code: 'server_unreachable', message: `${url}: it does not answer` },
+      evidence: { code: 'server_unreachable', message: `${url}: no answer in time` },
     });
     slow.close();
   });
@@ -422,7 +422,7 @@ describe('the server', () => {
     const url = issuer.url.replace('127.0.0.1', '0.0.0.0');
     expect(await found('server', { url })).toMatchObject({
       status: 'warn',
-      summary: expect.stringMatching(/^http:\/\/0\.0\.0\.0:\d+ is plain http: /) as string,
+      summary: expect.stringMatching(/^http:\/\/0\.0\.0\.0:\d+ uses plain http: /) as string,
     });
   });
 

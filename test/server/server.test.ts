@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { createToken } from '../../src/api/administrators.ts';
-import type { RequestOf } from '../../src/client/client.ts';
+import type { RequestOf } from '../../src/client/route.ts';
 import { newDeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import type { ServiceError } from '../../src/base/errors.ts';

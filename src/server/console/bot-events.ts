@@ -6,7 +6,7 @@ import type {
   listBotEvents,
   PaperSession,
 } from '../../api/bots.ts';
-import type { AnswerOf } from '../../client/client.ts';
+import type { AnswerOf } from '../../client/route.ts';
 import { formatMoney, formatQuantity } from '../../base/format.ts';
 import { TIMELINE } from './assets.ts';
 import { botFrame, botOf } from './bot-frame.ts';

@@ -1,19 +1,17 @@
 import type { Hono } from 'hono';
 import type { Problem } from '../../api/http.ts';
-import type { AnswerOf, RequestOf } from '../../client/client.ts';
+import {
+  requestTarget,
+  type AnswerOf,
+  type RequestOf,
+  type RequestParts,
+  type Route,
+} from '../../client/route.ts';
 import { errorFromProblem } from '../../client/problem.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Caller } from '../../identity/tokens.ts';
 import { asCaller } from '../authentication.ts';
 import type { AppEnv } from '../services.ts';
-
-/** A definition of `src/api`; only its type is used here. */
-export interface Route {
-  readonly method: string;
-  readonly path: string;
-  readonly request?: object;
-  readonly responses: object;
-}
 
 /**
  * Asks the API of this very server, as it is asked from outside:
@@ -32,13 +30,6 @@ export type Call = <R extends Route>(
   request: RequestOf<R>,
 ) => Promise<AnswerOf<R>>;
 
-interface Parts {
-  readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-}
-
 /**
  * @param requestId of the page for which it is asked, by which the log has both.
  * @param client address of the browser, by which wrong codes are counted.
@@ -50,13 +41,10 @@ export function callAs(
   client: string | null,
 ): Call {
   return async (method, path, request) => {
-    const { params = {}, query = {}, headers, body } = request as Parts;
-    const filled = fill(path, params);
-    const given = Object.entries(query).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, String(value)]],
-    );
+    const parts: RequestParts = request;
+    const { headers, body } = parts;
     const answer = await app.request(
-      `${filled}${given.length > 0 ? `?${new URLSearchParams(given)}` : ''}`,
+      requestTarget(path, parts),
       {
         method: method.toUpperCase(),
         headers: sendable({
@@ -83,7 +71,11 @@ export function fileAs(
 ): (path: string, params: Readonly<Record<string, string>>) => Promise<string> {
   return async (path, params) => {
     const headers = { 'x-request-id': requestId };
-    const answer = await app.request(fill(path, params), { headers }, asCaller(caller));
+    const answer = await app.request(
+      requestTarget(path, { params }),
+      { headers },
+      asCaller(caller),
+    );
     const text = await answer.text();
     if (answer.ok) return text;
     throw errorFromProblem(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
@@ -100,14 +92,4 @@ function sendable(headers: Readonly<Record<string, string>>): Headers {
       cause,
     });
   }
-}
-
-function fill(path: string, params: Readonly<Record<string, string>>): string {
-  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segment(params[name]!));
-}
-
-/** @throws ServiceError `not_found` for what a URL would take for another path. */
-function segment(value: string): string {
-  if (!['', '.', '..'].includes(value)) return encodeURIComponent(value);
-  throw new ServiceError('not_found', 'there is nothing at this path');
 }

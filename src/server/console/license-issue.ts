@@ -9,7 +9,7 @@ import type {
   listLicenses,
 } from '../../api/leases.ts';
 import type { getContract, getPlan } from '../../api/registry.ts';
-import type { RequestOf } from '../../client/client.ts';
+import type { RequestOf } from '../../client/route.ts';
 import { formatSpan } from '../../base/format.ts';
 import type { Services } from '../services.ts';
 import { LEASE } from './assets.ts';

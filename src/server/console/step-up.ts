@@ -12,7 +12,7 @@ import {
   type StepUpRequest,
   type StepUpSubject,
 } from '../../identity/step-up.ts';
-import type { RequestOf } from '../../client/client.ts';
+import type { RequestOf } from '../../client/route.ts';
 import type { AppEnv, Services } from '../services.ts';
 import { setSessionSecret } from '../session-cookie.ts';
 import { PASSKEYS, WEBAUTHN } from './assets.ts';

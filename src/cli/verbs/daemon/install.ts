@@ -17,13 +17,13 @@ export const verb = defineVerb({
     'daemon install --system',
   ],
   async run(context, _args, { system, print, insecure }) {
-    const { refuseExposed } = await import('../../../client/client.ts');
+    const { refuseInsecure } = await import('../../../client/insecure-http.ts');
     const { serviceManager } = await import('../../../../daemon/service-unit.ts');
     const { installService, thisService } = await import('../../service.ts');
     const scope = system ? 'system' : 'user';
     const { io, message } = context;
     const settings = withInsecure(context.settings, insecure);
-    refuseExposed(settings.server_url, settings.server_insecure);
+    refuseInsecure(settings.server_url, settings.server_insecure);
     const manager = serviceManager(process.platform, scope, io.env);
     const { service, owner, warnings } = await thisService(scope, {
       ...context,

@@ -1,5 +1,5 @@
 import type { Passage, searchKnowledge } from '../../../api/knowledge.ts';
-import type { AnswerOf } from '../../../client/client.ts';
+import type { AnswerOf } from '../../../client/route.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { printable, printableLine } from '../../../base/printable.ts';
 import { connect } from '../../connect.ts';

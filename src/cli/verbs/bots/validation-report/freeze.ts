@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { freezeValidationReport } from '../../../../api/compliance.ts';
-import type { RequestOf } from '../../../../client/client.ts';
+import type { RequestOf } from '../../../../client/route.ts';
 import { isSystemError, ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';

@@ -1,5 +1,6 @@
 import type { AuditEntry, listAudit, searchAudit } from '../../../../api/administrators.ts';
-import type { Client, RequestOf } from '../../../../client/client.ts';
+import type { Client } from '../../../../client/client.ts';
+import type { RequestOf } from '../../../../client/route.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatActor, formatFacts, NO_VALUE } from '../../../../base/format.ts';
 import { connect } from '../../../connect.ts';
