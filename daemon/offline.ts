@@ -5,7 +5,7 @@ import { dropFormerKey } from '../src/client/former-key.ts';
 import { judgeKeysetText } from '../src/client/keyset.ts';
 import { ROOT_REASONS } from '../src/client/lease-server.ts';
 import { storeLease, storeLicense } from '../src/client/lease-store.ts';
-import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
+import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { readAnchor } from '../src/gate/anchor.ts';
 import {
@@ -55,7 +55,7 @@ export async function exportRequest(
   now: number,
   machineHash = ownMachineHash,
 ): Promise<OfflineRequest> {
-  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
+  return withLock(files.lock, INTERACTIVE_LOCK_WAIT_MS, async () => {
     const key = await deviceKeyAt(files.key);
     const {
       leases: [held],
@@ -180,7 +180,7 @@ export async function importLease(
   now: number,
   { replace = false, machineHash }: ImportOptions = {},
 ): Promise<Imported> {
-  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
+  return withLock(files.lock, INTERACTIVE_LOCK_WAIT_MS, async () => {
     const license = await readLicense(files, now);
     const { pin } = files;
     // Keys in the file count only if this machine has something that can vouch for them, or is new.

@@ -51,11 +51,11 @@ export async function withSeeding<T>(
   install: Install,
   work: (seeding: Seeding) => Promise<T>,
 ): Promise<T> {
-  const { LOCK_PATIENCE_MS, withLock } = await import('../client/lock.ts');
+  const { INTERACTIVE_LOCK_WAIT_MS, withLock } = await import('../client/lock.ts');
   const { customer, env } = install;
   const begun = join(context.settings.home, 'cloud', `${customer}.${env}`);
   return withStore(context, install, (store) =>
-    withLock(`${begun}.lock`, LOCK_PATIENCE_MS, async () =>
+    withLock(`${begun}.lock`, INTERACTIVE_LOCK_WAIT_MS, async () =>
       work({
         install,
         store,

@@ -8,7 +8,7 @@ import { ServiceError } from '../base/errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { createPrivateFile, readPrivateFile } from './private-file.ts';
 
-/** The key pair by which a server knows this device. */
+/** The key pair that identifies this device to a server. */
 export interface DeviceKey {
   /** RFC 7638 thumbprint of the public key. */
   readonly device_id: string;
@@ -28,8 +28,8 @@ function deviceKeyOf(privateKey: KeyObject): DeviceKey {
 }
 
 /**
- * The key in a file, which is made, as PKCS#8 PEM, when it is not there. All who ask at once for one
- * that is not there get the same.
+ * Reads the key in a file, or creates the file (PKCS#8 PEM) if it does not exist. Concurrent callers
+ * get the same key.
  *
  * @throws ServiceError as `readDeviceKey` and `createPrivateFile`
  */
@@ -42,10 +42,10 @@ export async function deviceKeyAt(path: string): Promise<DeviceKey> {
 }
 
 /**
- * The key in a file; undefined when there is no file.
+ * Reads the key in a file; returns undefined if there is no file.
  *
- * @throws ServiceError as `readPrivateFile`, and `invalid_data` for what is no such key, with nothing
- * of what is in the file.
+ * @throws ServiceError as `readPrivateFile`, and `invalid_data` for a file without an Ed25519 key;
+ * the error contains nothing of the file.
  */
 export async function readDeviceKey(path: string): Promise<DeviceKey | undefined> {
   const pem = await readPrivateFile(path);
@@ -54,11 +54,11 @@ export async function readDeviceKey(path: string): Promise<DeviceKey | undefined
   try {
     key = createPrivateKey({ key: pem, format: 'pem' });
   } catch {
-    throw notAKey('not_a_key', `${path} holds no private key in PKCS#8 PEM`);
+    throw notAKey('not_a_key', `${path} does not contain a private key in PKCS#8 PEM`);
   }
   const { asymmetricKeyType: type } = key;
   if (type !== 'ed25519') {
-    throw notAKey('wrong_key_type', `${path} holds a key of type ${type}, not Ed25519`);
+    throw notAKey('wrong_key_type', `${path} contains a key of type ${type}, not Ed25519`);
   }
   return deviceKeyOf(key);
 }
@@ -66,6 +66,6 @@ export async function readDeviceKey(path: string): Promise<DeviceKey | undefined
 function notAKey(reason: string, message: string): ServiceError {
   return new ServiceError('invalid_data', message, {
     reason,
-    remedy: 'Move it away, and enroll this machine again, which creates a new key.',
+    remedy: 'Move the file away and enroll this machine again; enrollment creates a new key.',
   });
 }

@@ -11,11 +11,11 @@ import type { SentRequest } from './transport.ts';
 import type { DeviceKey } from './device-key.ts';
 
 /**
- * The JWT that shows that the holder of the key makes this request: `Authorization: DeviceProof …`.
- * It is good once, and for a minute. A query is no part of it.
+ * Returns the JWT for `Authorization: DeviceProof …`, which proves that the holder of the key sends
+ * this request. It is valid once and for `PROOF_SECONDS`. It does not cover the query.
  *
- * @param now the clock of this machine, in milliseconds since the Unix epoch.
- * @param nonce of the answer to the request before, where it had one in `Service-Nonce`.
+ * @param now milliseconds since the Unix epoch.
+ * @param nonce value of `Service-Nonce` in the previous response, if any.
  */
 export function makeDeviceProof(
   key: DeviceKey,
@@ -41,12 +41,12 @@ export function makeDeviceProof(
 }
 
 /**
- * The JWT by which a device without a network asks for a lease.
- * @param now the clock of this machine, in milliseconds since the Unix epoch.
+ * Returns the JWT with which a device without a network requests a lease.
+ * @param now milliseconds since the Unix epoch.
  */
 export function makeOfflineRequest(
   key: DeviceKey,
-  asked: Pick<OfflineRequestClaims, 'name' | 'renewal_id' | 'lease' | 'machine_hash'>,
+  request: Pick<OfflineRequestClaims, 'name' | 'renewal_id' | 'lease' | 'machine_hash'>,
   now: number,
 ): string {
   const { device_id, x } = key;
@@ -55,7 +55,7 @@ export function makeOfflineRequest(
     sub: device_id,
     iat: Math.floor(now / 1000),
     jwk: { kty: 'OKP', crv: 'Ed25519', x },
-    ...asked,
+    ...request,
   };
   return signJwt(key, OFFLINE_REQUEST_TYPE, claims);
 }

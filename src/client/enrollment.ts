@@ -39,10 +39,10 @@ import {
   unusable,
 } from './lease-server.ts';
 import { storeLicense } from './lease-store.ts';
-import { LOCK_PATIENCE_MS, withLock } from './lock.ts';
+import { INTERACTIVE_LOCK_WAIT_MS, withLock } from './lock.ts';
 import { replacePrivateFile } from './private-file.ts';
 
-/** This machine, and the server that gives it leases. */
+/** This machine, and the server that issues its leases. */
 export interface Device {
   readonly files: LicenseFiles;
   /** Origin of the server. */
@@ -51,14 +51,14 @@ export interface Device {
   readonly insecure?: boolean | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Told what the person should know. */
+  /** Receives warnings for the user. */
   readonly warn: (text: string) => void;
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  /** `machineHash` of this machine; `ownMachineHash` by default. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
 export interface EnrollOptions {
-  /** Keys that a person trusts, as text of a keyset, a JWK or PEM. */
+  /** Keys that a person trusts: a keyset, one JWK, or one key in PEM. */
   readonly keyset?: string | undefined;
   /**
    * Called before the trust anchor is written, with its content: a running daemon accepts only an
@@ -73,25 +73,25 @@ export type TrustedBy = 'code' | 'pin' | 'named' | 'held' | 'first_contact';
 export interface Enrolled {
   readonly device_id: string;
   readonly claims: LeaseClaims;
-  /** False when it held that lease already, and all that came is the keys. */
+  /** False if the machine already held this lease and only received the keys. */
   readonly isNew: boolean;
-  /** Where the lease lasts less than was due; of one that is not new, nothing is known of that. */
+  /** Why the lease lasts less than the plan allows; empty for a lease that is not new. */
   readonly limits: LeaseAnswer['limits'];
   readonly trust: Trust & { readonly basis: TrustedBy };
-  /** What this machine trusted before; undefined if it trusted no keys. */
+  /** Trust of this machine before the enrollment; undefined without trusted keys. */
   readonly formerTrust: HeldTrust | undefined;
 }
 
 /**
- * Makes this machine a device and gets its first lease. The keys of the server are judged before the
- * code is spent. After any interruption, another call with the same code completes it: the key is on
- * disk before the server knows it, and the renewal has an id that follows from the key.
+ * Enrolls this machine as a device and gets its first lease. The keys of the server are checked before
+ * the code is used. After an interruption, another call with the same code completes the enrollment:
+ * the device key is on disk before the server learns it, and the renewal id is derived from the key.
  *
  * @param code the one-time code, with or without the fingerprint of the issuer's root.
  * @param name what people call the machine.
- * @throws ServiceError of the server, `usage` for a code that is cut off, `invalid_data` for files or
- * answers that are not as they must be and for keys that are not trusted, `output_not_writable`,
- * `conflict` while another process renews.
+ * @throws ServiceError of the server, `usage` for a truncated code, `invalid_data` for invalid files
+ * or responses and for keys that are not trusted, `output_not_writable`, `conflict` while another
+ * process renews.
  */
 export async function enroll(
   device: Device,
@@ -101,7 +101,7 @@ export async function enroll(
 ): Promise<Enrolled> {
   const text = parsedCode(code);
   refuseInsecure(device.url, device.insecure);
-  return withLock(device.files.lock, LOCK_PATIENCE_MS, () =>
+  return withLock(device.files.lock, INTERACTIVE_LOCK_WAIT_MS, () =>
     enrollAlone(device, text, name, options),
   );
 }
@@ -118,14 +118,14 @@ async function enrollAlone(
   const coded = text.rootFingerprint;
   const visitor = connectAsDevice(device, former ?? newDeviceKey());
   const keyset = await trustedKeyset(device, visitor, before, { ...options, coded });
-  // Only now, so that an enrollment which fails before leaves no key of a device that never was.
+  // The key is stored only now, so that an enrollment that fails earlier leaves no key behind.
   const key = former ?? (await deviceKeyAt(files.key));
   const server = connectAsDevice(device, key);
   const body = { code: text.code, jwk: jwkOf(key), name };
   const { deployment_id } = await server
     .call<typeof enrollDevice>('post', '/auth/license/devices', { body })
     .catch((error: unknown) => {
-      throw withPlaceOfKey(error, files.key);
+      throw withKeyPath(error, files.key);
     });
   const { trust } = keyset;
   const enrolled = { device_id: key.device_id, trust, formerTrust: before.trusted };
@@ -158,7 +158,7 @@ async function enrollAlone(
   return { ...enrolled, claims, isNew: true, limits: answer.limits };
 }
 
-/** Whether the lease works with this key and on this machine; it may be bound to a former machine. */
+/** Whether the lease works with this key and on this machine. */
 async function isUsableHere(
   { machineHash = ownMachineHash }: Device,
   claims: LeaseClaims,
@@ -245,41 +245,44 @@ function checkPins(
   }
 }
 
-/** The server, which refuses a key as a device's, does not know where it is. */
-function withPlaceOfKey(error: unknown, path: string): unknown {
+/** Adds the path of the key, which the server does not know, to a conflict about the key. */
+function withKeyPath(error: unknown, path: string): unknown {
   if (!(error instanceof ServiceError && error.code === 'conflict')) return error;
   const { code, message, reason } = error;
   return new ServiceError(code, message, {
     ...(reason !== undefined && { reason }),
-    remedy: `Move ${path} away, and enroll again, which creates a new key.`,
+    remedy: `Move ${path} away and enroll again; enrollment creates a new key.`,
     cause: error,
   });
 }
 
 export interface Rotated {
   readonly device_id: string;
-  /** The key of before, good until the new one is first used. */
+  /** Id of the former key, which stays valid until the new one is first used. */
   readonly replaces: string;
 }
 
 /**
- * Gives this device a new key. The new one is on disk before the server knows it, and takes the place
- * of the old one when the server does: called again after it was ended half-way, it goes on with the
- * same key.
+ * Gives this device a new key. The key is on disk before the server learns it, and replaces the former
+ * one after the server accepted it; another call after an interruption continues with the same key.
  *
- * @throws ServiceError as `enroll`, and `file_not_found` for a machine that is no device.
+ * @throws ServiceError as `enroll`, and `file_not_found` for a machine that is not enrolled.
  */
 export async function rotateKey(device: Device): Promise<Rotated> {
-  return withLock(device.files.lock, LOCK_PATIENCE_MS, () => rotateAlone(device));
+  return withLock(device.files.lock, INTERACTIVE_LOCK_WAIT_MS, () => rotateAlone(device));
 }
 
 async function rotateAlone(device: Device): Promise<Rotated> {
   const { files, url, clock } = device;
   const key = await readDeviceKey(files.key);
   if (key === undefined) {
-    throw new ServiceError('file_not_found', `${files.key} is not there: this is no device`, {
-      remedy: 'Enroll it with `service-local license enroll`.',
-    });
+    throw new ServiceError(
+      'file_not_found',
+      `this machine is not enrolled: ${files.key} does not exist`,
+      {
+        remedy: 'Enroll it with `service-local license enroll`.',
+      },
+    );
   }
   const next = await deviceKeyAt(files.nextKey);
   const path = '/auth/license/devices/rotate';
@@ -296,7 +299,7 @@ function jwkOf({ x }: DeviceKey) {
   return { kty: 'OKP', crv: 'Ed25519', x } as const;
 }
 
-/** The lease in the file, if it is one for this device: what cannot be used is as good as none. */
+/** Returns the lease in the file if it verifies and belongs to this device. */
 async function heldLease(
   path: string,
   keys: TrustedKeys,

@@ -31,7 +31,7 @@ export function judgeKeyset(document: unknown, options: TrustOptions): JudgedKey
   return again.ok ? { ok: true, text, trust } : again;
 }
 
-/** As `judgeKeyset`, for a text that may also be one JWK or one key in PEM. */
+/** Like `judgeKeyset`, for a text that may also be one JWK or one key in PEM. */
 export function judgeKeysetText(text: string, options: TrustOptions): JudgedKeyset | Refused {
   const imported = importKeys(text);
   if (!imported.ok) return imported;
@@ -80,7 +80,7 @@ function textOf({ keys, root }: Trust, { roots, keyset }: Signed): string {
   });
 }
 
-/** The content of a keyset file with these keys. */
+/** Returns the content of a keyset file with these keys. */
 export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
   return JSON.stringify(jwkSet(keys));
 }

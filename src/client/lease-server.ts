@@ -20,11 +20,11 @@ export interface DeviceClientOptions extends Omit<ClientOptions, 'authorize' | '
   readonly clock: () => number;
   /** Allows plain http to another host. */
   readonly insecure?: boolean | undefined;
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  /** `machineHash` of this machine; `ownMachineHash` by default. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
-/** Leases and keys take far less. */
+/** Well above the size of leases and keysets, in bytes. */
 const LARGEST_ANSWER = 1024 * 1024;
 
 /**
@@ -57,8 +57,8 @@ export function connectAsDevice(
 }
 
 /**
- * Sends a request again with the hash of the machine id when the server asks for it: earlier servers
- * do not know that member, and other plans do not need it.
+ * Sends a request again with the hash of the machine id if the server asks for it. The first request
+ * has no hash, because earlier servers reject that member and most plans do not need it.
  */
 function callWithMachine(
   client: Client,
@@ -116,7 +116,7 @@ export function requireTrusted(document: unknown, options: TrustOptions): Judged
 }
 
 /**
- * Trust in keys that a person named.
+ * Returns the trust in keys that a person named with --keyset.
  *
  * @param text a published keyset, a JWK set, a JWK, or a key in PEM.
  * @throws ServiceError `invalid_data` with a `LeaseReason`
@@ -126,9 +126,10 @@ export function namedTrust(text: string, pin: string | undefined, now: number): 
   const trust =
     imported.ok && text.includes('"roots"') ? verifyTrust(text, { pin, now }) : imported;
   if (trust.ok) return trust;
-  throw new ServiceError('invalid_data', `the named keys cannot be used: ${trust.detail}`, {
+  throw new ServiceError('invalid_data', `the given keys cannot be used: ${trust.detail}`, {
     reason: trust.reason,
-    remedy: 'Name what the server publishes at /.well-known/license-keys.json, or one key in PEM.',
+    remedy:
+      'Pass the keyset that the server publishes at /.well-known/license-keys.json, or one key in PEM.',
   });
 }
 
@@ -184,11 +185,11 @@ export async function fetchLease(
     { body },
   );
   const { lease = null, limits = [], warnings = [] } = answer;
-  // Of an answer that has none, `null`, which is refused as any other text would be.
+  // A response without a lease becomes `null`, which the verification rejects.
   return { text: JSON.stringify(lease), limits, warnings };
 }
 
-/** Claims that the answer to a request must have; any value is accepted for undefined ones. */
+/** Claims that the requested lease must have; undefined accepts any value. */
 export type Asked = Pick<LeaseClaims, 'renewal_id' | 'device_thumbprint'> & {
   readonly deployment_id?: string | undefined;
   readonly issuer?: string | undefined;
@@ -201,7 +202,7 @@ const MISMATCHES = {
   issuer: 'other_issuer',
 } as const satisfies Record<keyof Asked, string>;
 
-/** What people call these claims. */
+/** Names of these claims in messages. */
 const MEMBERS: Readonly<Record<keyof Asked, string>> = {
   renewal_id: 'renewal_id',
   device_thumbprint: 'device',
@@ -209,7 +210,7 @@ const MEMBERS: Readonly<Record<keyof Asked, string>> = {
   issuer: 'issuer',
 };
 
-/** @throws ServiceError `invalid_data` for a lease that does not verify, or is not the one asked for */
+/** @throws ServiceError `invalid_data` for a lease that does not verify or was not requested */
 export function checkLease(text: string, keys: TrustedKeys, asked: Asked): LeaseClaims {
   const result = verifyLease(text, keys);
   if (!result.ok) throw unusable('lease', result);
@@ -224,7 +225,7 @@ export function checkLease(text: string, keys: TrustedKeys, asked: Asked): Lease
   return claims;
 }
 
-/** Whether the lease is of another installation or issuer, which another attempt does not change. */
+/** Whether the lease belongs to another installation or issuer, so that a retry cannot help. */
 function isOfOther(reason: string): boolean {
   return reason === MISMATCHES.deployment_id || reason === MISMATCHES.issuer;
 }
@@ -233,14 +234,10 @@ export function unusable(
   what: 'keyset' | 'lease',
   { reason, detail }: { readonly reason: string; readonly detail: string },
 ): ServiceError {
-  return new ServiceError(
-    'invalid_data',
-    `the ${what} that the server gave is unusable: ${detail}`,
-    {
-      reason,
-      remedy: isOfOther(reason)
-        ? 'No file was changed. Check that the key and the license files here belong together. If they were copied from different machines, put back those of this machine, or enroll it again with `service-local license enroll` and a new code.'
-        : 'No file was changed. Try it again; if that does not help, ask whoever runs the server.',
-    },
-  );
+  return new ServiceError('invalid_data', `the ${what} from the server cannot be used: ${detail}`, {
+    reason,
+    remedy: isOfOther(reason)
+      ? 'No file was changed. Check that the key and the license files here belong together. If they were copied from different machines, put back those of this machine, or enroll it again with `service-local license enroll` and a new code.'
+      : 'No file was changed. Try again; if it fails again, ask the operator of the server.',
+  });
 }

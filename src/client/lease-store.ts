@@ -11,17 +11,17 @@ import { checkPlace, writing, writePrivateFile } from './private-file.ts';
 export interface LicenseText {
   readonly lease: string;
   readonly keyset: string;
-  /** The trust anchor; undefined leaves that file as it is. */
+  /** The trust anchor; undefined leaves that file unchanged. */
   readonly root?: string | undefined;
 }
 
 /**
- * Replaces the lease, the keys that verify it and the trust anchor. At every instant, and after a
- * kill or a power cut at any of them, the files hold a lease and the keys that verify it: the new
- * lease is in one of its two places before the keys change, and the former one stays in the other
- * until they have. The anchor changes after the keyset, which it would otherwise refuse as older.
+ * Replaces the lease, the keys that verify it and the trust anchor. At every instant, even after a
+ * kill or a power failure, the files hold a lease and the keys that verify it: the new lease is
+ * written to one of its two files before the keys change, and the former lease stays in the other
+ * file until they have changed. The anchor is written last, because it would refuse an older keyset.
  *
- * @param heldAt the file that holds the lease that counts now.
+ * @param heldAt the file that holds the lease in force.
  * @throws ServiceError as `storeLease`
  */
 export async function storeLicense(
@@ -48,25 +48,24 @@ async function writeChanged(path: string, text: string): Promise<void> {
   if (before !== text) await writePrivateFile(path, text);
 }
 
-/** Longer than the write of a lease takes. */
+/** Longer than writing a lease takes. */
 const LEASE_WRITE_MS = 60_000;
 
 /**
- * Puts a lease that was verified into its place, and first a second copy beside it. At every instant
- * each of the two files is what it was before or all of the new, and once this has returned both
- * outlast a power cut.
+ * Writes a verified lease to its backup file and then to `path`. At every instant each file holds
+ * either its former content or the whole new lease, and after this returns both survive a power
+ * failure.
  *
- * @param path of the lease; see `licenseFiles`.
- * @throws ServiceError `output_not_writable`; `invalid_data` with a reason where something else is
- * at one of the two places (`symlink`, `not_a_file`, `foreign_owner`), or where others may write
- * (`not_private`): then neither file was touched.
+ * @throws ServiceError `output_not_writable`; `invalid_data`, with neither file changed, if one of
+ * the paths is not a file of this user (`symlink`, `not_a_file`, `foreign_owner`) or other users can
+ * write to the directory (`not_private`).
  */
 export async function storeLease(path: string, text: string): Promise<void> {
   await checkPlace(path);
   await checkPlace(backupOf(path));
   await writePrivateFile(backupOf(path), text);
   await writePrivateFile(path, text);
-  // Not before: what a killed process left there may have been the only lease that was whole.
+  // Only now, because a temporary file of a killed process may have been the only complete lease.
   await removeAbandoned(dirname(path), { unknownAfterMs: LEASE_WRITE_MS });
 }
 
@@ -79,16 +78,15 @@ export async function storeKeyset(path: string, text: string): Promise<void> {
   await writePrivateFile(path, text);
 }
 
-/** How many files are kept, the newest. */
+/** Older files are removed. */
 const MOST_QUARANTINED = 3;
 
 /**
- * Keeps a file that is not good under a second name, for who wants to know what happened to it,
- * before another is put into its place. It is at its own place all the while. Of what is kept
- * already, there will be no second copy.
+ * Gives a bad file a second name before it is replaced, so that it can be examined later. The file
+ * also stays at its path. A file that already has a second name gets no other.
  *
  * @param now milliseconds since the Unix epoch.
- * @returns the second name; undefined when there is no such file.
+ * @returns the second name; undefined if there is no such file.
  * @throws ServiceError as `storeLease`
  */
 export async function quarantine(path: string, now: number): Promise<string | undefined> {
@@ -104,7 +102,7 @@ export async function quarantine(path: string, now: number): Promise<string | un
   });
 }
 
-/** What is kept, the oldest first. */
+/** Returns the quarantined files, oldest first. */
 async function quarantined(path: string): Promise<readonly string[]> {
   const directory = dirname(path);
   const names = await readdir(directory);
@@ -116,7 +114,7 @@ async function linkAt(path: string, time: number): Promise<string> {
   const name = `${path}.quarantined-${new Date(time).toISOString().replaceAll(/[:.-]/g, '')}`;
   try {
     await link(path, name).catch(async (error: unknown) => {
-      // Not every file system knows a second name for a file.
+      // Some file systems do not support hard links.
       if (!isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) throw error;
       await copyFile(path, name, constants.COPYFILE_EXCL);
     });

@@ -9,21 +9,21 @@ import { checkOwner } from './private-file.ts';
 
 const RETRY_MS = 25;
 
-/** Whoever only looks keeps the lock for less than that, and is no reason to refuse it. */
-const LOOK_MS = 250;
+/** `isLocked` holds the lock for less than this, so a shorter wait would fail without need. */
+const PROBE_MS = 250;
 
-/** For what people have done: longer than a renewal takes, unless the server hardly answers. */
-export const LOCK_PATIENCE_MS = 10_000;
+/** Wait for commands of a person: longer than a renewal takes, unless the server is very slow. */
+export const INTERACTIVE_LOCK_WAIT_MS = 10_000;
 
 export interface Lock {
   /** May be called again. */
   release(): void;
-  /** False once the file at its path is another or none: whoever locks that has a lock, too. */
+  /** False once the lock file was removed or replaced, so that another process could lock the new one. */
   isInPlace(): boolean;
 }
 
 /**
- * Does some work while it holds the lock.
+ * Runs `work` while holding the lock.
  * @throws ServiceError as `holdLock`
  */
 export async function withLock<T>(
@@ -40,17 +40,17 @@ export async function withLock<T>(
 }
 
 /**
- * Holds what no other process, and nobody else in this one, can hold at the same time. It ends with
- * the process however that ends: the file that stays says nothing, only the lock that the system
- * keeps on it. Node cannot lock files itself, SQLite can; the database stays empty.
+ * Acquires a lock that excludes other processes and other callers in this one. The system releases
+ * it when the process ends for any reason; the file stays, and its existence means nothing. The file
+ * is an empty SQLite database, because Node itself cannot lock files.
  *
- * @param waitMs how long to wait for whoever holds it.
+ * @param waitMs maximum wait for the current holder.
  * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`; `invalid_data`, reason
  * `foreign_owner`, in a directory of another user.
  */
 export async function holdLock(path: string, waitMs: number): Promise<Lock> {
   await prepare(path);
-  const until = performance.now() + Math.max(waitMs, LOOK_MS);
+  const until = performance.now() + Math.max(waitMs, PROBE_MS);
   const file = fileAt(path);
   const database = openDatabase(path, false);
   try {
@@ -68,10 +68,10 @@ export async function holdLock(path: string, waitMs: number): Promise<Lock> {
   };
 }
 
-/** A journal on disk would need room there, and be left by who is killed. */
+/** A journal on disk needs space there, and a killed process would leave it behind. */
 const IN_MEMORY = 'PRAGMA journal_mode = memory';
 
-/** Which file is there; undefined where that cannot be seen. */
+/** Identifies the file at a path: `none` if it does not exist, undefined if that cannot be determined. */
 function fileAt(path: string): string | undefined {
   try {
     const { dev, ino } = statSync(path, { bigint: true });
@@ -83,10 +83,7 @@ function fileAt(path: string): string | undefined {
   }
 }
 
-/**
- * Whether somebody holds it.
- * @throws ServiceError `output_not_writable` where this user cannot see that.
- */
+/** @throws ServiceError `output_not_writable` if this user cannot determine it. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
   const database = openDatabase(path, true);
@@ -97,11 +94,11 @@ export function isLocked(path: string): boolean {
   }
 }
 
-/** A file that is there is not opened: to close it would end the locks that this process has on it. */
+/** Does not open an existing file: closing it would release the locks that this process has on it. */
 async function prepare(path: string): Promise<void> {
   try {
     makeDirectory(dirname(path), 0o700);
-    // What root leaves in the home of a user, that user cannot lock.
+    // A user cannot lock files that root creates in the user's home.
     checkOwner(dirname(path), await stat(dirname(path)));
     await (await open(path, 'wx', 0o600)).close();
   } catch (error) {
@@ -119,7 +116,7 @@ function openDatabase(path: string, readonly: boolean): Database.Database {
   }
 }
 
-/** False when somebody else has it. */
+/** Returns false if another caller holds the lock. */
 function take(database: Database.Database, path: string, ...commands: readonly string[]): boolean {
   try {
     for (const sql of commands) {
@@ -135,16 +132,16 @@ function take(database: Database.Database, path: string, ...commands: readonly s
 }
 
 function locked(path: string): ServiceError {
-  return new ServiceError('conflict', `${path} is held by another process`, {
+  return new ServiceError('conflict', `another process holds the lock ${path}`, {
     reason: 'locked',
-    remedy: 'Run it again when that has ended.',
+    remedy: 'Try again when that process has finished.',
   });
 }
 
 function unusable(path: string, cause: unknown): ServiceError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new ServiceError('output_not_writable', `${path} cannot be locked: ${why}`, {
-    remedy: 'See that this user may write there, and that the file is empty.',
+    remedy: 'Check that this user can write to the directory, and that the file is empty.',
     cause,
   });
 }

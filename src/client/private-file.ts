@@ -5,15 +5,14 @@ import { replaceFile, syncDirectory, writeAtomically } from '../base/atomic-file
 import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 
-/** Far more than any of these files takes. */
+/** Well above the size of any of these files. */
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Writes a file that only this user can read. Its directory is made when it is not there. Once this
- * has returned, the file outlasts a power cut.
+ * Writes a file that only this user can read, and creates its directory if necessary. After this
+ * returns, the file survives a power failure.
  *
- * @throws ServiceError `output_not_writable`; `invalid_data` where others could put files of theirs
- * into the directory.
+ * @throws ServiceError `output_not_writable`; `invalid_data` if other users can write to the directory.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await writing(path, async () => {
@@ -31,14 +30,14 @@ function readBack(path: string, text: string): (temporary: string) => Promise<vo
     if ((await readFile(temporary, 'utf8')) === text) return;
     throw new ServiceError(
       'output_not_writable',
-      `${path} was not changed: what was written for it reads otherwise`,
-      { remedy: 'See that the disk is sound.' },
+      `${path} was not changed: the new content could not be read back as it was written`,
+      { remedy: 'Check the disk for errors.' },
     );
   };
 }
 
 /**
- * The same, but a file that is there stays as it is.
+ * Like `writePrivateFile`, but leaves an existing file unchanged.
  * @throws ServiceError as `writePrivateFile`
  */
 export async function createPrivateFile(path: string, text: string): Promise<void> {
@@ -59,7 +58,7 @@ export async function createPrivateFile(path: string, text: string): Promise<voi
 }
 
 /**
- * Lets one such file take the place of another, for good once this has returned.
+ * Renames a private file over another one, durably.
  * @throws ServiceError `output_not_writable`
  */
 export async function replacePrivateFile(from: string, to: string): Promise<void> {
@@ -67,9 +66,9 @@ export async function replacePrivateFile(from: string, to: string): Promise<void
 }
 
 /**
- * Sees that a file of this user, or nothing, is where one is to be written.
- * @throws ServiceError `invalid_data`, with a reason, for a link, what is no file, and a file of
- * another user; `output_not_writable` where that cannot be seen.
+ * Checks that a path is free or holds a file of this user; returns undefined if it is free.
+ * @throws ServiceError `invalid_data`, with a reason, for a link, something other than a file, or a
+ * file of another user; `output_not_writable` if the path cannot be inspected.
  */
 export async function checkPlace(path: string): Promise<Stats | undefined> {
   const stats = await writing(path, async () => {
@@ -82,12 +81,12 @@ export async function checkPlace(path: string): Promise<Stats | undefined> {
   });
   if (stats === undefined) return undefined;
   if (stats.isSymbolicLink()) throw isLink(path);
-  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is no file', 'Move away what is there.');
+  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is not a regular file', 'Move it away.');
   checkOwner(path, stats);
   return stats;
 }
 
-/** @throws ServiceError `output_not_writable` for what the system refuses. */
+/** Runs `work`, and converts system errors to ServiceError `output_not_writable`. */
 export async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -108,28 +107,31 @@ async function prepareDirectory(path: string): Promise<void> {
 }
 
 /**
- * The text of a file that nobody else can have read or changed; undefined when there is no file.
+ * Reads a file that no other user can read or change; returns undefined if there is no file.
  *
- * @throws ServiceError `invalid_data`, with a reason, for a link, a file of another user or one that
- * is open to others, and what is no file.
+ * @throws ServiceError `invalid_data`, with a reason, for a link, something other than a file, or a
+ * file that belongs to or is accessible by other users.
  */
 export async function readPrivateFile(path: string): Promise<string | undefined> {
   let file: FileHandle;
   try {
-    // Without O_NONBLOCK a pipe at this place would make the opening wait for ever.
+    // Without O_NONBLOCK, opening a pipe would wait forever.
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined;
-    if (isSystemError(error, 'ELOOP')) {
-      throw isLink(path);
-    }
+    if (isSystemError(error, 'ELOOP')) throw isLink(path);
     if (!isSystemError(error)) throw error;
-    throw refused(path, 'unreadable', `cannot be read: ${error.message}`, 'See its permissions.');
+    throw refused(path, 'unreadable', `cannot be read: ${error.message}`, 'Check its permissions.');
   }
   try {
     const stats = await file.stat();
     if (!stats.isFile() || stats.size > MAX_BYTES) {
-      throw refused(path, 'not_a_file', 'is no file of the usual size', 'See what is there.');
+      throw refused(
+        path,
+        'not_a_file',
+        'is not a regular file of the expected size',
+        'Move it away.',
+      );
     }
     checkOwner(path, stats);
     checkMode(path, stats, 0o077, 'read or changed', 'service-local doctor --fix');
@@ -139,16 +141,16 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
   }
 }
 
-/** @throws ServiceError `invalid_data`, reason `foreign_owner`, for what is another user's. */
+/** @throws ServiceError `invalid_data`, reason `foreign_owner`, for a file of another user. */
 export function checkOwner(path: string, { uid }: Pick<Stats, 'uid'>): void {
   const user = process.getuid?.();
   if (user === undefined || uid === user) return;
-  const why = `belongs to the user ${uid}, and this runs as ${user}`;
-  const remedy = `Run this as that user; or, where it is to be this user's, \`sudo chown ${user} ${path}\`.`;
+  const why = `belongs to user ${uid}, but this process runs as user ${user}`;
+  const remedy = `Run the command as that user, or take over the file with \`sudo chown ${user} ${path}\`.`;
   throw refused(path, 'foreign_owner', why, remedy);
 }
 
-/** @param forbidden permissions that nobody but the owner may have; on Windows there are none. */
+/** @param forbidden mode bits that must not be set; Windows has none. */
 function checkMode(
   path: string,
   { mode }: Stats,
@@ -157,12 +159,12 @@ function checkMode(
   command: string,
 ): void {
   if (process.getuid === undefined || (mode & forbidden) === 0) return;
-  const why = `can be ${done} by others`;
+  const why = `can be ${done} by other users`;
   throw refused(path, 'not_private', why, `Run \`${command}\`.`);
 }
 
 function isLink(path: string): ServiceError {
-  return refused(path, 'symlink', 'is a link', 'Put the file itself there.');
+  return refused(path, 'symlink', 'is a symbolic link', 'Replace the link with the file itself.');
 }
 
 function refused(path: string, reason: string, why: string, remedy: string): ServiceError {

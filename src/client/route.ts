@@ -25,7 +25,7 @@ type JsonBody<R> = R extends {
   ? { readonly body: z.input<S> }
   : unknown;
 
-/** Those of `params`, `query`, `headers` and `body` that the route defines. */
+/** The `params`, `query`, `headers` and `body` that the route defines. */
 export type RequestOf<R> = Part<R, 'params', 'params'> &
   Partial<Part<R, 'query', 'query'>> &
   Part<R, 'headers', 'headers'> &

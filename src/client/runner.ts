@@ -9,10 +9,10 @@ type Sent<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]: Sent<T[Key]> }
     : T;
 
-/** See `reportRunner`. */
+/** Body of `reportRunner`. */
 export interface RunnerReport extends Omit<Sent<Body>, 'batch'> {
   readonly batch: {
-    /** From 1 for the life of the deployment. */
+    /** Counts from 1 over the life of the deployment. */
     readonly number: number;
     /** At most 512; `occurred_at` in milliseconds since the Unix epoch. */
     readonly events: readonly {
@@ -27,19 +27,19 @@ export interface RunnerReport extends Omit<Sent<Body>, 'batch'> {
 }
 
 export interface RunnerClientOptions extends Pick<ClientOptions, 'url' | 'signal' | 'warn'> {
-  /** Asked before each report: the secret may have been replaced. */
+  /** Read before each report, because the mounted secret may have been replaced. */
   readonly token: () => string;
-  /** How long an answer may take: less than the claim lasts. */
+  /** Maximum time for one report, ms; must be shorter than the runner's claim. */
   readonly timeoutMs?: number;
 }
 
-/** How a runner reaches the server that looks after it. */
+/** Connection from a runner to the server that supervises it. */
 export interface RunnerClient {
   /**
-   * Reports, and hears what to do.
+   * Sends a report and returns the server's instructions.
    * @throws ServiceError `conflict` with the reason `fenced`, and `retryAfterSeconds`, while another
    *   instance has the claim; `not_found` when the deployment has ended; `not_authenticated`; and
-   *   those that are `retryable`, as `server_unreachable`.
+   *   retryable errors such as `server_unreachable`.
    */
   report(deployment_id: string, report: RunnerReport): Promise<RunnerAnswer>;
 }

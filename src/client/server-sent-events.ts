@@ -1,13 +1,13 @@
-/** One that a server sent; see https://html.spec.whatwg.org/multipage/server-sent-events.html. */
+/** See https://html.spec.whatwg.org/multipage/server-sent-events.html. */
 export interface ServerSentEvent {
-  /** Of the last event that had one; empty before there was any. */
+  /** The last id so far in the stream; empty before the first one. */
   readonly id: string;
-  /** `message` where it has no name. */
+  /** Event type; `message` by default. */
   readonly event: string;
   readonly data: string;
 }
 
-/** What is not over when the stream ends is no event. Comments, and fields of no use here, are skipped. */
+/** Skips comments, unknown fields, and an event that the end of the stream cuts off. */
 export async function* serverSentEvents(
   bytes: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<ServerSentEvent, void, void> {
@@ -32,7 +32,7 @@ async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of bytes) {
-    // A line feed may follow in the next part: with what is before it, it is one end of a line.
+    // A final CR is kept back, because the next chunk may begin with the LF of the same line end.
     const [, whole, end] = /^(.*?)(\r?)$/s.exec(rest + decoder.decode(chunk, { stream: true }))!;
     const lines = whole!.split(/\r\n|\n|\r/);
     rest = lines.pop()! + end!;

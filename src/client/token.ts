@@ -5,15 +5,15 @@ import { ServiceError } from '../base/errors.ts';
 import type { Authorize } from './client.ts';
 import { readPrivateFile, writePrivateFile, writing } from './private-file.ts';
 
-/** What a login leaves behind, for the verbs that come after it. */
+/** The token that `service-local login` stores. */
 export interface StoredToken {
-  /** Of the server that made it. It is sent to no other. */
+  /** Origin of the server that issued it; it is never sent to another origin. */
   readonly origin: string;
   readonly token_id: string;
   readonly token: string;
 }
 
-/** What an HTTP header can carry. */
+/** Characters that an HTTP header can carry. */
 const TOKEN = /^[!-~]+$/;
 
 export function tokenFile(home: string): string {
@@ -21,8 +21,8 @@ export function tokenFile(home: string): string {
 }
 
 /**
- * The token with which to ask a server: that of the environment, else that of the login.
- * @throws ServiceError `not_authenticated` without one for that server; what `readToken` throws.
+ * Uses SERVICE_LOCAL_TOKEN if set, otherwise the stored token.
+ * @throws ServiceError `not_authenticated` without a token for that server; also as `readToken`.
  */
 export async function tokenFrom(
   env: NodeJS.ProcessEnv,
@@ -32,9 +32,13 @@ export async function tokenFrom(
   const given = env['SERVICE_LOCAL_TOKEN'];
   if (given) {
     if (TOKEN.test(given)) return () => `Bearer ${given}`;
-    throw new ServiceError('not_authenticated', 'SERVICE_LOCAL_TOKEN is no token', {
-      remedy: 'Set it to a token as `service-local identity tokens create` prints it.',
-    });
+    throw new ServiceError(
+      'not_authenticated',
+      'SERVICE_LOCAL_TOKEN contains characters that no token has',
+      {
+        remedy: 'Set it to a token as `service-local identity tokens create` prints it.',
+      },
+    );
   }
   const { origin } = new URL(url);
   const stored = await readToken(home);
@@ -48,17 +52,18 @@ export async function tokenFrom(
   );
 }
 
-/** For requests to the server that made the token. */
+/** Authorizes requests to the server that issued the token, and throws for any other. */
 export function bearer({ origin, token }: StoredToken): Authorize {
   return ({ url }) => {
-    if (new URL(url).origin !== origin) throw new Error(`a token of ${origin} is not for ${url}`);
+    if (new URL(url).origin !== origin)
+      throw new Error(`the token of ${origin} must not be sent to ${url}`);
     return `Bearer ${token}`;
   };
 }
 
 /**
- * Undefined when nobody is logged in.
- * @throws ServiceError `invalid_data` for a file that others could read or that is no token.
+ * Returns undefined if no token is stored.
+ * @throws ServiceError `invalid_data` for a file that other users can read, or without a valid token.
  */
 export async function readToken(home: string): Promise<StoredToken | undefined> {
   const path = tokenFile(home);
@@ -66,8 +71,8 @@ export async function readToken(home: string): Promise<StoredToken | undefined> 
   if (text === undefined) return undefined;
   const stored = parse(text);
   if (stored) return stored;
-  throw new ServiceError('invalid_data', `${path} is not what login wrote`, {
-    remedy: 'Remove it, and log in again with `service-local login`.',
+  throw new ServiceError('invalid_data', `${path} does not contain a stored token`, {
+    remedy: 'Remove the file, and log in again with `service-local login`.',
   });
 }
 

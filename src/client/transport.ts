@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { CHECK_SERVER, notAServer, readAnswer, type Exchanged } from './answer.ts';
 import { isLoopback } from './insecure-http.ts';
 
-/** A request as it is sent. */
+/** A request with its final URL and body. */
 export interface SentRequest {
   readonly method: string;
   readonly url: string;

@@ -268,6 +268,8 @@ test('a code that is not good ends with 4, and what is missing with 2', async ()
 test('a machine that is no device is told how to become one', async () => {
   const { code, stderr } = await license('rotate-key');
   expect(code).toBe(3);
-  expect(stderr).toContain(`${join(home, 'device.key')} is not there: this is no device`);
+  expect(stderr).toContain(
+    `this machine is not enrolled: ${join(home, 'device.key')} does not exist`,
+  );
   expect(stderr).toContain('service-local license enroll');
 });

@@ -181,7 +181,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   const osaka = on('osaka');
   const early = await osaka('renew');
   expect(early).toMatchObject({ code: 3, stdout: '' });
-  expect(early.stderr).toMatch(/this is no device\n→ Enroll this machine with/);
+  expect(early.stderr).toMatch(/this machine is not enrolled: .*\n→ Enroll this machine with/);
   const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
   await osaka('enroll', '--code', code.stdout.trim());
   const before = documentOf(await osaka('status', '--json')) as Status;

@@ -132,7 +132,9 @@ test('the token of the environment wins', async () => {
   });
   expect(await run(['whoami'], { env: { SERVICE_LOCAL_TOKEN: 'slt_\n' } })).toMatchObject({
     code: 4,
-    stderr: expect.stringContaining('SERVICE_LOCAL_TOKEN is no token\n→ Set it') as string,
+    stderr: expect.stringContaining(
+      'SERVICE_LOCAL_TOKEN contains characters that no token has\n→ Set it',
+    ) as string,
   });
   const { stderr } = await run(['logout'], { env: { SERVICE_LOCAL_TOKEN: token } });
   expect(stderr).toBe('SERVICE_LOCAL_TOKEN is set, and stays so\n');
@@ -195,14 +197,14 @@ test('a file that others can read, or that is no token, is refused before anythi
     const { code, stderr } = await run([verb]);
     expect({ code, stderr }).toEqual({
       code: 3,
-      stderr: expect.stringContaining(`can be read or changed by others`) as string,
+      stderr: expect.stringContaining(`can be read or changed by other users`) as string,
     });
   }
   await chmod(file(), 0o600);
   const { code, stderr } = await run(['login']);
   expect({ code, stderr }).toEqual({
     code: 3,
-    stderr: `error invalid_data: ${file()} is not what login wrote\n→ Remove it, and log in again with \`service-local login\`.\n`,
+    stderr: `error invalid_data: ${file()} does not contain a stored token\n→ Remove the file, and log in again with \`service-local login\`.\n`,
   });
 });
 

@@ -91,19 +91,19 @@ describe('refused is a key', () => {
     await deviceKeyAt(elsewhere);
     rmSync(path);
     symlinkSync(elsewhere, path);
-    expect(await refusal()).toBe('symlink: is a link');
+    expect(await refusal()).toBe('symlink: is a symbolic link');
   });
 
   test.each([0o640, 0o604, 0o620, 0o602, 0o660, 0o777])('with the permissions %o', async (mode) => {
     chmodSync(path, mode);
-    expect(await refusal()).toBe('not_private: can be read or changed by others');
+    expect(await refusal()).toBe('not_private: can be read or changed by other users');
   });
 
   test('of another user', async () => {
     const { uid } = statSync(path);
     const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
     try {
-      const why = `belongs to the user ${uid}, and this runs as ${uid + 1}`;
+      const why = `belongs to user ${uid}, but this process runs as user ${uid + 1}`;
       expect(await refusal()).toBe(`foreign_owner: ${why}`);
     } finally {
       getuid.mockRestore();
@@ -113,10 +113,10 @@ describe('refused is a key', () => {
   test('that is a directory, or a pipe that nobody writes to', async () => {
     rmSync(path);
     mkdirSync(path, { mode: 0o700 });
-    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
+    expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
     rmSync(path, { recursive: true });
     await promisify(execFile)('mkfifo', ['-m', '600', path]);
-    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
+    expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
   });
 
   test('that is none, and what is there is not told', async () => {
@@ -129,16 +129,16 @@ describe('refused is a key', () => {
     ];
     for (const text of secrets) {
       writeFileSync(path, text);
-      expect(await refusal()).toBe('not_a_key: holds no private key in PKCS#8 PEM');
+      expect(await refusal()).toBe('not_a_key: does not contain a private key in PKCS#8 PEM');
     }
     writeFileSync(path, pem.padEnd(256 * 1024 + 1, ' '));
-    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
+    expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
   });
 
   test('of another kind', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
-    expect(await refusal()).toBe('wrong_key_type: holds a key of type ec, not Ed25519');
+    expect(await refusal()).toBe('wrong_key_type: contains a key of type ec, not Ed25519');
   });
 });
 
@@ -169,7 +169,7 @@ describe('the directory of secrets', () => {
       await expect(deviceKeyAt(path)).rejects.toMatchObject({
         code: 'invalid_data',
         reason: 'not_private',
-        message: `${home} can be written to by others`,
+        message: `${home} can be written to by other users`,
         remedy: `Run \`chmod 700 ${home}\`.`,
       });
     }

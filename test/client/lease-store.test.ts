@@ -91,7 +91,7 @@ describe('neither lease nor keyset takes the place of', () => {
     await expect(act()).rejects.toMatchObject({
       code: 'invalid_data',
       reason: 'symlink',
-      message: `${at()} is a link`,
+      message: `${at()} is a symbolic link`,
       remedy: 'Put the file itself there.',
     });
     expect([elsewhere, lease, backup, keyset].map(read)).toEqual(['old', 'old', 'old', 'old']);
@@ -110,7 +110,7 @@ describe('neither lease nor keyset takes the place of', () => {
     const refusal = {
       code: 'invalid_data',
       reason: 'not_a_file',
-      message: `${at()} is no file`,
+      message: `${at()} is not a regular file`,
       remedy: 'Move away what is there.',
     };
     await expect(act()).rejects.toMatchObject(refusal);

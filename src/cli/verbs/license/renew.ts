@@ -88,7 +88,7 @@ export const verb = defineVerb({
 });
 
 function notEnrolled(view: LicenseView): ServiceError {
-  const message = `${view.files.key} is not there: this is no device`;
+  const message = `this machine is not enrolled: ${view.files.key} does not exist`;
   return new ServiceError('file_not_found', message, { remedy: suggestRemedy(view) });
 }
 
