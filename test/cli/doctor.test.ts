@@ -197,5 +197,5 @@ test('a server whose certificate ends soon, or is of nobody trusted, is told', a
   const { code, stdout } = await doctorAlone({ machine }, '--url', machine.url);
   expect(code).toBe(2);
   expect(stdout).toMatch(/^fail {2}server +.*this machine does not trust its certificate$/m);
-  expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS\.$/m);
+  expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS to the file of that authority\.$/m);
 });

@@ -258,7 +258,7 @@ describe('enrollment', () => {
     await expect(enroll(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
       code: 'conflict',
       reason: 'other_deployment',
-      remedy: `Move ${device.files.key} away, and enroll again, which creates a new key.`,
+      remedy: `Move ${device.files.key} away and enroll again; enrollment creates a new key.`,
     });
     expect(contents()).toEqual(before);
   });

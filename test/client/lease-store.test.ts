@@ -92,7 +92,7 @@ describe('neither lease nor keyset takes the place of', () => {
       code: 'invalid_data',
       reason: 'symlink',
       message: `${at()} is a symbolic link`,
-      remedy: 'Put the file itself there.',
+      remedy: 'Replace the link with the file itself.',
     });
     expect([elsewhere, lease, backup, keyset].map(read)).toEqual(['old', 'old', 'old', 'old']);
   });
@@ -111,7 +111,7 @@ describe('neither lease nor keyset takes the place of', () => {
       code: 'invalid_data',
       reason: 'not_a_file',
       message: `${at()} is not a regular file`,
-      remedy: 'Move away what is there.',
+      remedy: 'Move it away.',
     };
     await expect(act()).rejects.toMatchObject(refusal);
     rmSync(at(), { recursive: true });
@@ -128,7 +128,9 @@ describe('neither lease nor keyset takes the place of', () => {
       await expect(act()).rejects.toMatchObject({
         code: 'invalid_data',
         reason: 'foreign_owner',
-        message: expect.stringMatching(`belongs to the user ${uid}, and this runs as`) as string,
+        message: expect.stringMatching(
+          `belongs to user ${uid}, but this process runs as`,
+        ) as string,
         remedy: expect.stringContaining(`sudo chown ${uid + 1} `) as string,
       });
     } finally {

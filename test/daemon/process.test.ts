@@ -156,7 +156,7 @@ describe('in the background', () => {
     chmodSync(home, 0o777);
     const { code, stderr } = await daemon(['start']);
     expect(code).toBe(3);
-    expect(stderr).toContain(`error invalid_data: ${home} can be written to by others`);
+    expect(stderr).toContain(`error invalid_data: ${home} can be written to by other users`);
     expect(stderr).toContain(`chmod 700 ${home}`);
   });
 });

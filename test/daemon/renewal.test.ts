@@ -227,7 +227,7 @@ test('an attempt takes no longer than one answer may', async () => {
   };
   expect(await now()).toMatchObject({
     status: 'failed',
-    error: { code: 'server_unreachable', message: expect.stringContaining('does not answer') },
+    error: { code: 'server_unreachable', message: expect.stringContaining('no answer in time') },
   });
 });
 

@@ -495,7 +495,7 @@ describe('the device key', () => {
     expect(await faults()).toEqual(LOST);
     const spoilt = await found('device_key');
     expect(spoilt.summary).toBe(
-      `${machine.files.key} holds no private key in PKCS#8 PEM: the lease cannot be renewed; ${left}`,
+      `${machine.files.key} does not contain a private key in PKCS#8 PEM: the lease cannot be renewed; ${left}`,
     );
     rmSync(machine.files.key);
     expect(await faults()).toEqual(LOST);
@@ -696,7 +696,7 @@ describe('the home', () => {
     const { log } = daemonFiles(machine.home);
     symlinkSync(join(directory, 'elsewhere.log'), log);
     expect(await faults()).toEqual(['home warn']);
-    expect((await found('home')).summary).toBe(`the daemon keeps no log: ${log} is a link`);
+    expect((await found('home')).summary).toBe(`the daemon keeps no log: ${log} is a symbolic link`);
   });
 
   test('that is a file fails once', async () => {
