@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { ANY_ADMINISTRATOR } from './administrators.ts';
-import { answer, defineRoute, id, json, page, pageQuery, text, time } from './http.ts';
+import { jsonResponse, defineRoute, id, jsonBody, page, pageQuery, text, time } from './http.ts';
 
 export const EXAMPLE_BROWSER_SESSION_ID = '0198c0de-0000-7000-8000-00000000cccc';
 export const EXAMPLE_PASSKEY_ID = '0198c0de-0000-7000-8000-00000000dddd';
@@ -13,7 +13,7 @@ export const getAccount = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The administrator.',
       z
         .strictObject({
@@ -67,7 +67,7 @@ export const listSessions = defineRoute({
         .openapi({ description: 'Only sessions of this administrator.' }),
     }),
   },
-  responses: { 200: answer('A page of login sessions.', page(Session)) },
+  responses: { 200: jsonResponse('A page of login sessions.', page(Session)) },
 });
 
 export const endSession = defineRoute({
@@ -79,7 +79,7 @@ export const endSession = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { params: z.strictObject({ session_id: id(EXAMPLE_BROWSER_SESSION_ID) }) },
-  responses: { 200: answer('The ended session.', Session) },
+  responses: { 200: jsonResponse('The ended session.', Session) },
   errors: ['not_found'],
 });
 
@@ -92,7 +92,7 @@ export const endSessions = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: {
-    200: answer(
+    200: jsonResponse(
       'Number of ended sessions.',
       z.strictObject({ ended: z.int() }).openapi('EndedSessions'),
     ),
@@ -121,7 +121,7 @@ export const listPasskeys = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of passkeys.', page(Passkey)) },
+  responses: { 200: jsonResponse('A page of passkeys.', page(Passkey)) },
 });
 
 export const renamePasskey = defineRoute({
@@ -133,11 +133,11 @@ export const renamePasskey = defineRoute({
   security: ANY_ADMINISTRATOR,
   request: {
     params: z.strictObject({ passkey_id: id(EXAMPLE_PASSKEY_ID) }),
-    body: json(z.strictObject({ name: text(200) }).openapi('PasskeyName'), {
+    body: jsonBody(z.strictObject({ name: text(200) }).openapi('PasskeyName'), {
       administrator: { name: 'Laptop' },
     }),
   },
-  responses: { 200: answer('The passkey.', Passkey) },
+  responses: { 200: jsonResponse('The passkey.', Passkey) },
   errors: ['not_found'],
 });
 
@@ -156,6 +156,6 @@ export const deletePasskey = defineRoute({
       'service-step-up': z.string().max(100).optional().openapi({ example: 'step-up-token' }),
     }),
   },
-  responses: { 200: answer('The deleted passkey.', Passkey) },
+  responses: { 200: jsonResponse('The deleted passkey.', Passkey) },
   errors: ['not_found', 'step_up_required'],
 });

@@ -3,11 +3,11 @@ import { MAX_TOKEN_INSTALLATIONS, SCOPES } from '../base/scopes.ts';
 import {
   actorName,
   administrator,
-  answer,
-  ANYBODY,
+  jsonResponse,
+  PUBLIC,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   searchText,
@@ -96,9 +96,9 @@ export const createToken = defineRoute({
   description:
     'After five failed logins with one name from one address within 15 minutes, that address may not try the name until 15 minutes after the first failure. The /64 of an IPv6 address counts as one address. After 20 failures from all addresses, only addresses from which the administrator has logged in within 90 days may try. Unknown names are treated the same.',
   tags: ['Administrators'],
-  security: ANYBODY,
+  security: PUBLIC,
   request: {
-    body: json(Login, {
+    body: jsonBody(Login, {
       anybody: {
         administrator: 'ada',
         password: 'correct horse battery staple',
@@ -111,7 +111,7 @@ export const createToken = defineRoute({
       },
     }),
   },
-  responses: { 201: answer('The token.', NewToken) },
+  responses: { 201: jsonResponse('The token.', NewToken) },
   errors: ['not_authenticated', 'rate_limited', 'not_found'],
 });
 
@@ -125,7 +125,7 @@ export const listTokens = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of tokens.', page(Token)) },
+  responses: { 200: jsonResponse('A page of tokens.', page(Token)) },
 });
 
 export const getOwnToken = defineRoute({
@@ -136,7 +136,7 @@ export const getOwnToken = defineRoute({
   summary: 'Show the token of the request',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
-  responses: { 200: answer('The token.', Token) },
+  responses: { 200: jsonResponse('The token.', Token) },
   errors: ['not_found'],
 });
 
@@ -150,7 +150,7 @@ export const revokeToken = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: { params: z.strictObject({ token_id: id('0198c0de-0000-7000-8000-00000000bbbb') }) },
-  responses: { 200: answer('The token, revoked now or earlier.', Token) },
+  responses: { 200: jsonResponse('The token, revoked now or earlier.', Token) },
   errors: ['not_found'],
 });
 
@@ -209,7 +209,7 @@ export const createStepUp = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {
-    body: json(StepUpRequest, {
+    body: jsonBody(StepUpRequest, {
       administrator: {
         action: 'identity.passkey.delete',
         target: 'passkey:0198c0de-0000-7000-8000-00000000dddd',
@@ -218,7 +218,7 @@ export const createStepUp = defineRoute({
     }),
   },
   responses: {
-    201: answer(
+    201: jsonResponse(
       'The step-up token, valid for five minutes.',
       z
         .strictObject({
@@ -279,7 +279,7 @@ export const listAudit = defineRoute({
       limit: pageQuery.limit,
     }),
   },
-  responses: { 200: answer('A page of the log.', auditPage) },
+  responses: { 200: jsonResponse('A page of the log.', auditPage) },
   errors: ['audit_tampered'],
 });
 
@@ -308,7 +308,7 @@ export const searchAudit = defineRoute({
       limit: pageQuery.limit,
     }),
   },
-  responses: { 200: answer('A page of matching entries.', auditPage) },
+  responses: { 200: jsonResponse('A page of matching entries.', auditPage) },
   errors: ['audit_tampered'],
 });
 
@@ -339,6 +339,6 @@ export const verifyAudit = defineRoute({
     'The server itself makes this check; `service-local identity audit verify` checks the log without trusting the server.',
   tags: ['Administrators'],
   security: administrator('admin'),
-  responses: { 200: answer('The result of the check.', AuditVerdict) },
+  responses: { 200: jsonResponse('The result of the check.', AuditVerdict) },
   errors: ['audit_tampered'],
 });

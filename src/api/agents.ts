@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { actorName, administrator, answer, defineRoute, id, json, time } from './http.ts';
+import { actorName, administrator, jsonResponse, defineRoute, id, jsonBody, time } from './http.ts';
 import { ChatTurn, EXAMPLE_RESEARCH_BOT } from './research.ts';
 
 const tags = ['Research'];
@@ -68,7 +68,7 @@ export const listAgents = defineRoute({
   summary: 'List the agents of a bot, with their schedules and last reports',
   request: { params: botPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'Agents of the current version, in the order of the spec, then other agents whose schedule was on before.',
       z.strictObject({ items: z.array(Agent) }).openapi('Agents'),
     ),
@@ -87,14 +87,14 @@ export const setAgentSchedule = defineRoute({
     'A spec defines when an agent runs and its prompt; this request turns that schedule on. The agent runs as the caller, with at most the scopes `read` and `write`, until the account is disabled, the token of this request is revoked, the bot is archived, or the spec no longer has the agent or its schedule. The server then records an event `agent.schedule_stopped`. The schedule continues when the token merely expires; a logout revokes the token. Missed runs are not made up for. Each answer is recorded as an event `agent.reported`.',
   request: {
     params: agentPath,
-    body: json(
+    body: jsonBody(
       z
         .strictObject({ is_on: z.boolean() })
         .openapi('AgentScheduleInput', { description: 'The new state of the schedule.' }),
       { on: { is_on: true }, off: { is_on: false } },
     ),
   },
-  responses: { 200: answer('The agent.', Agent) },
+  responses: { 200: jsonResponse('The agent.', Agent) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -109,8 +109,8 @@ export const runAgent = defineRoute({
   idempotent: true,
   request: { params: agentPath },
   responses: {
-    200: answer('The turn with the answer.', ChatTurn),
-    202: answer('The answer is not complete; see the agents of the bot.', ChatTurn),
+    200: jsonResponse('The turn with the answer.', ChatTurn),
+    202: jsonResponse('The answer is not complete; see the agents of the bot.', ChatTurn),
   },
   errors: ['not_found', 'conflict', 'rate_limited'],
 });

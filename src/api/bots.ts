@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   searchText,
@@ -131,7 +131,10 @@ const ETAG = {
   },
 };
 
-const detail = (description: string) => ({ ...answer(description, BotDetail), headers: ETAG });
+const botResponse = (description: string) => ({
+  ...jsonResponse(description, BotDetail),
+  headers: ETAG,
+});
 
 const ifMatch = z.object({
   'if-match': z.string().optional().openapi({
@@ -165,12 +168,12 @@ export const createBot = defineRoute({
   summary: 'Create a bot',
   idempotent: true,
   request: {
-    body: json(BotInput, {
+    body: jsonBody(BotInput, {
       document: { document: exampleDocument('sma-20', 20) },
       yaml: { yaml: JSON.stringify(exampleDocument('sma-20', 20)) },
     }),
   },
-  responses: { 201: detail('The new bot, a draft with version 1.') },
+  responses: { 201: botResponse('The new bot, a draft with version 1.') },
   errors: ['conflict', 'invalid_spec'],
 });
 
@@ -199,7 +202,7 @@ export const listBots = defineRoute({
       }),
     }),
   },
-  responses: { 200: answer('A page of bots, by slug.', page(BotListItem)) },
+  responses: { 200: jsonResponse('A page of bots, by slug.', page(BotListItem)) },
 });
 
 export const getBot = defineRoute({
@@ -218,7 +221,7 @@ export const getBot = defineRoute({
     }),
   },
   responses: {
-    200: detail('The bot.'),
+    200: botResponse('The bot.'),
     304: {
       description:
         'The version and status of the bot have not changed; its deployments and its halt may have.',
@@ -239,9 +242,9 @@ export const updateBot = defineRoute({
   request: {
     params: botPath,
     headers: ifMatch,
-    body: json(BotInput, { document: { document: exampleDocument('sma-crossover', 20) } }),
+    body: jsonBody(BotInput, { document: { document: exampleDocument('sma-crossover', 20) } }),
   },
-  responses: { 200: detail('The updated bot.') },
+  responses: { 200: botResponse('The updated bot.') },
   errors: ['not_found', 'conflict', 'precondition_required', 'stale', 'invalid_spec'],
 });
 
@@ -283,7 +286,7 @@ export const listBotVersions = defineRoute({
   operationId: 'listBotVersions',
   summary: 'List the versions of a bot, newest first',
   request: { params: botPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of versions.', page(BotVersion)) },
+  responses: { 200: jsonResponse('A page of versions.', page(BotVersion)) },
   errors: ['not_found'],
 });
 
@@ -301,7 +304,7 @@ export const getBotVersion = defineRoute({
   summary: 'Show a version of a bot',
   request: { params: versionPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The version.',
       z.strictObject({ ...version, document: Document }).openapi('BotVersionDetail'),
     ),
@@ -317,7 +320,7 @@ export const getBotVersionFiles = defineRoute({
   summary: 'Read the files of a version of a bot',
   request: { params: versionPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The files as texts by path, models in base64; empty for a version without files.',
       z.strictObject({ files: Files }).openapi('BotVersionFiles'),
     ),
@@ -356,7 +359,7 @@ export const diffBotVersions = defineRoute({
     query: z.strictObject({ to: versionNumber.openapi({ example: 2 }) }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'All differences between the documents, in document order, and between the files, by path. Not empty if the hashes of the versions differ.',
       z
         .strictObject({
@@ -507,7 +510,7 @@ export const getBotSnapshot = defineRoute({
       }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The state.',
       z
         .strictObject({
@@ -587,7 +590,7 @@ export const listBotEvents = defineRoute({
     }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The events.',
       z
         .strictObject({

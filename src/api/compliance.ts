@@ -3,11 +3,11 @@ import { sha256 } from './bots.ts';
 import { TASK_LOCATION, TaskReference } from './tasks.ts';
 import {
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
   IdempotencyKey,
-  json,
+  jsonBody,
   text,
   time,
 } from './http.ts';
@@ -20,7 +20,7 @@ const seed = z
   .max(2 ** 32 - 1)
   .default(1);
 
-const started = { ...answer('The test is queued.', TaskReference), headers: TASK_LOCATION };
+const started = { ...jsonResponse('The test is queued.', TaskReference), headers: TASK_LOCATION };
 
 export const startConformance = defineRoute({
   tags: ['Compliance'],
@@ -34,7 +34,7 @@ export const startConformance = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           version: z.int().min(1).optional(),
@@ -63,7 +63,7 @@ export const startStress = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           version: z.int().min(1).optional(),
@@ -467,7 +467,7 @@ export const listValidationReports = defineRoute({
   description: 'Returns the newest first. Read a report with its `version`.',
   request: { params: botPath },
   responses: {
-    200: answer('The frozen reports.', Reports),
+    200: jsonResponse('The frozen reports.', Reports),
   },
   errors: ['not_found'],
 });
@@ -521,7 +521,7 @@ export const freezeValidationReport = defineRoute({
         description: 'Step-up token; required to attest.',
       }),
     }),
-    body: json(z.union([Freeze, Attest]), {
+    body: jsonBody(z.union([Freeze, Attest]), {
       freeze: {
         human: {
           '/testing/methodology_ref': 'Manual of development, edition 4',
@@ -530,6 +530,6 @@ export const freezeValidationReport = defineRoute({
       },
     }),
   },
-  responses: { 201: answer('The new version.', Report) },
+  responses: { 201: jsonResponse('The new version.', Report) },
   errors: ['not_found', 'conflict', 'step_up_required', 'overloaded'],
 });

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   machineHash,
   page,
   pageQuery,
@@ -72,7 +72,7 @@ export const enrollDevice = defineRoute({
   tags,
   security: [{ new_device: [] }],
   request: {
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           code: z
@@ -93,7 +93,7 @@ export const enrollDevice = defineRoute({
       },
     ),
   },
-  responses: { 201: answer('The device.', Device) },
+  responses: { 201: jsonResponse('The device.', Device) },
   errors: ['not_authenticated', 'not_allowed', 'conflict'],
 });
 
@@ -107,7 +107,7 @@ export const rotateDevice = defineRoute({
   tags,
   security: [{ device: [] }],
   request: {
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           jwk: Jwk,
@@ -125,7 +125,7 @@ export const rotateDevice = defineRoute({
       },
     ),
   },
-  responses: { 201: answer('The device with the new key.', Device) },
+  responses: { 201: jsonResponse('The device with the new key.', Device) },
   errors: ['conflict'],
 });
 
@@ -151,7 +151,7 @@ export const createEnrollmentCode = defineRoute({
   security: administrator('license'),
   request: { params: z.strictObject({ deployment_id: id('acme-tokyo') }) },
   responses: {
-    201: answer('The code, which is shown only here and enrolls one device.', EnrollmentCode),
+    201: jsonResponse('The code, which is shown only here and enrolls one device.', EnrollmentCode),
   },
   errors: ['not_found', 'license_revoked'],
 });
@@ -165,7 +165,7 @@ export const listDevices = defineRoute({
   tags,
   security: administrator('license'),
   request: { query: z.strictObject({ ...pageQuery, deployment_id: id('acme-tokyo').optional() }) },
-  responses: { 200: answer('A page of devices, by id.', page(Device)) },
+  responses: { 200: jsonResponse('A page of devices, by id.', page(Device)) },
   errors: ['not_found'],
 });
 
@@ -181,10 +181,10 @@ export const revokeDevice = defineRoute({
   security: administrator('license'),
   request: {
     params: z.strictObject({ device_id: id(DEVICE_ID) }),
-    body: json(z.strictObject({ reason: text(200) }).openapi('DeviceRevocation'), {
+    body: jsonBody(z.strictObject({ reason: text(200) }).openapi('DeviceRevocation'), {
       lost: { reason: 'the machine was sold' },
     }),
   },
-  responses: { 200: answer('The updated device.', Device) },
+  responses: { 200: jsonResponse('The updated device.', Device) },
   errors: ['not_found'],
 });

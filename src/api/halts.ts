@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   searchText,
@@ -112,8 +112,8 @@ export const HaltReport = z
 export type HaltReport = z.infer<typeof HaltReport>;
 
 const reports = {
-  200: answer('Everything is halted, as read back from the database.', HaltReport),
-  207: answer('The halt is in force, but part of it could not be verified.', HaltReport),
+  200: jsonResponse('Everything is halted, as read back from the database.', HaltReport),
+  207: jsonResponse('The halt is in force, but part of it could not be verified.', HaltReport),
 };
 
 const WHAT_IT_DOES =
@@ -126,7 +126,7 @@ export const haltBot = defineRoute({
   operationId: 'haltBot',
   summary: 'Halt a bot',
   description: WHAT_IT_DOES,
-  request: { params: botPath, body: json(HaltInput, { halt: { reason: 'it buys too much' } }) },
+  request: { params: botPath, body: jsonBody(HaltInput, { halt: { reason: 'it buys too much' } }) },
   responses: reports,
   errors: ['not_found'],
 });
@@ -138,7 +138,7 @@ export const haltAllBots = defineRoute({
   operationId: 'haltAllBots',
   summary: 'Halt all bots',
   description: `The kill switch. ${WHAT_IT_DOES}`,
-  request: { body: json(HaltInput, { halt: { reason: 'the feed is wrong' } }) },
+  request: { body: jsonBody(HaltInput, { halt: { reason: 'the feed is wrong' } }) },
   responses: reports,
 });
 
@@ -150,8 +150,8 @@ export const resumeBot = defineRoute({
   summary: 'Lift the halt of a bot',
   description:
     'Starts no session. Fails while all bots are halted, and until everything that the halt covers has ended.',
-  request: { params: botPath, body: json(HaltInput, { resume: { reason: 'it is mended' } }) },
-  responses: { 200: answer('The lifted halt.', Halt) },
+  request: { params: botPath, body: jsonBody(HaltInput, { resume: { reason: 'it is mended' } }) },
+  responses: { 200: jsonResponse('The lifted halt.', Halt) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -163,8 +163,8 @@ export const resumeAllBots = defineRoute({
   summary: 'Lift the halt of all bots',
   description:
     'Starts no session, and does not lift halts of individual bots. Fails until everything that the halt covers has ended.',
-  request: { body: json(HaltInput, { resume: { reason: 'the feed is right again' } }) },
-  responses: { 200: answer('The lifted halt.', Halt) },
+  request: { body: jsonBody(HaltInput, { resume: { reason: 'the feed is right again' } }) },
+  responses: { 200: jsonResponse('The lifted halt.', Halt) },
   errors: ['conflict'],
 });
 
@@ -209,9 +209,9 @@ export const reEnableBot = defineRoute({
     'A session is latched once it has executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows, or once more than 1 % of the equity is missing from its account at an exchange. It then denies every order, even after a restart, and no other session of the bot starts, until a person re-enables the bot here. This request starts no session. A latched session that has not ended accepts orders again within two seconds on paper, or with its next report in production; the log then records `control.latch_lifted`.',
   request: {
     params: botPath,
-    body: json(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),
+    body: jsonBody(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),
   },
-  responses: { 200: answer('The bot may be started again.', ReEnabled) },
+  responses: { 200: jsonResponse('The bot may be started again.', ReEnabled) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -225,5 +225,5 @@ export const listHalts = defineRoute({
   summary: 'List the halts',
   description: 'Returns halts in force, newest first, then lifted halts.',
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of halts.', page(Halt).openapi('HaltPage')) },
+  responses: { 200: jsonResponse('A page of halts.', page(Halt).openapi('HaltPage')) },
 });

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, ANYBODY, answer, defineRoute } from './http.ts';
+import { administrator, PUBLIC, jsonResponse, defineRoute } from './http.ts';
 
 const Health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
 
@@ -9,8 +9,8 @@ export const getHealth = defineRoute({
   operationId: 'getHealth',
   summary: 'Check that the process responds',
   tags: ['Server'],
-  security: ANYBODY,
-  responses: { 200: answer('The process responds.', Health) },
+  security: PUBLIC,
+  responses: { 200: jsonResponse('The process responds.', Health) },
 });
 
 const Part = z.strictObject({
@@ -42,13 +42,13 @@ export const getReadiness = defineRoute({
   description:
     'The server is `degraded` without a signing key, because it then issues no leases, and while trading is blocked because its database may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep their trusted keys and accept no new ones.',
   tags: ['Server'],
-  security: ANYBODY,
+  security: PUBLIC,
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The server is ready, or degraded: everything works except what is missing.',
       Readiness,
     ),
-    503: answer('Nothing that needs the database works.', Readiness),
+    503: jsonResponse('Nothing that needs the database works.', Readiness),
   },
 });
 
@@ -73,6 +73,6 @@ export const getOpenApi = defineRoute({
   operationId: 'getOpenApi',
   summary: 'Read this OpenAPI document',
   tags: ['Server'],
-  security: ANYBODY,
-  responses: { 200: answer('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })) },
+  security: PUBLIC,
+  responses: { 200: jsonResponse('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })) },
 });

@@ -12,8 +12,8 @@
  *   summary: 'Create a plan',
  *   tags: ['Registry'],
  *   security: administrator('license'),
- *   request: { body: json(PlanInput, { administrator: { plan_id: 'pro', entitlements: [] } }) },
- *   responses: { 201: answer('The plan.', Plan) },
+ *   request: { body: jsonBody(PlanInput, { administrator: { plan_id: 'pro', entitlements: [] } }) },
+ *   responses: { 201: jsonResponse('The plan.', Plan) },
  *   errors: ['conflict'],
  * });
  * ```
@@ -167,26 +167,29 @@ export const pageQuery = {
 } as const;
 
 /** A JSON request body. @param examples requests that succeed, by name. */
-export function json<T extends z.ZodType>(
+export function jsonBody<T extends z.ZodType>(
   schema: T,
   examples: Readonly<Record<string, z.input<T>>>,
 ) {
   return {
     required: true,
-    content: { 'application/json': { schema, examples: valued(examples) } },
+    content: { 'application/json': { schema, examples: toExamples(examples) } },
   };
 }
 
 /** A JSON response. @param examples by name. */
-export function answer<T extends z.ZodType>(
+export function jsonResponse<T extends z.ZodType>(
   description: string,
   schema: T,
   examples: Readonly<Record<string, z.output<T>>> = {},
 ) {
-  return { description, content: { 'application/json': { schema, examples: valued(examples) } } };
+  return {
+    description,
+    content: { 'application/json': { schema, examples: toExamples(examples) } },
+  };
 }
 
-function valued<T>(examples: Readonly<Record<string, T>>): Record<string, { value: T }> {
+function toExamples<T>(examples: Readonly<Record<string, T>>): Record<string, { value: T }> {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
@@ -252,7 +255,7 @@ export function administrator(...scopes: Scope[]): Security {
   return [{ administrator: scopes }];
 }
 
-export const ANYBODY: Security = [];
+export const PUBLIC: Security = [];
 
 export const TAGS = {
   Server: 'Health, metrics and the API description.',

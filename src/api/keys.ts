@@ -1,5 +1,14 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, answer, ANYBODY, defineRoute, id, json, page, time } from './http.ts';
+import {
+  administrator,
+  jsonResponse,
+  PUBLIC,
+  defineRoute,
+  id,
+  jsonBody,
+  page,
+  time,
+} from './http.ts';
 import { EXAMPLE_NEXT_KEY, EXAMPLE_TRUST } from './root-example.ts';
 
 const EXAMPLE_KEY = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
@@ -48,9 +57,9 @@ export const getKeyset = defineRoute({
   operationId: 'getKeyset',
   summary: 'List all keys that verify valid leases',
   tags: ['Keys'],
-  security: ANYBODY,
+  security: PUBLIC,
   responses: {
-    200: answer('The keys, with an ETag.', Keyset),
+    200: jsonResponse('The keys, with an ETag.', Keyset),
     304: { description: 'The keys have not changed.' },
   },
 });
@@ -61,10 +70,10 @@ export const getPublicKey = defineRoute({
   operationId: 'getPublicKey',
   summary: 'Show the key that signs leases, or an older key that still verifies leases',
   tags: ['Keys'],
-  security: ANYBODY,
+  security: PUBLIC,
   request: { query: z.strictObject({ public_key_id: id(EXAMPLE_KEY).optional() }) },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The key.',
       z
         .strictObject({
@@ -113,7 +122,7 @@ export const listKeys = defineRoute({
   summary: 'List the signing keys and the state of their rotation',
   tags: ['Keys'],
   security: administrator('admin'),
-  responses: { 200: answer('The keys, newest first.', page(KeyState)) },
+  responses: { 200: jsonResponse('The keys, newest first.', page(KeyState)) },
 });
 
 export const retireKey = defineRoute({
@@ -125,7 +134,7 @@ export const retireKey = defineRoute({
   tags: ['Keys'],
   security: administrator('admin'),
   request: { params: z.strictObject({ public_key_id: id(EXAMPLE_KEY) }) },
-  responses: { 200: answer('The key, retired.', KeyState) },
+  responses: { 200: jsonResponse('The key, retired.', KeyState) },
   errors: ['not_found', 'key_in_use'],
 });
 
@@ -162,7 +171,7 @@ export const storeTrust = defineRoute({
         example: 'step-up-token',
       }),
     }),
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           roots: Roots.min(1).max(64),
@@ -175,7 +184,7 @@ export const storeTrust = defineRoute({
       { administrator: EXAMPLE_TRUST },
     ),
   },
-  responses: { 200: answer('What is now published.', StoredTrust) },
+  responses: { 200: jsonResponse('What is now published.', StoredTrust) },
   errors: ['conflict', 'step_up_required'],
 });
 
@@ -195,12 +204,12 @@ export const announceKey = defineRoute({
         example: 'step-up-token',
       }),
     }),
-    body: json(z.strictObject({ x: z.string().regex(/^[\w-]{43}$/) }).openapi('NextKey'), {
+    body: jsonBody(z.strictObject({ x: z.string().regex(/^[\w-]{43}$/) }).openapi('NextKey'), {
       administrator: { x: EXAMPLE_NEXT_KEY },
     }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The endorsed key.',
       z
         .strictObject({

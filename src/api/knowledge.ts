@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   searchText,
@@ -74,14 +74,14 @@ export const addDocument = defineRoute({
     'Adding the same text with the same name returns the existing document. A different text fails with `conflict`, or replaces the document with `replace`.',
   idempotent: true,
   request: {
-    body: json(NewDocument, {
+    body: jsonBody(NewDocument, {
       document: {
         name: 'notes/latency.md',
         text: '# Latency\n\nOrders leave within 5 ms.\n',
       },
     }),
   },
-  responses: { 201: answer('The document.', Document) },
+  responses: { 201: jsonResponse('The document.', Document) },
   errors: ['conflict'],
 });
 
@@ -92,7 +92,7 @@ export const listDocuments = defineRoute({
   operationId: 'listDocuments',
   summary: 'List the documents of the knowledge base',
   request: { query: z.strictObject({ ...pageQuery, name: searchText(300).optional() }) },
-  responses: { 200: answer('A page of documents, oldest first.', page(Document)) },
+  responses: { 200: jsonResponse('A page of documents, oldest first.', page(Document)) },
 });
 
 const documentPath = z.strictObject({ document_id: id(EXAMPLE_DOCUMENT_ID) });
@@ -105,7 +105,7 @@ export const getDocument = defineRoute({
   summary: 'Show a document with its text',
   request: { params: documentPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The document.',
       z.strictObject({ ...document, text: z.string() }).openapi('DocumentText'),
     ),
@@ -189,7 +189,7 @@ export const searchKnowledge = defineRoute({
     }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'Passages, best first.',
       z
         .strictObject({ items: z.array(Passage), instances: z.array(Instance) })

@@ -5,10 +5,10 @@ import { OFFLINE_REQUEST_TYPE } from '../base/proof-claims.ts';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   machineHash,
   page,
   pageQuery,
@@ -122,7 +122,7 @@ export const createLease = defineRoute({
   tags: ['Leases'],
   security: [{ administrator: ['license'] }, { device: [] }],
   request: {
-    body: json(LeaseRequest, {
+    body: jsonBody(LeaseRequest, {
       administrator: {
         deployment_id: 'acme-tokyo',
         entitlements: ['live_trading'],
@@ -131,7 +131,7 @@ export const createLease = defineRoute({
       device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' },
     }),
   },
-  responses: { 201: answer('The signed lease.', LeaseAnswer) },
+  responses: { 201: jsonResponse('The signed lease.', LeaseAnswer) },
   errors: [
     'license_revoked',
     'contract_ended',
@@ -163,12 +163,12 @@ export const dryRunRenewal = defineRoute({
   tags: ['Leases'],
   security: [{ administrator: ['license'] }, { device: [] }],
   request: {
-    body: json(DryRunRequest, {
+    body: jsonBody(DryRunRequest, {
       administrator: { deployment_id: 'acme-tokyo', ttl_seconds: 604_800 },
       device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' },
     }),
   },
-  responses: { 200: answer('The terms that would be granted now.', DryRun) },
+  responses: { 200: jsonResponse('The terms that would be granted now.', DryRun) },
   errors: [
     'not_allowed',
     'license_revoked',
@@ -232,7 +232,7 @@ export const listLeases = defineRoute({
       }),
     }),
   },
-  responses: { 200: answer('A page of leases.', page(LeaseRecord)) },
+  responses: { 200: jsonResponse('A page of leases.', page(LeaseRecord)) },
   errors: ['not_found'],
 });
 
@@ -248,7 +248,7 @@ export const getLease = defineRoute({
   tags: ['Leases'],
   security: administrator('license'),
   request: { params: leasePath },
-  responses: { 200: answer('The lease.', LeaseRecord) },
+  responses: { 200: jsonResponse('The lease.', LeaseRecord) },
   errors: ['not_found'],
 });
 
@@ -301,7 +301,7 @@ export type Revocation = z.infer<typeof Revocation>;
 
 const previewParts = {
   security: administrator('license'),
-  responses: { 200: answer('The effects of a revocation.', Revocation) },
+  responses: { 200: jsonResponse('The effects of a revocation.', Revocation) },
   errors: ['not_found'],
 } as const;
 
@@ -337,11 +337,11 @@ const stepUpHeader = z.object({
 const revokeParts = {
   tags: ['Leases'],
   security: administrator('license'),
-  responses: { 200: answer('The revocation, made now or earlier.', Revoked) },
+  responses: { 200: jsonResponse('The revocation, made now or earlier.', Revoked) },
   errors: ['not_found', 'step_up_required', 'confirmation_mismatch'],
 } as const;
 
-const revokeBody = json(RevokeRequest, {
+const revokeBody = jsonBody(RevokeRequest, {
   administrator: { reason: 'contract cancelled', confirm: 'acme-tokyo' },
 });
 
@@ -422,7 +422,7 @@ export const listLicenses = defineRoute({
       }),
     }),
   },
-  responses: { 200: answer('A page of installations, by id.', page(License)) },
+  responses: { 200: jsonResponse('A page of installations, by id.', page(License)) },
 });
 
 export const getLicense = defineRoute({
@@ -434,6 +434,6 @@ export const getLicense = defineRoute({
   tags: ['Leases'],
   security: administrator('license'),
   request: { params: installationPath },
-  responses: { 200: answer('The installation.', License) },
+  responses: { 200: jsonResponse('The installation.', License) },
   errors: ['not_found'],
 });

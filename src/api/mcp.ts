@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, defineRoute, json, Problem } from './http.ts';
+import { administrator, defineRoute, jsonBody, Problem } from './http.ts';
 
 export const MCP_PATH = '/mcp';
 
@@ -38,7 +38,7 @@ export const speakMcp = defineRoute({
   tags: ['Research'],
   security: administrator('read'),
   request: {
-    body: json(McpMessage, {
+    body: jsonBody(McpMessage, {
       tools: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       bots: { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'list_bots' } },
       ready: { jsonrpc: '2.0', method: 'notifications/initialized' },

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, answer, defineRoute, id, json, text } from './http.ts';
+import { administrator, jsonResponse, defineRoute, id, jsonBody, text } from './http.ts';
 import { EXAMPLE_SESSION_ID } from './replay.ts';
 import { changes, speed, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
 
@@ -61,12 +61,14 @@ export const startPaper = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(PaperRequest, {
+    body: jsonBody(PaperRequest, {
       replay: { speed: 'max' },
       changed: { speed: 60, params: { fast: 12 } },
     }),
   },
-  responses: { 202: { ...answer('The session is queued.', StartedPaper), headers: TASK_LOCATION } },
+  responses: {
+    202: { ...jsonResponse('The session is queued.', StartedPaper), headers: TASK_LOCATION },
+  },
   errors: ['not_found', 'conflict', 'database_not_adopted', 'invalid_spec', 'exchange_unavailable'],
 });
 
@@ -79,6 +81,6 @@ export const stopPaper = defineRoute({
   description:
     'Cancels the working orders of the session, and computes its result from the bars seen so far, within seconds. A session that has seen no bars is canceled. A session that has ended does not change.',
   request: { params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_SESSION_ID) }) },
-  responses: { 200: answer('The updated task.', Task) },
+  responses: { 200: jsonResponse('The updated task.', Task) },
   errors: ['not_found', 'conflict'],
 });

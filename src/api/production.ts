@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import { Carry, RiskState } from './bots.ts';
 import {
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   searchText,
   text,
   time,
@@ -135,14 +135,14 @@ export const deployBot = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(DeployRequest, {
+    body: jsonBody(DeployRequest, {
       simulated: { cluster: 'trading' },
       render: { cluster: 'trading', mode: 'render' },
     }),
   },
   responses: {
-    200: answer('With the modes `render` and `dry_run`.', z.union([Rendered, Difference])),
-    202: { ...answer('The deployment is queued.', Deployed), headers: TASK_LOCATION },
+    200: jsonResponse('With the modes `render` and `dry_run`.', z.union([Rendered, Difference])),
+    202: { ...jsonResponse('The deployment is queued.', Deployed), headers: TASK_LOCATION },
   },
   errors: [
     'not_found',
@@ -171,7 +171,7 @@ export const stopDeployment = defineRoute({
       }),
     }),
   },
-  responses: { 200: answer('The updated task.', Task) },
+  responses: { 200: jsonResponse('The updated task.', Task) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -290,7 +290,7 @@ export const getProductionDeployment = defineRoute({
   operationId: 'getProductionDeployment',
   summary: 'Show a production deployment with its pods and runner',
   request: { params: z.strictObject({ ...botPath.shape, ...deploymentPath.shape }) },
-  responses: { 200: answer('The deployment, as last observed.', ProductionDeployment) },
+  responses: { 200: jsonResponse('The deployment, as last observed.', ProductionDeployment) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -518,7 +518,7 @@ export const reportRunner = defineRoute({
     'Only the instance with the claim may trade. If another instance has it, the report fails with `conflict`, reason `fenced`, and `Retry-After` states for how long. Batches are recorded even while the bot is halted, so that the end of each order is known. For a deployment that has ended, the response is `not_found`; the runner then cancels its orders and exits.',
   request: {
     params: deploymentPath,
-    body: json(RunnerReport, {
+    body: jsonBody(RunnerReport, {
       runner: {
         instance_id: '0198c0de-0000-4000-8000-000000000001',
         epoch: null,
@@ -530,6 +530,6 @@ export const reportRunner = defineRoute({
       },
     }),
   },
-  responses: { 200: answer('Commands for the runner.', RunnerAnswer) },
+  responses: { 200: jsonResponse('Commands for the runner.', RunnerAnswer) },
   errors: ['not_authenticated', 'not_found', 'conflict', 'database_not_adopted'],
 });

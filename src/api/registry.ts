@@ -3,11 +3,11 @@ import { ID_FORMAT, ID_FORMAT_RULE } from '../base/id-format.ts';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
   IdempotencyKey,
-  json,
+  jsonBody,
   page,
   pageQuery,
   text,
@@ -74,8 +74,10 @@ export const createCustomer = defineRoute({
   operationId: 'createCustomer',
   summary: 'Register a customer',
   idempotent: true,
-  request: { body: json(NewCustomer, { customer: { customer_id: 'bolt', name: 'Bolt Capital' } }) },
-  responses: { 201: answer('The customer.', Customer) },
+  request: {
+    body: jsonBody(NewCustomer, { customer: { customer_id: 'bolt', name: 'Bolt Capital' } }),
+  },
+  responses: { 201: jsonResponse('The customer.', Customer) },
   errors: ['conflict'],
 });
 
@@ -86,7 +88,7 @@ export const listCustomers = defineRoute({
   operationId: 'listCustomers',
   summary: 'List the customers',
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of customers, by id.', page(Customer)) },
+  responses: { 200: jsonResponse('A page of customers, by id.', page(Customer)) },
 });
 
 export const getCustomer = defineRoute({
@@ -96,7 +98,7 @@ export const getCustomer = defineRoute({
   operationId: 'getCustomer',
   summary: 'Show a customer',
   request: { params: z.strictObject({ customer_id: id('acme') }) },
-  responses: { 200: answer('The customer.', Customer) },
+  responses: { 200: jsonResponse('The customer.', Customer) },
   errors: ['not_found'],
 });
 
@@ -137,11 +139,11 @@ export const createPlan = defineRoute({
   summary: 'Create a plan',
   idempotent: true,
   request: {
-    body: json(NewPlan, {
+    body: jsonBody(NewPlan, {
       plan: { plan_id: 'basic', name: 'Basic', entitlements: ['live_trading'] },
     }),
   },
-  responses: { 201: answer('The plan.', Plan) },
+  responses: { 201: jsonResponse('The plan.', Plan) },
   errors: ['conflict'],
 });
 
@@ -152,7 +154,7 @@ export const listPlans = defineRoute({
   operationId: 'listPlans',
   summary: 'List the plans',
   request: { query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of plans, by id.', page(Plan)) },
+  responses: { 200: jsonResponse('A page of plans, by id.', page(Plan)) },
 });
 
 const planPath = z.strictObject({ plan_id: id('pro') });
@@ -164,7 +166,7 @@ export const getPlan = defineRoute({
   operationId: 'getPlan',
   summary: 'Show a plan',
   request: { params: planPath },
-  responses: { 200: answer('The plan.', Plan) },
+  responses: { 200: jsonResponse('The plan.', Plan) },
   errors: ['not_found'],
 });
 
@@ -182,9 +184,9 @@ export const updatePlan = defineRoute({
   request: {
     params: planPath,
     headers: z.object(stepUpFor('plan:ID')),
-    body: json(PlanChanges, { change: { entitlements: ['live_trading', 'kb_federation'] } }),
+    body: jsonBody(PlanChanges, { change: { entitlements: ['live_trading', 'kb_federation'] } }),
   },
-  responses: { 200: answer('The updated plan.', Plan) },
+  responses: { 200: jsonResponse('The updated plan.', Plan) },
   errors: ['not_found', 'step_up_required'],
 });
 
@@ -226,7 +228,7 @@ export const createContract = defineRoute({
   description: 'Requires a step-up for the customer.',
   request: {
     headers: z.object({ ...IdempotencyKey.shape, ...stepUpFor('customer:ID') }),
-    body: json(NewContract, {
+    body: jsonBody(NewContract, {
       contract: {
         contract_id: 'acme-2027',
         customer_id: 'acme',
@@ -236,7 +238,7 @@ export const createContract = defineRoute({
       },
     }),
   },
-  responses: { 201: answer('The contract.', Contract) },
+  responses: { 201: jsonResponse('The contract.', Contract) },
   errors: ['not_found', 'conflict', 'step_up_required'],
 });
 
@@ -248,7 +250,7 @@ export const listContracts = defineRoute({
   narrowable: true,
   summary: 'List the contracts',
   request: { query: z.strictObject({ ...pageQuery, customer_id: id('acme').optional() }) },
-  responses: { 200: answer('A page of contracts, by id.', page(Contract)) },
+  responses: { 200: jsonResponse('A page of contracts, by id.', page(Contract)) },
   errors: ['not_found'],
 });
 
@@ -262,7 +264,7 @@ export const getContract = defineRoute({
   narrowable: true,
   summary: 'Show a contract',
   request: { params: contractPath },
-  responses: { 200: answer('The contract.', Contract) },
+  responses: { 200: jsonResponse('The contract.', Contract) },
   errors: ['not_found'],
 });
 
@@ -285,10 +287,10 @@ export const updateContract = defineRoute({
   request: {
     params: contractPath,
     headers: z.object(stepUpFor('contract:ID')),
-    body: json(ContractChanges, { change: { ends_at: '2099-01-01T00:00:00Z' } }),
+    body: jsonBody(ContractChanges, { change: { ends_at: '2099-01-01T00:00:00Z' } }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The updated contract.',
       z
         .strictObject({
@@ -333,11 +335,11 @@ export const createInstallation = defineRoute({
   summary: 'Register an installation',
   idempotent: true,
   request: {
-    body: json(NewInstallation, {
+    body: jsonBody(NewInstallation, {
       deployment: { deployment_id: 'acme-london', contract_id: 'acme-2026', name: 'London' },
     }),
   },
-  responses: { 201: answer('The installation.', Installation) },
+  responses: { 201: jsonResponse('The installation.', Installation) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -349,7 +351,7 @@ export const listInstallations = defineRoute({
   narrowable: true,
   summary: 'List the installations',
   request: { query: z.strictObject({ ...pageQuery, contract_id: id('acme-2026').optional() }) },
-  responses: { 200: answer('A page of installations, by id.', page(Installation)) },
+  responses: { 200: jsonResponse('A page of installations, by id.', page(Installation)) },
   errors: ['not_found'],
 });
 
@@ -363,7 +365,7 @@ export const getInstallation = defineRoute({
   narrowable: true,
   summary: 'Show an installation',
   request: { params: installationPath },
-  responses: { 200: answer('The installation.', Installation) },
+  responses: { 200: jsonResponse('The installation.', Installation) },
   errors: ['not_found'],
 });
 
@@ -376,6 +378,6 @@ export const reinstateInstallation = defineRoute({
   description:
     'Devices of the installation can renew leases again. Leases and devices that were revoked individually stay revoked.',
   request: { params: installationPath, headers: z.object(stepUpFor('deployment:ID')) },
-  responses: { 200: answer('The updated installation.', Installation) },
+  responses: { 200: jsonResponse('The updated installation.', Installation) },
   errors: ['not_found', 'step_up_required'],
 });

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { optionalTime, sha256, State, stateHash } from './bots.ts';
-import { administrator, answer, defineRoute, id, json, time } from './http.ts';
+import { administrator, jsonResponse, defineRoute, id, jsonBody, time } from './http.ts';
 
 const reading = { tags: ['Bots'], security: administrator('read') };
 
@@ -97,14 +97,14 @@ export const replayBot = defineRoute({
     'Reads every event from the first and ignores snapshots. At an event that was changed, it stops and returns `fault`. With `run_id`, it runs the strategy of that session again over the recorded bars and returns the first order event that differs. Nothing is changed.',
   request: {
     params: botPath,
-    body: json(ReplayRequest, {
+    body: jsonBody(ReplayRequest, {
       all: {},
       part: { until_seq: 2 },
       run: { run_id: EXAMPLE_SESSION_ID },
     }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The state after the last valid event, or the result of the re-run.',
       z.union([BotReplay, RunReplay]),
     ),
@@ -191,11 +191,11 @@ export const compareBot = defineRoute({
     'Runs a backtest of the same version, parameters and window over the current bars of the catalog, and returns the first difference and its cause. If an event was changed, nothing is compared and `fault` describes it.',
   request: {
     params: botPath,
-    body: json(ParityRequest, {
+    body: jsonBody(ParityRequest, {
       newest: {},
       other: { run_id: EXAMPLE_SESSION_ID, params: { fast: 12 } },
     }),
   },
-  responses: { 200: answer('The comparison, with the first difference.', BotParity) },
+  responses: { 200: jsonResponse('The comparison, with the first difference.', BotParity) },
   errors: ['not_found', 'conflict', 'invalid_spec', 'overloaded'],
 });

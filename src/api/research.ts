@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   Problem,
@@ -45,7 +45,7 @@ export const listDatasets = defineRoute({
   operationId: 'listDatasets',
   summary: 'List the datasets of the server',
   responses: {
-    200: answer(
+    200: jsonResponse(
       'All undamaged datasets of the catalog, by name.',
       z.strictObject({ items: z.array(Dataset) }).openapi('Datasets'),
     ),
@@ -59,7 +59,7 @@ export const getDataset = defineRoute({
   operationId: 'getDataset',
   summary: 'Show a dataset',
   request: { params: z.strictObject({ name: id('SPX') }) },
-  responses: { 200: answer('The dataset.', Dataset) },
+  responses: { 200: jsonResponse('The dataset.', Dataset) },
   errors: ['not_found'],
 });
 
@@ -87,7 +87,7 @@ export const proposeVersion = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(Proposal, {
+    body: jsonBody(Proposal, {
       faster: { params: { fast: 12 }, rationale: 'It follows turns sooner.' },
       limited: {
         patch: { spec: { risk: { max_drawdown_pct: 0.2 } } },
@@ -96,7 +96,7 @@ export const proposeVersion = defineRoute({
     }),
   },
   responses: {
-    202: answer(
+    202: jsonResponse(
       'The proposal is recorded, and its backtest is queued.',
       z
         .strictObject({
@@ -248,7 +248,7 @@ export const chatWithBot = defineRoute({
   idempotent: true,
   request: {
     params: researchPath,
-    body: json(ChatRequest, {
+    body: jsonBody(ChatRequest, {
       question: { prompt: 'What is the Sharpe ratio?' },
       goes_on: { prompt: 'And the drawdown?', session_id: EXAMPLE_CHAT_SESSION_ID },
     }),
@@ -263,7 +263,7 @@ export const chatWithBot = defineRoute({
       headers: sessionLocation,
     },
     202: {
-      ...answer('The answer is not complete; read it from the session.', ChatTurn),
+      ...jsonResponse('The answer is not complete; read it from the session.', ChatTurn),
       headers: sessionLocation,
     },
   },
@@ -291,7 +291,7 @@ export const listChatSessions = defineRoute({
   operationId: 'listChatSessions',
   summary: 'List the conversations with a bot, newest first',
   request: { params: researchPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of chat sessions.', page(ChatSession)) },
+  responses: { 200: jsonResponse('A page of chat sessions.', page(ChatSession)) },
   errors: ['not_found'],
 });
 
@@ -316,7 +316,7 @@ export const getChatSession = defineRoute({
     }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The chat session with its turns, oldest first.',
       z.strictObject({ ...sessionSummary, items: z.array(ChatTurn) }).openapi('ChatSessionDetail'),
     ),
@@ -333,6 +333,6 @@ export const cancelChatTurn = defineRoute({
   description:
     'A turn that has ended does not change. The provider may charge for requests that were already sent.',
   request: { params: sessionPath },
-  responses: { 200: answer('The last turn of the chat session.', ChatTurn) },
+  responses: { 200: jsonResponse('The last turn of the chat session.', ChatTurn) },
   errors: ['not_found', 'conflict'],
 });

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   searchText,
@@ -74,7 +74,7 @@ export const listThresholds = defineRoute({
     query: z.strictObject({ history: z.enum(['true', 'false']).default('false') }),
   },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The thresholds.',
       z.strictObject({ thresholds: z.array(Threshold) }).openapi('Thresholds'),
     ),
@@ -91,7 +91,7 @@ export const setThreshold = defineRoute({
   description:
     'Thresholds of RTS 6 Article 15(5). The request replaces all limits of the subject in this currency; null removes them. They are checked before each order of each session that trades for the subject (`attribution` in the spec), together with the limits of the bot and of other levels: the strictest applies. Exposure, loss and messages are divided equally among these sessions, separately for paper and production, so that together they stay within the threshold without coordination. Paper sessions apply a change within two seconds, production sessions with their next report; working orders that exceed the new limits are then canceled. A production session that cannot report denies orders after 20 seconds. Amounts are not converted: a threshold applies only to accounts in its currency. While a trader, desk or client has a threshold, no bot with an account in that currency starts without naming a subject at that level; running sessions of such a bot are denied new orders.',
   request: {
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           level,
@@ -116,7 +116,7 @@ export const setThreshold = defineRoute({
       },
     ),
   },
-  responses: { 200: answer('The threshold.', Threshold) },
+  responses: { 200: jsonResponse('The threshold.', Threshold) },
   errors: ['not_found'],
 });
 
@@ -168,7 +168,7 @@ export const requestOverride = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(
+    body: jsonBody(
       z
         .strictObject({
           run_id: z.string().max(128).optional().openapi({
@@ -198,7 +198,7 @@ export const requestOverride = defineRoute({
       },
     ),
   },
-  responses: { 201: answer('The override, which cannot be used yet.', Override) },
+  responses: { 201: jsonResponse('The override, which cannot be used yet.', Override) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -211,7 +211,7 @@ export const listOverrides = defineRoute({
   summary: 'List the overrides of a bot',
   description: 'Returns the newest first.',
   request: { params: botPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of overrides.', page(Override).openapi('OverridePage')) },
+  responses: { 200: jsonResponse('A page of overrides.', page(Override).openapi('OverridePage')) },
   errors: ['not_found'],
 });
 
@@ -233,9 +233,9 @@ export const verifyOverride = defineRoute({
     'The caller must differ from the person who requested the override and from the person who authorizes it. The scope `admin` identifies risk managers.',
   request: {
     params: overridePath,
-    body: json(Decision, { decision: { reason: 'the position is known, and hedged' } }),
+    body: jsonBody(Decision, { decision: { reason: 'the position is known, and hedged' } }),
   },
-  responses: { 200: answer('The override, which cannot be used yet.', Override) },
+  responses: { 200: jsonResponse('The override, which cannot be used yet.', Override) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -250,8 +250,8 @@ export const authoriseOverride = defineRoute({
     'The caller must be designated for this, which the scope `admin` expresses, and must differ from the persons who requested and verified the override. From then on, one order may use it.',
   request: {
     params: overridePath,
-    body: json(Decision, { decision: { reason: 'agreed by telephone with the desk' } }),
+    body: jsonBody(Decision, { decision: { reason: 'agreed by telephone with the desk' } }),
   },
-  responses: { 200: answer('The override, which one order may use.', Override) },
+  responses: { 200: jsonResponse('The override, which one order may use.', Override) },
   errors: ['not_found', 'conflict'],
 });

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  answer,
+  jsonResponse,
   defineRoute,
   id,
-  json,
+  jsonBody,
   page,
   pageQuery,
   Problem,
@@ -178,11 +178,11 @@ export const startBacktest = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(BacktestRequest, { current: {}, changed: { version: 1, params: { fast: 12 } } }),
+    body: jsonBody(BacktestRequest, { current: {}, changed: { version: 1, params: { fast: 12 } } }),
   },
   responses: {
     202: {
-      ...answer('The backtest is queued.', TaskReference),
+      ...jsonResponse('The backtest is queued.', TaskReference),
       headers: TASK_LOCATION,
     },
   },
@@ -196,7 +196,7 @@ export const listBotDeployments = defineRoute({
   operationId: 'listBotDeployments',
   summary: 'List the deployments of a bot, newest first',
   request: { params: botPath, query: z.strictObject(pageQuery) },
-  responses: { 200: answer('A page of deployments.', page(BotDeployment)) },
+  responses: { 200: jsonResponse('A page of deployments.', page(BotDeployment)) },
   errors: ['not_found'],
 });
 
@@ -224,7 +224,7 @@ export const listTasks = defineRoute({
         }),
     }),
   },
-  responses: { 200: answer('A page of tasks.', page(Task)) },
+  responses: { 200: jsonResponse('A page of tasks.', page(Task)) },
   errors: ['not_found'],
 });
 
@@ -240,7 +240,7 @@ export const getTask = defineRoute({
   operationId: 'getTask',
   summary: 'Show a task',
   request: { params: taskPath },
-  responses: { 200: answer('The task.', TaskDetail) },
+  responses: { 200: jsonResponse('The task.', TaskDetail) },
   errors: ['not_found'],
 });
 
@@ -280,7 +280,7 @@ export const cancelTask = defineRoute({
   description:
     'A queued task is canceled at once, a running task within seconds, when its worker receives the request. A task that has ended does not change.',
   request: { params: taskPath },
-  responses: { 200: answer('The updated task.', Task) },
+  responses: { 200: jsonResponse('The updated task.', Task) },
   errors: ['not_found'],
 });
 
@@ -292,7 +292,7 @@ export const getTaskResult = defineRoute({
   summary: 'Show the result of a task',
   request: { params: taskPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'The `summary.json` of the task, which is the document that `service-local backtest --json` prints. The result of a paper session has the form of a backtest of the bars seen so far. The result of a conformance or stress test also says whether it is `stale`, and why (`stale_reasons`); both are computed with each request.',
       z.record(z.string(), z.unknown()).openapi('TaskResult'),
     ),
@@ -308,7 +308,7 @@ export const listTaskFiles = defineRoute({
   summary: 'List the result files of a task',
   request: { params: taskPath },
   responses: {
-    200: answer(
+    200: jsonResponse(
       'Names of the files; empty until the task has succeeded.',
       z.strictObject({ files: z.array(z.string()) }).openapi('TaskFiles'),
     ),

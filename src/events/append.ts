@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
-import { isSetBack, recordingTime, setBackEvents } from './clock-steps.ts';
+import { isClockSetBack, recordingTime, clockSetBackEvents } from './clock-steps.ts';
 import { hashOf, type EventHead, type NewEvent } from './event.ts';
-import { alertRaised } from './raised-alerts.ts';
+import { notifyAlert } from './raised-alerts.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -27,9 +27,9 @@ export async function appendEvents(
   now: number,
   events: readonly NewEvent[],
 ): Promise<EventHead> {
-  const heads = headsIn(tx);
+  const heads = openHeads(tx);
   const before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
-  const { rows, head } = follow(bot_id, before, now, events);
+  const { rows, head } = buildRows(bot_id, before, now, events);
   await insertRows(tx, rows);
   await updateHead(tx, { bot_id, seq: head.seq, hash: head.hash });
   heads.set(bot_id, head);
@@ -55,7 +55,7 @@ export async function appendToMany(
   now: number,
   logs: readonly LogEntries[],
 ): Promise<readonly EventHead[]> {
-  const heads = headsIn(tx);
+  const heads = openHeads(tx);
   const bots = [...new Set(logs.map(({ bot_id }) => bot_id))];
   const unread = bots.filter((bot_id) => !heads.has(bot_id));
   for (const { bot_id, ...head } of await readHeads(tx, unread)) heads.set(bot_id, head);
@@ -64,7 +64,7 @@ export async function appendToMany(
   const ends = logs.map(({ bot_id, events }) => {
     const last = heads.get(bot_id);
     if (last === undefined) throw unknownBot(bot_id);
-    const added = follow(bot_id, last, now, events);
+    const added = buildRows(bot_id, last, now, events);
     for (const row of added.rows) rows.push(row);
     heads.set(bot_id, added.head);
     return { seq: added.head.seq, hash: added.head.hash };
@@ -84,7 +84,7 @@ export async function appendToMany(
 }
 
 /** Builds the rows that follow `before`, and the head of the log after them. */
-function follow(
+function buildRows(
   bot_id: string,
   before: TimedHead,
   now: number,
@@ -94,7 +94,7 @@ function follow(
     throw new RangeError('the first event of a bot must be bot.created');
   }
   const recorded_at = recordingTime(before, now);
-  const newId = idsOf(recorded_at);
+  const newId = eventIdsAt(recorded_at);
   let { seq, hash: prev_hash } = before;
   const rows = [...clockEvents(before, now, events), ...events].map((event) => {
     seq += 1;
@@ -107,9 +107,9 @@ function follow(
 
 function clockEvents(before: TimedHead, now: number, events: readonly NewEvent[]): NewEvent[] {
   const [first] = events;
-  if (first === undefined || !isSetBack(before, now)) return [];
-  alertRaised({ control: 'clock_skew', severity: 'critical', latency_ms: 0 });
-  return setBackEvents(before, now, first.version);
+  if (first === undefined || !isClockSetBack(before, now)) return [];
+  notifyAlert({ control: 'clock_skew', severity: 'critical', latency_ms: 0 });
+  return clockSetBackEvents(before, now, first.version);
 }
 
 function isSnapshotDue(before: EventHead, after: EventHead): boolean {
@@ -117,13 +117,13 @@ function isSnapshotDue(before: EventHead, after: EventHead): boolean {
 }
 
 /** Heads of logs in open transactions; each log is locked by the transaction that appends to it. */
-const open = new WeakMap<Db, Map<string, TimedHead>>();
+const openTransactions = new WeakMap<Db, Map<string, TimedHead>>();
 
-function headsIn(tx: Db): Map<string, TimedHead> {
-  let heads = open.get(tx);
+function openHeads(tx: Db): Map<string, TimedHead> {
+  let heads = openTransactions.get(tx);
   if (heads === undefined) {
     heads = new Map();
-    open.set(tx, heads);
+    openTransactions.set(tx, heads);
   }
   return heads;
 }
@@ -169,7 +169,7 @@ function isTime(ms: number): boolean {
 }
 
 /** Makes UUIDs of version 7 (RFC 9562): UUIDs of version 4 whose first 48 bits are the time. */
-function idsOf(now: number): () => string {
+function eventIdsAt(now: number): () => string {
   const hex = now.toString(16).padStart(12, '0');
   const start = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
   return () => start + randomUUID().slice(start.length);

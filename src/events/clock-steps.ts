@@ -19,15 +19,15 @@ interface Before {
  * ahead by more than `CLOCK_TOLERANCE_MS`. A time that was far ahead does not affect later events.
  */
 export function recordingTime(before: Before, now: number): number {
-  return isSetBack(before, now) ? now : Math.max(now, before.recorded_at);
+  return isClockSetBack(before, now) ? now : Math.max(now, before.recorded_at);
 }
 
-export function isSetBack({ seq, recorded_at }: Before, now: number): boolean {
+export function isClockSetBack({ seq, recorded_at }: Before, now: number): boolean {
   return seq > 0 && now < recorded_at - CLOCK_TOLERANCE_MS;
 }
 
 /** The events that record the step; append them before the events with the earlier time. */
-export function setBackEvents(before: Before, now: number, version: number): NewEvent[] {
+export function clockSetBackEvents(before: Before, now: number, version: number): NewEvent[] {
   const skew_ms = before.recorded_at - now;
   const previous_recorded_at = new Date(before.recorded_at).toISOString();
   const event_seq = before.seq + 1;
@@ -81,7 +81,7 @@ export async function placeAt(
   let certain: number | undefined;
   let ahead: SeqSpan | undefined;
   for (const span of spans) {
-    const { last, next } = await lastIn(db, bot_id, span, at);
+    const { last, next } = await findLast(db, bot_id, span, at);
     if (last >= span.first_seq) {
       seq = last;
       ahead = undefined;
@@ -118,7 +118,7 @@ const selectSteps = prepareQuery((db, { bot_id, head_seq }: { bot_id: string; he
  * Binary search for the last event of a span that was recorded by a given time; returns the event
  * before the span if no event was. `next` is the time of the following event in the span.
  */
-async function lastIn(
+async function findLast(
   db: Db,
   bot_id: string,
   { first_seq, last_seq }: SeqSpan,

@@ -19,6 +19,6 @@ export function onAlert(listener: (alert: RaisedAlert) => void): () => void {
 }
 
 /** Counts an alert that is being recorded. */
-export function alertRaised(alert: RaisedAlert): void {
+export function notifyAlert(alert: RaisedAlert): void {
   for (const listener of listeners) listener(alert);
 }

@@ -7,7 +7,7 @@ import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './state.ts';
 
 /** Result of reading every event of a log without relying on snapshots. */
-export interface Replay {
+export interface VerifiedLog {
   /** The last valid event. */
   readonly head: EventHead;
   /** State after that event; undefined if there is none. */
@@ -29,11 +29,11 @@ export async function verifyEvents(
   db: Db,
   bot_id: string,
   moment: Moment = 'head',
-): Promise<Replay> {
+): Promise<VerifiedLog> {
   const until_seq = moment === 'head' ? undefined : (await seqAt(db, bot_id, moment)).seq;
   let last: EventHead = GENESIS;
   let state: BotState | undefined;
-  const replay = (fault?: EventFault): Replay => ({
+  const conclude = (fault?: EventFault): VerifiedLog => ({
     head: last,
     state,
     state_hash: state && digestOf(state).hash,
@@ -42,26 +42,26 @@ export async function verifyEvents(
   for (;;) {
     const range = { after_seq: last.seq, until_seq, limit: PAGE };
     const { rows, head } = await readRows(db, bot_id, range);
-    const snapshots = await snapshotsIn(db, bot_id, last.seq, rows.at(-1)?.seq ?? last.seq);
+    const snapshots = await readSnapshots(db, bot_id, last.seq, rows.at(-1)?.seq ?? last.seq);
     for (const row of rows) {
       const fault = faultOf(row, last);
-      if (fault !== undefined) return replay(fault);
+      if (fault !== undefined) return conclude(fault);
       last = { seq: row.seq, hash: row.hash };
       // Parsing the payloads of all other events would double the time.
       if (changesState(row.kind)) state = foldState(state, eventOf(row));
       const snapshot = snapshots.get(row.seq);
-      if (snapshot !== undefined && !isOf(snapshot, state)) {
-        return replay({ seq: row.seq, fault: 'wrong_snapshot' });
+      if (snapshot !== undefined && !matches(snapshot, state)) {
+        return conclude({ seq: row.seq, fault: 'wrong_snapshot' });
       }
     }
-    if (rows.length < PAGE) return replay(endFault(last, until_seq ?? head.seq, head));
+    if (rows.length < PAGE) return conclude(endFault(last, until_seq ?? head.seq, head));
     await setImmediate();
   }
 }
 
 type Snapshot = Readonly<Omit<BotSnapshotsTable, 'bot_id'>>;
 
-async function snapshotsIn(
+async function readSnapshots(
   db: Db,
   bot_id: string,
   after_seq: number,
@@ -77,7 +77,7 @@ async function snapshotsIn(
   return new Map(snapshots.map((snapshot) => [snapshot.seq, snapshot]));
 }
 
-function isOf({ state: text, state_hash }: Snapshot, state: BotState | undefined): boolean {
+function matches({ state: text, state_hash }: Snapshot, state: BotState | undefined): boolean {
   if (state === undefined) return false;
   const digest = digestOf(state);
   return text === digest.text && state_hash === digest.hash;

@@ -9,7 +9,7 @@ import {
 } from '../identity/passkeys.ts';
 import { endSession, endSessions, listSessions, type SessionState } from '../identity/sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
-import { pageAnswer } from './page.ts';
+import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addAccount(app: App, { identity }: Services): void {
@@ -24,14 +24,14 @@ export function addAccount(app: App, { identity }: Services): void {
     const caller = c.get('caller')!;
     const page = await listSessions(identity, caller, c.req.valid('query'));
     return c.json(
-      pageAnswer(page, (session) => sessionAnswer(session, caller)),
+      serializePage(page, (session) => serializeSession(session, caller)),
       200,
     );
   });
   app.openapi(api.endSession, async (c) => {
     const caller = c.get('caller')!;
     const ended = await endSession(identity, caller, c.req.valid('param').session_id);
-    return c.json(sessionAnswer(ended, caller), 200);
+    return c.json(serializeSession(ended, caller), 200);
   });
   app.openapi(api.endSessions, async (c) =>
     c.json({ ended: await endSessions(identity, c.get('caller')!) }, 200),
@@ -39,13 +39,13 @@ export function addAccount(app: App, { identity }: Services): void {
 
   app.openapi(api.listPasskeys, async (c) => {
     const page = await listPasskeys(read, c.get('caller')!, c.req.valid('query'));
-    return c.json(pageAnswer(page, passkeyAnswer), 200);
+    return c.json(serializePage(page, serializePasskey), 200);
   });
   app.openapi(api.renamePasskey, async (c) => {
     const { passkey_id } = c.req.valid('param');
     const { name } = c.req.valid('json');
     return c.json(
-      passkeyAnswer(await renamePasskey(identity, c.get('caller')!, passkey_id, name)),
+      serializePasskey(await renamePasskey(identity, c.get('caller')!, passkey_id, name)),
       200,
     );
   });
@@ -53,11 +53,11 @@ export function addAccount(app: App, { identity }: Services): void {
     const { passkey_id } = c.req.valid('param');
     const stepUp = c.req.valid('header')['service-step-up'];
     const deleted = await deletePasskey(identity, c.get('caller')!, passkey_id, stepUp);
-    return c.json(passkeyAnswer(deleted), 200);
+    return c.json(serializePasskey(deleted), 200);
   });
 }
 
-function sessionAnswer(session: SessionState, caller: Caller): api.Session {
+function serializeSession(session: SessionState, caller: Caller): api.Session {
   return {
     ...session,
     created_at: formatInstant(session.created_at),
@@ -67,7 +67,7 @@ function sessionAnswer(session: SessionState, caller: Caller): api.Session {
   };
 }
 
-function passkeyAnswer(passkey: PasskeyState): api.Passkey {
+function serializePasskey(passkey: PasskeyState): api.Passkey {
   return {
     ...passkey,
     created_at: formatInstant(passkey.created_at),

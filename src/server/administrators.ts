@@ -28,16 +28,16 @@ export function addAdministrators(app: App, services: Services): void {
       { name, password, code, network: clientNetwork(c, services) },
       { ...terms, narrowing },
     );
-    return c.json({ ...tokenAnswer(state), token }, 201);
+    return c.json({ ...serializeToken(state), token }, 201);
   });
   app.openapi(api.listTokens, async (c) => {
     const page = await listTokens(read, c.get('caller')!, c.req.valid('query'));
-    return c.json({ ...page, items: page.items.map(tokenAnswer) }, 200);
+    return c.json({ ...page, items: page.items.map(serializeToken) }, 200);
   });
   app.openapi(api.getOwnToken, async (c) => {
     const caller = c.get('caller')!;
     if ('token_id' in caller)
-      return c.json(tokenAnswer(await getToken(read, caller.token_id)), 200);
+      return c.json(serializeToken(await getToken(read, caller.token_id)), 200);
     throw new ServiceError('not_found', 'the request was sent in a session, without a token', {
       remedy: 'See GET /identity/account.',
     });
@@ -45,7 +45,7 @@ export function addAdministrators(app: App, services: Services): void {
   app.openapi(api.revokeToken, async (c) => {
     const { token_id } = c.req.valid('param');
     const caller = c.get('caller')!;
-    return c.json(tokenAnswer(await revokeToken(identity, caller, token_id)), 200);
+    return c.json(serializeToken(await revokeToken(identity, caller, token_id)), 200);
   });
 
   app.openapi(api.createStepUp, async (c) => {
@@ -88,7 +88,7 @@ export function addAdministrators(app: App, services: Services): void {
 /** Entries of the audit log, whose hashes are computed in some milliseconds. */
 const VERIFIED_AT_ONCE = 500;
 
-function tokenAnswer({ narrowing, ...state }: TokenState) {
+function serializeToken({ narrowing, ...state }: TokenState) {
   const { deployment_ids } = narrowing;
   return {
     ...state,

@@ -18,13 +18,13 @@ import {
 } from '../research/schedules.ts';
 import type { BegunTurn, TurnKeeper } from '../research/turns.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
-import { askWhileAllowed, turnAnswer } from './research.ts';
+import { createOnce } from './idempotency.ts';
+import { askWhileAllowed, serializeTurn } from './research.ts';
 import type { App, Services } from './services.ts';
 
 /** A little less than a request may take. */
 const WAIT_MS = 25_000;
-const LOOK_EVERY_MS = 5000;
+const POLL_INTERVAL_MS = 5000;
 
 export function addAgents(app: App, services: Services): void {
   const { chat } = services;
@@ -34,7 +34,7 @@ export function addAgents(app: App, services: Services): void {
 
   app.openapi(api.listAgents, async (c) => {
     const states = await stateOf(c.req.valid('param').bot_ref);
-    return c.json({ items: states.map(agentAnswer) }, 200);
+    return c.json({ items: states.map(serializeAgent) }, 200);
   });
   app.openapi(api.setAgentSchedule, async (c) => {
     const { bot_ref, role } = c.req.valid('param');
@@ -46,7 +46,7 @@ export function addAgents(app: App, services: Services): void {
       await stopSchedule(chat, actorOf(c), bot_ref, role);
     }
     const state = (await stateOf(bot_ref)).find((one) => one.role === role);
-    return c.json(agentAnswer(state!), 200);
+    return c.json(serializeAgent(state!), 200);
   });
   app.openapi(api.runAgent, async (c) => {
     const { bot_ref, role } = c.req.valid('param');
@@ -58,21 +58,21 @@ export function addAgents(app: App, services: Services): void {
         begun = await runNow(keeper, actorOf(c), bot_ref, role);
         return begun;
       };
-      const place = await once(c, chat, create, (one) => ({ turn_id: one.turn_id }));
+      const place = await createOnce(c, chat, create, (one) => ({ turn_id: one.turn_id }));
       const ask = askWhileAllowed(app, services, caller, c.var.request_id);
       if (begun) chat.run(begun, { administrator_id, ask, scopes });
       return place;
     });
     const turn = await chat.waitFor(turn_id, WAIT_MS);
     await reportRun(chat, turn_id);
-    return c.json(turnAnswer(turn), turn.status === 'running' ? 202 : 200);
+    return c.json(serializeTurn(turn), turn.status === 'running' ? 202 : 200);
   });
 }
 
 /** Asks the agents whose time has come. */
 export interface AgentRunner {
   /** Looks at once for what is to be asked and to be reported. */
-  readonly look: () => Promise<void>;
+  readonly poll: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
@@ -81,7 +81,7 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
   const admits = (...[tx, now, delegated]: Parameters<Parameters<typeof claimRun>[2]>) =>
     checkCaller(tx, now, callerOf(delegated));
   let isStopping = false;
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     for (const turn_id of await unreportedRuns(chat.storage.read)) {
       await apart(`the turn ${turn_id} cannot be reported`, () => reportRun(chat, turn_id));
     }
@@ -113,30 +113,30 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
   const reportAfter = async ({ turn_id, budget }: BegunTurn): Promise<void> => {
     try {
       await chat.waitFor(turn_id, budget.seconds * 1000);
-      if (!isStopping) await lookNow();
+      if (!isStopping) await pollNow();
     } catch {
       // One of the next looks sees to it.
     }
   };
-  let looking: Promise<void> | undefined;
-  const lookNow = (): Promise<void> =>
-    (looking ??= look()
+  let polling: Promise<void> | undefined;
+  const pollNow = (): Promise<void> =>
+    (polling ??= poll()
       .catch((error: unknown) => {
         // There will be room, or a database, at one of the next looks.
         if (error instanceof ServiceError && error.code === 'overloaded') return;
         log.warn({ err: error, msg: 'agents cannot be looked after' });
       })
       .finally(() => {
-        looking = undefined;
+        polling = undefined;
       }));
-  const timer = setInterval(() => void lookNow(), LOOK_EVERY_MS).unref();
-  void lookNow();
+  const timer = setInterval(() => void pollNow(), POLL_INTERVAL_MS).unref();
+  void pollNow();
   return {
-    look: lookNow,
+    poll: pollNow,
     async stop() {
       isStopping = true;
       clearInterval(timer);
-      await looking;
+      await polling;
     },
   };
 }
@@ -147,7 +147,7 @@ function callerOf({ administrator_id, scopes, bot_id, role }: Delegated): Caller
 
 type NamedState = WithNames<AgentState, 'started_by' | 'stopped_by'>;
 
-function agentAnswer(state: NamedState): api.Agent {
+function serializeAgent(state: NamedState): api.Agent {
   const { tools, schedule, next_run_at, started_at, stopped_at, last_report } = state;
   return {
     ...state,

@@ -1,6 +1,6 @@
 /**
  * The hosted side over HTTP. A slice is a definition in `src/api/<area>.ts` (see `src/api/http.ts`),
- * its handlers here in `src/server/<area>.ts`, and its line in `SLICES` below:
+ * its handlers here in `src/server/<area>.ts`, and its line in `ROUTES` below:
  *
  * ```ts
  * export function addPlans(app: App, { identity }: Services): void {
@@ -34,7 +34,7 @@ import { ServiceError } from '../base/errors.ts';
 import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
 import { addAgents } from './agents.ts';
-import { limitAttempts, PASSKEYS, PASSWORDS, warnOfProxies } from './attempts.ts';
+import { limitAttempts, PASSKEYS, PASSWORDS, warnAboutProxies } from './login-attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
@@ -43,15 +43,15 @@ import { addDevices } from './devices.ts';
 import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
-import { refuseJsonFaults } from './json-members.ts';
+import { refuseJsonFaults } from './json-faults.ts';
 import { addKeys } from './keys.ts';
 import { addKnowledge } from './knowledge.ts';
 import { addLeases } from './leases.ts';
-import { licensed } from './license.ts';
+import { requireLicense } from './license.ts';
 import { addMcp } from './mcp.ts';
 import { addOpenApi } from './openapi.ts';
 import { addPaper } from './paper.ts';
-import { asServiceError } from './failure.ts';
+import { asServiceError } from './service-error.ts';
 import { problemResponse } from './problem.ts';
 import { addProduction } from './production.ts';
 import { addRegistry } from './registry.ts';
@@ -62,7 +62,7 @@ import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
-const SLICES: readonly ((app: App, services: Services) => void)[] = [
+const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addAccount,
   addAdministrators,
   addAgents,
@@ -115,7 +115,7 @@ export function createApp(services: Services): App {
     c.header('X-Request-Id', c.get('request_id'));
     for (const [name, value] of headers) c.header(name, value);
     await next();
-    observe(c, services, performance.now() - startedAt);
+    recordRequest(c, services, performance.now() - startedAt);
   });
   // Only authenticated callers may send bodies of this size.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
@@ -123,18 +123,18 @@ export function createApp(services: Services): App {
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
-    await inTime(next());
+    await withTimeout(next());
   });
   // Foreign pages are refused first, so that they cannot use up the attempts of their visitors.
   const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (c.req.header('origin') !== undefined) refuseForeign(c, services);
     await next();
   };
-  app.use(warnOfProxies(services));
+  app.use(warnAboutProxies(services));
   const passwords = limitAttempts(services, PASSWORDS);
   for (const path of ['/identity/tokens', SIGN_IN_PATH]) app.on('POST', path, foreign, passwords);
   app.on('POST', `${SIGN_IN_PATH}/:step`, foreign, limitAttempts(services, PASSKEYS));
-  for (const add of SLICES) add(app, services);
+  for (const add of ROUTES) add(app, services);
 
   app.notFound((c) => {
     const allowed = methodsOf(app, c.req.path);
@@ -146,9 +146,11 @@ export function createApp(services: Services): App {
           remedy: 'See /openapi.json for all paths.',
         });
     c.error = error;
-    return failed(c, services, error);
+    return respondWithError(c, services, error);
   });
-  app.onError((thrown, c) => failed(c, services, ofHalt(c, asServiceError(thrown))));
+  app.onError((thrown, c) =>
+    respondWithError(c, services, addHaltOutcome(c, asServiceError(thrown))),
+  );
   return app;
 }
 
@@ -156,13 +158,13 @@ export function createApp(services: Services): App {
 const HALT_PATH = /^(\/console)?\/(bots\/[^/]+\/halt|bots\/halt-all|halt-all)$/;
 
 /** A failed halt request reports whether the halt is in force. */
-function ofHalt(c: Context<AppEnv>, error: ServiceError): ServiceError {
+function addHaltOutcome(c: Context<AppEnv>, error: ServiceError): ServiceError {
   if (c.req.method !== 'POST' || error.status < 500 || !HALT_PATH.test(c.req.path)) return error;
   const isExcluded = error.code === 'storage_unavailable' && error.reason !== 'outcome_unknown';
   return haltFailure(error, isExcluded);
 }
 
-function failed(
+function respondWithError(
   c: Context<AppEnv>,
   services: Services,
   error: ServiceError,
@@ -178,7 +180,7 @@ function withGuards(app: App, services: Services): App {
     hook: ReturnType<typeof invalidRequest>,
   ) => App;
   app.openapi = ((route: RouteConfig, handler: never) => {
-    const middleware = [authenticate(route, services), ...licensed(route, services)];
+    const middleware = [authenticate(route, services), ...requireLicense(route, services)];
     if (route.request?.body) middleware.push(refuseJsonFaults);
     return register({ ...route, middleware }, handler, invalidRequest(route));
   }) as typeof app.openapi;
@@ -186,7 +188,7 @@ function withGuards(app: App, services: Services): App {
 }
 
 /** Answers the caller when the time is up; the work itself continues. */
-async function inTime(work: Promise<void>): Promise<void> {
+async function withTimeout(work: Promise<void>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(
@@ -206,7 +208,7 @@ async function inTime(work: Promise<void>): Promise<void> {
 /** Probes come every few seconds; successful ones are logged as debug. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
-function observe(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
+function recordRequest(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
   const { method } = c.req;
   // Not decoded, because a decoded path could imitate lines of the log.
   const path = new URL(c.req.url).pathname;

@@ -46,7 +46,7 @@ export function authenticate(
 }
 
 /** @param choices scopes, all of one of which are wanted. */
-function requireOneOf(caller: Caller, choices: readonly (readonly string[])[]): void {
+function requireAnyOf(caller: Caller, choices: readonly (readonly string[])[]): void {
   const has = (scope: string): boolean => caller.scopes.has(scope as Scope);
   if (choices.some((scopes) => scopes.every(has))) return;
   for (const scope of choices[0]!) requireScope(caller, scope as Scope);
@@ -89,13 +89,13 @@ async function identify(
     const { storage, clock } = identity;
     const check = () => authenticateToken(storage.read, clock(), credential);
     const caller = await (known?.identify(credential, check) ?? check());
-    requireOneOf(caller, choices);
+    requireAnyOf(caller, choices);
     c.set('caller', caller);
     return;
   }
   const caller = choices && scheme === '' ? await callerWithoutToken(c, services) : undefined;
   if (choices && caller) {
-    requireOneOf(caller, choices);
+    requireAnyOf(caller, choices);
     c.set('caller', caller);
     return;
   }

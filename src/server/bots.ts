@@ -32,36 +32,38 @@ import {
 } from '../fleet/tasks/active-deployments.ts';
 import { findHaltInForce } from '../fleet/tasks/halt-in-force.ts';
 import { actorOf } from './authentication.ts';
-import { eventAnswer, followEvents } from './follow-events.ts';
-import { once } from './once.ts';
-import { pageAnswer } from './page.ts';
+import { serializeEvent, followEvents } from './follow-events.ts';
+import { createOnce } from './idempotency.ts';
+import { serializePage } from './serialize-page.ts';
 import type { App, AppEnv, Services } from './services.ts';
-import { deploymentAnswer, effectiveHaltAnswer } from './tasks.ts';
+import { serializeDeployment, serializeEffectiveHalt } from './tasks.ts';
 
 export function addBots(app: App, services: Services): void {
   const { identity } = services;
   const registry = { ...identity, customCode: services.tasks.customCode };
   const { read } = registry.storage;
   const withActive = async (bot: Bot): Promise<Tagged> =>
-    taggedAnswer(
+    serializeTaggedBot(
       bot,
       await listActiveDeployments(read, bot.bot_id),
-      await effectiveHaltAnswer(read, await findHaltInForce(read, bot.bot_id)),
+      await serializeEffectiveHalt(read, await findHaltInForce(read, bot.bot_id)),
     );
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
     // What is new can only be halted with all others.
-    const halt = await effectiveHaltAnswer(read, await findHaltInForce(read, ''));
-    const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE, halt));
+    const halt = await serializeEffectiveHalt(read, await findHaltInForce(read, ''));
+    const made = await createOnce(c, registry, create, (bot) =>
+      serializeTaggedBot(bot, NONE_ACTIVE, halt),
+    );
     c.header('Location', `/bots/${made.bot.id}`);
-    return tagged(c, made, 201);
+    return respondWithTag(c, made, 201);
   });
   app.openapi(api.listBots, async (c) => {
     const { limit, cursor, ids, include, ...filter } = c.req.valid('query');
     const bot_ids = ids?.split(',');
     const page = await listBots(read, { ...filter, bot_ids }, { limit, cursor });
-    if (include === undefined) return c.json(pageAnswer(page, summaryAnswer), 200);
+    if (include === undefined) return c.json(serializePage(page, serializeSummary), 200);
     const activity = await readActivity(
       read,
       page.items.map(({ bot_id }) => bot_id),
@@ -69,16 +71,16 @@ export function addBots(app: App, services: Services): void {
     const answer = (bot: BotRow): api.BotListItem => {
       const { last, ...rest } = activity.get(bot.bot_id)!;
       return {
-        ...summaryAnswer(bot),
-        activity: { ...rest, last: last && deploymentAnswer(last) },
+        ...serializeSummary(bot),
+        activity: { ...rest, last: last && serializeDeployment(last) },
       };
     };
-    return c.json(pageAnswer(page, answer), 200);
+    return c.json(serializePage(page, answer), 200);
   });
   app.openapi(api.getBot, async (c) => {
     const bot = await getBot(read, c.req.valid('param').bot_ref);
     const isKnown = tagMatch(c.req.valid('header')['if-none-match'], true);
-    if (!isKnown?.(formatEtag(bot))) return tagged(c, await withActive(bot), 200);
+    if (!isKnown?.(formatEtag(bot))) return respondWithTag(c, await withActive(bot), 200);
     c.header('ETag', formatEtag(bot));
     return c.body(null, 304);
   });
@@ -86,7 +88,7 @@ export function addBots(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const matches = tagMatch(c.req.valid('header')['if-match']);
     const bot = await updateBot(registry, actorOf(c), bot_ref, matches, c.req.valid('json'));
-    return tagged(c, await withActive(bot), 200);
+    return respondWithTag(c, await withActive(bot), 200);
   });
   app.openapi(api.archiveBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -99,13 +101,13 @@ export function addBots(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const page = await listVersions(read, bot_ref, c.req.valid('query'));
     const items = await withNames(read, page.items, 'created_by');
-    return c.json(pageAnswer({ ...page, items }, versionAnswer), 200);
+    return c.json(serializePage({ ...page, items }, serializeVersion), 200);
   });
   app.openapi(api.getBotVersion, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
     const { document, ...row } = await getVersion(read, bot_ref, version);
     const [named] = await withNames(read, [row], 'created_by');
-    return c.json({ ...versionAnswer(named!), document: parseDocument(document) }, 200);
+    return c.json({ ...serializeVersion(named!), document: parseDocument(document) }, 200);
   });
   app.openapi(api.getBotVersionFiles, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
@@ -125,7 +127,7 @@ export function addBots(app: App, services: Services): void {
     const moment = momentOf(at_seq, at, registry.clock());
     const { state, in_doubt, ...rest } = await stateAt(read, bot_id, moment);
     const doubt = in_doubt && { in_doubt };
-    return c.json({ ...rest, ...doubt, state: stateAnswer(state) }, 200);
+    return c.json({ ...rest, ...doubt, state: serializeState(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
     const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
@@ -139,7 +141,7 @@ export function addBots(app: App, services: Services): void {
         ? events.at(-1)!.seq
         : Math.max(after_seq, Math.min(until_seq, head.seq));
     return c.json(
-      { items: events.map(eventAnswer), head_seq: head.seq, next_after_seq: next },
+      { items: events.map(serializeEvent), head_seq: head.seq, next_after_seq: next },
       200,
     );
   });
@@ -156,7 +158,7 @@ export function addBots(app: App, services: Services): void {
   });
 }
 
-export function stateAnswer(state: BotState): api.BotState {
+export function serializeState(state: BotState): api.BotState {
   const sessions = Object.entries(state.sessions).map(
     ([task_id, session]): [string, api.PaperSession] => [
       task_id,
@@ -196,7 +198,7 @@ interface Tagged {
 }
 
 /** What is answered of a bot: the body and the `ETag` beside it. */
-function taggedAnswer(
+function serializeTaggedBot(
   bot: Bot,
   { active_deployments, active_deployment_count }: ActiveDeployments,
   halted: api.BotDetail['halted'],
@@ -205,28 +207,28 @@ function taggedAnswer(
   return {
     etag: formatEtag(bot),
     bot: {
-      ...summaryAnswer(bot),
+      ...serializeSummary(bot),
       document: parseDocument(document),
       version_hash,
       created_at: formatInstant(created_at),
       updated_at: formatInstant(updated_at),
-      active_deployments: active_deployments.map(deploymentAnswer),
+      active_deployments: active_deployments.map(serializeDeployment),
       active_deployment_count,
       halted,
     },
   };
 }
 
-function tagged<S extends 200 | 201>(c: Context<AppEnv>, { bot, etag }: Tagged, status: S) {
+function respondWithTag<S extends 200 | 201>(c: Context<AppEnv>, { bot, etag }: Tagged, status: S) {
   c.header('ETag', etag);
   return c.json(bot, status);
 }
 
-function summaryAnswer({ bot_id, name, slug, kind, status, current_version }: BotRow) {
+function serializeSummary({ bot_id, name, slug, kind, status, current_version }: BotRow) {
   return { id: bot_id, name, slug, kind, status, current_version };
 }
 
-function versionAnswer({
+function serializeVersion({
   created_at,
   ...row
 }: WithNames<BotVersionRow, 'created_by'>): api.BotVersion {

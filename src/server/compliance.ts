@@ -14,7 +14,7 @@ import { startConformance, startStress } from '../compliance/tests/start.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
+import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
 
 export function addCompliance(app: App, { tasks }: Services): void {
@@ -22,7 +22,7 @@ export function addCompliance(app: App, { tasks }: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startConformance(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await once(c, tasks, start, (started) => started);
+    const task = await createOnce(c, tasks, start, (started) => started);
     tasks.wake();
     c.header('Location', `/tasks/${task.task_id}`);
     return c.json(task, 202);
@@ -31,7 +31,7 @@ export function addCompliance(app: App, { tasks }: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startStress(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await once(c, tasks, start, (started) => started);
+    const task = await createOnce(c, tasks, start, (started) => started);
     tasks.wake();
     c.header('Location', `/tasks/${task.task_id}`);
     return c.json(task, 202);
@@ -43,7 +43,7 @@ export function addCompliance(app: App, { tasks }: Services): void {
       version === undefined
         ? { report: await deriveReport(tasks, bot_ref, year), hash: null }
         : await frozenReport(tasks.storage.read, bot_ref, version);
-    if (format === 'json') return c.json(reportAnswer(frozen), 200);
+    if (format === 'json') return c.json(serializeReport(frozen), 200);
     const { source, policy } = reportPage(frozen.report, frozen.hash);
     const { period, scope, number } = frozen.report;
     const name = [scope.bot_ref, period.year, number?.version ?? 'draft'].join('-');
@@ -66,21 +66,21 @@ export function addCompliance(app: App, { tasks }: Services): void {
     const request = c.req.valid('json');
     const stepUp = c.req.valid('header')['service-step-up'];
     const { administrator_id } = c.get('caller')!;
-    const answer = await once(
+    const answer = await createOnce(
       c,
       tasks,
       (service) =>
         'attest' in request
           ? attestReport(service, administrator_id, bot_ref, request, stepUp)
           : freezeReport(service, administrator_id, bot_ref, request),
-      reportAnswer,
+      serializeReport,
     );
     return c.json(answer, 201);
   });
 }
 
 /** A report is plain JSON, which nothing changes on its way; only the types of what is read-only differ. */
-function reportAnswer({
+function serializeReport({
   report,
   hash,
 }: {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { alertRaised } from '../events/raised-alerts.ts';
+import { notifyAlert } from '../events/raised-alerts.ts';
 import type { Log } from '../base/log.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import {
@@ -12,7 +12,7 @@ import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import type { ProcessMetrics } from './process-metrics.ts';
 
-const LOOK_EVERY_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 
 /**
  * Checks, now and periodically, whether this process may trade with its database and whether their
@@ -30,14 +30,14 @@ export async function watchDatabase(
   await recordPlace(storage);
   let isHeld = false;
   let isSkewed = false;
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const hold = await tradingHold(storage.read);
     metrics.held.set(hold === undefined ? 0 : 1);
     metrics.epoch.set((await databaseIdentity(storage.read)).epoch);
     if (hold !== undefined && !isHeld) {
       const { message, remedy } = notAdopted(hold);
       log.error(`${message}. ${remedy}`);
-      alertRaised({ control: 'database_not_adopted', severity: 'critical', latency_ms: null });
+      notifyAlert({ control: 'database_not_adopted', severity: 'critical', latency_ms: null });
     } else if (hold === undefined && isHeld) log.info('the database is adopted: trading resumes');
     isHeld = hold !== undefined;
 
@@ -50,20 +50,20 @@ export async function watchDatabase(
       log.error(
         `the clock of this machine is ${Math.abs(skew) / 1000} s ${skew > 0 ? 'ahead of' : 'behind'} that of PostgreSQL: synchronize both`,
       );
-      alertRaised({ control: 'clock_skew', severity: 'critical', latency_ms: null });
+      notifyAlert({ control: 'clock_skew', severity: 'critical', latency_ms: null });
     }
   };
-  await look();
-  let looking: Promise<void> | undefined;
+  await check();
+  let checking: Promise<void> | undefined;
   const timer = setInterval(() => {
     // Other checks report a database that does not answer.
-    looking ??= look()
+    checking ??= check()
       .catch(() => {})
-      .finally(() => (looking = undefined));
-  }, LOOK_EVERY_MS).unref();
+      .finally(() => (checking = undefined));
+  }, POLL_INTERVAL_MS).unref();
   return async () => {
     clearInterval(timer);
-    await looking;
+    await checking;
   };
 }
 

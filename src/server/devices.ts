@@ -24,7 +24,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     const { jwk, ...rest } = c.req.valid('json');
     const { jwt, request } = c.get('proof')!;
     const device = await enrollDevice(identity, { ...rest, x: jwk.x }, jwt, request, origins);
-    return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
+    return c.json(serializeDevice({ ...device, revoked_by_name: null }), 201);
   });
 
   app.openapi(api.rotateDevice, async (c) => {
@@ -33,7 +33,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     const request = { method, url };
     const successor = { x: jwk.x, proof };
     const device = await rotateDevice(identity, c.get('device')!, successor, request, origins);
-    return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
+    return c.json(serializeDevice({ ...device, revoked_by_name: null }), 201);
   });
 
   app.openapi(api.createEnrollmentCode, async (c) => {
@@ -47,7 +47,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     const { deployment_id, ...request } = c.req.valid('query');
     const within = c.get('caller')!.narrowing;
     const page = await listDevices(read, { deployment_id, within }, request);
-    return c.json({ ...page, items: (await named(page.items)).map(deviceAnswer) }, 200);
+    return c.json({ ...page, items: (await named(page.items)).map(serializeDevice) }, 200);
   });
 
   app.openapi(api.revokeDevice, async (c) => {
@@ -55,7 +55,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     const { reason } = c.req.valid('json');
     await refuseOutside(read, c.get('caller')!, { device_id });
     const device = await revokeDevice(identity, actorOf(c), device_id, reason);
-    return c.json(deviceAnswer((await named([device]))[0]!), 200);
+    return c.json(serializeDevice((await named([device]))[0]!), 200);
   });
 }
 
@@ -70,7 +70,7 @@ async function refuseAdmitting(
   refuseLongerRenewals(caller, policy, await groundsOf(storage.read, deployment_id));
 }
 
-function deviceAnswer(device: WithNames<Device, 'revoked_by'>): api.Device {
+function serializeDevice(device: WithNames<Device, 'revoked_by'>): api.Device {
   return {
     ...device,
     enrolled_at: formatInstant(device.enrolled_at),

@@ -5,7 +5,7 @@ import { checkCaller, type Caller } from '../identity/tokens.ts';
 import type { AppEnv, Services } from './services.ts';
 
 /** Other servers write, too, so that only the database can be asked what is new. */
-const LOOK_EVERY_MS = 250;
+const POLL_INTERVAL_MS = 250;
 /** Proxies cut what is silent for longer. */
 const HEARTBEAT_MS = 15_000;
 /** A comment. */
@@ -26,14 +26,14 @@ const openStreams = new Map<object, string>();
  * @param follow gives whole events as text, or undefined where it is to be asked again a little later.
  * @throws ServiceError `rate_limited` with the reason `streams`
  */
-export function streamAnswer(
+export function streamEvents(
   c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'stopping' | 'log'>,
   subject: string,
   follow: () => AsyncGenerator<string | undefined, void>,
 ) {
   refuseTooManyStreams(c);
-  return streamAdmitted(c, services, subject, follow);
+  return streamAdmittedEvents(c, services, subject, follow);
 }
 
 /** @throws ServiceError `rate_limited` with the reason `streams` */
@@ -44,7 +44,7 @@ export function refuseTooManyStreams(c: Context<AppEnv>): void {
 }
 
 /** The same for what must not be refused any more, as it has been begun. */
-export function streamAdmitted(
+export function streamAdmittedEvents(
   c: Context<AppEnv>,
   { identity, stopping, log }: Pick<Services, 'identity' | 'stopping' | 'log'>,
   subject: string,
@@ -111,7 +111,7 @@ async function* withHeartbeats(
     if (value !== undefined) yield value;
     if (ending.aborted) return;
     if (value === undefined) {
-      await setTimeout(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => {});
+      await setTimeout(POLL_INTERVAL_MS, undefined, { signal: ending }).catch(() => {});
     }
   }
 }

@@ -3,7 +3,7 @@ import type * as api from '../api/bots.ts';
 import { formatInstant } from '../api/http.ts';
 import type { BotEvent } from '../events/event.ts';
 import { readEvents, type EventsRequest } from '../events/read.ts';
-import { streamAnswer } from './event-stream.ts';
+import { streamEvents } from './event-stream.ts';
 import type { AppEnv, Services } from './services.ts';
 
 const PAGE = 1000;
@@ -17,7 +17,7 @@ export function followEvents(
   wanted: Wanted,
 ) {
   const { identity } = services;
-  return streamAnswer(c, services, `the events of ${bot_id}`, async function* () {
+  return streamEvents(c, services, `the events of ${bot_id}`, async function* () {
     let { after_seq } = wanted;
     for (;;) {
       const request = { ...wanted, after_seq, limit: PAGE };
@@ -32,10 +32,10 @@ export function followEvents(
 }
 
 function messageOf(event: BotEvent): string {
-  return `id: ${event.seq}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`;
+  return `id: ${event.seq}\ndata: ${JSON.stringify(serializeEvent(event))}\n\n`;
 }
 
-export function eventAnswer({
+export function serializeEvent({
   occurred_at,
   recorded_at,
   payload,

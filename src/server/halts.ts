@@ -6,7 +6,7 @@ import { reEnableBot } from '../fleet/halts/re-enable.ts';
 import { resumeAll, resumeBot } from '../fleet/halts/resume.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { actorOf } from './authentication.ts';
-import { pageAnswer } from './page.ts';
+import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addHalts(app: App, { tasks, log }: Services): void {
@@ -17,20 +17,20 @@ export function addHalts(app: App, { tasks, log }: Services): void {
   app.openapi(api.haltBot, async (c) => {
     const { reason } = c.req.valid('json');
     const report = await haltBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
-    return c.json(reportAnswer(report), report.verified ? 200 : 207);
+    return c.json(serializeReport(report), report.verified ? 200 : 207);
   });
   app.openapi(api.haltAllBots, async (c) => {
     const report = await haltAll(service, actorOf(c), c.req.valid('json').reason);
-    return c.json(reportAnswer(report), report.verified ? 200 : 207);
+    return c.json(serializeReport(report), report.verified ? 200 : 207);
   });
   app.openapi(api.resumeBot, async (c) => {
     const { reason } = c.req.valid('json');
     const halt = await resumeBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
-    return c.json(haltAnswer((await named([halt]))[0]!), 200);
+    return c.json(serializeHalt((await named([halt]))[0]!), 200);
   });
   app.openapi(api.resumeAllBots, async (c) => {
     const halt = await resumeAll(service, actorOf(c), c.req.valid('json').reason);
-    return c.json(haltAnswer((await named([halt]))[0]!), 200);
+    return c.json(serializeHalt((await named([halt]))[0]!), 200);
   });
   app.openapi(api.reEnableBot, async (c) => {
     const { reason } = c.req.valid('json');
@@ -50,13 +50,13 @@ export function addHalts(app: App, { tasks, log }: Services): void {
   });
   app.openapi(api.listHalts, async (c) => {
     const page = await listHalts(tasks.storage.read, c.req.valid('query'));
-    return c.json(pageAnswer({ ...page, items: await named(page.items) }, haltAnswer), 200);
+    return c.json(serializePage({ ...page, items: await named(page.items) }, serializeHalt), 200);
   });
 }
 
 type NamedHalt = WithNames<ListedHalt, 'requested_by' | 'lifted_by'>;
 
-function haltAnswer(halt: NamedHalt): api.Halt {
+function serializeHalt(halt: NamedHalt): api.Halt {
   return {
     ...halt,
     requested_at: formatInstant(halt.requested_at),
@@ -64,7 +64,7 @@ function haltAnswer(halt: NamedHalt): api.Halt {
   };
 }
 
-function reportAnswer({ halt, deployments, ...report }: HaltReport): api.HaltReport {
+function serializeReport({ halt, deployments, ...report }: HaltReport): api.HaltReport {
   const { halt_id, scope, bot_id, reason, requested_by, requested_at } = halt;
   return {
     halt_id,

@@ -3,7 +3,7 @@ import type { Identity } from '../identity/context.ts';
 import { usableSigner } from '../identity/keys.ts';
 import { expiryWarnings, SIGN_COMMAND } from '../identity/trust.ts';
 import { tradingHold } from '../storage/database-identity.ts';
-import { asServiceError } from './failure.ts';
+import { asServiceError } from './service-error.ts';
 import type { App, Services } from './services.ts';
 
 export function addHealth(app: App, { identity, metrics }: Services): void {
@@ -12,7 +12,7 @@ export function addHealth(app: App, { identity, metrics }: Services): void {
   app.openapi(getReadiness, async (c) => {
     const { storage, signer } = identity;
     try {
-      if (!(await metrics.process.askStorage())) return c.json(UNAVAILABLE, 503);
+      if (!(await metrics.process.checkStorage())) return c.json(UNAVAILABLE, 503);
       const trust = await expiryParts(identity);
       const warnings = trust.filter(({ reason }) => !reason.endsWith('_expired'));
       const missing = [

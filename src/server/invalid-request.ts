@@ -73,7 +73,7 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
     // What knows the most of its fields is what was most likely meant, and then what has least wrong.
     const [nearest = []] = issue.errors.toSorted(
-      (a, b) => strangeIn(a) - strangeIn(b) || a.length - b.length,
+      (a, b) => countUnknownFields(a) - countUnknownFields(b) || a.length - b.length,
     );
     return nearest.flatMap((inner) =>
       problemsOf({ ...inner, path: [...path, ...inner.path] }, part),
@@ -88,7 +88,7 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
 }
 
 /** How many fields there are of which a shape knows nothing. */
-function strangeIn(issues: readonly Issue[]): number {
+function countUnknownFields(issues: readonly Issue[]): number {
   return issues.reduce(
     (sum, issue) =>
       issue.code === 'unrecognized_keys' && issue.path.length === 0 ? sum + issue.keys.length : sum,

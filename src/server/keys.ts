@@ -41,12 +41,12 @@ export function addKeys(app: App, { identity }: Services): void {
 
   app.openapi(api.listKeys, async (c) => {
     const keys = await listKeys(storage.read, clock());
-    return c.json({ items: keys.map(keyAnswer), next_cursor: null }, 200);
+    return c.json({ items: keys.map(serializeKey), next_cursor: null }, 200);
   });
 
   app.openapi(api.retireKey, async (c) => {
     const { public_key_id } = c.req.valid('param');
-    return c.json(keyAnswer(await retireKey(identity, actorOf(c), public_key_id)), 200);
+    return c.json(serializeKey(await retireKey(identity, actorOf(c), public_key_id)), 200);
   });
 
   app.openapi(api.announceKey, async (c) => {
@@ -103,7 +103,7 @@ function pemOf(x: string): string {
   return createPublicKey({ key: jwk, format: 'jwk' }).export({ format: 'pem', type: 'spki' });
 }
 
-function keyAnswer(key: KeyState): api.KeyState {
+function serializeKey(key: KeyState): api.KeyState {
   return {
     ...key,
     activated_at: formatInstant(key.activated_at),

@@ -18,7 +18,7 @@ import { interleaved, type Answered } from '../research/knowledge/federation.ts'
 import { searchPassages } from '../research/knowledge/search.ts';
 import { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
+import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
 
 export function addKnowledge(app: App, { identity, gate, federation, log }: Services): void {
@@ -44,7 +44,7 @@ export function addKnowledge(app: App, { identity, gate, federation, log }: Serv
       return published;
     };
     try {
-      const document = await once(c, knowledge, publish, (published) => published.document);
+      const document = await createOnce(c, knowledge, publish, (published) => published.document);
       return c.json((await named([document]))[0]!, 201);
     } finally {
       await clear(staged.document_id);
@@ -81,11 +81,11 @@ export function addKnowledge(app: App, { identity, gate, federation, log }: Serv
     ]);
     const own = found.map((one) => ({ ...one, instance: null }));
     const items = interleaved([own, ...answered.map((one) => one.items)], limit);
-    return c.json({ items, instances: answered.map(instanceAnswer) }, 200);
+    return c.json({ items, instances: answered.map(serializeInstance) }, 200);
   });
 }
 
-function instanceAnswer({ name, status, reason, took_ms }: Answered) {
+function serializeInstance({ name, status, reason, took_ms }: Answered) {
   return { name, status, reason, took_ms };
 }
 

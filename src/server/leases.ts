@@ -81,14 +81,14 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
         cursor,
       },
     );
-    return c.json({ items: (await named(items)).map(recordAnswer), next_cursor }, 200);
+    return c.json({ items: (await named(items)).map(serializeLease), next_cursor }, 200);
   });
 
   app.openapi(api.getLease, async (c) => {
     const { lease_id } = c.req.valid('param');
     await refuseOutside(storage.read, c.get('caller')!, { lease_id });
     const [lease] = await named([await getLease(storage.read, clock(), lease_id)]);
-    return c.json(recordAnswer(lease!), 200);
+    return c.json(serializeLease(lease!), 200);
   });
 
   app.openapi(api.listLicenses, async (c) => {
@@ -99,18 +99,18 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
       limit,
       cursor,
     });
-    return c.json({ items: items.map(licenseAnswer), next_cursor }, 200);
+    return c.json({ items: items.map(serializeLicense), next_cursor }, 200);
   });
 
   app.openapi(api.getLicense, async (c) => {
     const { deployment_id } = c.req.valid('param');
     await refuseOutside(storage.read, c.get('caller')!, { deployment_id });
-    return c.json(licenseAnswer(await getLicense(storage.read, clock(), deployment_id)), 200);
+    return c.json(serializeLicense(await getLicense(storage.read, clock(), deployment_id)), 200);
   });
 
   const previewed = async (caller: Caller, target: RevokeTarget): Promise<api.Revocation> => {
     await refuseOutside(storage.read, caller, target);
-    return revocationAnswer(await previewRevocation(identity, target));
+    return serializeRevocation(await previewRevocation(identity, target));
   };
   app.openapi(api.previewLeaseRevocation, async (c) =>
     c.json(await previewed(c.get('caller')!, c.req.valid('param')), 200),
@@ -151,7 +151,7 @@ function wrongCaller(who: string, member: string): ServiceError {
 
 type NamedLease = WithNames<LeaseRecord, 'issued_by' | 'revoked_by'>;
 
-function recordAnswer(lease: NamedLease): api.LeaseRecord {
+function serializeLease(lease: NamedLease): api.LeaseRecord {
   return {
     ...lease,
     entitlements: [...lease.entitlements],
@@ -162,7 +162,7 @@ function recordAnswer(lease: NamedLease): api.LeaseRecord {
   };
 }
 
-function licenseAnswer({ lease, ...license }: License): api.License {
+function serializeLicense({ lease, ...license }: License): api.License {
   return {
     ...license,
     contract_ends_at: formatInstant(license.contract_ends_at),
@@ -175,7 +175,7 @@ function licenseAnswer({ lease, ...license }: License): api.License {
   };
 }
 
-function revocationAnswer({ device_ids, ...revocation }: Revocation): api.Revocation {
+function serializeRevocation({ device_ids, ...revocation }: Revocation): api.Revocation {
   const effective_at = formatInstantOrNull(revocation.effective_at);
   return { ...revocation, device_ids: [...device_ids], effective_at };
 }

@@ -49,8 +49,8 @@ function logStatus({ state, reason, lease, refused }: GateStatus, log: Log): voi
   }
 }
 
-/** For a route that names a feature: the middleware that wants it licensed. */
-export function licensed(
+/** For a route that names a feature: the middleware that requires a license for it. */
+export function requireLicense(
   route: RouteConfig,
   { gate }: Pick<Services, 'gate'>,
 ): readonly MiddlewareHandler[] {

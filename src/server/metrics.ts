@@ -105,7 +105,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
       registers: [register],
     }),
     async text() {
-      if (await process.askStorage()) {
+      if (await process.checkStorage()) {
         await Promise.race([refresh(), wait(FIGURES_WITHIN_MS, undefined, { ref: false })]);
       } else drop();
       return register.metrics();

@@ -4,9 +4,9 @@ import { ServiceError } from '../base/errors.ts';
 import { startPaper, stopPaper } from '../fleet/tasks/paper.ts';
 import { getTask, type TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
+import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { taskNamed } from './tasks.ts';
+import { serializeNamedTask } from './tasks.ts';
 
 export function addPaper(app: App, { tasks }: Services): void {
   const { read } = tasks.storage;
@@ -15,7 +15,7 @@ export function addPaper(app: App, { tasks }: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startPaper(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await once(c, tasks, start, (started) => started);
+    const task = await createOnce(c, tasks, start, (started) => started);
     tasks.wake();
     c.header('Location', `/tasks/${task.task_id}`);
     return c.json(task, 202);
@@ -30,6 +30,6 @@ export function addPaper(app: App, { tasks }: Services): void {
     }
     const stopped = await stopPaper(tasks, actorOf(c), task_id);
     tasks.wake();
-    return c.json(await taskNamed(tasks.storage.read, stopped), 200);
+    return c.json(await serializeNamedTask(tasks.storage.read, stopped), 200);
   });
 }

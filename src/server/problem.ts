@@ -16,7 +16,7 @@ export function problemResponse(c: Context<AppEnv>, error: ServiceError): Respon
     detail: message,
     ...(reason !== undefined && { reason }),
     ...(remedy !== undefined && { remedy }),
-    ...problemsAnswer(problems),
+    ...serializeProblems(problems),
     retryable,
     request_id: c.get('request_id'),
   };
@@ -30,7 +30,7 @@ export function problemResponse(c: Context<AppEnv>, error: ServiceError): Respon
 }
 
 /** `errors` of a problem, if there are any. */
-export function problemsAnswer(problems: ServiceError['problems']): Pick<Problem, 'errors'> {
+export function serializeProblems(problems: ServiceError['problems']): Pick<Problem, 'errors'> {
   if (problems.length === 0) return {};
   return {
     errors: problems.map(({ code, pointer, message: detail, suggestion }) => ({

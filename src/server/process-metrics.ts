@@ -14,7 +14,7 @@ export interface ProcessMetrics {
    * Checks within one second whether the database answers, updates the metric and returns the
    * result.
    */
-  readonly askStorage: () => Promise<boolean>;
+  readonly checkStorage: () => Promise<boolean>;
   /** Stops counting alerts. */
   readonly close: () => void;
 }
@@ -46,7 +46,7 @@ export function createProcessMetrics(
   const up = gauge('storage_up', '1 when the database answers, else 0');
   const isUp = storageProbe(storage);
   return {
-    async askStorage() {
+    async checkStorage() {
       const answers = await isUp();
       up.set(answers ? 1 : 0);
       return answers;

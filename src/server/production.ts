@@ -18,9 +18,9 @@ import {
 } from '../fleet/deployments/production-status.ts';
 import { getTask } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
+import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { deploymentAnswer, taskNamed } from './tasks.ts';
+import { serializeDeployment, serializeNamedTask } from './tasks.ts';
 
 export function addProduction(app: App, { tasks, production, gate }: Services): void {
   const { storage, clock } = tasks;
@@ -46,7 +46,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
     }
     const start = (service: ProductionService) =>
       deploy(service, actorOf(c), planned, request, { replace, reset_losses });
-    const deployed = await once(c, production, start, (made) => made);
+    const deployed = await createOnce(c, production, start, (made) => made);
     tasks.wake();
     c.header('Location', `/tasks/${deployed.task_id}`);
     return c.json(deployed, 202);
@@ -61,12 +61,12 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
     }
     const stopped = await stopDeployment(tasks, actorOf(c), task_id, c.req.valid('query').abandon);
     tasks.wake();
-    return c.json(await taskNamed(read, stopped), 200);
+    return c.json(await serializeNamedTask(read, stopped), 200);
   });
   app.openapi(api.getProductionDeployment, async (c) => {
     const { bot_ref, deployment_id } = c.req.valid('param');
     return c.json(
-      statusAnswer(await readProductionStatus(read, bot_ref, deployment_id), clock()),
+      serializeStatus(await readProductionStatus(read, bot_ref, deployment_id), clock()),
       200,
     );
   });
@@ -80,12 +80,12 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
       report,
     );
     if (report.ended !== null) tasks.wake();
-    const told = controls as api.RunnerAnswer['controls'];
-    return c.json({ ...orders, controls: told, halt: halt && haltAnswer(halt) }, 200);
+    const runnerControls = controls as api.RunnerAnswer['controls'];
+    return c.json({ ...orders, controls: runnerControls, halt: halt && serializeHalt(halt) }, 200);
   });
 }
 
-function haltAnswer({
+function serializeHalt({
   halt_id,
   scope,
   reason,
@@ -94,13 +94,13 @@ function haltAnswer({
   return { halt_id, scope, reason, by };
 }
 
-function statusAnswer(
+function serializeStatus(
   { deployment, runner, cluster_state: state, ...known }: ProductionStatus,
   now: number,
 ): api.ProductionDeployment {
   const { ended } = runner ?? {};
   return {
-    ...deploymentAnswer(deployment),
+    ...serializeDeployment(deployment),
     ...known,
     applied_at: formatInstantOrNull(known.applied_at),
     scaled_down_at: formatInstantOrNull(known.scaled_down_at),

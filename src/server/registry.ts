@@ -27,8 +27,8 @@ import { refuseOutside } from '../identity/narrowing.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
 import type { App, Services } from './services.ts';
 import { actorOf, registrarOf } from './authentication.ts';
-import { once } from './once.ts';
-import { pageAnswer } from './page.ts';
+import { createOnce } from './idempotency.ts';
+import { serializePage } from './serialize-page.ts';
 
 export function addRegistry(app: App, { identity }: Services): void {
   const { read } = identity.storage;
@@ -37,51 +37,51 @@ export function addRegistry(app: App, { identity }: Services): void {
 
   app.openapi(api.createCustomer, async (c) => {
     const create = (service: Identity) => createCustomer(service, actorOf(c), c.req.valid('json'));
-    return c.json(await once(c, identity, create, customerAnswer), 201);
+    return c.json(await createOnce(c, identity, create, serializeCustomer), 201);
   });
   app.openapi(api.listCustomers, async (c) => {
     const page = await listCustomers(read, c.req.valid('query'));
-    return c.json(pageAnswer(page, customerAnswer), 200);
+    return c.json(serializePage(page, serializeCustomer), 200);
   });
   app.openapi(api.getCustomer, async (c) => {
     const { customer_id } = c.req.valid('param');
-    return c.json(customerAnswer(await getCustomer(read, customer_id)), 200);
+    return c.json(serializeCustomer(await getCustomer(read, customer_id)), 200);
   });
 
   app.openapi(api.createPlan, async (c) => {
     const create = (service: Identity) => createPlan(service, actorOf(c), c.req.valid('json'));
-    return c.json(await once(c, identity, create, planAnswer), 201);
+    return c.json(await createOnce(c, identity, create, serializePlan), 201);
   });
   app.openapi(api.listPlans, async (c) => {
     const page = await listPlans(read, c.req.valid('query'));
-    return c.json(pageAnswer(page, planAnswer), 200);
+    return c.json(serializePage(page, serializePlan), 200);
   });
   app.openapi(api.getPlan, async (c) => {
     const { plan_id } = c.req.valid('param');
-    return c.json(planAnswer(await getPlan(read, plan_id)), 200);
+    return c.json(serializePlan(await getPlan(read, plan_id)), 200);
   });
   app.openapi(api.updatePlan, async (c) => {
     const { plan_id } = c.req.valid('param');
     const plan = await updatePlan(identity, registrarOf(c), plan_id, c.req.valid('json'));
-    return c.json(planAnswer(plan), 200);
+    return c.json(serializePlan(plan), 200);
   });
 
   app.openapi(api.createContract, async (c) => {
     const { ends_at, ...rest } = c.req.valid('json');
     const request = { ...rest, ends_at: Date.parse(ends_at) };
     const create = (service: Identity) => createContract(service, registrarOf(c), request);
-    return c.json(await once(c, identity, create, contractAnswer), 201);
+    return c.json(await createOnce(c, identity, create, serializeContract), 201);
   });
   app.openapi(api.listContracts, async (c) => {
     const { customer_id, ...request } = c.req.valid('query');
     const within = c.get('caller')!.narrowing;
     const page = await listContracts(read, { customer_id, within }, request);
-    return c.json(pageAnswer(page, contractAnswer), 200);
+    return c.json(serializePage(page, serializeContract), 200);
   });
   app.openapi(api.getContract, async (c) => {
     const { contract_id } = c.req.valid('param');
     await refuseOutside(read, c.get('caller')!, { contract_id });
-    return c.json(contractAnswer(await getContract(read, contract_id)), 200);
+    return c.json(serializeContract(await getContract(read, contract_id)), 200);
   });
   app.openapi(api.updateContract, async (c) => {
     const { contract_id } = c.req.valid('param');
@@ -89,44 +89,45 @@ export function addRegistry(app: App, { identity }: Services): void {
     const changes = { ...rest, ends_at: ends_at === undefined ? undefined : Date.parse(ends_at) };
     const contract = await updateContract(identity, registrarOf(c), contract_id, changes);
     const last = formatInstantOrNull(await lastLeaseEnd(read, contract_id, identity.clock()));
-    return c.json({ ...contractAnswer(contract), last_lease_ends_at: last }, 200);
+    return c.json({ ...serializeContract(contract), last_lease_ends_at: last }, 200);
   });
 
   app.openapi(api.createInstallation, async (c) => {
     const create = (service: Identity) =>
       createInstallation(service, registrarOf(c), c.req.valid('json'));
-    const answer = (made: Installation) => installationAnswer({ ...made, revoked_by_name: null });
-    return c.json(await once(c, identity, create, answer), 201);
+    const answer = (made: Installation) =>
+      serializeInstallation({ ...made, revoked_by_name: null });
+    return c.json(await createOnce(c, identity, create, answer), 201);
   });
   app.openapi(api.listInstallations, async (c) => {
     const { contract_id, ...request } = c.req.valid('query');
     const within = c.get('caller')!.narrowing;
     const page = await listInstallations(read, { contract_id, within }, request);
     const items = await named(page.items);
-    return c.json(pageAnswer({ ...page, items }, installationAnswer), 200);
+    return c.json(serializePage({ ...page, items }, serializeInstallation), 200);
   });
   app.openapi(api.getInstallation, async (c) => {
     const { deployment_id } = c.req.valid('param');
     await refuseOutside(read, c.get('caller')!, { deployment_id });
     const [installation] = await named([await getInstallation(read, deployment_id)]);
-    return c.json(installationAnswer(installation!), 200);
+    return c.json(serializeInstallation(installation!), 200);
   });
   app.openapi(api.reinstateInstallation, async (c) => {
     const { deployment_id } = c.req.valid('param');
     const installation = await reinstateInstallation(identity, registrarOf(c), deployment_id);
-    return c.json(installationAnswer((await named([installation]))[0]!), 200);
+    return c.json(serializeInstallation((await named([installation]))[0]!), 200);
   });
 }
 
-function customerAnswer(customer: Customer): api.Customer {
+function serializeCustomer(customer: Customer): api.Customer {
   return { ...customer, created_at: formatInstant(customer.created_at) };
 }
 
-function planAnswer({ entitlements, ...plan }: Plan): api.Plan {
+function serializePlan({ entitlements, ...plan }: Plan): api.Plan {
   return { ...plan, entitlements: [...entitlements], created_at: formatInstant(plan.created_at) };
 }
 
-function contractAnswer({ entitlements, ...contract }: Contract): api.Contract {
+function serializeContract({ entitlements, ...contract }: Contract): api.Contract {
   return {
     ...contract,
     entitlements: [...entitlements],
@@ -137,7 +138,7 @@ function contractAnswer({ entitlements, ...contract }: Contract): api.Contract {
 
 type NamedInstallation = WithNames<Installation, 'revoked_by'>;
 
-function installationAnswer(installation: NamedInstallation): api.Installation {
+function serializeInstallation(installation: NamedInstallation): api.Installation {
   return {
     ...installation,
     created_at: formatInstant(installation.created_at),

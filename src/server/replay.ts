@@ -2,7 +2,7 @@ import * as api from '../api/replay.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import { verifyEvents } from '../events/verify.ts';
 import { compareWithBacktest, replayRun } from '../fleet/parity/replay.ts';
-import { momentOf, stateAnswer } from './bots.ts';
+import { momentOf, serializeState } from './bots.ts';
 import type { App, Services } from './services.ts';
 
 export function addReplay(app: App, { tasks }: Services): void {
@@ -23,7 +23,7 @@ export function addReplay(app: App, { tasks }: Services): void {
     return c.json(
       {
         ...head,
-        state: state ? stateAnswer(state) : null,
+        state: state ? serializeState(state) : null,
         state_hash: state_hash ?? null,
         verified: fault === undefined,
         fault: fault ?? null,

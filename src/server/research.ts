@@ -19,9 +19,9 @@ import {
 } from '../research/turns.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
-import { refuseTooManyStreams, streamAdmitted } from './event-stream.ts';
-import { once } from './once.ts';
-import { pageAnswer } from './page.ts';
+import { refuseTooManyStreams, streamAdmittedEvents } from './event-stream.ts';
+import { createOnce } from './idempotency.ts';
+import { serializePage } from './serialize-page.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
 /** A little less than a request may take. */
@@ -33,18 +33,18 @@ export function addResearch(app: App, services: Services): void {
 
   app.openapi(api.listDatasets, async (c) => {
     const found = await listDatasets(tasks.catalogueDir);
-    return c.json({ items: found.map(datasetAnswer) }, 200);
+    return c.json({ items: found.map(serializeDataset) }, 200);
   });
   app.openapi(api.getDataset, async (c) => {
     const found = await getDataset(tasks.catalogueDir, c.req.valid('param').name);
-    return c.json(datasetAnswer(found), 200);
+    return c.json(serializeDataset(found), 200);
   });
 
   app.openapi(api.proposeVersion, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const propose = (service: TaskService): Promise<Proposal> =>
       proposeVersion(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const proposal = await once(c, tasks, propose, ({ changes, ...rest }) => ({
+    const proposal = await createOnce(c, tasks, propose, ({ changes, ...rest }) => ({
       ...rest,
       changes: changes.map((change) => ({ ...change })),
     }));
@@ -67,30 +67,30 @@ export function addResearch(app: App, services: Services): void {
     });
     c.header('Location', `/bots/${encodeURIComponent(bot_ref)}/chat/sessions/${session_id}`);
     if (isStream) {
-      return streamAdmitted(c, services, `the turn ${turn_id}`, () =>
+      return streamAdmittedEvents(c, services, `the turn ${turn_id}`, () =>
         messagesOf(chat, session_id, turn_id),
       );
     }
     const turn = await chat.waitFor(turn_id, PLAIN_WAIT_MS);
     if (turn.error !== null) throw errorOf(turn);
-    return c.json(turnAnswer(turn), turn.status === 'running' ? 202 : 200);
+    return c.json(serializeTurn(turn), turn.status === 'running' ? 202 : 200);
   });
   app.openapi(api.listChatSessions, async (c) => {
     const found = await listSessions(read, c.req.valid('param').bot_ref, c.req.valid('query'));
     const items = await withNames(read, found.items, 'created_by');
-    return c.json(pageAnswer({ ...found, items }, sessionAnswer), 200);
+    return c.json(serializePage({ ...found, items }, serializeSession), 200);
   });
   app.openapi(api.getChatSession, async (c) => {
     const { bot_ref, session_id } = c.req.valid('param');
     const { limit } = c.req.valid('query');
     const { session, turns } = await getSession(chat, bot_ref, session_id, limit);
     const [named] = await withNames(read, [session], 'created_by');
-    return c.json({ ...sessionAnswer(named!), items: turns.map(turnAnswer) }, 200);
+    return c.json({ ...serializeSession(named!), items: turns.map(serializeTurn) }, 200);
   });
   app.openapi(api.cancelChatTurn, async (c) => {
     const { bot_ref, session_id } = c.req.valid('param');
     const turn = await chat.cancel(actorOf(c), bot_ref, session_id);
-    return c.json(turnAnswer(turn), 200);
+    return c.json(serializeTurn(turn), 200);
   });
 }
 
@@ -110,7 +110,10 @@ async function begin(
     begun = await beginTurn(keeper, actorOf(c), bot_ref, request);
     return begun;
   };
-  const place = await once(c, chat, create, ({ session_id, turn_id }) => ({ session_id, turn_id }));
+  const place = await createOnce(c, chat, create, ({ session_id, turn_id }) => ({
+    session_id,
+    turn_id,
+  }));
   return { ...place, begun };
 }
 
@@ -122,7 +125,7 @@ async function* messagesOf(
 ): AsyncGenerator<string | undefined, void> {
   yield message('begun', { session_id, turn_id });
   for await (const part of chat.follow(turn_id)) {
-    yield part && message(part.event, part.event === 'turn' ? turnAnswer(part.data) : part.data);
+    yield part && message(part.event, part.event === 'turn' ? serializeTurn(part.data) : part.data);
   }
 }
 
@@ -139,7 +142,7 @@ function errorOf({ error, session_id }: Turn): ServiceError {
   });
 }
 
-export function turnAnswer({ started_at, ended_at, ...turn }: Turn): api.ChatTurn {
+export function serializeTurn({ started_at, ended_at, ...turn }: Turn): api.ChatTurn {
   const { citations, tool_calls, provider } = turn;
   return {
     ...turn,
@@ -155,7 +158,7 @@ export function turnAnswer({ started_at, ended_at, ...turn }: Turn): api.ChatTur
 /** In a list, of what was asked first so many characters. */
 const LISTED_PROMPT = 200;
 
-function sessionAnswer(session: WithNames<Session, 'created_by'>): api.ChatSession {
+function serializeSession(session: WithNames<Session, 'created_by'>): api.ChatSession {
   const { session_id, agent_role, created_by, created_by_name, turns } = session;
   return {
     session_id,
@@ -216,7 +219,7 @@ async function textOf(answer: Response): Promise<string> {
 }
 
 /** Without the file that it came from, which is one of the machine of the server. */
-function datasetAnswer(manifest: Awaited<ReturnType<typeof getDataset>>): api.Dataset {
+function serializeDataset(manifest: Awaited<ReturnType<typeof getDataset>>): api.Dataset {
   const { symbol: name, timeframe, rows: bars, from, to, columns, sha256, imported_at } = manifest;
   const has_volume = columns.includes('volume');
   return { name, timeframe, bars, from, to, has_volume, sha256, imported_at };

@@ -67,9 +67,11 @@ export async function restoreDatabase(
   if ('url' in location) {
     await restorePostgres(file, location.url, env);
     try {
-      const restored = { ...location, isRestoring: true };
-      const settled = await inStorage(restored, (storage) => settle(storage, now, options, 0));
-      return { ...settled, replaced: null };
+      const target = { ...location, isRestoring: true };
+      const restored = await inStorage(target, (storage) =>
+        finishRestore(storage, now, options, 0),
+      );
+      return { ...restored, replaced: null };
     } catch (error) {
       await emptyRestored(location.url);
       throw error;
@@ -80,7 +82,9 @@ export async function restoreDatabase(
     location.file,
     { force: options.force, now },
     (copy, former) =>
-      inStorage({ file: copy }, (storage) => settle(storage, now, options, former?.epoch ?? 0)),
+      inStorage({ file: copy }, (storage) =>
+        finishRestore(storage, now, options, former?.epoch ?? 0),
+      ),
   );
   return { ...prepared, replaced: replaced?.file ?? null };
 }
@@ -100,11 +104,11 @@ async function inStorage<T>(
 const HALT_REASON =
   'The database was restored from a backup. Compare positions and open orders with the venues before you resume.';
 
-/** Actions that `settle` applies itself. */
+/** Actions that `finishRestore` applies itself. */
 const HALTS: ReadonlySet<string> = new Set(['bots.halt', 'bots.resume', 'bots.resume_all']);
 
-/** One write, so that a restored database is either settled or unusable. */
-async function settle(
+/** One write, so that a restored database is either complete or unusable. */
+async function finishRestore(
   storage: Storage,
   now: number,
   { audit, keyset }: RestoreOptions,

@@ -16,8 +16,8 @@ import {
   type KnownThreshold,
 } from '../fleet/thresholds/thresholds.ts';
 import { actorOf } from './authentication.ts';
-import { once } from './once.ts';
-import { pageAnswer } from './page.ts';
+import { createOnce } from './idempotency.ts';
+import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addRisk(app: App, { tasks }: Services): void {
@@ -47,34 +47,34 @@ export function addRisk(app: App, { tasks }: Services): void {
   app.openapi(api.requestOverride, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const request = c.req.valid('json');
-    const made = await once(
+    const made = await createOnce(
       c,
       tasks,
       (service) => requestOverride(service, actorOf(c), bot_ref, request),
-      overrideAnswer,
+      serializeOverride,
     );
     return c.json(made, 201);
   });
   app.openapi(api.listOverrides, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const found = await listOverrides(read, bot_ref, c.req.valid('query'), tasks.clock());
-    return c.json(pageAnswer(found, overrideAnswer), 200);
+    return c.json(serializePage(found, serializeOverride), 200);
   });
   app.openapi(api.verifyOverride, async (c) => {
     const { override_id } = c.req.valid('param');
     const { reason } = c.req.valid('json');
     const done = await verifyOverride(tasks, actorOf(c), override_id, reason);
-    return c.json(overrideAnswer(done), 200);
+    return c.json(serializeOverride(done), 200);
   });
   app.openapi(api.authoriseOverride, async (c) => {
     const { override_id } = c.req.valid('param');
     const { reason } = c.req.valid('json');
     const done = await authoriseOverride(tasks, actorOf(c), override_id, reason);
-    return c.json(overrideAnswer(done), 200);
+    return c.json(serializeOverride(done), 200);
   });
 }
 
-function overrideAnswer(override: Override): api.Override {
+function serializeOverride(override: Override): api.Override {
   return {
     ...override,
     controls: [...override.controls],

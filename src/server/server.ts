@@ -32,7 +32,7 @@ import { watchDatabase } from './database-watch.ts';
 import type { Log } from '../base/log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
-import { purgeAnswers } from './once.ts';
+import { purgeIdempotencyKeys } from './idempotency.ts';
 import type { App } from './services.ts';
 import { startOwnWork } from './work.ts';
 
@@ -64,7 +64,7 @@ const WARN_EVERY_MS = 24 * 3_600_000;
 const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   eraseAnswers,
   purgeDevices,
-  purgeAnswers,
+  purgeIdempotencyKeys,
   purgeSessions,
   purgeChallenges,
   purgeKnownNetworks,
@@ -98,10 +98,10 @@ export async function startServer(
       serverOptions: TIMEOUTS,
     }) as Server;
     // First of all: a server that cannot listen must not have begun to rotate keys.
-    const drain = drainable(server);
+    const drain = trackResponses(server);
     const url = await listen(server, settings);
     const identity = await createIdentity(storage, policy, env, log);
-    await warnOfExpiry(identity, log);
+    await warnAboutExpiry(identity, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
     endWatch = await watchDatabase(storage, metrics.process, log);
@@ -143,8 +143,8 @@ export async function startServer(
     const purging = setInterval(() => {
       purged = purge(identity, log);
     }, PURGE_EVERY_MS).unref();
-    const warning = setInterval(() => void warnOfExpiry(identity, log), WARN_EVERY_MS).unref();
-    await tellPlaces(storage, settings, env, origins, log);
+    const warning = setInterval(() => void warnAboutExpiry(identity, log), WARN_EVERY_MS).unref();
+    await logStartup(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
@@ -244,7 +244,7 @@ async function warnIfUnannounced({ read }: Storage, signer: Signer, log: Log): P
 }
 
 /** Logs a warning from 60 days before the trust root or its keyset expires. */
-async function warnOfExpiry({ storage, clock }: Identity, log: Log): Promise<void> {
+async function warnAboutExpiry({ storage, clock }: Identity, log: Log): Promise<void> {
   try {
     for (const { detail } of await expiryWarnings(storage.read, clock())) log.warn(detail);
   } catch (error) {
@@ -292,7 +292,7 @@ function originsOf(
 }
 
 /** What to look at first when it is not as expected, and what to do first on a new server. */
-async function tellPlaces(
+async function logStartup(
   storage: Storage,
   { home, catalogue_dir: catalogue, custom_code: takesCode }: Settings,
   env: NodeJS.ProcessEnv,
@@ -326,7 +326,7 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
  * Keeps account of the answers under way.
  * @returns what ends the server once they all have been read, and no connection is kept for more.
  */
-function drainable(server: Server): () => Promise<void> {
+function trackResponses(server: Server): () => Promise<void> {
   const open = new Set<ServerResponse>();
   let isEnding = false;
   server.prependListener('request', (_request: unknown, answer: ServerResponse) => {

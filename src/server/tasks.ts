@@ -19,10 +19,10 @@ import {
   type TaskService,
 } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
-import { streamAnswer } from './event-stream.ts';
-import { once } from './once.ts';
-import { pageAnswer } from './page.ts';
-import { problemsAnswer } from './problem.ts';
+import { streamEvents } from './event-stream.ts';
+import { createOnce } from './idempotency.ts';
+import { serializePage } from './serialize-page.ts';
+import { serializeProblems } from './problem.ts';
 import type { App, Services } from './services.ts';
 
 export function addTasks(app: App, services: Services): void {
@@ -33,7 +33,7 @@ export function addTasks(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startBacktest(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await once(c, tasks, start, (started) => started);
+    const task = await createOnce(c, tasks, start, (started) => started);
     tasks.wake();
     c.header('Location', `/tasks/${task.task_id}`);
     return c.json(task, 202);
@@ -41,7 +41,7 @@ export function addTasks(app: App, services: Services): void {
   app.openapi(api.listBotDeployments, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const page = await listDeployments(read, bot_ref, c.req.valid('query'));
-    return c.json(pageAnswer(page, deploymentAnswer), 200);
+    return c.json(serializePage(page, serializeDeployment), 200);
   });
 
   app.openapi(api.listTasks, async (c) => {
@@ -49,7 +49,7 @@ export function addTasks(app: App, services: Services): void {
     const kinds = kind?.split(',') as api.Task['kind'][] | undefined;
     const page = await listTasks(read, { ...filter, kinds }, { limit, cursor });
     const items = await withNames(read, page.items, 'created_by');
-    return c.json(pageAnswer({ ...page, items }, taskAnswer), 200);
+    return c.json(serializePage({ ...page, items }, serializeTask), 200);
   });
   app.openapi(api.getTask, async (c) => {
     const [task] = await withNames(
@@ -58,21 +58,21 @@ export function addTasks(app: App, services: Services): void {
       'created_by',
     );
     const halt = task!.status === 'canceled' ? await findEndingHalt(read, task!) : undefined;
-    const ended_by_halt = await effectiveHaltAnswer(read, halt);
-    return c.json({ ...taskAnswer(task!), ended_by_halt }, 200);
+    const ended_by_halt = await serializeEffectiveHalt(read, halt);
+    return c.json({ ...serializeTask(task!), ended_by_halt }, 200);
   });
   app.openapi(api.streamTask, async (c) => {
     const { task_id } = c.req.valid('param');
     await getTask(read, task_id);
     const last = c.req.valid('header')['last-event-id'];
-    return streamAnswer(c, services, `the task ${task_id}`, () =>
+    return streamEvents(c, services, `the task ${task_id}`, () =>
       followTask(services, task_id, last),
     );
   });
   app.openapi(api.cancelTask, async (c) => {
     const task = await cancelTask(tasks, actorOf(c), c.req.valid('param').task_id);
     tasks.wake();
-    return c.json(await taskNamed(read, task), 200);
+    return c.json(await serializeNamedTask(read, task), 200);
   });
   app.openapi(api.getTaskResult, async (c) => {
     const { task_id } = c.req.valid('param');
@@ -100,7 +100,7 @@ async function* followTask(
 ): AsyncGenerator<string | undefined, void> {
   for (let before = last; ;) {
     const task = await getTask(tasks.storage.read, task_id);
-    const { status, progress, error, attempts } = taskAnswer({ ...task, created_by_name: null });
+    const { status, progress, error, attempts } = serializeTask({ ...task, created_by_name: null });
     // Where it is says which of its events it is: there is no other with the same.
     const id = `${attempts}-${progress.done}-${status}`;
     const hasEnded = task.ended_at !== null;
@@ -115,17 +115,17 @@ async function* followTask(
   }
 }
 
-export async function taskNamed(db: Db, row: Task): Promise<api.Task> {
-  return taskAnswer((await withNames(db, [row], 'created_by'))[0]!);
+export async function serializeNamedTask(db: Db, row: Task): Promise<api.Task> {
+  return serializeTask((await withNames(db, [row], 'created_by'))[0]!);
 }
 
-function taskAnswer(row: WithNames<Task, 'created_by'>): api.Task {
+function serializeTask(row: WithNames<Task, 'created_by'>): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,
     input: JSON.parse(input) as api.Task['input'],
     progress: { done, total },
-    error: error === null ? null : errorAnswer(JSON.parse(error) as ErrorData),
+    error: error === null ? null : serializeError(JSON.parse(error) as ErrorData),
     created_at: formatInstant(task.created_at),
     started_at: formatInstantOrNull(task.started_at),
     cancel_requested_at: formatInstantOrNull(task.cancel_requested_at),
@@ -133,12 +133,12 @@ function taskAnswer(row: WithNames<Task, 'created_by'>): api.Task {
   };
 }
 
-function errorAnswer({ message, problems = [], ...rest }: ErrorData): api.Task['error'] {
-  return { ...rest, detail: message, ...problemsAnswer(problems) };
+function serializeError({ message, problems = [], ...rest }: ErrorData): api.Task['error'] {
+  return { ...rest, detail: message, ...serializeProblems(problems) };
 }
 
 /** @returns null where there is none. */
-export async function effectiveHaltAnswer(
+export async function serializeEffectiveHalt(
   db: Db,
   halt: KnownHalt | undefined,
 ): Promise<api.EffectiveHalt | null> {
@@ -155,7 +155,7 @@ export async function effectiveHaltAnswer(
   return { halt_id, scope, at: formatInstant(requested_at), by, by_name, reason };
 }
 
-export function deploymentAnswer(row: BotDeployment): api.BotDeployment {
+export function serializeDeployment(row: BotDeployment): api.BotDeployment {
   const { result_summary } = row;
   return {
     ...row,

@@ -67,7 +67,7 @@ export async function startWorker(
         '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
         '/readyz': () => readiness(storage, metrics),
         '/metrics': async () => {
-          await metrics.askStorage();
+          await metrics.checkStorage();
           return { status: 200, body: await register.metrics(), contentType: register.contentType };
         },
       },
@@ -88,10 +88,10 @@ export async function startWorker(
 /** Same format as the readiness of a server. */
 async function readiness(
   storage: Storage,
-  { askStorage }: Pick<ProcessMetrics, 'askStorage'>,
+  { checkStorage }: Pick<ProcessMetrics, 'checkStorage'>,
 ): Promise<ProbeAnswer> {
   try {
-    if (!(await askStorage())) return UNAVAILABLE;
+    if (!(await checkStorage())) return UNAVAILABLE;
     const hold = await tradingHold(storage.read);
     if (hold === undefined) return { status: 200, body: { status: 'ready', missing: [] } };
     const missing = [

@@ -1,7 +1,7 @@
 /** What people are to be told of what a session does. */
 import type { OrderReason } from '../engine/orders.ts';
 import { CLOCK_SET_BACK } from '../events/clock-steps.ts';
-import { alertRaised } from '../events/raised-alerts.ts';
+import { notifyAlert } from '../events/raised-alerts.ts';
 import type { SessionEvent } from './session-events.ts';
 
 export interface Alert {
@@ -95,6 +95,6 @@ export function alertEvent(
 ): SessionEvent {
   const latency_ms = made_at === undefined ? null : Math.max(0, now - made_at);
   const payload = { control, severity, event_seq, count, latency_ms };
-  alertRaised({ control, severity, latency_ms });
+  notifyAlert({ control, severity, latency_ms });
   return { kind: 'alert.raised', occurred_at: now, payload };
 }

@@ -4,7 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { serve } from '@hono/node-server';
-import { ANYBODY, answer, defineRoute } from '../../src/api/http.ts';
+import { defineRoute, jsonResponse, PUBLIC } from '../../src/api/http.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { KEY, keysetOf, leaseOf, newLicensePlace } from '../gate/license-place.ts';
 import { newTestApp } from '../server/in-process.ts';
@@ -21,8 +21,8 @@ const open = defineRoute({
   operationId: 'open',
   summary: 'Trade',
   tags: ['Server'],
-  security: ANYBODY,
-  responses: { 201: answer('Done.', z.strictObject({ placed: z.literal(true) })) },
+  security: PUBLIC,
+  responses: { 201: jsonResponse('Done.', z.strictObject({ placed: z.literal(true) })) },
 });
 const gated = defineRoute({ ...open, path: '/gated', feature: 'live_trading' });
 app.openapi(open, (c) => c.json({ placed: true as const }, 201));

@@ -120,13 +120,13 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
       .execute();
     return rows.map((row) => [row.kind, JSON.parse(row.payload) as unknown]);
   };
-  const look = () => Promise.all(runners.map((runner) => runner.look()));
+  const poll = () => Promise.all(runners.map((runner) => runner.poll()));
   /** Lets time pass until the turns that begin then have been reported. */
   const pass = async (ms: number): Promise<void> => {
     now += ms;
-    await look();
+    await poll();
     await vi.waitFor(async () => {
-      await look();
+      await poll();
       const open = await storage.read
         .selectFrom('agent_runs')
         .select('turn_id')
@@ -183,7 +183,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     };
     await turn(true);
     now += 6 * HOUR;
-    await runners[0]!.look();
+    await runners[0]!.poll();
     await vi.waitFor(() => expect(found).toHaveLength(2));
     expect(found).toMatchObject([
       { data: { slug: 'talk' } },
@@ -275,7 +275,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
       return NOTHING;
     };
     now += 6 * HOUR;
-    await runners[0]!.look();
+    await runners[0]!.poll();
     await vi.waitFor(() => expect(asked).toHaveBeenCalledOnce());
     await storage.write((tx) =>
       tx
@@ -283,12 +283,12 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
         .set({ worker_id: `${hostname()}/999999999/x` })
         .execute(),
     );
-    await runners[1]!.look();
+    await runners[1]!.poll();
     expect((await events()).at(-1)).toMatchObject([
       'agent.reported',
       { status: 'interrupted', error: { reason: 'interrupted' } },
     ]);
-    await runners[1]!.look();
+    await runners[1]!.poll();
     expect(asked).toHaveBeenCalledOnce();
     expect(await events()).toHaveLength(2);
   });

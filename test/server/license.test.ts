@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { administrator, answer, defineRoute, type Problem } from '../../src/api/http.ts';
+import { administrator, jsonResponse, defineRoute, type Problem } from '../../src/api/http.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/base/log.ts';
 import { openOwnGate } from '../../src/server/license.ts';
@@ -44,7 +44,7 @@ const placeOrder = defineRoute({
   tags: ['Server'],
   security: administrator('trade'),
   feature: 'live_trading',
-  responses: { 201: answer('Done.', Order) },
+  responses: { 201: jsonResponse('Done.', Order) },
 });
 
 /** Adds the route, and sends a request to it. */

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { alertRaised } from '../../events/raised-alerts.ts';
+import { notifyAlert } from '../../events/raised-alerts.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import type { Db } from '../../storage/tables.ts';
@@ -167,7 +167,7 @@ async function alertOfAll(tx: Db, now: number, halt_id: string, reason: string):
     target: 'bots',
     details: { ...alert, halt_id, reason },
   });
-  alertRaised(alert);
+  notifyAlert(alert);
 }
 
 /**

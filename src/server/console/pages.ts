@@ -3,7 +3,7 @@ import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../../base/errors.ts';
 import type { Session } from '../../identity/sessions.ts';
 import { addressOf } from '../client-address.ts';
-import { checkJson } from '../json-members.ts';
+import { checkJson } from '../json-faults.ts';
 import type { App, AppEnv, Services } from '../services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../session-cookie.ts';
 import { callAs, fileAs, type Call } from './call.ts';

@@ -7,7 +7,7 @@ import type { Db, IdempotencyKeysTable } from '../storage/tables.ts';
 import { actorOf } from './authentication.ts';
 import type { AppEnv } from './services.ts';
 
-const KEPT_MS = 24 * 3_600_000;
+const RETENTION_MS = 24 * 3_600_000;
 
 /** What a service works with. */
 interface Service {
@@ -28,7 +28,7 @@ interface Service {
  * @param answer the body; a JSON object.
  * @throws ServiceError `idempotency_mismatch` when the key was sent with another request.
  */
-export async function once<S extends Service, T, A extends object>(
+export async function createOnce<S extends Service, T, A extends object>(
   c: Context<AppEnv>,
   service: S,
   create: (service: S) => Promise<T>,
@@ -38,19 +38,19 @@ export async function once<S extends Service, T, A extends object>(
   if (key === undefined) return answer(await create(service));
   const { storage, clock } = service;
   const caller = actorOf(c);
-  const request_hash = hashOf(c);
-  const answerAgain = (kept: Kept): A => {
+  const request_hash = hashRequest(c);
+  const repeat = (kept: Kept): A => {
     if (kept.request_hash !== request_hash) throw mismatch(key);
     c.header(REPLAYED_HEADER, 'true');
     return JSON.parse(kept.body) as A;
   };
   const before = await find(storage.read, caller, key);
-  if (before !== undefined) return answerAgain(before);
+  if (before !== undefined) return repeat(before);
 
   const write: Storage['write'] = (work) =>
     storage.write(async (tx) => {
       const meanwhile = await find(tx, caller, key);
-      if (meanwhile !== undefined) throw new AnsweredMeanwhile(meanwhile);
+      if (meanwhile !== undefined) throw new AlreadyCreated(meanwhile);
       const created = await work(tx);
       const body = JSON.stringify(answer(created as unknown as T));
       const row = { caller, key, request_hash, body, answered_at: clock() };
@@ -60,14 +60,14 @@ export async function once<S extends Service, T, A extends object>(
   try {
     return answer(await create({ ...service, storage: { ...storage, write } }));
   } catch (error) {
-    if (error instanceof AnsweredMeanwhile) return answerAgain(error.kept);
+    if (error instanceof AlreadyCreated) return repeat(error.kept);
     throw error;
   }
 }
 
 type Kept = Pick<IdempotencyKeysTable, 'request_hash' | 'body'>;
 
-class AnsweredMeanwhile extends Error {
+class AlreadyCreated extends Error {
   readonly kept: Kept;
 
   constructor(kept: Kept) {
@@ -77,7 +77,7 @@ class AnsweredMeanwhile extends Error {
 }
 
 /** SHA-256, in hex, of what was asked for. */
-function hashOf(c: Context<AppEnv>): string {
+function hashRequest(c: Context<AppEnv>): string {
   return createHash('sha256')
     .update(`${c.req.method} ${c.req.path}\n`)
     .update(c.get('body'))
@@ -102,9 +102,9 @@ function mismatch(key: string): ServiceError {
 }
 
 /** Forgets answers that are too old to be asked for again. */
-export async function purgeAnswers(tx: Db, now: number): Promise<void> {
+export async function purgeIdempotencyKeys(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('idempotency_keys')
-    .where('answered_at', '<=', now - KEPT_MS)
+    .where('answered_at', '<=', now - RETENTION_MS)
     .execute();
 }

@@ -4,7 +4,7 @@ import { ServiceError, type ErrorCode } from '../base/errors.ts';
 /** What went wrong as a caller may know it: of a bug, no more than that it is one. */
 export function asServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
-  if (thrown instanceof HTTPException) return ofHono(thrown);
+  if (thrown instanceof HTTPException) return fromHttpException(thrown);
   return new ServiceError('failure', 'the server failed to do it', {
     remedy: 'Tell the operator of the server the request_id: the log has the rest.',
     cause: thrown,
@@ -16,7 +16,7 @@ const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
   415: 'unsupported_media_type',
 };
 
-function ofHono(error: HTTPException): ServiceError {
+function fromHttpException(error: HTTPException): ServiceError {
   const code = CODE_OF_STATUS[error.status];
   if (code === undefined) return new ServiceError('failure', 'the server failed to do it');
   return code === 'unsupported_media_type'

@@ -35,7 +35,7 @@ function tooMany(retryAfterSeconds: number): ServiceError {
  * Logs once that a proxy may be missing in `server_trusted_proxies`, so that all its clients count as
  * one address.
  */
-export function warnOfProxies(services: Services): MiddlewareHandler<AppEnv> {
+export function warnAboutProxies(services: Services): MiddlewareHandler<AppEnv> {
   let hasWarned = false;
   return async (c, next) => {
     if (!hasWarned && c.req.header('x-forwarded-for') !== undefined) {

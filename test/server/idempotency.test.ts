@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
-import { purgeAnswers } from '../../src/server/once.ts';
+import { purgeIdempotencyKeys } from '../../src/server/idempotency.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
@@ -201,7 +201,7 @@ test.each(DATABASES)('answers are forgotten after a day, on %s', async (kind) =>
         .values({ ...row, key, answered_at })
         .execute();
     }
-    await purgeAnswers(tx, DAY_MS);
+    await purgeIdempotencyKeys(tx, DAY_MS);
   });
   const left = await storage.read.selectFrom('idempotency_keys').select('key').execute();
   expect(left).toEqual([{ key: 'new' }]);

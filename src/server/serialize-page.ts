@@ -1,6 +1,6 @@
 import type { Page } from '../storage/paging.ts';
 
 /** Part of a list as it is answered. */
-export function pageAnswer<T, A>({ items, next_cursor }: Page<T>, answer: (item: T) => A) {
+export function serializePage<T, A>({ items, next_cursor }: Page<T>, answer: (item: T) => A) {
   return { items: items.map(answer), next_cursor };
 }
