@@ -5,26 +5,21 @@ import { isSystemError } from './errors.ts';
 import { ownerName, ownerState } from './file-owner.ts';
 
 export interface AtomicWriteOptions {
-  /** Permissions of the new file; by default what the umask leaves. */
+  /** Permissions of the new file; by default as the umask allows. */
   readonly mode?: number;
-  /** Fails with `EEXIST` instead of taking the place of a file that is there. */
+  /** Fails with `EEXIST` instead of replacing an existing file. */
   readonly exclusive?: boolean;
-  /**
-   * Told where the new file is before it takes its place; when it throws, all is as before.
-   */
+  /** Called with the path of the complete temporary file. If it throws, nothing is replaced. */
   readonly check?: (temporary: string) => Promise<void>;
-  /**
-   * Whether temporary files that dead processes left beside this file stay; by default they are
-   * removed once the new file is in place.
-   */
+  /** Keeps temporary files that dead processes left beside this file. Default: removes them. */
   readonly keepAbandoned?: boolean;
 }
 
 /**
- * Writes the parts, one after the other, to a new file beside `path` that then takes its place: who
- * looks there finds what was there before or all of the new, whatever happens meanwhile, and all of
- * the new once this has returned. Nobody can know the new file's name beforehand and leave a link
- * there that leads elsewhere.
+ * Writes the parts in order to a temporary file beside `path`, then renames it to `path`. Readers
+ * see either the old or the complete new content, even after a crash; the new content is durable
+ * when this resolves. The temporary name is unpredictable, so that no one can place a symbolic link
+ * there.
  */
 export async function writeAtomically(
   path: string,
@@ -49,7 +44,7 @@ export async function writeAtomically(
     }
     await syncDirectory(dirname(path));
   } catch (error) {
-    // Where that fails, too, the first error says more.
+    // If the removal fails too, the first error is the more useful one.
     for (const suffix of ['', ...BESIDE_SQLITE]) {
       await rm(temporary + suffix, { force: true }).catch(() => undefined);
     }
@@ -58,27 +53,24 @@ export async function writeAtomically(
   if (!keepAbandoned) await removeAbandoned(dirname(path), { of: basename(path) });
 }
 
-/**
- * The name contains the id of the writing process, so that other processes can detect an abandoned
- * file.
- */
+/** The name identifies the writing process, so that other processes can detect an abandoned file. */
 function temporaryOf(path: string): string {
   return `${path}.${ownerName()}.${randomBytes(8).toString('hex')}.tmp`;
 }
 
-/** Makes sure that files can be created in a directory. @throws the system's error if not. */
+/** Creates and removes a file in the directory. @throws the system's error if that fails. */
 export async function tryToWriteInto(directory: string): Promise<void> {
   const probe = temporaryOf(join(directory, '.probe'));
   await (await open(probe, 'wx', 0o600)).close();
   await rm(probe);
 }
 
-/** Whether a file of that name is one that `writeAtomically` was writing. */
+/** Whether the name is that of a temporary file of `writeAtomically`. */
 export function isTemporary(name: string): boolean {
   return /\.[0-9a-f]{16}\.tmp$/.test(name);
 }
 
-/** Suffixes of the files that SQLite makes beside a database. */
+/** Suffixes of the files that SQLite creates beside a database. */
 const BESIDE_SQLITE = ['-wal', '-shm', '-journal'];
 
 const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp(?:-wal|-shm|-journal)?$/;
@@ -86,18 +78,18 @@ const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp(?:-wal|
 const DAY_MS = 86_400_000;
 
 export interface AbandonedOptions {
-  /** Name of the written file; any by default. */
+  /** Name of the file that was being written; any by default. */
   readonly of?: string;
   /**
-   * How long a file stays after its last write if its process cannot be checked, ms: a process on
-   * another host or in another container that shares the directory. Default: one day.
+   * Age from which a file counts as abandoned if its process cannot be checked because it runs on
+   * another host or in another container, ms since the last write. Default: one day.
    */
   readonly unknownAfterMs?: number;
 }
 
 /**
- * Removes from a directory what `writeAtomically` was writing there when its process was killed, if
- * the system lets it. The file of a process that is alive stays, however old it is.
+ * Removes temporary files that killed processes left in the directory. Files of running processes
+ * stay, whatever their age. System errors are ignored.
  */
 export async function removeAbandoned(
   directory: string,
@@ -125,22 +117,18 @@ async function removeIfAbandoned(
     const { mtimeMs } = await lstat(path);
     if (state === 'dead' || Date.now() - mtimeMs > unknownAfterMs) await rm(path);
   } catch (error) {
-    // Another process has moved or removed it, or it cannot be removed. The caller's own file is
-    // written, so this is no error for the caller.
+    // The caller's own file is written, so a leftover that cannot be removed is no error.
     if (!isSystemError(error)) throw error;
   }
 }
 
-/** Lets a file take the place of another in the same directory, for good once this has returned. */
+/** Renames a file within its directory; the change is durable when this resolves. */
 export async function replaceFile(from: string, to: string): Promise<void> {
   await rename(from, to);
   await syncDirectory(dirname(to));
 }
 
-/**
- * Lets the names in a directory outlast a power cut, which may otherwise bring back what was there
- * under these before.
- */
+/** Makes the names in a directory durable: without it, a power failure can undo a rename. */
 export async function syncDirectory(path: string): Promise<void> {
   try {
     const directory = await open(path, 'r');
@@ -150,7 +138,7 @@ export async function syncDirectory(path: string): Promise<void> {
       await directory.close();
     }
   } catch (error) {
-    // Not every system and file system can; those that cannot need not be told.
+    // Some systems and file systems do not support syncing a directory.
     if (!isSystemError(error, 'EINVAL', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES')) throw error;
   }
 }

@@ -7,12 +7,12 @@ export interface Backoff {
 }
 
 /**
- * Returns how many milliseconds to wait after consecutive failures: a random time between the shortest
- * wait and a limit that doubles with each failure, so that clients that met the same outage do not
- * retry at the same moment (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * Returns the time to wait after consecutive failures, ms: random between the shortest wait and a
+ * limit that doubles with each failure, so that clients do not all return at once after an outage
+ * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param count consecutive failures, including the latest: from 1.
- * @param chance from 0 to 1, evenly distributed.
+ * @param count consecutive failures, from 1.
+ * @param chance uniformly distributed random number from 0 to 1.
  */
 export function backoffMs(
   count: number,

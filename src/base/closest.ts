@@ -1,7 +1,7 @@
 /**
- * The candidate nearest to `word` by edit distance, ignoring case, for "did you mean …?".
- * Nothing when every candidate differs in more than 40 % of the longer of the two words: a wild
- * guess misleads more than it helps. Of equally near candidates the first wins.
+ * Returns the candidate with the smallest edit distance to `word`, ignoring case, for "did you
+ * mean …?". Returns undefined if each differs in more than 40 % of the longer word, because a wild
+ * guess misleads. The first of equally close candidates wins.
  */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
@@ -18,8 +18,8 @@ export function closest(word: string, candidates: Iterable<string>): string | un
 }
 
 /**
- * Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`
- * (optimal string alignment: a swap counts once, as the commonest typing slip should).
+ * Optimal string alignment distance: the number of insertions, deletions, substitutions and swaps
+ * of neighbors that turn `a` into `b`. A swap, the most common typing error, counts once.
  */
 function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];

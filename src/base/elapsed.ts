@@ -1,21 +1,18 @@
 import { uptime } from 'node:os';
 
 /**
- * A point in time on three clocks. `performance.now()` stops while the machine sleeps (on Linux it
- * is CLOCK_MONOTONIC), the machine's uptime does not, and the wall clock can be changed. A
- * permission, a claim or a price that must not outlive its time is measured with `msSince`.
+ * A point in time on three clocks, in milliseconds, each from its own origin. `performance.now()`
+ * stops while the machine sleeps (on Linux it is CLOCK_MONOTONIC), the uptime of the machine does
+ * not, and the wall clock can be changed. Use `msSince` for permissions, claims and prices that must
+ * expire in time.
  */
 export interface Moment {
-  /** Milliseconds, each from its own origin. */
   readonly process: number;
   readonly machine: number;
   readonly calendar: number;
 }
 
-/**
- * The wall clock and `performance.now()` advance equally up to this difference unless the machine
- * has slept, ms.
- */
+/** A larger difference between wall clock and `performance.now()` means that the machine slept. */
 const AGREE_MS = 50;
 
 export function thisMoment(): Moment {
@@ -26,7 +23,7 @@ export function thisMoment(): Moment {
 export function msSince(moment: Moment): number {
   const process = performance.now() - moment.process;
   const calendar = Date.now() - moment.calendar;
-  // Reading the uptime is a hundred times slower than reading these two.
+  // Reading the uptime is a hundred times slower than reading the other two clocks.
   if (Math.abs(calendar - process) < AGREE_MS) return Math.max(process, calendar);
   return Math.max(process, calendar, 1000 * uptime() - moment.machine);
 }

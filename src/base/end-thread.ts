@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 
-/** A thread that can be ended at all ends within this time. */
+/** Every thread that can be terminated ends within this time. */
 const ENDS_WITHIN_MS = 3000;
 
 const stuck = new Set<Worker>();
 
 /**
- * Ends a thread, or gives up after a few seconds: V8 does not stop a thread that spends all its time
- * on collecting garbage. The program must then leave with `exitDespiteStuckThreads`.
+ * Terminates a thread, but waits at most three seconds: V8 does not stop a thread that spends all of
+ * its time on garbage collection. The program must then exit with `exitDespiteStuckThreads`.
  */
 export async function endThread(thread: Worker): Promise<void> {
   stuck.add(thread);
@@ -19,7 +19,7 @@ export async function endThread(thread: Worker): Promise<void> {
   giveUp.abort();
 }
 
-/** Ends the process at once where `process.exit` would wait for ever, for a stuck thread. */
+/** Ends the process if a stuck thread would make `process.exit` wait forever; else does nothing. */
 export async function exitDespiteStuckThreads(exitCode: number): Promise<void> {
   if (stuck.size === 0) return;
   if (process.platform === 'win32') process.kill(process.pid);

@@ -17,7 +17,7 @@ export function toErrorData(error: unknown): {
   readonly bug?: Error;
 } {
   if (!(error instanceof ServiceError)) {
-    const message = 'it failed for a reason nobody expected';
+    const message = 'unexpected error; see the log';
     const bug = Object.assign(new Error(String(error)), { stack: inspect(error) });
     return { error: { code: 'failure', message }, bug };
   }

@@ -141,7 +141,7 @@ export type ErrorCode = keyof typeof ERROR_TABLE;
 
 export const ERROR_CODES = Object.keys(ERROR_TABLE) as readonly ErrorCode[];
 
-/** Codes that the same request may not meet the next time. */
+/** Codes after which the same request may succeed later. */
 const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'rate_limited',
   'license_lease_unavailable',
@@ -153,7 +153,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'server_unreachable',
 ]);
 
-/** One fault in a file the user wrote: where it is, what is wrong, and what was probably meant. */
+/** One fault in a file that the user wrote. */
 export interface Problem {
   readonly code: string;
   readonly message: string;
@@ -168,17 +168,16 @@ export interface Problem {
 }
 
 export interface ServiceErrorOptions {
-  /** What the user can do about it, as an imperative sentence. */
+  /** What the user can do, as an imperative sentence. */
   readonly remedy?: string;
   readonly problems?: readonly Problem[];
-  /** Which of the causes that the code has, where it has several; stable, as the code is. */
+  /** Distinguishes the causes of a code that has several; as stable as the code. */
   readonly reason?: string;
-  /** After how many seconds it may be tried again. */
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
 
-/** An expected failure, told to the user in full. Any other error is a bug and keeps its stack. */
+/** An expected failure, shown to the user in full. Any other error is a bug and keeps its stack. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly remedy: string | undefined;
@@ -200,19 +199,18 @@ export class ServiceError extends Error {
     return ERROR_TABLE[this.code].exit;
   }
 
-  /** Of the HTTP answer; 500 for what should not have come up in a server. */
+  /** HTTP status; 500 for codes that should not occur in a server. */
   get status(): number {
     const row: { readonly exit: number; readonly status?: number } = ERROR_TABLE[this.code];
     return row.status ?? 500;
   }
 
-  /** Whether the same request may succeed later. */
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }
 }
 
-/** Whether the operating system refused something; with codes such as `ENOENT`, for one of these reasons. */
+/** Whether the operating system reported the error; with codes, only for these, such as `ENOENT`. */
 export function isSystemError(
   error: unknown,
   ...codes: readonly string[]
@@ -223,7 +221,7 @@ export function isSystemError(
 
 export const FULL_DISK = 'The disk is full: free space, or write elsewhere.';
 
-/** Remedy for a failed write; a full disk needs free space, not permissions. */
+/** Returns the remedy for a failed write: `otherwise`, unless the error has a more specific one. */
 export function writeRemedy(error: unknown, otherwise: string): string {
   if (isSystemError(error, 'ENOSPC')) return FULL_DISK;
   if (isSystemError(error, 'EDQUOT'))
@@ -232,7 +230,7 @@ export function writeRemedy(error: unknown, otherwise: string): string {
   return otherwise;
 }
 
-/** `file:line:column /pointer CODE message (did you mean …)` in one line; absent parts are left out. */
+/** `file:line:column /pointer CODE message (did you mean …)`, without the parts that are absent. */
 export function formatProblem(problem: Problem): string {
   const { file, line, column, pointer, code, message, suggestion } = problem;
   const place = [file, line, column].filter((part) => part !== undefined).join(':');

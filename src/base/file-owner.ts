@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { isSystemError } from './errors.ts';
 
-/** Tells whether the process that created a file is still running. */
+/** Whether the process that created a file is still running. */
 export type OwnerState = 'alive' | 'dead' | 'unknown';
 
 let own: string | undefined;
@@ -63,11 +63,11 @@ function exists(pid: number): boolean {
 interface Stat {
   /** Clock ticks from the boot to its start. */
   readonly start: string | undefined;
-  /** It has exited, but its parent has not read its exit code yet. */
+  /** Whether it has exited, though its parent may not have read its exit code yet. */
   readonly hasEnded: boolean;
 }
 
-/** What the system says of a process; undefined where it cannot be read. */
+/** Reads the state of a process; undefined if it cannot be read. */
 function statOf(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,18 +1,18 @@
-/** Numbers and times as people read them: the terminal and the reports write them alike. */
+/** Numbers and times for people, in the terminal and in reports. */
 
-/** What stands for a figure that does not exist. */
+/** Shown for a figure that does not exist. */
 export const NO_VALUE = '—';
 
-/** A true minus sign lines up with digits and is read aloud as "minus". */
+/** Replaces hyphens by minus signs, which align with digits and which screen readers read. */
 function typeset(text: string): string {
   return text.replaceAll('-', '−');
 }
 
-/** Made when it is first used: the first of all reads tables for longer than some verbs take. */
+/** Creates the formatter on first use: the first one loads locale data, which takes long. */
 function formatter(options: Intl.NumberFormatOptions): (value: number) => string {
   let format: Intl.NumberFormat | undefined;
   return (value) => {
-    // Without `negative`, a loss of 0.001 % would read "−0.00%".
+    // With the default, a loss of 0.001 % would read "−0.00%".
     format ??= new Intl.NumberFormat('en-US', { signDisplay: 'negative', ...options });
     return typeset(format.format(value));
   };
@@ -28,7 +28,7 @@ const significant = formatter({ maximumSignificantDigits: 6 });
 
 /** `0.1234` → `12.34%`. */
 export const formatPercent = formatter({ style: 'percent', ...fixed(2) });
-/** `0.1234` → `12.3`, for tables that say "%" once. */
+/** `0.1234` → `12.3`, for tables with the unit in the header. */
 export const formatPercentPoints = (value: number): string => oneDecimal(value * 100);
 const oneDecimal = formatter(fixed(1));
 export const formatRatio = formatter(fixed(2));
@@ -39,12 +39,12 @@ export const formatQuantity = formatter({
   roundingPriority: 'morePrecision',
 });
 
-/** Cents, or up to eight decimals below one: accounts may be kept in bitcoin. */
+/** Two decimals, or up to eight below one: accounts may be in bitcoin. */
 export function formatMoney(value: number): string {
   return Math.abs(value) >= 1 || value === 0 ? cents(value) : fraction(value);
 }
 
-/** Six significant digits and at least two decimals: 1,455.22, 1.08345, 0.0000123457. */
+/** Six significant digits and at least two decimals: `1,455.22`, `1.08345`, `0.0000123457`. */
 export function formatPrice(price: number): string {
   const decimals = 5 - Math.floor(Math.log10(price));
   return priceWith[Math.min(12, Math.max(2, decimals))]!(price);
@@ -53,12 +53,12 @@ const priceWith = Array.from({ length: 13 }, (_, decimals) =>
   formatter({ minimumFractionDigits: 2, maximumFractionDigits: Math.max(2, decimals) }),
 );
 
-/** Figures of unknown unit: whole numbers in full, others to six significant digits. */
+/** For figures of unknown unit: whole numbers in full, others to six significant digits. */
 export function formatNumber(value: number): string {
   return Number.isInteger(value) ? formatCount(value) : significant(value);
 }
 
-/** ISO 8601 in UTC: the date alone when `dateOnly`, else to the minute, or second if it has any. */
+/** ISO 8601 in UTC: the date, and unless `dateOnly`, the time to the minute or second. */
 export function formatInstant(ms: number, dateOnly: boolean): string {
   const [date, time] = new Date(ms).toISOString().split('T') as [string, string];
   if (dateOnly) return date;
@@ -72,21 +72,20 @@ export function formatCountOf(count: number, noun: string): string {
 
 const DAY_MS = 86_400_000;
 
-/** Milliseconds as people say it: `3 days`, `2 hours`, `1 minute`, `40 seconds`; never more than it is. */
+/** `3 days`, `2 hours`, `119 seconds`: rounded down, in the largest unit of which there are two. */
 export function formatSpan(ms: number): string {
   const units = [
     [DAY_MS, 'day'],
     [3_600_000, 'hour'],
     [60_000, 'minute'],
   ] as const;
-  // From two of a unit on: 30 hours are not a day.
   const [size, name] = units.find(([each]) => ms >= 2 * each) ?? [1000, 'second'];
   return formatCountOf(Math.floor(ms / size), name);
 }
 
 /**
- * Who did something: an administrator by his name, a device by its own after what it is, as it may
- * call itself what it likes; who has no name as the log has him.
+ * The name of an administrator alone; other names with the kind of actor, since devices choose their
+ * own names; without a name, the actor as in the log.
  */
 export function formatActor(actor: string, name: string | null): string {
   if (name === null) return actor;
@@ -95,7 +94,7 @@ export function formatActor(actor: string, name: string | null): string {
     : `${actor.slice(0, actor.indexOf(':'))} ${name}`;
 }
 
-/** `deployment_id=acme-tokyo before.ends_at=…`; for people, so not exact. */
+/** `deployment_id=acme-tokyo before.ends_at=…`, for people: it cannot be parsed reliably. */
 export function formatFacts(details: object, prefix = ''): string[] {
   return Object.entries(details).flatMap(([key, value]: [string, unknown]) => {
     const name = `${prefix}${key}`;

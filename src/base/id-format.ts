@@ -1,4 +1,4 @@
-/** Of ids that a person gives: they stand in leases, URLs and command lines, and mean nothing there. */
+/** Ids that people choose. They need no escaping in URLs and command lines. */
 export const ID_FORMAT = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
 export const ID_FORMAT_RULE =

@@ -3,8 +3,8 @@ import { printable } from './printable.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
-/** What nobody may read in a log, by whatever way it came there. */
-const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
+/** Secrets to remove from every line, whatever logged them. */
+const SECRETS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[^"]*?(-----END [A-Z ]*PRIVATE KEY-----|(?="|$))/g,
     '[private key]',
@@ -15,14 +15,13 @@ const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/:\/\/[^\s/@"]*@/g, '://[secret]@'],
 ];
 
-/** A line without what a log must not hold. */
 export function redact(line: string): string {
-  return SECRETS.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);
+  return SECRETS.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
 }
 
 /**
- * @param write takes lines, without what ends them.
- * @param json whether each line is a JSON object, or a short text for people.
+ * @param write receives each line without its line break.
+ * @param json whether lines are JSON objects or short texts for people.
  */
 export function createLog(write: (line: string) => void, json: boolean): Log {
   const options = {
@@ -36,7 +35,7 @@ export function createLog(write: (line: string) => void, json: boolean): Log {
   });
 }
 
-/** Its stack and those of its causes; not its members, in which a database tells what is in rows. */
+/** The stacks of an error and its causes, without members, which may contain rows of a database. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { stack = String(error), cause } = error;
@@ -49,18 +48,17 @@ interface Entry {
   readonly [name: string]: string | number | undefined;
 }
 
-/** `10:16:41 POST /auth/license/leases 201 3 ms`; what a process says of itself has no time. */
+/** `10:16:41 POST /auth/license/leases 201 3 ms`; messages of level `info` have no time. */
 export function lineForPeople(line: string): string {
   const entry = JSON.parse(line) as Entry;
   const { level, time, msg, method, err } = entry;
   if (level === 'info' && msg !== undefined) return String(msg);
-  // Of an error Pino makes the message, too; its stack begins with the same.
   const what = method === undefined ? msg : requestOf(entry);
   const prefix = level === 'info' ? '' : `${level}: `;
   return `${time.slice(11, 19)} ${prefix}${what}${err === undefined ? '' : `\n${err}`}`;
 }
 
-/** One that failed has the id that its answer has. */
+/** A failed request has the id that its response contains. */
 function requestOf({ method, path, status, ms, code, reason, request_id }: Entry): string {
   const failure = code === undefined ? [] : [code, reason, `request_id ${request_id}`];
   return [method, path, status, `${ms} ms`, ...failure].filter(Boolean).join(' ');

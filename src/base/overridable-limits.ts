@@ -1,4 +1,4 @@
-/** Limits of price and size, which three people may lift for one order (RTS 6 15(6)). No other is ever lifted so. */
+/** Limits on price and size, which three people may override for one order (RTS 6, article 15(6)). */
 export const OVERRIDABLE_LIMITS = [
   'max_order_value',
   'max_order_qty',

@@ -18,9 +18,9 @@ export interface ProbeServer {
 }
 
 /**
- * Answers GET and HEAD of these paths, for any caller.
- * @param remedy of the error if it cannot listen.
- * @throws ServiceError `invalid_setting` when it cannot listen there.
+ * Serves GET and HEAD requests for these paths without authentication.
+ * @param remedy for the error if it cannot listen.
+ * @throws ServiceError `invalid_setting` if it cannot listen.
  */
 export async function serveProbes(
   { host, port }: { readonly host: string; readonly port: number },
@@ -34,7 +34,7 @@ export async function serveProbes(
     } else if (!Object.hasOwn(answers, path)) {
       send(response, { status: 404, body: { error: 'not_found' } });
     } else {
-      void askFor(answers[path]!).then(
+      void answerTo(answers[path]!).then(
         (answer) => send(response, answer),
         () => send(response, { status: 500, body: { error: 'failure' } }),
       );
@@ -45,7 +45,7 @@ export async function serveProbes(
     await once(server, 'listening');
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    throw new ServiceError('invalid_setting', `cannot listen at ${host}:${port} (${error.code})`, {
+    throw new ServiceError('invalid_setting', `cannot listen on ${host}:${port} (${error.code})`, {
       remedy,
       cause: error,
     });
@@ -60,7 +60,7 @@ export async function serveProbes(
   };
 }
 
-async function askFor(answer: () => ProbeAnswer | Promise<ProbeAnswer>): Promise<ProbeAnswer> {
+async function answerTo(answer: () => ProbeAnswer | Promise<ProbeAnswer>): Promise<ProbeAnswer> {
   return answer();
 }
 

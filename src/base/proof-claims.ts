@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 
-/** `typ` of the JWT with which a device signs a request, so that no other JWT passes for it. */
+/** `typ` of the JWT that proves a device's request, so that no other JWT is accepted as proof. */
 export const PROOF_TYPE = 'service-local-device-proof+jwt';
 
-/** The longest that a proof may be good for. */
+/** Maximum validity of a proof. */
 export const PROOF_SECONDS = 60;
 
 /**
- * What a device says with the proof of a request (the claims of DPoP, RFC 9449, with the device as
- * issuer and the hash of the body). Header: `typ` as above, `alg` `EdDSA`, `kid` the device's id.
+ * Claims of the proof of a request: those of DPoP (RFC 9449), with the device as issuer and the hash
+ * of the body. Header: `typ` as above, `alg` `EdDSA`, `kid` the device's id.
  */
 export interface ProofClaims {
   /** The device's id: the RFC 7638 thumbprint of its public key. */
@@ -28,7 +28,7 @@ export interface ProofClaims {
   readonly htu: string;
   /** `bodyHash` of the request. */
   readonly bh: string;
-  /** What the server gave to a device whose clock is wrong; it then counts instead of the times. */
+  /** From the server, for a device whose clock is wrong; replaces the check of the times. */
   readonly nonce?: string;
 }
 
@@ -38,19 +38,20 @@ export function bodyHash(body: Uint8Array): string {
 }
 
 /**
- * What stands for the body in the proof by a device's next key, which is itself in the body: the id
- * of the key whose place it takes.
+ * Signed instead of the body by the next key of a device, whose signature is itself in the body: the
+ * id of the key that it replaces.
  */
 export function successionBody(deviceId: string): Uint8Array {
   return Buffer.from(deviceId);
 }
 
-/** `typ` of the JWT by which a device without a network asks for a lease. */
+/** `typ` of the JWT with which a device without a network requests a lease. */
 export const OFFLINE_REQUEST_TYPE = 'service-local-offline-request+jwt';
 
 /**
- * What it says. Somebody carries it to an administrator, and the lease back, so it has no end; asking
- * again is a matter of its `renewal_id`. Header as that of a proof, but for `typ`.
+ * Claims of an offline request. It does not expire, because people carry it to an administrator and
+ * bring the lease back; `renewal_id` makes repeated requests idempotent. Header as of a proof,
+ * except for `typ`.
  */
 export interface OfflineRequestClaims {
   /** The device's id: the RFC 7638 thumbprint of its public key. */
@@ -60,11 +61,10 @@ export interface OfflineRequestClaims {
   readonly iat: number;
   /** The public key: the server may not know it yet. */
   readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
-  /** What people call the device. */
   readonly name: string;
   readonly renewal_id: string;
-  /** The lease that the device holds, the content of its file; absent when it holds none. */
+  /** Content of the lease file; absent if the device has no lease. */
   readonly lease?: unknown;
-  /** `machineHash` of the machine; absent where its id cannot be read. */
+  /** `machineHash` of the machine; absent if its id cannot be read. */
   readonly machine_hash?: string | undefined;
 }

@@ -1,44 +1,44 @@
-/** How often somebody may do something. */
 export interface RateLimit {
-  /** One after the other, without waiting. */
+  /** Number of actions without waiting. */
   readonly burst: number;
-  /** After that, one in so many milliseconds. */
+  /** Time per action after that, ms. */
   readonly intervalMs: number;
 }
 
-/** Beyond this, callers that have rested are forgotten first, then those that came longest ago. */
-const MOST_KNOWN = 10_000;
-const KEPT_THEN = 9000;
+/** When more callers than this are known, callers with a full burst are dropped, then the oldest. */
+const MAX_CALLERS = 10_000;
+const CALLERS_KEPT = 9000;
 
 /**
- * Counts what somebody does, in this process and since its start.
+ * Limits the rate of each caller's actions within this process.
  *
  * @param clock milliseconds since the Unix epoch.
- * @returns for how long he has to wait, in milliseconds; what is 0 or less is counted as done.
+ * @returns a function that returns how long the caller must wait, ms. If that is 0 or less, the
+ *   action counts.
  */
 export function createRateLimiter(
   clock: () => number,
   { burst, intervalMs }: RateLimit,
-): (who: string) => number {
-  /** When each will have as many as at first. */
-  const restedAt = new Map<string, number>();
-  return (who) => {
+): (caller: string) => number {
+  /** Time at which each caller has a full burst again. */
+  const fullAt = new Map<string, number>();
+  return (caller) => {
     const now = clock();
-    const rested = Math.max(restedAt.get(who) ?? 0, now) + intervalMs;
-    const waitMs = rested - now - burst * intervalMs;
+    const full = Math.max(fullAt.get(caller) ?? 0, now) + intervalMs;
+    const waitMs = full - now - burst * intervalMs;
     if (waitMs > 0) return waitMs;
-    // In the order of their last turns.
-    restedAt.delete(who);
-    restedAt.set(who, rested);
-    if (restedAt.size > MOST_KNOWN) forgetSome(restedAt, now);
+    // Deleting first keeps the map in the order of the last action.
+    fullAt.delete(caller);
+    fullAt.set(caller, full);
+    if (fullAt.size > MAX_CALLERS) forgetSome(fullAt, now);
     return waitMs;
   };
 }
 
-function forgetSome(restedAt: Map<string, number>, now: number): void {
-  for (const [who, at] of restedAt) if (at <= now) restedAt.delete(who);
-  for (const who of restedAt.keys()) {
-    if (restedAt.size <= KEPT_THEN) return;
-    restedAt.delete(who);
+function forgetSome(fullAt: Map<string, number>, now: number): void {
+  for (const [caller, at] of fullAt) if (at <= now) fullAt.delete(caller);
+  for (const caller of fullAt.keys()) {
+    if (fullAt.size <= CALLERS_KEPT) return;
+    fullAt.delete(caller);
   }
 }

@@ -1,7 +1,7 @@
-/** What a token may be good for. No scope implies another. */
+/** Scopes of API tokens. No scope implies another. */
 export const SCOPES = ['read', 'write', 'trade', 'halt', 'license', 'admin'] as const;
 
-/** A token can be narrowed to at most this many installations. */
+/** Maximum number of installations to which a token can be restricted. */
 export const MAX_TOKEN_INSTALLATIONS = 100;
 
 export type Scope = (typeof SCOPES)[number];

@@ -21,7 +21,7 @@ const RETURN = 'Remove the call; to stop trading, place no further orders.';
 let isAtWork = false;
 /** Mode while modules load: packages may read the clock, the strategy's own files may not. */
 let isLoading = false;
-let firstRefusal: ServiceError | undefined;
+let rejection: ServiceError | undefined;
 
 /**
  * Runs strategy code, and V8's watchdog over it (see `underWatchdog`).
@@ -37,7 +37,7 @@ export function runStrategy<T>(timeoutMs: number, work: () => T): T {
     // The watchdog skips `finally` blocks of the code that it ends, but this one is outside.
     isAtWork = false;
     isLoading = false;
-    throwRefusal();
+    throwRejection();
   }
 }
 
@@ -51,7 +51,7 @@ export function loadGuarded<T>(load: () => T): T {
   } finally {
     isAtWork = wasAtWork;
     isLoading = false;
-    throwRefusal();
+    throwRejection();
   }
 }
 
@@ -66,17 +66,17 @@ export function unguarded<T>(work: () => T): T {
   }
 }
 
-/** Makes the strategy fail with this error at its next step, even if it catches errors. */
+/** Makes the strategy fail with this error at the end of its slice, even if it catches errors. */
 export function failStrategy(error: ServiceError): void {
-  firstRefusal ??= error;
+  rejection ??= error;
 }
 
-function throwRefusal(): void {
-  const refusal = firstRefusal;
-  firstRefusal = undefined;
+function throwRejection(): void {
+  const error = rejection;
+  rejection = undefined;
   // oxlint-disable-next-line no-unsafe-finally -- The rejected call takes precedence over errors
   // that follow from it.
-  if (refusal !== undefined) throw refusal;
+  if (error !== undefined) throw error;
 }
 
 /** First stack location outside of this package and Node: `/path/strategy.ts:12`. */
@@ -97,20 +97,20 @@ function isOwn(line: string): boolean {
 }
 
 /** Whether the stack shows that the call comes from a strategy and not from Node on its behalf. */
-function isOfStrategy(stack: string): boolean {
+function isFromStrategy(stack: string): boolean {
   const lines = stack.split('\n').slice(1);
   const caller = lines.find((line) => !isOwn(line) && !line.includes('<anonymous>')) ?? '';
   if (caller.includes('node:')) return false;
   return !(isLoading && caller.includes('/node_modules/'));
 }
 
-function refuse(call: string, remedy: string): void {
+function reject(call: string, remedy: string): void {
   const stack = new Error().stack ?? '';
-  if (!isOfStrategy(stack)) return;
-  throw refusalOf(call, stack, remedy);
+  if (!isFromStrategy(stack)) return;
+  throw recordRejection(call, stack, remedy);
 }
 
-function refusalOf(call: string, stack: string, remedy: string): ServiceError {
+function recordRejection(call: string, stack: string, remedy: string): ServiceError {
   const place = placeIn(stack);
   const where = place === undefined ? '' : `${place}: `;
   const error = new ServiceError('strategy_failed', `${where}a strategy must not call ${call}`, {
@@ -129,13 +129,13 @@ function guard(
   name: string,
   call: string,
   remedy: string,
-  isRefused: (args: readonly unknown[]) => boolean = () => true,
+  isRejected: (args: readonly unknown[]) => boolean = () => true,
 ): void {
   const descriptor = Object.getOwnPropertyDescriptor(owner, name);
   if (descriptor === undefined || typeof descriptor.value !== 'function') return;
   const original = descriptor.value as Method;
   const guarded = function (this: unknown, ...args: unknown[]): unknown {
-    if (isAtWork && isRefused(args)) refuse(call, remedy);
+    if (isAtWork && isRejected(args)) reject(call, remedy);
     return Reflect.apply(original, this, args);
   };
   Object.defineProperties(guarded, Object.getOwnPropertyDescriptors(original));
@@ -170,7 +170,7 @@ export function guardLanguage(): void {
   guardGetter(Intl.DateTimeFormat.prototype, 'format', (get) => {
     const original = get() as (date?: Date | number) => string;
     return (date?: Date | number): string => {
-      if (isAtWork && date === undefined) refuse(format, USE_BAR_TIME);
+      if (isAtWork && date === undefined) reject(format, USE_BAR_TIME);
       return original(date);
     };
   });
@@ -185,7 +185,7 @@ export function guardLanguage(): void {
     guard(clock, name, `performance.${name}()`, USE_BAR_TIME);
   }
   guardGetter(clock, 'timeOrigin', (get) => {
-    if (isAtWork) refuse('performance.timeOrigin', USE_BAR_TIME);
+    if (isAtWork) reject('performance.timeOrigin', USE_BAR_TIME);
     return get();
   });
 }
@@ -197,7 +197,7 @@ function guardDate(): void {
   const Guarded = function (...args: unknown[]): unknown {
     const isNew = new.target !== undefined;
     if (isAtWork && (args.length === 0 || !isNew)) {
-      refuse(isNew ? 'new Date() without a time' : 'Date()', USE_BAR_TIME);
+      reject(isNew ? 'new Date() without a time' : 'Date()', USE_BAR_TIME);
     }
     return isNew ? Reflect.construct(Original, args, new.target) : Original();
   };
@@ -236,7 +236,7 @@ let isNodeGuarded = false;
  * Guards Node's own APIs, once per thread: clocks, `crypto`, and functions that end the process.
  *
  * @param crypto the module `node:crypto`; the caller must synchronize its exports afterwards.
- * @param isForeign tells by the stack whether a call that ends the process comes from a strategy
+ * @param isForeign whether the stack shows that a call that ends the process comes from a strategy
  *   outside its functions, such as from a timer.
  */
 export function guardNode(crypto: object, isForeign: (stack: string) => boolean): void {
@@ -262,7 +262,7 @@ function guardEnds(isForeign: (stack: string) => boolean): void {
       const isSelf = name !== 'kill' || ([pid, -pid, 0].includes(Number(target)) && signal !== 0);
       const stack = isSelf ? (new Error().stack ?? '') : '';
       if (isSelf && (isAtWork || isForeign(stack))) {
-        throw refusalOf(`process.${name}()`, stack, RETURN);
+        throw recordRejection(`process.${name}()`, stack, RETURN);
       }
       return Reflect.apply(original, this, args);
     };

@@ -1,7 +1,4 @@
-/**
- * What reports and pages of the console have in common, for their `:root`: the type, and colours as
- * pairs of light and dark, of which the page's scheme picks one.
- */
+/** Fonts and colors of reports and console pages, for `:root`: light and dark variants of each. */
 export const THEME_CSS = `
   color-scheme: light dark;
   --paper: light-dark(#ffffff, #14171c);

@@ -1,3 +1,3 @@
 const { NODE_COMPILE_CACHE } = process.env;
-/** What threads need of the environment, which has the signing key in it. */
+/** Environment of threads: without the signing key, which may be in that of the process. */
 export const THREAD_ENV = { ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };

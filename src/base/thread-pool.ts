@@ -1,51 +1,51 @@
 import { Worker } from 'node:worker_threads';
 import { THREAD_ENV } from './thread-env.ts';
 
-/** Long enough for whoever works through a list, short enough to give the memory back. */
+/** Time after which an idle thread is terminated to free its memory. */
 const KEEP_MS = 10_000;
 
-interface Kept {
+interface IdleThread {
   readonly thread: Worker;
   readonly forget: () => void;
 }
 
-/** By file; each has nothing to do. */
-const threads = new Map<string, Kept>();
+/** At most one idle thread per file, by URL. */
+const idle = new Map<string, IdleThread>();
 
 /**
- * A thread that runs the file, which takes its work by messages. To load the code takes most threads
- * longer than to do the work, so one that has done some is used again.
+ * Returns an idle thread for the file, or starts one. The thread receives its work as messages.
+ * Threads are reused because loading the code usually takes longer than the work.
  */
 export function acquireThread(file: URL): Worker {
-  const kept = threads.get(file.href);
-  if (kept === undefined) return new Worker(file, { env: THREAD_ENV });
-  kept.forget();
-  kept.thread.ref();
-  return kept.thread;
+  const found = idle.get(file.href);
+  if (found === undefined) return new Worker(file, { env: THREAD_ENV });
+  found.forget();
+  found.thread.ref();
+  return found.thread;
 }
 
-/** Lays a thread up that has nothing to do, for the next who takes one, unless one lies there. */
+/** Keeps a thread that has finished its work for reuse, or terminates it if another one is idle. */
 export function releaseThread(file: URL, thread: Worker): void {
-  unlisten(thread);
-  // Its end tells of it.
+  removeListeners(thread);
+  // Without a listener, the error would end the process; `exit` follows it.
   thread.on('error', () => {});
-  if (threads.has(file.href)) return void thread.terminate();
+  if (idle.has(file.href)) return void thread.terminate();
   const timer = setTimeout(() => {
     forget();
     void thread.terminate();
   }, KEEP_MS);
   const forget = (): void => {
     clearTimeout(timer);
-    threads.delete(file.href);
-    unlisten(thread);
+    idle.delete(file.href);
+    removeListeners(thread);
   };
   thread.on('exit', forget);
-  threads.set(file.href, { thread, forget });
+  idle.set(file.href, { thread, forget });
   timer.unref();
   thread.unref();
 }
 
-/** Of no other event: Node itself listens to what a thread gets for listeners. */
-function unlisten(thread: Worker): void {
+/** Leaves other events alone, because Node itself listens to them. */
+function removeListeners(thread: Worker): void {
   for (const event of ['message', 'error', 'exit']) thread.removeAllListeners(event);
 }

@@ -1,4 +1,4 @@
-/** What of a validation report decides whether something is open in it. */
+/** The part of a validation report that shows what is still open. */
 interface Assessed {
   readonly status: string;
   readonly period: { readonly year: number };
@@ -10,19 +10,19 @@ interface Assessed {
   readonly articles: readonly { readonly status: string }[];
 }
 
-/** What people have left open in a validation report, in words; empty where nothing is. */
+/** Describes what people have not completed in a validation report; empty if nothing is open. */
 export function listOpenItems({ period, generated_by, summary, articles }: Assessed): string[] {
-  const not = articles.filter(({ status }) => status === 'not_assessed').length;
-  const isCut = generated_by.gaps.some(({ id }) => id === 'period_not_over');
+  const notAssessed = articles.filter(({ status }) => status === 'not_assessed').length;
+  const isEarly = generated_by.gaps.some(({ id }) => id === 'period_not_over');
   return [
-    ...(not === 0 ? [] : [`${not} of ${articles.length} paragraphs not assessed`]),
+    ...(notAssessed === 0 ? [] : [`${notAssessed} of ${articles.length} paragraphs not assessed`]),
     ...(summary.statement_of_compliance.value === null ? ['statement of compliance empty'] : []),
     ...(summary.overall_opinion.value === null ? ['overall opinion empty'] : []),
-    ...(isCut ? [`the year ${period.year} not over when it was drafted`] : []),
+    ...(isEarly ? [`the year ${period.year} not over when it was drafted`] : []),
   ];
 }
 
-/** The status, which of a signed report is never said without what is open in it. */
+/** Shows the status, of a signed report always with its open items. */
 export function describeReportStatus(status: string, open: readonly string[]): string {
   return status === 'signed' && open.length > 0 ? `signed with ${open.join(', ')}` : status;
 }

@@ -1,16 +1,14 @@
 import { createRequire } from 'node:module';
 
-/** The version in this package's package.json; the package finds it by its own name, in `dist/` too. */
 export function packageVersion(): string {
   return manifest().version;
 }
 
-/** The oldest Node that will do, such as `24.15`. */
+/** Minimum version of Node, such as `24.15`. */
 export function oldestNode(): string {
   return manifest().engines.node.replace('>=', '');
 }
 
-/** Whether the Node that runs this is older than that. */
 export function isNodeTooOld(): boolean {
   const numbers = (version: string): number[] => version.split('.').map(Number);
   const [major = 0, minor = 0] = numbers(process.versions.node);
@@ -18,6 +16,7 @@ export function isNodeTooOld(): boolean {
   return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
 }
 
+/** The package imports itself by name, so that this works in `dist/`, too. */
 function manifest(): { readonly version: string; readonly engines: { readonly node: string } } {
   return createRequire(import.meta.url)('service-local/package.json') as ReturnType<
     typeof manifest

@@ -1,4 +1,4 @@
-/** Files that people write for this program, other than bots: YAML or JSON, and never credentials. */
+/** YAML and JSON files that people write, other than bots. They must not contain credentials. */
 import { readFileSync } from 'node:fs';
 import { parse, YAMLParseError } from 'yaml';
 import { z } from 'zod';
@@ -6,23 +6,23 @@ import { isSystemError, type Problem, type ServiceError } from './errors.ts';
 
 export interface YamlFileRules<S extends z.ZodType> {
   readonly schema: S;
-  /** Makes the error that tells the problems. */
+  /** Creates the error for the problems. */
   readonly refuse: (problems: readonly Problem[]) => ServiceError;
-  /** What to say to whoever wrote an unknown field that is called like a credential. */
-  readonly ofSecrets?: string;
+  /** Hint for an unknown field whose name suggests a credential. */
+  readonly secretsHint?: string;
 }
 
 const SECRETS = /token|password|secret|certificate|key|credential|auth/i;
 
 /**
- * What is in the file; undefined where there is none. As it may hold secrets by mistake, neither its
- * lines nor its values get into what is thrown.
+ * Returns the content of the file; undefined if it does not exist. Errors contain neither lines nor
+ * values of the file, since it may contain secrets by mistake.
  *
- * @throws what `refuse` makes of all problems.
+ * @throws the error that `refuse` creates.
  */
 export function readYamlFile<S extends z.ZodType>(
   file: string,
-  { schema, refuse, ofSecrets }: YamlFileRules<S>,
+  { schema, refuse, secretsHint }: YamlFileRules<S>,
 ): z.output<S> | undefined {
   const problem = (message: string, pointer?: string): Problem => ({
     code: 'invalid_setting',
@@ -32,7 +32,7 @@ export function readYamlFile<S extends z.ZodType>(
   });
   let value: unknown;
   try {
-    // The warnings of the parser would show lines of the file.
+    // Warnings of the parser would show lines of the file.
     value = parse(readFileSync(file, 'utf8'), { logLevel: 'error' });
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined;
@@ -46,7 +46,7 @@ export function readYamlFile<S extends z.ZodType>(
     error.issues.map((issue) => {
       const isSecret =
         issue.code === 'unrecognized_keys' && issue.keys.some((key) => SECRETS.test(key));
-      const hint = isSecret && ofSecrets !== undefined ? `; ${ofSecrets}` : '';
+      const hint = isSecret && secretsHint !== undefined ? `; ${secretsHint}` : '';
       const where = issue.path.join('.') || 'the file';
       const pointer = issue.path.map((part) => `/${String(part)}`).join('');
       return problem(`${where}: ${textOf(issue)}${hint}`, pointer);
@@ -54,7 +54,7 @@ export function readYamlFile<S extends z.ZodType>(
   );
 }
 
-/** An address with nothing in it that could be a credential. */
+/** An http or https URL without parts that could contain a credential. */
 export const plainUrl = z.url({ protocol: /^https?$/ }).refine(
   (text) => {
     const url = URL.parse(text);
@@ -64,10 +64,10 @@ export const plainUrl = z.url({ protocol: /^https?$/ }).refine(
 );
 
 function notYaml(error: unknown): string {
-  if (!(error instanceof YAMLParseError)) return 'is no YAML: an alias in it leads nowhere';
+  if (!(error instanceof YAMLParseError)) return 'is not valid YAML: an alias has no anchor';
   const [start] = error.linePos ?? [];
   const where = start === undefined ? '' : ` at line ${start.line}, column ${start.col}`;
-  return `is no YAML${where}: ${error.code}`;
+  return `is not valid YAML${where}: ${error.code}`;
 }
 
 function textOf(issue: z.core.$ZodIssue): string {
@@ -80,7 +80,7 @@ function textOf(issue: z.core.$ZodIssue): string {
     const all = new Set(issue.errors.flat().map((inner) => textOf(inner)));
     return [...all].join(', or ') || issue.message;
   }
-  // Zod begins its own messages with what kind of fault it is: `Too small: expected …`.
+  // Zod's messages start with the kind of fault: `Too small: expected …`.
   const message = issue.message.replace(/^[A-Z][a-z ]*: /, '');
   return message.replace(/^expected (.*), received undefined$/, 'is missing; expected $1');
 }

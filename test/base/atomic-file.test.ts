@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** The name under which a file is written before it takes its place. */
+/** Returns the name of the temporary file. */
 async function temporaryNameOf(path: string): Promise<string> {
   const names: string[] = [];
   const parts = function* () {
@@ -36,15 +36,15 @@ async function temporaryNameOf(path: string): Promise<string> {
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-describe('a file that is written atomically', () => {
-  it('holds all parts, in place of what was there', async () => {
+describe('writeAtomically', () => {
+  it('replaces the old content by all parts', async () => {
     writeFileSync(file, 'a longer text from before');
     await writeAtomically(file, ['one ', encode('two'), ' three']);
     expect(readFileSync(file, 'utf8')).toBe('one two three');
     expect(readdirSync(directory)).toEqual(['file']);
   });
 
-  it('has the permissions asked for, from its first byte on', async () => {
+  it('gives the temporary file its permissions before the first byte is written', async () => {
     const modes: number[] = [];
     const modeOf = (name: string): number => statSync(join(directory, name)).mode & 0o777;
     const parts = function* () {
@@ -55,7 +55,7 @@ describe('a file that is written atomically', () => {
     expect([...modes, modeOf('file')]).toEqual([0o600, 0o600]);
   });
 
-  it('is as before when a part fails', async () => {
+  it('keeps the old content, and no temporary file, when a part fails', async () => {
     writeFileSync(file, 'before');
     const parts = function* () {
       yield 'half';
@@ -66,7 +66,7 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory)).toEqual(['file']);
   });
 
-  it('that is to be new leaves what is there, and nothing beside it', async () => {
+  it('does not replace an existing file with the option exclusive, and leaves no temporary file', async () => {
     await writeAtomically(file, ['first'], { exclusive: true });
     const second = writeAtomically(file, ['second'], { exclusive: true });
     await expect(second).rejects.toMatchObject({ code: 'EEXIST' });
@@ -74,7 +74,7 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory)).toEqual(['file']);
   });
 
-  it('leaves a file that is removed once its process is dead, and never while it runs', async () => {
+  it('lets temporary files be removed once their process is dead, but never while it runs', async () => {
     const mine = await temporaryNameOf(file);
     const [, pid, start, where, random] = /^file\.(\d+)-(\d+)-(\w{8})\.(\w{16})\.tmp$/.exec(mine)!;
     const { pid: dead } = spawnSync(process.execPath, ['--version']);
@@ -82,7 +82,7 @@ describe('a file that is written atomically', () => {
       alive: mine,
       reusedPid: `file.${pid}-${Number(start) - 1}-${where}.${random}.tmp`,
       dead: `file.${dead}-${start}-${where}.${random}.tmp`,
-      // Of a process in a container that shares the directory: its pid says nothing here.
+      // From a process in another container, where the pid means something else.
       elsewhere: `file.${pid}-${Number(start) - 1}-00000000.${random}.tmp`,
       elsewhereOld: `file.1-7-00000000.${random}.tmp`,
       unnamed: 'file.0123456789abcdef.tmp',
@@ -106,7 +106,7 @@ describe('a file that is written atomically', () => {
     'removes files of a killed process whose parent has not read its exit code',
     async () => {
       const mine = await temporaryNameOf(file);
-      // The parent becomes another program, which never asks.
+      // After `exec`, the parent never waits for its child.
       const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
       try {
         const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
@@ -137,7 +137,7 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory).sort()).toEqual(['file', other].sort());
   });
 
-  it('is written beside its place under another name each time', async () => {
+  it('uses another temporary name each time', async () => {
     const names = [await temporaryNameOf(file), await temporaryNameOf(file)];
     expect(new Set(names).size).toBe(2);
     for (const name of names) expect(isTemporary(name)).toBe(true);

@@ -16,18 +16,18 @@ describe('closest', () => {
     expect(closest(typed, names)).toBe(meant);
   });
 
-  it('suggests nothing rather than something far off', () => {
+  it('suggests nothing if no candidate is close', () => {
     expect(closest('zebra', names)).toBeUndefined();
     expect(closest('', names)).toBeUndefined();
     expect(closest('sharpe', [])).toBeUndefined();
   });
 
-  it('counts a swap of two neighbours as one step, and takes the first of equals', () => {
+  it('counts a swap of two neighbors as one step, and returns the first of equally close candidates', () => {
     expect(closest('abc', ['bac', 'xbx'])).toBe('bac');
     expect(closest('cat', ['bat', 'hat'])).toBe('bat');
   });
 
-  it('finds any candidate exactly, whatever stands beside it', () => {
+  it('finds each candidate itself among any others', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.stringMatching(/^[a-z_]{1,12}$/), { minLength: 1 }),

@@ -58,13 +58,13 @@ describe('hiddenCharacterProblem', () => {
   });
 });
 
-describe('what was stored with hidden characters', () => {
-  it('is shown with their codes, and cannot act on a terminal', () => {
+describe('a stored text with hidden characters', () => {
+  it('shows hidden characters by their codes, and removes terminal sequences', () => {
     const name = 'ac\u200Bme \u202Etxt\u202C \u001B[31mred\u2028';
     expect(printable(name)).toBe('ac[U+200B]me [U+202E]txt[U+202C] red[U+2028]');
   });
 
-  it('is shown in time that grows with its length', () => {
+  it('shows hidden characters in time proportional to the length of the text', () => {
     const text = '\u200D\u202Ea'.repeat(200_000);
     expect(showHidden(text)).toBe('[U+200D][U+202E]a'.repeat(200_000));
   });

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-test('makes what is missing, with the mode, and leaves what is there', () => {
+test('creates the missing directories with the mode, and leaves existing ones unchanged', () => {
   const path = join(directory, 'a/b/c');
   makeDirectory(path, 0o700);
   makeDirectory(path, 0o755);
@@ -20,7 +20,7 @@ test('makes what is missing, with the mode, and leaves what is there', () => {
   }
 });
 
-test('says what is in the way', () => {
+test('throws the system error if a file or a link is in the way', () => {
   writeFileSync(join(directory, 'file'), '');
   symlinkSync('nowhere', join(directory, 'link'));
   expect(() => makeDirectory(join(directory, 'file'))).toThrow('EEXIST');
@@ -28,7 +28,7 @@ test('says what is in the way', () => {
   expect(() => makeDirectory(join(directory, 'link'))).toThrow('EEXIST');
 });
 
-test('ends where no directory can be made', async () => {
+test('a server whose home directory cannot be created exits with an error', async () => {
   const home = '/proc/no-such-directory/home';
   const { code, stderr } = await serviceLocal(['server', '--port', '0'], {
     env: { SERVICE_LOCAL_HOME: home },

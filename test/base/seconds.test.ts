@@ -8,11 +8,11 @@ test.each([
   ['90m', 5400],
   ['90s', 90],
   ['0d', 0],
-])('%s is %d seconds', (text, seconds) => {
+])('%s is parsed as %d seconds', (text, seconds) => {
   expect(parseSeconds(text)).toBe(seconds);
 });
 
-test('any number of seconds is read as it was written', () => {
+test('parseSeconds returns any number of seconds that formatSeconds has written', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 999_999_999 }), (seconds) => {
       expect(parseSeconds(formatSeconds(seconds))).toBe(seconds);
@@ -21,7 +21,7 @@ test('any number of seconds is read as it was written', () => {
 });
 
 test.each(['7', 'd', '', '-1d', '1.5d', '7 d', '7D', '1w', '1e3s', '9999999999s'])(
-  '%j is no length of time',
+  '%j is rejected as a duration',
   (text) => {
     expect(() => parseSeconds(text)).toThrow(expect.objectContaining({ code: 'usage' }));
   },

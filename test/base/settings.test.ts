@@ -36,7 +36,7 @@ async function explain(args: readonly string[], env?: Record<string, string>): P
 }
 
 describe('the source of a setting', () => {
-  it('is the option, else the environment, the project file, the user file, the default', async () => {
+  it('takes the option, else the environment, the project file, the user file, the default', async () => {
     await writeFile(join(project, 'service-local.yaml'), 'strategy_timeout_seconds: 3\n');
     await writeFile(join(home, 'config.yaml'), '# mine\nstrategy_timeout_seconds: 4.5\n');
     const sources = [
@@ -57,7 +57,7 @@ describe('the source of a setting', () => {
     expect(await explain([key])).toEqual(sources.slice(4));
   });
 
-  it('is shown to a person, the one in force first', async () => {
+  it('shows the sources of a setting, the one in force first', async () => {
     const { stdout } = await config(['explain', 'workers', '--workers', '3'], {
       SERVICE_LOCAL_WORKERS: '12',
     });
@@ -68,13 +68,13 @@ describe('the source of a setting', () => {
     ]);
   });
 
-  it('is the nearest project file', async () => {
+  it('reads the nearest project file only', async () => {
     await writeFile(join(project, 'service-local.yaml'), 'workers: 2\n');
     await writeFile(join(below, 'service-local.yaml'), 'workers: 3\n');
     expect(await explain(['workers'])).toMatchObject([{ value: 3 }, { origin: 'default' }]);
   });
 
-  it('is not an empty variable, and for colour the option is --no-color', async () => {
+  it('ignores empty variables, and takes --no-color as the option of color', async () => {
     expect(await explain(['workers'], { SERVICE_LOCAL_WORKERS: '' })).toMatchObject([
       { origin: 'default' },
     ]);
@@ -87,7 +87,7 @@ describe('the source of a setting', () => {
 });
 
 describe('a directory', () => {
-  it('in a file is relative to the file, elsewhere to the working directory', async () => {
+  it('resolves directories in files against the file, others against the working directory', async () => {
     await writeFile(join(project, 'service-local.yaml'), 'runs_dir: 007\n');
     expect(
       await explain(['runs_dir', '--runs-dir', '../a'], { SERVICE_LOCAL_RUNS_DIR: 'b' }),
@@ -99,9 +99,9 @@ describe('a directory', () => {
     ]);
   });
 
-  it('of the home decides where the catalogue is, and may begin with a tilde', async () => {
+  it('places the catalogue in the home directory, and expands a leading tilde', async () => {
     await writeFile(join(project, 'service-local.yaml'), 'runs_dir: ~/runs\n');
-    // What the tilde stands for is the business of the process.
+    // The tilde is expanded by the process, so this needs one with its own HOME.
     const env = { HOME: root, SERVICE_LOCAL_HOME: home };
     const { stdout } = await serviceLocal(['config', 'list', '--json'], { cwd: below, env });
     expect(JSON.parse(stdout)).toMatchObject({
@@ -112,8 +112,8 @@ describe('a directory', () => {
   });
 });
 
-describe('a wrong setting', () => {
-  it('is told with all others, each with its place', async () => {
+describe('an invalid setting', () => {
+  it('reports all invalid settings at once, each with its place', async () => {
     const file = join(project, 'service-local.yaml');
     await writeFile(file, 'workrs: 2\ncolor: nevr\nworkers:\n  - 1\nhome: /tmp\nruns_dir:\n');
     const { code, stderr } = await config(['list', '--strategy-timeout-seconds', '0'], {
@@ -133,7 +133,7 @@ describe('a wrong setting', () => {
     ]);
   });
 
-  it('is an error in a weaker source too', async () => {
+  it('reports an invalid setting even if another source takes precedence', async () => {
     await writeFile(join(home, 'config.yaml'), 'workers: 0\n');
     const { code, stderr } = await config(['list', '--workers', '2']);
     expect(code).toBe(2);
@@ -145,7 +145,7 @@ describe('a wrong setting', () => {
     ['workers: [1\n', ':2:1'],
     ['- workers\n', ':1:1'],
     ['just words\n', ':1:1'],
-  ])('%j is a file that cannot be read, and says where', async (text, place) => {
+  ])('reports the position at which the file %j cannot be parsed', async (text, place) => {
     const file = join(project, 'service-local.yaml');
     await writeFile(file, text);
     const { code, stderr } = await config(['list']);
@@ -153,7 +153,7 @@ describe('a wrong setting', () => {
     expect(stderr).toContain(`${file}${place}`);
   });
 
-  it.each(['', '# only a comment\n'])('is none in an empty file (%j)', async (text) => {
+  it.each(['', '# only a comment\n'])('accepts an empty file (%j)', async (text) => {
     await writeFile(join(project, 'service-local.yaml'), text);
     expect((await config(['list'])).code).toBe(0);
   });
@@ -164,12 +164,12 @@ describe('a wrong setting', () => {
     ['0.0009', 2],
     ['86400.5', 2],
     ['999999', 2],
-  ])('can be a timeout out of bounds: %s ends with %i', async (timeout, exitCode) => {
+  ])('checks the bounds of a timeout: %s exits with %i', async (timeout, exitCode) => {
     const { code } = await config(['list', '--strategy-timeout-seconds', timeout]);
     expect(code).toBe(exitCode);
   });
 
-  it('asked about is corrected', async () => {
+  it('suggests the setting that was probably meant', async () => {
     const { code, stderr } = await config(['explain', 'run_dir']);
     expect(code).toBe(2);
     expect(stderr).toBe(
@@ -177,7 +177,7 @@ describe('a wrong setting', () => {
     );
   });
 
-  it('is not a variable of Kubernetes beside a Service of this name', async () => {
+  it('ignores the variables that Kubernetes sets for a Service of this name', async () => {
     const variables = {
       SERVICE_LOCAL_PORT: 'tcp://10.0.0.1:80',
       SERVICE_LOCAL_SERVER_PORT: 'tcp://10.0.0.2:80',
@@ -207,7 +207,7 @@ describe('a wrong setting', () => {
     ['license_ttl_seconds', '299', 'a whole number of seconds from 300 to 126144000'],
     ['license_grace_period_seconds', '1.5', 'a whole number of seconds from 0 to 31536000'],
     ['license_issuer', 'two words', '1 to 128 visible ASCII characters'],
-  ])('is one of the server: %s cannot be %s', async (key, text, needed) => {
+  ])('rejects %s with the value %s', async (key, text, needed) => {
     const name = `SERVICE_LOCAL_${key.toUpperCase()}`;
     const { code, stderr } = await config(['list'], { [name]: text });
     expect(code).toBe(2);
@@ -216,14 +216,14 @@ describe('a wrong setting', () => {
 });
 
 describe('a setting of the server', () => {
-  it('is told without the password that somebody put into it', async () => {
+  it('hides a password in an invalid URL', async () => {
     const url = 'https://me:hunter2@licenses.example';
     const { code, stderr } = await config(['list', '--url', url]);
     expect(code).toBe(2);
     expect(stderr).toContain("not 'https://…@licenses.example'");
   });
 
-  it('has an option by its short name, and can be true or false in a file', async () => {
+  it('accepts short options of the server, and booleans in files', async () => {
     await writeFile(
       join(home, 'config.yaml'),
       'license_registry_enforced: false\nserver_public_url: https://licenses.example/\n',
@@ -239,7 +239,7 @@ describe('a setting of the server', () => {
     });
   });
 
-  it('is not decided by a project, which others may have made', async () => {
+  it('rejects server settings in a project file, which other people may have written', async () => {
     await writeFile(
       join(project, 'service-local.yaml'),
       'server_url: https://evil.example\nlicense_registry_enforced: false\n',
@@ -252,7 +252,7 @@ describe('a setting of the server', () => {
     expect(stderr).toContain('service-local.yaml:2:1 /license_registry_enforced');
   });
 
-  it('is no secret: those are in variables that are never shown', async () => {
+  it('never shows the variables that contain secrets', async () => {
     const { code, stdout, stderr } = await config(['list', '--json'], {
       DATABASE_URL: 'postgres://me:hunter2@db.example/leases',
       SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'hunter2',
@@ -276,7 +276,7 @@ describe('a home directory of another user', () => {
   beforeEach(() => chmod(root, 0o755));
 
   it.runIf(canRunAsAnother)(
-    'is reported with its owner and the user that runs the command',
+    'names the owner of a home directory that this user cannot read',
     async () => {
       await chmod(home, 0o700);
       const { code, stderr } = await asAnother('config', 'list');
@@ -287,7 +287,7 @@ describe('a home directory of another user', () => {
     },
   );
 
-  it.runIf(canRunAsAnother)('is reported by doctor, which runs all the same', async () => {
+  it.runIf(canRunAsAnother)('lets doctor report a home directory of another user', async () => {
     await chmod(home, 0o700);
     const { code, stdout } = await asAnother('doctor', '--offline', '--json');
     expect(code).toBe(2);

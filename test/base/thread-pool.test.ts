@@ -6,17 +6,17 @@ import { releaseThread, acquireThread } from '../../src/base/thread-pool.ts';
 const FILE = new URL(
   `data:text/javascript,${encodeURIComponent(
     "import { parentPort, threadId } from 'node:worker_threads';" +
-      "parentPort.on('message', (asked) => { if (asked === 'end') process.exit(); parentPort.postMessage([asked, threadId]); });",
+      "parentPort.on('message', (request) => { if (request === 'end') process.exit(); parentPort.postMessage([request, threadId]); });",
   )}`,
 );
 
-async function ask(thread: Worker, what: string): Promise<unknown> {
-  const told = once(thread, 'message');
-  thread.postMessage(what);
-  return (await told)[0];
+async function ask(thread: Worker, request: string): Promise<unknown> {
+  const answer = once(thread, 'message');
+  thread.postMessage(request);
+  return (await answer)[0];
 }
 
-test('a thread that has done its work does the next, unless it has ended or another waits', async () => {
+test('a released thread is acquired again, unless it has ended or another one is idle', async () => {
   const [first, second] = [acquireThread(FILE), acquireThread(FILE)];
   const ids = [first.threadId, second.threadId];
   expect(await ask(first, 'a')).toEqual(['a', ids[0]]);

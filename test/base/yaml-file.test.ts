@@ -18,22 +18,26 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }));
 
 test.each([
-  ['a line that is no YAML', `url: "${CANARY}\n`, /^is no YAML at line \d+, column \d+: [A-Z_]+$/],
-  ['an alias that leads nowhere', `url: *${CANARY}\n`, /^is no YAML/],
-  ['a tag that nobody knows', `url: !${CANARY} ${CANARY}\n`, /^url: /],
+  [
+    'a line that is not YAML',
+    `url: "${CANARY}\n`,
+    /^is not valid YAML at line \d+, column \d+: [A-Z_]+$/,
+  ],
+  ['an alias without an anchor', `url: *${CANARY}\n`, /^is not valid YAML/],
+  ['an unknown tag', `url: !${CANARY} ${CANARY}\n`, /^url: /],
   ['a password in an address', `url: https://a:${CANARY}@b\n`, /^url: must have no user/],
   [
     'an unknown field',
     `url: https://a.b\npassword: ${CANARY}\n`,
     /unknown field "password"; no keys$/,
   ],
-])('tells of %s without what stands there', (_what, text, message) => {
+])('reports %s without the text of the line', (_what, text, message) => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const file = join(directory, 'file.yaml');
   writeFileSync(file, text);
   let thrown: unknown;
   try {
-    readYamlFile(file, { schema, refuse, ofSecrets: 'no keys' });
+    readYamlFile(file, { schema, refuse, secretsHint: 'no keys' });
   } catch (error) {
     thrown = error;
   }

@@ -272,7 +272,7 @@ describe('what cannot be done', () => {
       '--entitlement and --no-entitlements exclude each other',
     ],
     [['plans', 'update', 'pro', '--binding', 'tpm'], 'none, device, machine'],
-    [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is no length of time"],
+    [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is not a duration"],
     [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is no time"],
     [
       'contracts create --customer a --plan a --ends-at yesterday'.split(' '),

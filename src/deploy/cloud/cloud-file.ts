@@ -180,7 +180,7 @@ function readCloudFile(file: string): z.output<typeof fileSchema> {
   const found = readYamlFile(file, {
     schema: fileSchema,
     refuse: (problems) => invalid(file, problems),
-    ofSecrets: 'credentials come from the environment or the profile',
+    secretsHint: 'credentials come from the environment or the profile',
   });
   if (found !== undefined) return found;
   throw new ServiceError('file_not_found', `there is no file ${file}`, {

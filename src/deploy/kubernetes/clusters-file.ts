@@ -73,7 +73,7 @@ export function readClusters(file: string): Clusters {
   const clusters = readYamlFile(file, {
     schema: fileSchema,
     refuse: (problems) => invalid(file, problems),
-    ofSecrets: 'credentials belong into the kubeconfig',
+    secretsHint: 'credentials belong into the kubeconfig',
   });
   return Object.fromEntries(
     Object.entries(clusters ?? {}).map(([name, { kubeconfig, ...rest }]) => [

@@ -47,7 +47,7 @@ export function readKnowledgeFile(file: string): FederationSettings {
         remedy:
           'Correct it: instances: [{name: NAME, url: ORIGIN, token_env: VARIABLE}], without any tokens.',
       }),
-    ofSecrets: 'the token belongs into the environment, and the name of its variable here',
+    secretsHint: 'the token belongs into the environment, and the name of its variable here',
   });
   return settings ?? { timeout_seconds: USUAL_TIMEOUT_SECONDS, instances: [] };
 }

@@ -49,7 +49,7 @@ export function fail(t: Trading, error: unknown): void {
   const known =
     error instanceof ServiceError
       ? error
-      : new ServiceError('failure', 'it failed for a reason nobody expected', { cause: error });
+      : new ServiceError('failure', 'unexpected error; see the log', { cause: error });
   if (t.ending !== undefined) log.error(`while it ends: ${known.message}`);
   end(t, 'failed', true, { error: known });
 }
