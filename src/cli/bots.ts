@@ -7,6 +7,7 @@ import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { formatActor, formatCountOf } from '../base/format.ts';
+import { CHAIN_FAULTS } from '../base/hash-chain.ts';
 import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 
@@ -110,10 +111,7 @@ export async function rebuildState(
 type Fault = NonNullable<BotReplay['fault']>;
 
 const WHAT: Readonly<Record<Fault['fault'], string>> = {
-  missing: 'is missing',
-  altered: 'has been altered',
-  not_linked: 'does not follow from the one before it',
-  beyond_head: 'is beyond the end of the log',
+  ...CHAIN_FAULTS,
   wrong_snapshot: 'comes to another state than the snapshot that is kept after it',
 };
 

@@ -1,10 +1,11 @@
+import type { ChainHead } from '../base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { isClockSetBack, recordingTime, clockSetBackEvents } from './clock-steps.ts';
-import { hashOf, type EventHead, type NewEvent } from './event.ts';
+import { hashOf, type NewEvent } from './event.ts';
 import { notifyAlert } from './raised-alerts.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -26,7 +27,7 @@ export async function appendEvents(
   bot_id: string,
   now: number,
   events: readonly NewEvent[],
-): Promise<EventHead> {
+): Promise<ChainHead> {
   const heads = openHeads(tx);
   const before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
   const { rows, head } = buildRows(bot_id, before, now, events);
@@ -54,7 +55,7 @@ export async function appendToMany(
   tx: Db,
   now: number,
   logs: readonly LogEntries[],
-): Promise<readonly EventHead[]> {
+): Promise<readonly ChainHead[]> {
   const heads = openHeads(tx);
   const bots = [...new Set(logs.map(({ bot_id }) => bot_id))];
   const unread = bots.filter((bot_id) => !heads.has(bot_id));
@@ -112,7 +113,7 @@ function clockEvents(before: TimedHead, now: number, events: readonly NewEvent[]
   return clockSetBackEvents(before, now, first.version);
 }
 
-function isSnapshotDue(before: EventHead, after: EventHead): boolean {
+function isSnapshotDue(before: ChainHead, after: ChainHead): boolean {
   return Math.floor(after.seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
 }
 
@@ -129,7 +130,7 @@ function openHeads(tx: Db): Map<string, TimedHead> {
 }
 
 const updateHead = prepareQuery(
-  (db, { bot_id, seq, hash }: EventHead & { readonly bot_id: string }) =>
+  (db, { bot_id, seq, hash }: ChainHead & { readonly bot_id: string }) =>
     db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
 );
 

@@ -1,4 +1,5 @@
 import { hash as digest } from 'node:crypto';
+import { GENESIS, parseLoggedObject, type ChainFault } from '../base/hash-chain.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 
 export interface NewEvent {
@@ -38,14 +39,6 @@ export interface BotEvent {
   readonly hash: string;
 }
 
-/** The last event of a log; `GENESIS` before the first event. */
-export interface EventHead {
-  readonly seq: number;
-  readonly hash: string;
-}
-
-export const GENESIS: EventHead = { seq: 0, hash: '0'.repeat(64) };
-
 /** Columns of `bots` for a bot that has no events yet. */
 export const NO_EVENTS = { event_seq: GENESIS.seq, event_hash: GENESIS.hash } as const;
 
@@ -66,7 +59,7 @@ export function hashOf(row: Omit<BotEventsTable, 'hash'>): string {
 export function eventOf(row: BotEventsTable): BotEvent {
   const { bot_id, seq, event_id, version, run_id, kind, occurred_at, recorded_at } = row;
   const { causation_id, prev_hash, hash } = row;
-  const payload = parsePayload(row.payload);
+  const payload = parseLoggedObject(row.payload);
   return {
     bot_id,
     seq,
@@ -83,17 +76,8 @@ export function eventOf(row: BotEventsTable): BotEvent {
   };
 }
 
-/** Returns the text itself as `unreadable` if the row was tampered with, so that readers can show it. */
-function parsePayload(text: string): BotEvent['payload'] {
-  try {
-    const payload: unknown = JSON.parse(text);
-    if (isRecord(payload)) return payload;
-  } catch {
-    // Handled below.
-  }
-  return { unreadable: text };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** The first invalid event or snapshot of a log. */
+export interface EventFault {
+  readonly seq: number;
+  readonly fault: ChainFault['fault'] | 'wrong_snapshot';
 }

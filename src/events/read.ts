@@ -1,9 +1,10 @@
+import type { ChainHead } from '../base/hash-chain.ts';
 import { sql, type AliasedExpression } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
-import { eventOf, type BotEvent, type EventHead } from './event.ts';
+import { eventOf, type BotEvent } from './event.ts';
 
 export interface EventsRequest {
   /** Only events after this one; 0 for all. */
@@ -22,7 +23,7 @@ export interface EventsRequest {
 export interface EventsPage {
   /** In order of `seq`. */
   readonly events: readonly BotEvent[];
-  readonly head: EventHead;
+  readonly head: ChainHead;
 }
 
 /** @throws ServiceError `not_found` if the bot does not exist. */
@@ -47,7 +48,7 @@ export async function readRows(
     limit,
     last,
   }: EventsRequest,
-): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: EventHead }> {
+): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: ChainHead }> {
   const whole = { bot_id, after_seq, until_seq, limit };
   const range = run_id === undefined ? whole : await withinRun(db, whole, run_id);
   const found = await select(db, range, kinds, last ? 'desc' : 'asc');
@@ -171,7 +172,7 @@ function withHead(db: Db, bot_id: string, events: AliasedExpression<BotEventsTab
 }
 
 /** The last event of a log, and its recording time. */
-export interface TimedHead extends EventHead {
+export interface TimedHead extends ChainHead {
   /** 0 before the first event. */
   readonly recorded_at: number;
 }

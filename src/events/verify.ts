@@ -1,7 +1,7 @@
+import { type ChainHead, GENESIS, endFault, entryFault } from '../base/hash-chain.ts';
 import { setImmediate } from 'node:timers/promises';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
-import { endFault, faultOf, type EventFault } from './chain.ts';
-import { eventOf, GENESIS, type EventHead } from './event.ts';
+import { eventOf, hashOf, type EventFault } from './event.ts';
 import { readRows } from './read.ts';
 import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './state.ts';
@@ -9,7 +9,7 @@ import { changesState, digestOf, foldState, type BotState } from './state.ts';
 /** Result of reading every event of a log without relying on snapshots. */
 export interface VerifiedLog {
   /** The last valid event. */
-  readonly head: EventHead;
+  readonly head: ChainHead;
   /** State after that event; undefined if there is none. */
   readonly state: BotState | undefined;
   readonly state_hash: string | undefined;
@@ -31,7 +31,7 @@ export async function verifyEvents(
   moment: Moment = 'head',
 ): Promise<VerifiedLog> {
   const until_seq = moment === 'head' ? undefined : (await seqAt(db, bot_id, moment)).seq;
-  let last: EventHead = GENESIS;
+  let last: ChainHead = GENESIS;
   let state: BotState | undefined;
   const conclude = (fault?: EventFault): VerifiedLog => ({
     head: last,
@@ -44,7 +44,7 @@ export async function verifyEvents(
     const { rows, head } = await readRows(db, bot_id, range);
     const snapshots = await readSnapshots(db, bot_id, last.seq, rows.at(-1)?.seq ?? last.seq);
     for (const row of rows) {
-      const fault = faultOf(row, last);
+      const fault = entryFault(row, last, hashOf);
       if (fault !== undefined) return conclude(fault);
       last = { seq: row.seq, hash: row.hash };
       // Parsing the payloads of all other events would double the time.
@@ -54,7 +54,7 @@ export async function verifyEvents(
         return conclude({ seq: row.seq, fault: 'wrong_snapshot' });
       }
     }
-    if (rows.length < PAGE) return conclude(endFault(last, until_seq ?? head.seq, head));
+    if (rows.length < PAGE) return conclude(endFault(last, head, until_seq));
     await setImmediate();
   }
 }

@@ -1,51 +1,46 @@
-import { createHash } from 'node:crypto';
+import { hash as digest } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../base/errors.ts';
+import {
+  endFault,
+  entryFault,
+  GENESIS,
+  parseLoggedObject,
+  type ChainEntry,
+  type ChainFault,
+  type ChainHead,
+} from '../base/hash-chain.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
-/** Who did it. An `operator` is a shell on the server's machine; `server` is the server by itself. */
+/** `operator`: a shell on the server's machine; `server`: the server itself. */
 export type Actor = `administrator:${string}` | `device:${string}` | 'operator' | 'server';
 
-/** Something that was done, or was noticed. */
 export interface AuditEvent {
   readonly actor: Actor;
-  /** As `admin.identity.license.revoke`. */
+  /** For example `admin.identity.license.revoke`. */
   readonly action: string;
-  /** As `lease:…` or `deployment:…`. */
+  /** `TYPE:ID`, for example `lease:…` or `deployment:…`. */
   readonly target: string;
-  /** What JSON can hold, and no secret. */
+  /** JSON values. Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** An event in its place in the chain, as it is hashed and as `GET /identity/audit` answers it. */
-export interface AuditEntry {
-  /** From 1, without gaps. */
-  readonly seq: number;
+/** A recorded event, as it is hashed and as `GET /identity/audit` returns it. */
+export interface AuditEntry extends ChainEntry {
   /** RFC 3339 in UTC, with milliseconds. */
   readonly recorded_at: string;
   readonly actor: string;
   readonly action: string;
   readonly target: string;
   readonly details: Readonly<Record<string, unknown>>;
-  /** SHA-256 in hex of the entry before; 64 zeros for the first. */
-  readonly prev_hash: string;
-  /** SHA-256 in hex of all the other members in canonical JSON (RFC 8785). */
-  readonly hash: string;
 }
-
-/** The last entry of the log; before the first one, seq 0 and 64 zeros. */
-export interface AuditHead {
-  readonly seq: number;
-  readonly hash: string;
-}
-
-export const GENESIS: AuditHead = { seq: 0, hash: '0'.repeat(64) };
 
 /**
- * Adds to the log. It belongs before the effect and into the same write: what cannot be recorded
- * does not happen. Where the clock was set back since the last entry, one that says so comes first.
+ * Records an event. Call it before the change itself, in the same transaction, so that a change that
+ * cannot be recorded does not happen. If the clock was set back since the last entry, an entry that
+ * reports this comes first.
  */
 export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promise<void> {
   const head = heads.get(tx) ?? (await timedHead(tx));
@@ -58,7 +53,7 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
   await appendEntry(tx, heads.get(tx)!, now, event);
 }
 
-async function appendEntry(tx: Db, head: AuditHead, now: number, event: AuditEvent): Promise<void> {
+async function appendEntry(tx: Db, head: ChainHead, now: number, event: AuditEvent): Promise<void> {
   const entry = {
     seq: head.seq + 1,
     recorded_at: formatInstant(now),
@@ -76,8 +71,8 @@ async function appendEntry(tx: Db, head: AuditHead, now: number, event: AuditEve
 }
 
 /**
- * Adds entries that another copy of the database recorded after the last one here.
- * @param entries checked by `verifyAudit` from the head of this log.
+ * Appends entries that another copy of the database recorded.
+ * @param entries verified by `verifyAudit` against the head of this log.
  */
 export async function importAudit(tx: Db, entries: readonly AuditEntry[]): Promise<void> {
   for (const entry of entries) {
@@ -90,18 +85,18 @@ export async function importAudit(tx: Db, entries: readonly AuditEntry[]): Promi
   }
 }
 
-/** The last entry of the log; `recorded_at` is null before the first one. */
-interface TimedHead extends AuditHead {
+interface TimedHead extends ChainHead {
+  /** Null for an empty log. */
   readonly recorded_at: number | null;
 }
 
-/** What has been added in a transaction that is not over; nobody else can add to the log meanwhile. */
+/** The head within an open transaction. No other transaction can append to the log meanwhile. */
 const heads = new WeakMap<Db, TimedHead>();
 
 const insertEntry = prepareQuery((db, row: AuditEntriesTable) =>
   db.insertInto('audit_entries').values(row),
 );
-const updateHead = prepareQuery((db, head: AuditHead) => db.updateTable('audit_head').set(head));
+const updateHead = prepareQuery((db, head: ChainHead) => db.updateTable('audit_head').set(head));
 const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 
 const selectTimedHead = prepareQuery((db) =>
@@ -112,31 +107,30 @@ const selectTimedHead = prepareQuery((db) =>
 );
 
 async function timedHead(db: Db): Promise<TimedHead> {
-  const [head = lostHead()] = await selectTimedHead(db, {});
+  const [head = missingHead()] = await selectTimedHead(db, {});
   return head;
 }
 
-export async function auditHead(db: Db): Promise<AuditHead> {
-  const [head = lostHead()] = await selectHead(db, {});
+export async function auditHead(db: Db): Promise<ChainHead> {
+  const [head = missingHead()] = await selectHead(db, {});
   return head;
 }
 
-function lostHead(): never {
-  throw new ServiceError('audit_tampered', 'the audit log has lost its head', {
-    remedy: 'Restore the database from a backup.',
+function missingHead(): never {
+  throw new ServiceError('audit_tampered', 'the table audit_head has no row', {
+    remedy: 'Find out who can write to the database, and restore it from a backup.',
   });
 }
 
-/** Part of the log, and its head at the same moment. */
+/** Entries and the head of the log, read at the same moment. */
 export interface AuditPage {
-  /** The oldest first. */
   readonly entries: readonly AuditEntry[];
-  readonly head: AuditHead;
+  readonly head: ChainHead;
 }
 
-/** The entries after `afterSeq`, at most `limit`. */
+/** Returns at most `limit` entries after `afterSeq`, oldest first. */
 export async function readAudit(db: Db, afterSeq: number, limit: number): Promise<AuditPage> {
-  // One statement: between two of them another server may add to the log.
+  // A single statement, because another server may append to the log between two statements.
   const rows = await db
     .selectFrom('audit_head as head')
     .leftJoin(
@@ -154,21 +148,21 @@ export async function readAudit(db: Db, afterSeq: number, limit: number): Promis
     .selectAll('entry')
     .orderBy('entry.seq')
     .execute();
-  const [{ head_seq: seq, head_hash: hash } = lostHead()] = rows;
+  const [{ head_seq: seq, head_hash: hash } = missingHead()] = rows;
   return { entries: rows.filter(isEntry).map(entryOf), head: { seq, hash } };
 }
 
-/** What of the log is wanted; all of it when nothing is said. Times are milliseconds since the Unix epoch. */
+/** Conditions that an entry must meet. Times are milliseconds since the Unix epoch. */
 export interface AuditFilter {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   readonly target?: string | undefined;
   readonly from?: number | undefined;
-  /** Not itself included. */
+  /** Exclusive. */
   readonly to?: number | undefined;
 }
 
-/** The entries that match, the newest first, at most `limit` of those before `beforeSeq`. */
+/** Returns at most `limit` matching entries before `beforeSeq`, newest first. */
 export async function searchAudit(
   db: Db,
   { actor, action, target, from, to }: AuditFilter,
@@ -190,7 +184,7 @@ export async function searchAudit(
   return { entries: (await query.execute()).map(entryOf), head };
 }
 
-/** The head stands alone where there is no entry. */
+/** False for the row that only holds the head, which the left join gives if no entry follows. */
 function isEntry<T extends { seq: number | null }>(row: T): row is T & AuditEntriesTable {
   return row.seq !== null;
 }
@@ -203,13 +197,13 @@ function entryOf(row: AuditEntriesTable): AuditEntry {
     actor,
     action,
     target,
-    details: parseDetails(details),
+    details: parseLoggedObject(details),
     prev_hash,
     hash,
   };
 }
 
-/** A row as details: its times, whose names end in `_at`, as the log has its own. */
+/** Formats a row for the details of an event; times, whose names end in `_at`, become RFC 3339. */
 export function detailsOf(row: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]: [string, unknown]) => [
@@ -219,85 +213,54 @@ export function detailsOf(row: object): Record<string, unknown> {
   );
 }
 
-/** A row that was tampered with may hold anything. It is to be told, and not to stop who tells it. */
+/** Returns the number itself if it is not a valid time, so that a tampered row can be shown. */
 function formatInstant(ms: number): string {
   const isTime = Number.isInteger(ms) && Math.abs(ms) <= 8.64e15;
   return isTime ? new Date(ms).toISOString() : String(ms);
 }
 
-function parseDetails(text: string): AuditEntry['details'] {
-  try {
-    const details: unknown = JSON.parse(text);
-    if (isRecord(details)) return details;
-  } catch {
-    // Told below.
-  }
-  return { unreadable: text };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
+/** SHA-256 in hex of all members except `hash`, as canonical JSON (RFC 8785). */
 function hashOf(entry: Omit<AuditEntry, 'hash'>): string {
-  // One by one: an answer may say more beside them.
+  // Listed one by one, because API responses contain additional members.
   const { seq, recorded_at, actor, action, target, details, prev_hash } = entry;
   const hashed = { seq, recorded_at, actor, action, target, details, prev_hash };
-  return createHash('sha256').update(canonicalize(hashed)!).digest('hex');
+  return digest('sha256', canonicalize(hashed)!);
 }
 
-/** What canonical JSON does not take, such as half a character, was never hashed. */
-function hasItsHash(entry: AuditEntry): boolean {
+/** As `hashOf`; undefined for content that has no canonical JSON, such as a lone surrogate. */
+function hashOfAny(entry: AuditEntry): string | undefined {
   try {
-    return entry.hash === hashOf(entry);
+    return hashOf(entry);
   } catch {
-    return false;
+    return undefined;
   }
-}
-
-/** Why the first bad row is bad. */
-export interface AuditFault {
-  readonly seq: number;
-  readonly fault: 'missing' | 'altered' | 'not_linked' | 'beyond_head';
 }
 
 /**
- * Checks that `entries` go on from `before`: nothing altered, missing, added or out of order.
- * @returns the last of them, to go on from; or the first that is bad.
+ * Checks that `entries` continue the log after `before`.
+ * @returns the last entry, from which to continue, or the first fault.
  */
 export function verifyAudit(
-  before: AuditHead,
+  before: ChainHead,
   entries: readonly AuditEntry[],
-): AuditHead | AuditFault {
+): ChainHead | ChainFault {
   let last = before;
   for (const entry of entries) {
-    if (entry.seq !== last.seq + 1) return { seq: last.seq + 1, fault: 'missing' };
-    if (entry.prev_hash !== last.hash) return { seq: entry.seq, fault: 'not_linked' };
-    if (!hasItsHash(entry)) return { seq: entry.seq, fault: 'altered' };
+    const fault = entryFault(entry, last, hashOfAny);
+    if (fault) return fault;
     last = { seq: entry.seq, hash: entry.hash };
   }
   return last;
 }
 
-/** Whether the log ends where its head says: rows cut off at the end, or put there, show. */
-export function verifyAuditEnd(last: AuditHead, head: AuditHead): AuditFault | undefined {
-  if (last.seq < head.seq) return { seq: last.seq + 1, fault: 'missing' };
-  if (last.seq > head.seq) return { seq: head.seq + 1, fault: 'beyond_head' };
-  return last.hash === head.hash ? undefined : { seq: last.seq, fault: 'altered' };
-}
-
-/** What a check of the whole log comes to. */
 export interface AuditVerdict {
-  /** The last entry that is good. */
-  readonly last: AuditHead;
-  /** What is wrong with the next. */
-  readonly fault?: AuditFault;
+  /** The last valid entry. */
+  readonly last: ChainHead;
+  /** Fault of the entry after it; absent if the whole log is valid. */
+  readonly fault?: ChainFault;
 }
 
-/**
- * Checks the whole log.
- * @param read the entries after one, as `readAudit`.
- */
+/** @param read returns the entries after a sequence number, as `readAudit` does. */
 export async function verifyWholeAudit(
   read: (afterSeq: number) => Promise<AuditPage>,
 ): Promise<AuditVerdict> {
@@ -310,7 +273,7 @@ export async function verifyWholeAudit(
       last = next;
     }
     if (entries.length > 0) continue;
-    const fault = verifyAuditEnd(last, head);
+    const fault = endFault(last, head);
     return fault ? { last, fault } : { last };
   }
 }

@@ -1,13 +1,14 @@
+import { type ChainHead, GENESIS } from '../../src/base/hash-chain.ts';
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { validate, version } from 'uuid';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { appendEvents, appendToMany } from '../../src/events/append.ts';
-import { GENESIS, type EventHead, type NewEvent } from '../../src/events/event.ts';
+import { type NewEvent } from '../../src/events/event.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { stateAt } from '../../src/events/snapshot.ts';
-import type { EventFault } from '../../src/events/chain.ts';
+import type { EventFault } from '../../src/events/event.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
@@ -34,7 +35,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     await database.remove();
   });
 
-  const append = (events: readonly NewEvent[], now = NOW, bot = 'a'): Promise<EventHead> =>
+  const append = (events: readonly NewEvent[], now = NOW, bot = 'a'): Promise<ChainHead> =>
     storage.write((tx) => appendEvents(tx, bot, now, events));
   const read = async (after_seq = 0, limit = 1000) =>
     (await readEvents(storage.read, 'a', { after_seq, limit })).events;

@@ -1,16 +1,8 @@
+import { endFault, type ChainFault, type ChainHead, GENESIS } from '../../src/base/hash-chain.ts';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  appendAudit,
-  GENESIS,
-  readAudit,
-  verifyAudit,
-  verifyAuditEnd,
-  type AuditEntry,
-  type AuditFault,
-  type AuditHead,
-} from '../../src/identity/audit.ts';
+import { appendAudit, readAudit, verifyAudit, type AuditEntry } from '../../src/identity/audit.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
 
@@ -21,14 +13,14 @@ async function verify(
   storage: Storage,
   from = GENESIS,
   limit = 3,
-): Promise<AuditHead | AuditFault> {
+): Promise<ChainHead | ChainFault> {
   let last = from;
   for (;;) {
     const { entries, head } = await readAudit(storage.read, last.seq, limit);
     const next = verifyAudit(last, entries);
     if ('fault' in next) return next;
     last = next;
-    if (entries.length < limit) return verifyAuditEnd(last, head) ?? last;
+    if (entries.length < limit) return endFault(last, head) ?? last;
   }
 }
 
@@ -55,7 +47,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     storage.write((tx) =>
       appendAudit(tx, NOW + n, { actor: 'operator', action: 'test', target: `n:${n}`, details }),
     );
-  const fill = async (): Promise<AuditHead> => {
+  const fill = async (): Promise<ChainHead> => {
     for (let n = 1; n <= 8; n++) await append(n);
     return (await readAudit(storage.read, 8, 1)).head;
   };
@@ -98,7 +90,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
   test('verifies while it is empty, as it grows, and from any head noted before', async () => {
     expect(await verify(storage)).toEqual(GENESIS);
     for (let n = 1; n <= 3; n++) await append(n);
-    const noted = (await verify(storage)) as AuditHead;
+    const noted = (await verify(storage)) as ChainHead;
     for (let n = 4; n <= 9; n++) await append(n);
     const head = await verify(storage);
     expect(head).toMatchObject({ seq: 9 });
@@ -135,7 +127,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage)).toMatchObject({ seq: 1 });
   });
 
-  test.each<[what: string, sql: string, AuditFault]>([
+  test.each<[what: string, sql: string, ChainFault]>([
     ['seq', `update audit_entries set seq = 40 where seq = 4`, { seq: 4, fault: 'missing' }],
     ['seq', `update audit_entries set seq = -4 where seq = 4`, { seq: 4, fault: 'missing' }],
     [
@@ -160,7 +152,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
       { seq: 4, fault: 'altered' },
     ],
     ...['{"n":5}', '{}', '', 'null', '[4]', '{"n":1e999}', '{"n":"\\ud83d"}', '{"n":4'].map(
-      (details): [string, string, AuditFault] => [
+      (details): [string, string, ChainFault] => [
         'details',
         `update audit_entries set details = '${details}' where seq = 4`,
         { seq: 4, fault: 'altered' },

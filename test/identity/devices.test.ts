@@ -1,7 +1,8 @@
+import type { ChainHead } from '../../src/base/hash-chain.ts';
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ServiceError } from '../../src/base/errors.ts';
-import { readAudit, type AuditHead } from '../../src/identity/audit.ts';
+import { readAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
@@ -34,7 +35,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   let third: SigningKey;
   /** When the test began, and where the audit log ended then. */
   let start: number;
-  let head: AuditHead;
+  let head: ChainHead;
 
   beforeAll(async () => {
     world = await newVendor(kind);

@@ -1,3 +1,4 @@
+import type { ChainHead } from '../../src/base/hash-chain.ts';
 import { rm } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
@@ -6,7 +7,7 @@ import {
   resetAdministrator,
 } from '../../src/identity/administrators.ts';
 import { newerEntries } from '../../src/identity/audit-file.ts';
-import { auditHead, readAudit, type AuditHead } from '../../src/identity/audit.ts';
+import { auditHead, readAudit } from '../../src/identity/audit.ts';
 import { updateContract } from '../../src/identity/contracts.ts';
 import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { revokeDevice } from '../../src/identity/devices.ts';
@@ -20,7 +21,7 @@ import { PASSWORD } from './people.ts';
 
 let world: LeaseWorld;
 let backup: string;
-let head: AuditHead;
+let head: ChainHead;
 let restored: Storage | undefined;
 
 beforeEach(async () => {

@@ -1,6 +1,7 @@
+import { endFault, GENESIS } from '../../src/base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/identity/audit.ts';
+import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { issueLease } from '../../src/identity/issue.ts';
 import { renewLease } from '../../src/identity/renew.ts';
@@ -48,7 +49,7 @@ test('two servers issue and revoke at once: what each said holds, and the log is
   const { entries, head } = await readAudit(read, 0, 1000);
   const last = verifyAudit(GENESIS, entries);
   expect(last).toEqual(head);
-  expect(verifyAuditEnd(head, head)).toBeUndefined();
+  expect(endFault(head, head)).toBeUndefined();
   const renewals = entries.filter(({ action }) => action === 'identity.license.renew');
   expect(renewals.map(({ target }) => target.replace('lease:', '')).sort()).toEqual(given);
 });

@@ -1,6 +1,7 @@
+import { GENESIS } from '../../src/base/hash-chain.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../src/api/administrators.ts';
-import { GENESIS, verifyAudit } from '../../src/identity/audit.ts';
+import { verifyAudit } from '../../src/identity/audit.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/base/scopes.ts';
 import { newPerson, PASSWORD, type Person } from '../identity/people.ts';

@@ -1,16 +1,11 @@
+import { endFault, type ChainHead, GENESIS } from '../../src/base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { seededRandom } from '../../src/engine/random.ts';
-import {
-  GENESIS,
-  readAudit,
-  verifyAudit,
-  verifyAuditEnd,
-  type AuditHead,
-} from '../../src/identity/audit.ts';
+import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
 import { publishedKeys } from '../../src/identity/keys.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
@@ -143,7 +138,7 @@ class Torture {
   #isLoaded = false;
   #onAnswer = (): void => {};
 
-  #auditHead: AuditHead = GENESIS;
+  #auditHead: ChainHead = GENESIS;
   /** Entries of the audit log by action, as far as they have been verified. */
   readonly #audited = new Map<string, number>();
   readonly #acknowledged = { issue: 0, renew: 0, enroll: 0, revoke: 0 };
@@ -460,12 +455,12 @@ class Torture {
       const last = verifyAudit(this.#auditHead, entries);
       const fault = 'fault' in last ? last : undefined;
       if (fault) throw new Error(`entry ${fault.seq} of the audit log is ${fault.fault}`);
-      this.#auditHead = last as AuditHead;
+      this.#auditHead = last as ChainHead;
       for (const { action } of entries) {
         this.#audited.set(action, (this.#audited.get(action) ?? 0) + 1);
       }
       if (entries.length > 0) continue;
-      const cut = verifyAuditEnd(this.#auditHead, head);
+      const cut = endFault(this.#auditHead, head);
       if (cut) throw new Error(`entry ${cut.seq} of the audit log is ${cut.fault}`);
       return;
     }

@@ -1,7 +1,7 @@
 /** What a paper session left in the log of its bot, as its rows are read one after the other. */
+import { type ChainHead, entryFault } from '../../base/hash-chain.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
-import type { EventHead } from '../../events/event.ts';
-import { faultOf, type EventFault } from '../../events/chain.ts';
+import { hashOf, type EventFault } from '../../events/event.ts';
 import { allocateBars, appendBar, type Bars } from '../../market/bars.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { parseSupervisionInput } from '../../trading/session-events.ts';
@@ -57,11 +57,11 @@ export class Recording {
   #status: SessionState['status'] = 'running';
   #isUnwanted = false;
   #end: SessionEnd;
-  #last: EventHead;
+  #last: ChainHead;
   #fault: EventFault | undefined;
 
   /** @param before the event before the first of the run. */
-  constructor(run_id: string, symbols: readonly string[], before: EventHead) {
+  constructor(run_id: string, symbols: readonly string[], before: ChainHead) {
     this.#run_id = run_id;
     this.#bars = new Map(symbols.map((symbol) => [symbol, allocateBars(0)]));
     this.#last = before;
@@ -69,7 +69,7 @@ export class Recording {
 
   take(rows: readonly BotEventsTable[]): void {
     for (const row of rows) {
-      this.#fault ??= faultOf(row, this.#last);
+      this.#fault ??= entryFault(row, this.#last, hashOf);
       if (this.#fault !== undefined) return;
       this.#last = { seq: row.seq, hash: row.hash };
       if (row.run_id === this.#run_id) this.#add(row);

@@ -1,4 +1,5 @@
 /** What is done in a thread: a recorded session made again, by its own bars or by those there are. */
+import type { ChainHead } from '../../base/hash-chain.ts';
 import canonicalize from 'canonicalize';
 import type { Opening } from '../../trading/opening.ts';
 import type { Bundle } from '../../bots/bundle.ts';
@@ -6,8 +7,7 @@ import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { prepare } from '../../bots/prepare.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
-import type { EventHead } from '../../events/event.ts';
-import type { EventFault } from '../../events/chain.ts';
+import type { EventFault } from '../../events/event.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import {
   openHosted,
@@ -43,7 +43,7 @@ export interface SessionWork {
   readonly run_id: string;
   readonly session: Subject;
   /** The event before the first of the session. */
-  readonly before: EventHead;
+  readonly before: ChainHead;
   /** Longest time the strategy may keep the run from going on, ms. */
   readonly timeoutMs: number;
   /** What a strategy may take that came with the bot. */

@@ -1,9 +1,9 @@
 /** Makes paper sessions again from what was recorded of them. */
+import { type ChainHead, GENESIS } from '../../base/hash-chain.ts';
 import { getBotId } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { GENESIS, type EventHead } from '../../events/event.ts';
 import { readRows } from '../../events/read.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import type { PaperInput } from '../tasks/paper.ts';
@@ -158,7 +158,7 @@ async function subjectOf(
   return { version, ...(await getRunnableVersion(service, bot_id, version)), changes };
 }
 
-async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<EventHead> {
+async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<ChainHead> {
   const before = { after_seq: first_seq - 2, until_seq: first_seq - 1, limit: 1 };
   const { rows } = await readRows(db, bot_id, before);
   const [row] = rows;

@@ -1,3 +1,4 @@
+import type { ChainHead } from '../../base/hash-chain.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 /**
  * How a task goes from queued to running and to its end. Each step is one write, with the deployment
@@ -7,7 +8,7 @@ import type { ErrorData } from '../../base/error-data.ts';
  */
 import { ENGINE_VERSION } from '../../engine/version.ts';
 import { appendEvents } from '../../events/append.ts';
-import type { EventHead, NewEvent } from '../../events/event.ts';
+import type { NewEvent } from '../../events/event.ts';
 import { tradingHold } from '../../storage/database-identity.ts';
 import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
@@ -485,7 +486,7 @@ export async function appendRunEvent(
   now: number,
   kind: `run.${string}`,
   payload: NewEvent['payload'],
-): Promise<EventHead> {
+): Promise<ChainHead> {
   return appendEvents(tx, bot_id, now, [
     { kind, version, occurred_at: now, run_id: task_id, payload: { deployment_id, ...payload } },
   ]);

@@ -1,7 +1,7 @@
 /** How what a session does gets into the log of its bot, from where it can be had again. */
+import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
 import { appendEvents } from '../../events/append.ts';
-import type { EventHead } from '../../events/event.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
@@ -111,7 +111,7 @@ export async function appendSession(
   { task_id: run_id, bot_id, version }: SessionTask,
   now: number,
   events: readonly SessionEvent[],
-): Promise<EventHead> {
+): Promise<ChainHead> {
   const whole = events.map((event) => ({ ...event, version, run_id }));
   return appendEvents(tx, bot_id, now, whole);
 }

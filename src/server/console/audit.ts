@@ -2,18 +2,12 @@ import { html } from 'hono/html';
 import type { searchAudit, verifyAudit } from '../../api/administrators.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCount } from '../../base/format.ts';
+import { CHAIN_FAULTS } from '../../base/hash-chain.ts';
 import type { Services } from '../services.ts';
 import type { Content } from './layout.ts';
 import { AUDIT, auditTable } from './license-parts.ts';
 import { badge, emptyState, facts, field } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
-
-const FAULTS = {
-  missing: 'is missing',
-  altered: 'has been altered',
-  not_linked: 'does not follow from the one before it',
-  beyond_head: 'is beyond the end of the log',
-} as const;
 
 /** The audit log. */
 export function addAuditPages(pages: Pages, { identity }: Services): void {
@@ -116,8 +110,8 @@ async function verify({ call }: Visit): Promise<Content> {
               All ${formatCount(verified)} entries are as they were written.
             </p>`
           : html`<p class="message failure" role="alert">
-              The entry ${fault.seq} ${FAULTS[fault.fault]}. Find out who can write to the database,
-              and restore it from a backup.
+              The entry ${fault.seq} ${CHAIN_FAULTS[fault.fault]}. Find out who can write to the
+              database, and restore it from a backup.
             </p>`
       }
       ${facts(

@@ -2,6 +2,7 @@
  * Archive of a runner's log: events that the server has recorded, in compressed files beside the
  * database. A session is rebuilt from all of its inputs, so no event is deleted.
  */
+import { type ChainHead, GENESIS } from '../../base/hash-chain.ts';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,8 +10,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { GENESIS, hashOf, type EventHead } from '../../events/event.ts';
-import type { EventFault } from '../../events/chain.ts';
+import { hashOf, type EventFault } from '../../events/event.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 
 /** Archive file with the sequence numbers of its first and last event. */
@@ -19,12 +19,12 @@ interface Segment {
   readonly first: number;
   readonly last: number;
   /** The event before its first. */
-  readonly before: EventHead;
+  readonly before: ChainHead;
 }
 
 export interface Archive {
   /** Last archived event. */
-  readonly head: EventHead;
+  readonly head: ChainHead;
   /** Fault found in the archive; undefined if it is intact. */
   readonly fault: EventFault | undefined;
   /** Events after `after_seq`, up to and including `until_seq`. */
@@ -39,7 +39,7 @@ const NAME = /^archive-(\d{15})-(\d{15})\.ndjson\.gz$/;
 export async function openArchive(directory: string, bot_id: string): Promise<Archive> {
   const names = (await readdir(directory)).filter((name) => NAME.test(name)).sort();
   const segments: Segment[] = [];
-  let head: EventHead = GENESIS;
+  let head: ChainHead = GENESIS;
   let fault: EventFault | undefined;
   for (const name of names) {
     const [first, end] = NAME.exec(name)!.slice(1).map(Number);
@@ -59,14 +59,14 @@ export async function openArchive(directory: string, bot_id: string): Promise<Ar
    */
   async function* read(
     { name }: Segment,
-    before: EventHead,
-  ): AsyncGenerator<BotEventsTable | { readonly head: EventHead }> {
+    before: ChainHead,
+  ): AsyncGenerator<BotEventsTable | { readonly head: ChainHead }> {
     const file = createReadStream(join(directory, name));
     const text = file.pipe(createGunzip());
     file.on('error', (error) => text.destroy(error));
     let prev_hash = before.hash;
     for await (const line of createInterface({ input: text })) {
-      const value = JSON.parse(line) as Archived | { readonly head: EventHead };
+      const value = JSON.parse(line) as Archived | { readonly head: ChainHead };
       if ('head' in value) {
         yield value;
         continue;
@@ -79,7 +79,7 @@ export async function openArchive(directory: string, bot_id: string): Promise<Ar
   }
 
   /** @returns its last event; undefined if the file was altered. */
-  async function headOf(segment: Segment, before: EventHead): Promise<EventHead | undefined> {
+  async function headOf(segment: Segment, before: ChainHead): Promise<ChainHead | undefined> {
     let last = before;
     try {
       for await (const one of read(segment, before)) {

@@ -3,13 +3,13 @@
  * server's bots are, and in a database of its own. What is in it has happened; what is not in it yet
  * has not been asked of anybody.
  */
+import { endFault, entryFault } from '../../base/hash-chain.ts';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { isSystemError, ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
-import { NO_EVENTS, type NewEvent } from '../../events/event.ts';
+import { hashOf, NO_EVENTS, type EventFault, type NewEvent } from '../../events/event.ts';
 import { readEvents, readRows } from '../../events/read.ts';
-import { endFault, faultOf, type EventFault } from '../../events/chain.ts';
 import { openStorage } from '../../storage/storage.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import type { SessionEvent } from '../session-events.ts';
@@ -361,11 +361,11 @@ export async function openJournal(
     for (let good = archive.head; ;) {
       const { rows, head } = await readRows(read, ID, { after_seq: good.seq, limit: PAGE });
       for (const row of rows) {
-        const fault = faultOf(row, good);
+        const fault = entryFault(row, good, hashOf);
         if (fault !== undefined) return fault;
         good = { seq: row.seq, hash: row.hash };
       }
-      if (rows.length < PAGE) return endFault(good, head.seq, head);
+      if (rows.length < PAGE) return endFault(good, head);
     }
   }
 

@@ -2,7 +2,13 @@ import type { listAudit } from '../../../../api/administrators.ts';
 import type { Client } from '../../../../client/client.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatCount } from '../../../../base/format.ts';
-import type { AuditFault, AuditHead } from '../../../../identity/audit.ts';
+import {
+  CHAIN_FAULTS,
+  endFault,
+  GENESIS,
+  type ChainFault,
+  type ChainHead,
+} from '../../../../base/hash-chain.ts';
 import { connect } from '../../../connect.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
@@ -44,24 +50,21 @@ export const verb = defineVerb({
 /** Of a log that is sound in itself, it can be that it is not the one of which the head was noted. */
 interface Fault {
   readonly seq: number;
-  readonly fault: AuditFault['fault'] | 'not_as_noted';
+  readonly fault: ChainFault['fault'] | 'not_as_noted';
 }
 
 const WHAT: Readonly<Record<Fault['fault'], string>> = {
-  missing: 'is missing',
-  altered: 'has been altered',
-  not_linked: 'does not follow from the one before it',
-  beyond_head: 'is beyond the end of the log',
+  ...CHAIN_FAULTS,
   not_as_noted: 'is not the one that --head names',
 };
 
 /** @returns the last entry that is good, and what is wrong with the next. */
 async function verifyLog(
   server: Client,
-  noted: AuditHead | undefined,
+  noted: ChainHead | undefined,
   { progress }: Context,
-): Promise<{ readonly last: AuditHead; readonly fault?: Fault }> {
-  const { GENESIS, verifyAudit, verifyAuditEnd } = await import('../../../../identity/audit.ts');
+): Promise<{ readonly last: ChainHead; readonly fault?: Fault }> {
+  const { verifyAudit } = await import('../../../../identity/audit.ts');
   let last = GENESIS;
   let bar: ReturnType<typeof progress> | undefined;
   try {
@@ -79,7 +82,7 @@ async function verifyLog(
       }
       bar.update(last.seq);
       if (page.next_cursor !== null && page.items.length > 0) continue;
-      const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted ?? GENESIS);
+      const fault = endFault(last, page.head) ?? missingUpTo(last, noted ?? GENESIS);
       return fault ? { last, fault } : { last };
     }
   } finally {
@@ -87,11 +90,11 @@ async function verifyLog(
   }
 }
 
-function missingUpTo(last: AuditHead, noted: AuditHead): AuditFault | undefined {
+function missingUpTo(last: ChainHead, noted: ChainHead): ChainFault | undefined {
   return last.seq < noted.seq ? { seq: last.seq + 1, fault: 'missing' } : undefined;
 }
 
-function parseHead(text: string): AuditHead {
+function parseHead(text: string): ChainHead {
   const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (hash !== undefined) return { seq: Number(seq), hash };
   throw new ServiceError('usage', `'${text}' is no head of a log`, {
