@@ -1,4 +1,4 @@
-/** What the verbs `identity administrators …` have in common. */
+/** Shared parts of the verbs `identity administrators …`. */
 import { ServiceError } from '../base/errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { Identity } from '../identity/context.ts';
@@ -10,9 +10,9 @@ import type { Answer, Context } from './verb.ts';
 export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
 
 /**
- * Works on the server's own database, whether a server is running or not, and says which it is.
- * With `mayMake`, one is made where there is none.
- * @throws ServiceError `not_found` where there is none; as `openConfiguredStorage`.
+ * Opens the server's own database, whether or not a server is running, and reports its name.
+ * With `mayMake`, a missing database is created.
+ * @throws ServiceError `not_found` if the database is missing; as `openConfiguredStorage`
  */
 export async function withDatabase<T>(
   { settings, io, message }: Context,
@@ -23,10 +23,10 @@ export async function withDatabase<T>(
   const { name, isNew } = describeStorage(settings.home, io.env);
   if (isNew && !mayMake) {
     throw new ServiceError('not_found', `there is no database ${name}`, {
-      remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL to what the server has.',
+      remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL as on the server.',
     });
   }
-  message(isNew ? `database: ${name}, which is new` : `database: ${name}`);
+  message(isNew ? `database: ${name} (new)` : `database: ${name}`);
   const storage = await openConfiguredStorage(settings.home, io.env);
   try {
     return await work({ storage, clock: Date.now });
@@ -35,16 +35,15 @@ export async function withDatabase<T>(
   }
 }
 
-/** Factors that are new, and how an app learns its own. */
 interface NewFactors extends Factors {
   readonly otpauth_uri: string;
 }
 
 /**
- * Asks a person for a new password and for a code of the app that is to show them from now on. From
- * a script comes only the password: it puts the URI into an app by itself.
+ * Prompts for a new password and for a code of an authenticator app to which the new secret was
+ * added. With `passwordStdin`, reads only the password; the script adds the returned URI to an app.
  *
- * @throws ServiceError `usage` when nobody can be asked and no password is given.
+ * @throws ServiceError `usage` if prompting is not possible and no password is given
  */
 export async function createFactors(
   context: Context,
@@ -58,12 +57,12 @@ export async function createFactors(
   const password = await readPassword(context, passwordStdin, `New password of ${name}:`, check);
   const factors = { password, totp_secret, otpauth_uri };
   if (passwordStdin) return { ...factors, totp_last_step: 0 };
-  const same = (typed: string): string | true => typed === password || 'this is another password';
-  await readPassword(context, false, 'The same once more:', same);
+  const same = (typed: string): string | true => typed === password || 'the passwords differ';
+  await readPassword(context, false, 'Repeat the password:', same);
   return { ...factors, totp_last_step: await confirmApp(context, totp_secret, otpauth_uri) };
 }
 
-/** @returns the time step of the code with which the person has shown that the app has the secret. */
+/** Returns the time step of a correct code, which proves that the app has the secret. */
 async function confirmApp(
   { io, ...context }: Context,
   secret: string,
@@ -71,22 +70,22 @@ async function confirmApp(
 ): Promise<number> {
   const { totpStep } = await import('../identity/totp.ts');
   const { renderUnicodeCompact } = await import('uqr');
-  // Scanners want dark on light, whatever the colours of the terminal are.
+  // Scanners need dark on light, whatever the colors of the terminal.
   const lines = renderUnicodeCompact(uri)
     .split('\n')
     .map((line) => (io.env['TERM'] === 'dumb' ? line : `\u001B[97;40m${line}\u001B[0m`));
   io.stderr.write(
-    `\n${lines.join('\n')}\n\nScan this with an authenticator app, or type this key: ${secret}\n\n`,
+    `\n${lines.join('\n')}\n\nScan this with an authenticator app, or enter this key: ${secret}\n\n`,
   );
   for (;;) {
-    const code = await ask({ io, ...context }, 'Code that the app shows now:', '--password-stdin');
+    const code = await ask({ io, ...context }, 'Code that the app shows:', '--password-stdin');
     const step = totpStep(secret, code, Date.now());
     if (step !== undefined) return step;
-    io.stderr.write('That code is wrong. Is the clock of the phone right?\n');
+    io.stderr.write('That code is wrong. Check the clock of the phone.\n');
   }
 }
 
-/** Tells what is told once. */
+/** Prints the secrets, which cannot be shown again. */
 export function enrolledAnswer(
   { administrator_id, name, recovery_codes, token }: Enrolled,
   { otpauth_uri }: NewFactors,
@@ -101,12 +100,14 @@ export function enrolledAnswer(
       ...(made && { token: made }),
     },
     show(out) {
-      out.line(`${name} can log in now. What follows is shown once; keep it safe.`);
+      out.line(
+        `${name} can log in now. The following secrets are shown only once; keep them safe.`,
+      );
       out.line();
       out.line('Key of the authenticator app:');
       out.line(`  ${otpauth_uri}`);
       out.line();
-      out.line('Recovery codes, each good once in place of a code of the app:');
+      out.line('Recovery codes, each valid once in place of a code of the app:');
       for (const code of recovery_codes) out.line(`  ${code}`);
       if (!made) return;
       out.line();
@@ -117,7 +118,7 @@ export function enrolledAnswer(
   };
 }
 
-/** As the API writes it. */
+/** Converts to the fields of the API. */
 function tokenData({ narrowing, created_at, expires_at, ...rest }: NewToken) {
   return {
     ...rest,

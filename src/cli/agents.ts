@@ -1,4 +1,4 @@
-/** What the verbs `bots agents …` have in common. */
+/** Shared parts of the verbs `bots agents …`. */
 import type { Agent, setAgentSchedule } from '../api/agents.ts';
 import { formatActor } from '../base/format.ts';
 import { printableLine } from '../base/printable.ts';
@@ -8,7 +8,7 @@ import type { Context } from './verb.ts';
 
 export const ROLE_ARGUMENT = { description: 'role of the agent in the spec of the bot' } as const;
 
-/** In a list, of what it reported so many characters. */
+/** Length of a report in a list, characters. */
 const SHOWN_REPORT = 60;
 
 export const AGENT_COLUMNS: Columns<Agent> = {
@@ -30,9 +30,9 @@ export const AGENT_COLUMNS: Columns<Agent> = {
   'last report': ({ last_report }) => {
     if (last_report === null) return '';
     const { seq, recorded_at, status, text } = last_report;
-    const told = printableLine(text);
-    const shown = told.length > SHOWN_REPORT ? `${told.slice(0, SHOWN_REPORT)}…` : told;
-    return `${recorded_at} event ${seq}: ${status === 'done' ? shown : status}`;
+    const line = printableLine(text);
+    const excerpt = line.length > SHOWN_REPORT ? `${line.slice(0, SHOWN_REPORT)}…` : line;
+    return `${recorded_at} event ${seq}: ${status === 'done' ? excerpt : status}`;
   },
 };
 

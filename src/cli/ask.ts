@@ -5,8 +5,8 @@ import type { Context, Io } from './verb.ts';
 type Person = Pick<Context, 'interactive' | 'io'>;
 
 /**
- * Asks a person for what an option would have given.
- * @throws ServiceError `usage` where nobody can be asked
+ * Prompts for a value that `option` would have given.
+ * @throws ServiceError `usage` if prompting is not possible
  */
 export async function ask(person: Person, message: string, option: string): Promise<string> {
   requireInteractive(person, option);
@@ -14,14 +14,13 @@ export async function ask(person: Person, message: string, option: string): Prom
   return promptOn(person.io, (terminal) => input({ message, required: true }, terminal));
 }
 
-/** The option of verbs that take a password from a script. */
 export const PASSWORD_STDIN_OPTION = {
-  description: 'read the password from standard input, and ask nothing',
+  description: 'read the password from standard input instead of prompting',
 } as const;
 
 /**
- * A password: from standard input, without the line feed at its end, or asked of a person.
- * @throws ServiceError `usage` where nobody can be asked, and for an empty standard input
+ * Reads a password from standard input, without its final line feed, or prompts for it.
+ * @throws ServiceError `usage` if standard input is empty or prompting is not possible
  */
 export async function readPassword(
   person: Person,
@@ -32,8 +31,8 @@ export async function readPassword(
   if (passwordStdin) {
     const given = (await text(person.io.stdin)).replace(/\r?\n$/, '');
     if (given !== '') return given;
-    throw new ServiceError('usage', '--password-stdin: there is no password on standard input', {
-      remedy: 'Redirect it from a file, or omit --password-stdin to be asked.',
+    throw new ServiceError('usage', '--password-stdin: standard input is empty', {
+      remedy: 'Redirect the password from a file, or omit --password-stdin to be prompted.',
     });
   }
   requireInteractive(person, '--password-stdin');
@@ -43,12 +42,12 @@ export async function readPassword(
 
 function requireInteractive({ interactive }: Person, option: string): void {
   if (interactive) return;
-  throw new ServiceError('usage', `${option} is missing, and there is nobody to ask`, {
-    remedy: `Give ${option}, or run it on a terminal without --json and --no-input.`,
+  throw new ServiceError('usage', `${option} is required when prompting is not possible`, {
+    remedy: `Pass ${option}, or run the command on a terminal without --json and --no-input.`,
   });
 }
 
-/** Streams of a question, which goes to stderr since it is no data, and a signal that ends it. */
+/** Streams of a prompt, which is written to stderr, and a signal that ends the prompt. */
 export interface Terminal {
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
@@ -56,8 +55,8 @@ export interface Terminal {
 }
 
 /**
- * Asks with a prompt of @inquirer, which would wait forever after Ctrl-D.
- * @throws ServiceError `interrupted` if the input ends before the answer.
+ * Runs a prompt of @inquirer and ends it on Ctrl-D, after which it would wait forever.
+ * @throws ServiceError `interrupted` if the input ends before the answer
  */
 export async function promptOn<T>(
   { stdin: input, stderr: output }: Pick<Io, 'stdin' | 'stderr'>,
@@ -73,7 +72,9 @@ export async function promptOn<T>(
     if (!ended.signal.aborted || !(error instanceof Error) || error.name !== 'AbortPromptError') {
       throw error;
     }
-    throw new ServiceError('interrupted', 'the input ended before an answer', { cause: error });
+    throw new ServiceError('interrupted', 'standard input ended before an answer was given', {
+      cause: error,
+    });
   } finally {
     input.off('pause', end);
   }

@@ -1,4 +1,4 @@
-/** Apart from `bots.ts`, because it loads what reads and checks bot files. */
+/** Separate from `bots.ts`, because this loads the parser and the checks of bot files. */
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -14,9 +14,8 @@ import { ServiceError, type Problem } from '../base/errors.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
 /**
- * Reads bot files as they are sent to a server, with the code of their strategies and their models: it
- * has none of the files beside them.
- * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
+ * Reads bot files to be sent to a server, with the code of their strategies and their models.
+ * @throws ServiceError `invalid_spec` with the problems of all files; `file_not_found`
  */
 export async function readHostedFiles(files: readonly string[]): Promise<readonly BotFile[]> {
   const strategies = new Map<string, Attached>();
@@ -36,7 +35,6 @@ export async function readHostedFiles(files: readonly string[]): Promise<readonl
   });
 }
 
-/** Files of a spec, and their problems. */
 interface Attached {
   readonly files?: BotFile['files'];
   readonly faults: readonly Problem[];
@@ -69,11 +67,11 @@ async function strategyOf(file: string): Promise<Attached> {
 const MODULE = ['spec', 'strategy', 'module'];
 
 /**
- * Source files of a user's own strategy: the module and everything that it imports. Runs none of
- * its code.
+ * Reads the source files of a user's own strategy: the module and everything that it imports. Runs
+ * none of its code.
  *
  * @param file the bot file that names the module.
- * @returns also the path of the module among the files.
+ * @returns the files and the path of the module among them.
  * @throws ServiceError `invalid_strategy`
  */
 export async function readCode(
@@ -85,7 +83,7 @@ export async function readCode(
   if (others.length > 0) {
     throw new ServiceError(
       'invalid_strategy',
-      `cannot import ${others.map((name) => `'${name}'`).join(', ')}: on a server and in its sandbox there are no packages and no modules of Node. Copy what you need into a file beside it`,
+      `cannot import ${others.map((name) => `'${name}'`).join(', ')}: a server and its sandbox provide no packages and no Node modules. Copy the code you need into a file next to the strategy`,
     );
   }
   const texts = Object.entries(files).map(([path, sha256]): [string, string] => {
@@ -95,7 +93,7 @@ export async function readCode(
     const bytes = readFileSync(join(directory, path));
     const text = bytes.toString();
     if (createHash('sha256').update(text).digest('hex') !== sha256) {
-      throw new ServiceError('invalid_strategy', `${path} is not UTF-8, or changed just now`);
+      throw new ServiceError('invalid_strategy', `${path} is not UTF-8, or has just changed`);
     }
     return [path, text];
   });
@@ -106,8 +104,9 @@ export async function readCode(
 }
 
 /**
- * The same of any bot files; of strategies and data, nothing is looked at.
- * @param check finds further problems beside those that are known.
+ * Reads any bot files without their strategies and data.
+ * @param check finds more problems than the known ones.
+ * @throws ServiceError `invalid_spec` with the problems of all files; `file_not_found`
  */
 export function readBotFiles(
   files: readonly string[],

@@ -1,4 +1,4 @@
-/** What the verbs that test bots have in common. */
+/** Shared parts of the verbs that test bots. */
 import type { startConformance } from '../api/compliance.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf } from '../client/route.ts';
@@ -7,16 +7,19 @@ import { resultAnswer, waitForTask } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';
 
 export const TEST_OPTIONS = {
-  version: { value: 'n', description: 'of the bot; by default the current one', parse: parseCount },
-  seed: {
+  version: {
     value: 'n',
-    description: 'decides all that is left to chance; 1 by default',
+    description: 'version of the bot; by default the current one',
     parse: parseCount,
   },
-  wait: { description: 'wait for the result, and show it; Ctrl-C leaves the task running' },
+  seed: {
+    value: 'n',
+    description: 'seed of all random choices; 1 by default',
+    parse: parseCount,
+  },
+  wait: { description: 'wait for the result and show it; Ctrl-C stops only the waiting' },
 } as const;
 
-/** Of a test that was started. */
 export async function testAnswer(
   context: Context,
   server: Client,

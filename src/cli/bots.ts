@@ -1,4 +1,4 @@
-/** What the verbs `bots …` have in common. */
+/** Shared parts of the verbs `bots …`. */
 import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '../api/bots.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
@@ -11,7 +11,7 @@ import { CHAIN_FAULTS } from '../base/hash-chain.ts';
 import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 
-export const BOT_ARGUMENT = { description: 'id or slug of the bot, as list shows them' } as const;
+export const BOT_ARGUMENT = { description: 'id or slug of the bot; see bots list' } as const;
 
 export const FILE_OPTION = {
   short: 'f',
@@ -48,7 +48,6 @@ export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
   ended: ({ ended_at }) => ended_at ?? '',
 };
 
-/** What is halted, since when, by whom and why: one line. */
 export function formatHalt({
   scope,
   at,
@@ -57,10 +56,10 @@ export function formatHalt({
   reason,
 }: Omit<EffectiveHalt, 'halt_id'>): string {
   const who = formatActor(by, by_name);
-  return `${scope === 'all' ? 'All bots are' : 'The bot is'} halted since ${at} by ${who}: ${reason}`;
+  return `${scope === 'all' ? 'All bots have' : 'The bot has'} been halted since ${at} by ${who}: ${reason}`;
 }
 
-/** The bot, and what to send as `If-Match` with a change of it. */
+/** Returns the bot and the ETag to send as `If-Match` when changing it. */
 export function findBot(
   server: Client,
   bot_ref: string,
@@ -71,11 +70,11 @@ export function findBot(
   });
 }
 
-/** What became of a bot that there was. */
+/** Effect of an update on an existing bot. */
 export type BotChange = 'updated' | 'activated' | 'unchanged';
 
 /**
- * Makes of a bot what a file says, unless it was changed since it was found.
+ * Updates a bot from a file, unless the bot has changed since it was read.
  * @throws ServiceError `stale`, `invalid_spec`, `conflict`
  */
 export async function putBot(
@@ -94,7 +93,7 @@ export async function putBot(
   return { change: bot.status === before.status ? 'unchanged' : 'activated', bot };
 }
 
-/** @param until to which moment; without one, to the last event. */
+/** Has the server rebuild the state from the events up to `until`, by default the last event. */
 export async function rebuildState(
   server: Client,
   bot_ref: string,
@@ -110,13 +109,13 @@ export async function rebuildState(
 
 type Fault = NonNullable<BotReplay['fault']>;
 
-const WHAT: Readonly<Record<Fault['fault'], string>> = {
+const FAULT_TEXTS: Readonly<Record<Fault['fault'], string>> = {
   ...CHAIN_FAULTS,
-  wrong_snapshot: 'comes to another state than the snapshot that is kept after it',
+  wrong_snapshot: 'leads to another state than the stored snapshot',
 };
 
 export function tamperedError(bot: string, { seq, fault }: Fault): ServiceError {
-  return new ServiceError('events_tampered', `event ${seq} of ${bot} ${WHAT[fault]}`, {
+  return new ServiceError('events_tampered', `event ${seq} of ${bot} ${FAULT_TEXTS[fault]}`, {
     reason: fault,
     remedy: 'Find out who can write to the database, and restore it from a backup.',
   });
@@ -138,20 +137,17 @@ export function showState(out: Output, state: AnswerOf<typeof getBotSnapshot>['s
   );
 }
 
-/** A bot as its file says. */
 export interface BotFile {
   readonly file: string;
   readonly slug: string;
-  /** As authored. */
+  /** As written by its author. */
   readonly document: Record<string, unknown>;
-  /** Code and models that go with it: see `Bundle`. */
+  /** Source code and models, as in `Bundle`. */
   readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
 }
 
-/**
- * Sends what a file says. What the server finds wrong with it is told where it stands in the file.
- */
+/** Sends a file. Problems that the server reports get their line and column in the file. */
 export async function sendFile<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
@@ -177,7 +173,7 @@ export function invalidFiles(
   });
 }
 
-/** Of a JSON pointer (RFC 6901). */
+/** Splits a JSON pointer (RFC 6901). */
 function pathOf(pointer: string): string[] {
   const steps = pointer.split('/').slice(1);
   return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
@@ -185,13 +181,10 @@ function pathOf(pointer: string): string[] {
 
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
 
-/**
- * A time as the server takes it.
- * @throws ServiceError `usage`
- */
+/** @throws ServiceError `usage` */
 export function parseMoment(text: string): string {
   if (MOMENT.test(text) && Number.isFinite(Date.parse(text))) return text;
-  throw new ServiceError('usage', `'${text}' is no time`, {
+  throw new ServiceError('usage', `'${text}' is not a time`, {
     remedy: 'Write it as 2026-01-02T03:04:05Z.',
   });
 }

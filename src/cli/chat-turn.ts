@@ -1,7 +1,7 @@
 import type { ChatTurn } from '../api/research.ts';
 import { ServiceError } from '../base/errors.ts';
 
-/** A turn that did not fail. @throws ServiceError why it did. */
+/** Returns the turn. @throws ServiceError with the error of a failed turn */
 export function requireAnswer(turn: ChatTurn): ChatTurn {
   if (turn.error === null) return turn;
   const { code, detail, reason, remedy } = turn.error;

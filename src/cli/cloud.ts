@@ -8,10 +8,10 @@ import { connect } from './connect.ts';
 import type { Columns } from './show-items.ts';
 import type { Context } from './verb.ts';
 
-/** Which install, of those in `cloud_file`. */
+/** Identify an install in `cloud_file`. */
 export const INSTALL_OPTIONS = {
-  customer: { value: 'slug', description: 'whose it is', required: true },
-  env: { value: 'name', description: 'which of the environments of the customer', required: true },
+  customer: { value: 'slug', description: 'slug of the customer', required: true },
+  env: { value: 'name', description: 'environment of the customer', required: true },
 } as const;
 
 interface Named {
@@ -19,7 +19,7 @@ interface Named {
   readonly env: string;
 }
 
-/** @throws ServiceError as `readInstall`; `invalid_setting` for a pin that is not a fingerprint. */
+/** @throws ServiceError as `readInstall`; `invalid_setting` if the pin is not a fingerprint. */
 export async function findInstall(
   { settings, io }: Context,
   { customer, env }: Named,
@@ -30,7 +30,6 @@ export async function findInstall(
   return { ...readInstall(settings.cloud_file, customer, env), pin };
 }
 
-/** Does some work with the store of an install, and closes it. */
 export async function withStore<T>(
   { settings }: Context,
   install: Install,
@@ -45,7 +44,7 @@ export async function withStore<T>(
   }
 }
 
-/** Does some work with what is needed to seed, while nobody else on this machine does. */
+/** Runs `work` under a lock, so that no other process of this machine seeds the same install. */
 export async function withSeeding<T>(
   context: Context,
   install: Install,
@@ -72,5 +71,5 @@ export const SECRET_COLUMNS: Columns<CheckedSecret> = {
   secret: ({ name }) => name,
   status: ({ status }) => status,
   version: ({ version_id }) => version_id ?? NO_VALUE,
-  'what is wrong': ({ message }) => message ?? '',
+  problem: ({ message }) => message ?? '',
 };

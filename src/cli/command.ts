@@ -21,11 +21,11 @@ import {
   type VerbEntry,
 } from './verb.ts';
 
-/** One option as it is typed. */
+/** An option in the form in which it is typed. */
 export interface TypedOption {
   readonly long: string;
   readonly short?: string | undefined;
-  /** Name of the value in help; a flag has none. */
+  /** Name of the value in help; undefined for a flag. */
   readonly value?: string | undefined;
   readonly description: string;
   readonly required?: true | undefined;
@@ -34,20 +34,19 @@ export interface TypedOption {
   readonly complete?: Completion | undefined;
 }
 
-/** Options of every verb. All are flags, so that they may also stand before the verb. */
+/** Options of every verb. All are flags, so they may also precede the verb. */
 export const GLOBAL_FLAGS: readonly TypedOption[] = [
   { long: '--json', description: 'print one JSON document on stdout, also on failure' },
-  { long: '--quiet', description: 'no progress and no messages; errors are still told' },
-  { long: '--no-color', description: 'no colours (NO_COLOR does the same)' },
-  { long: '--no-input', description: 'never ask; fail where an answer would be needed' },
+  { long: '--quiet', description: 'print errors only, without progress and messages' },
+  { long: '--no-color', description: 'print without color, as with NO_COLOR=1' },
+  { long: '--no-input', description: 'never prompt; fail if input is needed' },
 ];
 
-/** Whether a word is an option of every verb. */
 export function isGlobalFlag(word: string): boolean {
   return GLOBAL_FLAGS.some(({ long }) => long === word);
 }
 
-/** The verb's own options, and those of its settings. */
+/** Returns the verb's own options, then those of its settings. */
 export function optionsOf(verb: Verb): readonly TypedOption[] {
   const own = Object.entries(verb.options ?? {}).map(([key, spec]) => typedOption(key, spec));
   return [...own, ...(verb.settings ?? []).map(settingOption)];
@@ -79,7 +78,7 @@ function longName(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** What was typed after a verb: its help is wanted, or it is to be run. */
+/** The words after a verb: a request for help, or the values to run the verb with. */
 export type Invocation =
   | 'help'
   | {
@@ -90,11 +89,11 @@ export type Invocation =
       readonly noInput: boolean;
     };
 
-/** Ids of keys are base64url (RFC 7638), one in 64 of which looks like an option. */
+/** A key id (RFC 7638 thumbprint) that starts with a hyphen and so looks like an option. */
 const DASHED_ID = /^-[\w-]{42}$/;
 
 /**
- * Reads what was typed after the verb.
+ * Parses the words after a verb.
  * @throws ServiceError `usage`
  */
 export function parseInvocation(
@@ -141,7 +140,7 @@ export function parseInvocation(
   };
 }
 
-/** For a flag, whether it was typed; else the text, or every text, after the option. */
+/** Returns true or false for a flag, otherwise the text, or the texts of a repeatable option. */
 function typedValue(command: Command, long: string): boolean | string | string[] | undefined {
   const option = command.options.find((candidate) => candidate.long === long)!;
   const value = command.getOptionValue(option.attributeName()) as
@@ -202,7 +201,7 @@ function commanderOption(typed: TypedOption): Option {
 }
 
 function addGlobalFlags(command: Command, helpDescription: string): Command {
-  command.optionsGroup('Everywhere:').helpOption('-h, --help', helpDescription);
+  command.optionsGroup('Global options:').helpOption('-h, --help', helpDescription);
   for (const flag of GLOBAL_FLAGS) command.addOption(commanderOption(flag));
   return command;
 }
@@ -233,8 +232,8 @@ export async function verbHelp(
 }
 
 /**
- * A name that is too long to leave room for its description stands above it; Commander would let the
- * longest one take the room of all, and then not break lines.
+ * Prints a long option on a line of its own. Commander would indent all descriptions by the longest
+ * option and then not wrap them.
  */
 class VerbHelp extends Help {
   override padWidth(command: Command, helper: Help): number {
@@ -247,14 +246,14 @@ class VerbHelp extends Help {
   }
 }
 
-/** So that the longest name of a variable fits into the rest of a line of 80. */
+/** Leaves room for the longest name of an environment variable in a line of 80 characters. */
 const LONGEST_NAME = 28;
 
 function withWidth(command: Command, columns: number | undefined): Command {
   return command.configureOutput({ getOutHelpWidth: () => columns || DEFAULT_WIDTH });
 }
 
-/** `service-local config list` for `config list`. */
+/** `['config', 'list']` → `service-local config list`. */
 export function fullName(path: readonly string[]): string {
   return ['service-local', ...path].join(' ');
 }
@@ -263,11 +262,11 @@ function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** How Commander says that a value of an option or an argument is none of its choices. */
+/** Commander's message for a value that is not among the choices. */
 const NOT_A_CHOICE =
   /^(?:option '.*?(--[\w-]+).*?' argument|command-argument value) '(.*)' is invalid(?: for argument '(.*)')?\. Allowed choices are (.*)\.$/;
 
-/** Commander says `error: what` and, on a second line, `(Did you mean …?)`. */
+/** Converts a message of Commander: `error: …` and, on a second line, `(Did you mean …?)`. */
 function usageError(error: CommanderError, name: string): ServiceError {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
   const [, option, value, argument, choices] = NOT_A_CHOICE.exec(message) ?? [];
@@ -298,7 +297,7 @@ export async function listHelp(
       .description('Describe a trading bot in a file, backtest it, and believe the numbers.')
       .option('-V, --version', 'print the version');
   }
-  addGlobalFlags(command, 'show this help, or that of a verb');
+  addGlobalFlags(command, 'show this help, or the help of a verb');
   const listed = await loadVerbs(verbs.filter((entry) => startsWith(entry.path, path)));
   for (const { path: words, verb } of listed) {
     command.addCommand(new Command(words.slice(path.length).join(' ')).summary(verb.summary));

@@ -2,10 +2,10 @@ import type { Client } from '../client/client.ts';
 import type { Context } from './verb.ts';
 
 /**
- * For verbs that ask the hosted side, with the token of the environment or of the login. Such a verb
- * honours the setting `server_url`.
+ * Creates a client of the server in the setting `server_url`, with the token of the environment or
+ * of the login.
  *
- * @param signal breaks off what is waited for.
+ * @param signal aborts requests.
  * @throws ServiceError `not_authenticated` without a token
  */
 export async function connect(

@@ -3,33 +3,32 @@ import type { DaemonFiles } from '../../daemon/files.ts';
 import { isSystemError } from '../base/errors.ts';
 import { isJsonObject } from '../lease/json.ts';
 
-/** A line of the daemon's log; it may have more members. */
+/** A line of the daemon's log. It may have more fields. */
 export interface LogEntry {
   readonly time: string;
   readonly level: string;
   readonly msg: string;
 }
 
-/** What is in the log, and where it ends. */
 export interface LogPart {
   readonly entries: readonly LogEntry[];
   readonly end: LogEnd;
 }
 
 interface LogEnd {
-  /** Of the file, which is another one once it is full; 0 when there is none. */
+  /** Inode of the file, which changes when the log is rotated; 0 if the file is missing. */
   readonly ino: number;
   readonly bytes: number;
 }
 
-/** @throws the error of the system, but for a log that is not there. */
+/** @throws a system error, unless the log is missing */
 export async function readLog({ log, olderLog }: DaemonFiles): Promise<LogPart> {
   const older = await readFrom(olderLog, 0);
   const { text, end } = await readFrom(log, 0);
   return { entries: parseEntries(older.text + text), end };
 }
 
-/** What was added since. */
+/** Reads the entries after `since`, also if the log was rotated in between. */
 export async function readLogSince(
   { log, olderLog }: DaemonFiles,
   since: LogEnd,
@@ -41,7 +40,7 @@ export async function readLogSince(
   return { entries: parseEntries((rest?.text ?? '') + text), end };
 }
 
-/** Of the line that was being written when the machine lost its power, nothing can be told. */
+/** Skips lines that are incomplete because the machine lost power. */
 function parseEntries(text: string): readonly LogEntry[] {
   return text.split('\n').flatMap((line) => {
     try {
@@ -62,7 +61,7 @@ async function inodeOf(path: string): Promise<number> {
   return (await ignoreMissing(stat(path)))?.ino ?? 0;
 }
 
-/** The whole lines from there on. */
+/** Reads complete lines from the byte `start`. */
 async function readFrom(path: string, start: number): Promise<{ text: string; end: LogEnd }> {
   const file = await ignoreMissing(open(path, 'r'));
   if (file === undefined) return { text: '', end: { ino: 0, bytes: 0 } };

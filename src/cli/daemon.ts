@@ -13,10 +13,9 @@ import { licenseFiles } from '../gate/license-files.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Settings } from '../base/settings.ts';
 
-/** What can be seen of the daemon of a home from outside. */
 export interface DaemonView {
   readonly isRunning: boolean;
-  /** Who it is, or the last one was; undefined when no file says so. */
+  /** Identity of the daemon, or of the last one if none runs; undefined if unknown. */
   readonly note: DaemonNote | undefined;
   readonly state: DaemonState;
 }
@@ -31,14 +30,14 @@ export async function viewDaemon(home: string, env: NodeJS.ProcessEnv): Promise<
   };
 }
 
-/** How long one may take to come up or to end on a machine that has much else to do. */
+/** Time that a daemon may take to start or stop on a busy machine. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 25;
 
 /**
- * Starts one in the background.
- * @returns its process id, once it works; undefined where one runs already.
- * @throws ServiceError why it did not come up.
+ * Starts a daemon in the background.
+ * @returns its process id once it works; undefined if a daemon is already running.
+ * @throws ServiceError with the reason why it did not start
  */
 export async function startDaemon(
   {
@@ -56,7 +55,7 @@ export async function startDaemon(
   const [node, ...args] = daemonProgram();
   const child = spawn(node, [...args, ...words], {
     cwd: home,
-    // It runs in another directory: paths that are relative to this one mean nothing there.
+    // The daemon runs in another directory, so it needs absolute paths.
     env: { ...inherited, ...serviceEnvironment(env).environment, SERVICE_LOCAL_HOME: home },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -81,7 +80,7 @@ export async function startDaemon(
   return child.pid!;
 }
 
-/** What it said on stdout, or how it broke. */
+/** Returns the error on stdout or, without one, the last line on stderr. */
 function parseStartFailure(stdout: string, stderr: string): ServiceError {
   try {
     const { error } = JSON.parse(stdout) as { error: ErrorDocument };
@@ -92,9 +91,13 @@ function parseStartFailure(stdout: string, stderr: string): ServiceError {
     });
   } catch {
     const last = stderr.trim().split('\n').at(-1);
-    return new ServiceError('failure', `the daemon did not come up: ${last || 'it says nothing'}`, {
-      remedy: 'See what `service-local daemon run` says.',
-    });
+    return new ServiceError(
+      'failure',
+      `the daemon did not start: ${last || 'it printed nothing'}`,
+      {
+        remedy: 'Run `service-local daemon run` to see its messages.',
+      },
+    );
   }
 }
 
@@ -105,14 +108,14 @@ interface ErrorDocument {
   readonly remedy: string | null;
 }
 
-/** One that has just been started has not said who it is, and the last one may have been elsewhere. */
+/** Until a new daemon has written its note, the note of an earlier one may name another machine. */
 const NEWCOMER_MS = 2000;
 
 /**
- * Ends the one that runs.
- * @returns the process id that it had, once it is gone; undefined when none runs.
- * @throws ServiceError `not_allowed` for that of another user, or of another container or machine;
- * `failure` where it does not end.
+ * Stops the running daemon.
+ * @returns its process id once it has ended; undefined if none was running.
+ * @throws ServiceError `not_allowed` if it belongs to another user, container or machine; `failure` if
+ *   it does not stop
  */
 export async function stopDaemon(home: string): Promise<number | undefined> {
   const files = daemonFiles(home);
@@ -137,7 +140,7 @@ export async function stopDaemon(home: string): Promise<number | undefined> {
 function elsewhereError({ pid }: DaemonNote): ServiceError {
   return new ServiceError(
     'not_allowed',
-    `the daemon is the process ${pid} of another container or machine that has the same home`,
+    `the daemon is process ${pid} in another container or on another machine with the same home`,
     { remedy: 'Run `service-local daemon stop` there, or stop the container.' },
   );
 }
@@ -145,11 +148,11 @@ function elsewhereError({ pid }: DaemonNote): ServiceError {
 function stopTimeoutError(home: string, pid: number | undefined): ServiceError {
   const lock = daemonFiles(home).lock;
   return pid === undefined
-    ? new ServiceError('failure', `which process the daemon of ${home} is, no file says`, {
-        remedy: `See with \`fuser ${lock}\` who holds its lock: to end that process harms no file.`,
+    ? new ServiceError('failure', `no file names the process of the daemon of ${home}`, {
+        remedy: `Find the process that holds the lock with \`fuser ${lock}\`, and end it. This damages no file.`,
       })
-    : new ServiceError('failure', `the daemon of ${home}, the process ${pid}, does not end`, {
-        remedy: `\`kill -9 ${pid}\` harms no file.`,
+    : new ServiceError('failure', `the daemon of ${home}, process ${pid}, does not stop`, {
+        remedy: `End it with \`kill -9 ${pid}\`. This damages no file.`,
       });
 }
 

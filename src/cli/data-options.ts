@@ -6,7 +6,7 @@ import type { ColumnNames } from '../market/header.ts';
 export const DATA_OPTIONS = {
   columns: {
     value: 'name=column,…',
-    description: 'maps columns of the data, such as time=ts,close=px',
+    description: 'map columns of the data, such as time=ts,close=px',
     parse: parseColumns,
   },
   repair: { value: 'how', description: 'drop: skip bad rows of the data', choices: ['drop'] },

@@ -2,7 +2,6 @@ import type { Device } from '../api/devices.ts';
 import { NO_VALUE } from '../base/format.ts';
 import type { Columns } from './show-items.ts';
 
-/** Of the verbs `identity devices …`. */
 export const DEVICE_COLUMNS: Columns<Device> = {
   device: ({ device_id }) => device_id,
   installation: ({ deployment_id }) => deployment_id,

@@ -3,10 +3,9 @@ import { basename, relative, resolve, sep } from 'node:path';
 import { MAX_DOCUMENT_BYTES } from '../base/document-size.ts';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 
-/** A file as a document. */
 export interface DocumentFile {
   readonly file: string;
-  /** The path from the working directory; outside of it, that of the file alone. */
+  /** Path relative to the working directory; the base name for a file outside of it. */
   readonly name: string;
   readonly text: string;
 }
@@ -23,25 +22,25 @@ export function readDocumentFile(file: string, cwd: string): DocumentFile {
 
 function readText(path: string, file: string): string {
   try {
-    // Before it is read: it may be anything.
+    // Checked before reading, since the file may be huge.
     if (statSync(path).size > MAX_DOCUMENT_BYTES) {
       throw invalidError(
         file,
         `is over ${MAX_DOCUMENT_BYTES / 1024} KiB`,
-        'Cut it into several files.',
+        'Split it into several files.',
       );
     }
     const text = UTF8.decode(readFileSync(path));
     if (!text.includes('\0')) return text;
   } catch (error) {
     if (isSystemError(error)) {
-      throw new ServiceError('file_not_found', `${file} cannot be read (${error.code})`, {
+      throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`, {
         cause: error,
       });
     }
     if (!(error instanceof TypeError)) throw error;
   }
-  throw invalidError(file, 'is no text in UTF-8', 'Turn it into Markdown or plain text first.');
+  throw invalidError(file, 'is not UTF-8 text', 'Convert it to Markdown or plain text first.');
 }
 
 function invalidError(file: string, what: string, remedy: string): ServiceError {

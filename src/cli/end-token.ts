@@ -4,8 +4,8 @@ import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 
 /**
- * Ends the token of a login on its server, unless it has ended already.
- * @throws ServiceError `server_unreachable`, or what the server answers.
+ * Revokes the token of a login on its server, unless the token has already ended.
+ * @throws ServiceError `server_unreachable`, or the error of the server
  */
 export async function endToken(
   stored: StoredToken,
@@ -18,7 +18,7 @@ export async function endToken(
   try {
     await server.call<typeof revokeToken>('delete', path, { params: { token_id } });
   } catch (error) {
-    // It is no token any more: revoked, expired, or its owner is disabled.
+    // The token was revoked or has expired, or its owner is disabled.
     if (!(error instanceof ServiceError && error.code === 'not_authenticated')) throw error;
   }
 }

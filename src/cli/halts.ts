@@ -1,4 +1,4 @@
-/** What the verbs that halt bots have in common. */
+/** Shared parts of the verbs that halt bots. */
 import { haltFailure, isHaltReason } from '../api/halt-failure.ts';
 import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
@@ -10,7 +10,7 @@ import type { Answer } from './verb.ts';
 
 export const REASON_OPTION = {
   value: 'text',
-  description: 'why; it is kept with the halt and in the audit log',
+  description: 'why; recorded with the halt and in the audit log',
   required: true,
 } as const;
 
@@ -25,7 +25,7 @@ export const HALT_COLUMNS: Columns<Halt> = {
   ended: ({ deployments }) => String(deployments),
 };
 
-/** The halt of all bots that is in force. Those in force come first: there is mostly one request. */
+/** Finds the halt of all bots that is in force. The server lists halts in force first. */
 export async function haltOfAll(server: Client): Promise<Halt | undefined> {
   for await (const halt of server.items<typeof listHalts>('get', '/halts', {})) {
     if (halt.lifted_at !== null) return undefined;
@@ -58,7 +58,6 @@ export async function requestHalt(ask: () => Promise<HaltReport>): Promise<HaltR
 
 type Deployment = HaltReport['deployments'][number];
 
-/** What is not as it should be. */
 const FAULT_COLUMNS: Columns<Deployment> = {
   bot: ({ bot_id }) => bot_id,
   deployment: ({ deployment_id }) => deployment_id,
@@ -71,7 +70,6 @@ const FAULT_COLUMNS: Columns<Deployment> = {
       .join(', '),
 };
 
-/** What came of a halt: a failure where not all of it is verified. */
 export function haltAnswer(report: HaltReport): Answer {
   const failure = failureOf(report);
   return { data: report, show: (out) => showReport(out, report), failure };
@@ -87,23 +85,23 @@ function failureOf({
   const count = deployments.filter((one) => !one.verified).length;
   const what = in_force
     ? `${count} of ${formatCountOf(deployments.length, 'deployment')} could not be verified`
-    : 'it could not be read back that it is in force';
+    : 'it could not be verified that the halt is in force';
   const isAtVenue = deployments.some(({ target, verified: isSo }) => target === 'k8s' && !isSo);
-  return new ServiceError('halt_not_verified', `the halt ${halt_id}: ${what}`, {
+  return new ServiceError('halt_not_verified', `halt ${halt_id}: ${what}`, {
     remedy: isAtVenue
-      ? 'Look at the exchange, and cancel there what is still open. Ask for the halt again: what has not ended yet may have by then.'
-      : 'Ask for it again. If it stays so, stop the servers that work on it, and see their logs for what the database refuses.',
+      ? 'Cancel open orders at the exchange. Then repeat the halt: the remaining deployments may have ended by then.'
+      : 'Repeat the halt. If it fails again, stop the servers that run these deployments, and look for database errors in their logs.',
   });
 }
 
 export function showReport(out: Output, report: HaltReport): void {
   const { bot_id, in_force, deployments, latched_ms, verified_ms } = report;
   const orders = deployments.flatMap((one) => one.orders);
-  const who = bot_id === null ? 'All bots are' : `The bot ${bot_id} is`;
-  if (in_force) out.line(`${who} halted since ${report.requested_at}: ${report.reason}`);
+  const who = bot_id === null ? 'All bots have' : `The bot ${bot_id} has`;
+  if (in_force) out.line(`${who} been halted since ${report.requested_at}: ${report.reason}`);
   out.line(
-    `${formatVerified(deployments, 'deployment')} and ${formatVerified(orders, 'order')} verified to have ended; ` +
-      `nothing could start after ${latched_ms} ms, and all was read back after ${verified_ms} ms.`,
+    `${formatVerified(deployments, 'deployment')} and ${formatVerified(orders, 'order')} verified to have ended. ` +
+      `New sessions were blocked after ${latched_ms} ms, and the state was read back after ${verified_ms} ms.`,
   );
   const faulty = deployments.filter(({ verified }) => !verified);
   if (faulty.length === 0) return;

@@ -1,17 +1,17 @@
 import { ServiceError } from '../base/errors.ts';
 
 /**
- * npm passes on a Ctrl-C that the terminal has already sent to the whole process group, so under
- * `npx` one key press arrives twice. Only what comes later than this is a second one.
+ * Signals within this time count as one key press: npm forwards a Ctrl-C that the terminal has
+ * already sent to the whole process group, so it arrives twice under `npx`.
  */
 const SAME_KEY_PRESS_MS = 300;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * A signal that the first Ctrl-C or SIGTERM aborts, with a `ServiceError('interrupted')` as its
- * reason, so that work can end in good order. The next one kills, as if nobody listened, or does what
- * `onNext` says.
+ * Returns a signal that the first Ctrl-C or SIGTERM aborts, with a `ServiceError('interrupted')` as
+ * reason, so that work can stop gracefully. The next one calls `onNext` or, without it, kills the
+ * process.
  */
 export function abortOnInterrupt(
   message: (text: string) => void,
@@ -20,7 +20,7 @@ export function abortOnInterrupt(
   const controller = new AbortController();
   const stop = (name: NodeJS.Signals): void => {
     if (controller.signal.aborted) return;
-    message('stopping; Ctrl-C again to stop at once');
+    message('stopping; press Ctrl-C again to stop immediately');
     controller.abort(new ServiceError('interrupted', `interrupted by ${name}`));
     setTimeout(() => {
       for (const signal of SIGNALS) {

@@ -1,4 +1,4 @@
-/** What the verbs `knowledge …` have in common. */
+/** Shared parts of the verbs `knowledge …`. */
 import type { Document, listDocuments } from '../api/knowledge.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
@@ -19,14 +19,14 @@ export const DOCUMENT_COLUMNS: Columns<Document> = {
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The id of a document. @throws ServiceError `not_found` */
+/** @throws ServiceError `not_found` */
 export async function findDocumentId(server: Client, ref: string): Promise<string> {
   if (ID.test(ref)) return ref;
   const { items } = await server.call<typeof listDocuments>('get', '/knowledge/documents', {
     query: { name: ref },
   });
   if (items[0] !== undefined) return items[0].document_id;
-  throw new ServiceError('not_found', `there is no document called ${JSON.stringify(ref)}`, {
-    remedy: 'See `service-local knowledge list`.',
+  throw new ServiceError('not_found', `there is no document ${JSON.stringify(ref)}`, {
+    remedy: 'List the documents with `service-local knowledge list`.',
   });
 }

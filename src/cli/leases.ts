@@ -26,14 +26,14 @@ export const LICENSE_COLUMNS: Columns<License> = {
 
 const LIMIT_REASONS: Readonly<Record<LeaseAnswer['limits'][number]['because'], string>> = {
   contract_end: 'the contract ends then',
-  token_maximum: 'the token allows no more',
-  server_maximum: 'the server allows no more',
+  token_maximum: 'the token allows no longer',
+  server_maximum: 'the server allows no longer',
 };
 
-/** Where a lease lasts less than was due, one line each. */
+/** Returns one line for each limit that made a lease shorter than wanted. */
 export function formatLimits(limits: LeaseAnswer['limits']): string[] {
   return limits.map(({ field, wanted, granted, because }) => {
-    const what = field === 'ttl_seconds' ? 'it lasts' : 'its grace period is';
-    return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${LIMIT_REASONS[because]}`;
+    const what = field === 'ttl_seconds' ? 'the lease is valid for' : 'the grace period is';
+    return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}: ${LIMIT_REASONS[because]}`;
   });
 }

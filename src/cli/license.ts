@@ -14,41 +14,37 @@ import type { Settings } from '../base/settings.ts';
 import type { Output } from './output.ts';
 import type { Context } from './verb.ts';
 
-/** The option of verbs that send the device's credential or fetch keys. */
 export const INSECURE = {
   description:
-    'allow plain http:// to another host, where anyone on the way can read and change what is sent',
+    'allow plain http:// to another host, although anyone on the path can read and change the traffic',
 } as const;
 
-/** The settings, with what `--insecure` allows. */
 export function withInsecure(settings: Settings, insecure: boolean): Settings {
   return insecure ? { ...settings, server_insecure: true } : settings;
 }
 
-/** The license of this machine as it is now. */
 export interface LicenseView {
   readonly files: LicenseFiles;
   readonly license: License;
   /** Files that are not accepted, and leases that cannot be used on this machine. */
   readonly refused: readonly RefusedFile[];
-  /** The lease that counts; undefined when none verifies. */
+  /** The current lease; undefined if none verifies. */
   readonly held: ViewedLease | undefined;
   readonly renewedBy: RenewedBy;
   readonly state: DaemonState;
 }
 
 /**
- * How the next lease comes to this machine: by its key from a server; by a request with its key that
- * people carry; only by enrolling first; or not at all, because the key that the lease is for is gone.
+ * How the next lease reaches this machine: from a server; by files that people carry; only after the
+ * machine is enrolled (`nobody`); or not at all, because the device key of the lease is missing.
  */
 export type RenewedBy = 'server' | 'files' | 'nobody' | 'lost_key';
 
 interface ViewedLease extends HeldLease {
-  /** Why it cannot be used on this machine; undefined if it can. */
+  /** Why the lease cannot be used on this machine; undefined if it can. */
   readonly unusable: RefusedFile | undefined;
   readonly status: LeaseStatus;
   readonly isDue: boolean;
-  /** When it is to be renewed. */
   readonly due_at: string;
 }
 
@@ -96,12 +92,12 @@ function findRenewal(
   return isWaiting || isBrought ? 'files' : 'server';
 }
 
-/** Whether what is licensed works on this machine now. */
+/** Whether the lease grants anything on this machine now. */
 export function isWorking(held: LicenseView['held']): boolean {
   return held !== undefined && held.unusable === undefined && held.status.state !== 'expired';
 }
 
-/** Why nothing licensed works, and what to do about it; undefined while it works. */
+/** Error for a machine without a working lease; undefined if the lease works. */
 export function findLicenseFailure(
   view: LicenseView,
   remedy = suggestRemedy(view),
@@ -115,7 +111,7 @@ export function findLicenseFailure(
           reason: 'expired',
           detail: `the lease ended on ${held.claims.grace_ends_at}`,
         });
-  const message = `nothing licensed works: ${detail}`;
+  const message = `no valid license: ${detail}`;
   const { pin } = view.files;
   const isPinned = pin !== undefined && (reason === 'other_root' || reason === 'not_vouched_for');
   const usual = held?.unusable === undefined ? remedy : 'See `service-local doctor`.';
@@ -123,10 +119,9 @@ export function findLicenseFailure(
   return new ServiceError('license_invalid', message, { reason, remedy: advice });
 }
 
-/** Error code of a server that does not know the key of this machine, among other reasons. */
+/** Error code of a server that does not know the key of this machine, among other causes. */
 const PROOF_REFUSED = 'invalid_device_proof';
 
-/** How to get a lease. */
 export function suggestRemedy({ renewedBy, files, license, held, state }: LicenseView): string {
   const isMissing = held === undefined && license.refused[0]?.reason === 'missing';
   const { last_error } = state;
@@ -138,25 +133,25 @@ export function suggestRemedy({ renewedBy, files, license, held, state }: Licens
         ? 'Ask the issuer why its server denies renewal; then run `service-local license renew --now`.'
         : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
     files:
-      'Ask for a lease with `service-local license export-request --out FILE`, and put what comes back into its place with `service-local license import`.',
+      'Write a request with `service-local license export-request --out FILE`, send it to the issuer, and install the answer with `service-local license import`.',
     nobody:
-      'Enroll this machine with `service-local license enroll`, or bring a lease to it with `service-local license import`.',
-    lost_key: `Put ${files.key} back from a backup; or enroll this machine again with \`service-local license enroll\` and a new code, or, without a network, with \`service-local license export-request\`.`,
+      'Enroll this machine with `service-local license enroll`, or install a lease file with `service-local license import`.',
+    lost_key: `Restore ${files.key} from a backup; or enroll this machine again with \`service-local license enroll\` and a new code or, without a network, with \`service-local license export-request\`.`,
   };
   return remedies[renewedBy];
 }
 
-/** Until when a lease works, to follow what has the lease. */
+/** Predicate of a sentence about a lease: `is valid until …`. */
 export function formatValidity({ expires_at, grace_ends_at }: LeaseClaims): string {
-  const until = `is good until ${expires_at}`;
+  const until = `is valid until ${expires_at}`;
   return grace_ends_at === expires_at ? until : `${until}, with grace until ${grace_ends_at}`;
 }
 
 /**
- * What is in a file that somebody brought: a lease, or the document of lease and keyset that
- * `identity leases issue --request` writes.
+ * Reads the files of `license import`: a lease, or a document of `identity leases issue --request`
+ * with a lease and a keyset.
  *
- * @param keyset a file with keys, or such a document with them.
+ * @param keyset a file with keys, or such a document.
  * @throws ServiceError `file_not_found`
  */
 export async function readImport(
@@ -172,10 +167,7 @@ export async function readImport(
   return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
 }
 
-/**
- * A file that was named on the command line.
- * @throws ServiceError `file_not_found`
- */
+/** @throws ServiceError `file_not_found` */
 export async function readNamedFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
@@ -188,7 +180,6 @@ export async function readNamedFile(path: string): Promise<string> {
   }
 }
 
-/** What a lease says, for people. */
 export function showClaims(out: Output, claims: LeaseClaims): void {
   const rows = Object.entries(claims).map(([name, value]) => [
     name,

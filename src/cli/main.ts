@@ -19,13 +19,13 @@ import { makeOutput, makeProgress, makeStyle, wantsColor, writeLines } from './o
 import type { Context, Io, VerbEntry } from './verb.ts';
 import { VERBS } from './verbs.ts';
 
-/** A stream that is no terminal and goes nowhere. */
 const SILENT = { write: () => {} };
 
 /**
- * Runs one command line.
- * @param argv what was typed after `service-local`.
- * @returns the exit code. Nothing is thrown; whatever went wrong has been told.
+ * Runs one command line and returns its exit code. Never throws: an error is printed on stderr or,
+ * with `--json`, on stdout.
+ *
+ * @param argv the words after `service-local`.
  */
 export async function run(
   argv: readonly string[],
@@ -71,7 +71,7 @@ export async function run(
       progress: (label, total, before) =>
         makeProgress(invocation.quiet ? SILENT : io.stderr, label, total, before),
     };
-    // Stdout is for the answer alone; what a strategy logs, whenever it does, goes to stderr.
+    // Only the answer goes to stdout. What a strategy logs goes to stderr.
     Object.assign(console, new Console(io.stderr));
     const {
       data,
@@ -91,15 +91,15 @@ export async function run(
     const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
     return reportFailure(error, json && (isStream ? 'lines' : 'document'), color, io);
   } finally {
-    // A connection that is being made, or a name that is being looked up, cannot be broken off.
-    if (signal?.aborted) setTimeout(() => io.exit(), END_MS).unref();
+    // Node cannot abort a connection attempt or a DNS lookup, so the process exits in spite of them.
+    if (signal?.aborted) setTimeout(() => io.exit(), EXIT_DELAY_MS).unref();
   }
 }
 
-/** For what is still to be written, by whoever was told to end. */
-const END_MS = 500;
+/** Time for pending output after an interrupt. */
+const EXIT_DELAY_MS = 500;
 
-/** The longest verb that the words name; options of every verb may stand before it. */
+/** Finds the longest verb that the words name. Global flags may precede it. */
 export function findVerb(
   verbs: readonly VerbEntry[],
   argv: readonly string[],
@@ -122,7 +122,7 @@ export function findVerb(
   return { entry, path, rest: [...flags, ...words.slice(next)] };
 }
 
-/** Answers a command line that names no verb. */
+/** Handles a command line without a verb: prints help or the version, or throws `usage`. */
 async function listVerbs(
   verbs: readonly VerbEntry[],
   path: readonly string[],
@@ -150,7 +150,7 @@ async function listVerbs(
     : suggestVerb(verbs, path, word);
   throw new ServiceError(
     'usage',
-    word.startsWith('-') ? `unknown option '${word}'` : `${name}: there is no verb '${word}'`,
+    word.startsWith('-') ? `unknown option '${word}'` : `${name}: unknown verb '${word}'`,
     { remedy: meant ? `Did you mean ${meant}?` : `See \`${name} --help\`.` },
   );
 }
@@ -178,16 +178,15 @@ function printResult(io: Io, json: boolean, data: object, text: string): number 
   return 0;
 }
 
-/** The one document of `--json`. */
 function writeDocument(io: Io, data: unknown): void {
   io.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
 }
 
-/** One document a line, until a reader that has seen enough closes the pipe. */
+/** Writes one JSON document per line until the reader closes the pipe. */
 async function writeLinesOf(io: Io, documents: AsyncIterable<unknown>): Promise<void> {
-  for await (const one of documents) {
+  for await (const document of documents) {
     if (io.stdout.errored) return;
-    writeLine(io, one);
+    writeLine(io, document);
   }
 }
 
@@ -216,21 +215,21 @@ async function reportFailure(
   return error.exitCode;
 }
 
-/** What cannot be foreseen is a bug, and is told as one. */
+/** Returns expected errors as they are; any other error is reported as a bug. */
 function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
-  // A prompt of @inquirer closes in this way on Ctrl-C.
+  // @inquirer throws this on Ctrl-C.
   if (thrown instanceof Error && thrown.name === 'ExitPromptError') {
     return new ServiceError('interrupted', 'interrupted', { cause: thrown });
   }
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   return new ServiceError('failure', message, {
-    remedy: `This is a bug in service-local ${packageVersion()}: please report it with the lines on stderr.`,
+    remedy: `This is a bug in service-local ${packageVersion()}: please report it with the stack trace on stderr.`,
     cause: thrown,
   });
 }
 
-/** `error <code>: what`, where, and what to do next. */
+/** Writes `error CODE: message`, then the problems with their locations, then the remedy. */
 async function writeError(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
   const { red, dim } = await makeStyle(wantsColor(color, io.env, io.stderr));
   const lines = [
@@ -241,7 +240,7 @@ async function writeError(error: ServiceError, color: Settings['color'], io: Io)
   writeLines(io.stderr, lines.join('\n'));
 }
 
-/** A reader that has seen enough (`| head`) closes the pipe; that is no failure of ours. */
+/** Ignores EPIPE: a reader such as `head` closes the pipe early. */
 function ignoreBrokenPipe(stream: NodeJS.WriteStream): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

@@ -4,12 +4,12 @@ import { ServiceError } from '../base/errors.ts';
 import { promptOn } from './ask.ts';
 import type { Context } from './verb.ts';
 
-/** What `init` has been told so far. */
+/** Options of `init`, completed by the answers to its prompts. */
 type Given = {
   readonly [K in 'name' | 'slug' | 'strategy' | 'symbol' | 'data' | 'cash']: string | undefined;
 } & Pick<BotPlan, 'columns' | 'repair'>;
 
-/** The bot as given, with defaults for the rest. */
+/** Returns the given values, with defaults for the rest. */
 export async function makePlan(
   directory: string,
   given: Given,
@@ -25,7 +25,7 @@ export async function makePlan(
   return { ...plan, ...reading, ...(await readSource(data, reading, directory, context)) };
 }
 
-/** Reads the data, so that what is written runs at once, and finds out how long a bar is. */
+/** Reads the data, to check them and to find the timeframe. */
 async function readSource(
   data: string,
   reading: Pick<BotPlan, 'columns' | 'repair'>,
@@ -59,7 +59,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   '/spec/engine/cash': '--cash',
 };
 
-/** @throws ServiceError `usage` when the plan is no valid bot, naming the options to blame. */
+/** @throws ServiceError `usage` with the options that are invalid */
 export function checkPlan(plan: BotPlan): void {
   const problems = planProblems(plan);
   if (problems.length === 0) return;
@@ -69,7 +69,7 @@ export function checkPlan(plan: BotPlan): void {
   throw new ServiceError('usage', faults.join('; '));
 }
 
-/** Asks a person for all that the options leave open. */
+/** Prompts for all values that the options do not give. */
 export async function askForMissing(
   directory: string,
   given: Given,
@@ -102,23 +102,23 @@ export async function askForMissing(
       (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
     );
 
-  const name = await question('What is the bot called?', 'name', preset.name);
-  const slug = await question('And in files and commands?', 'slug', slugOf(name));
+  const name = await question('Name of the bot?', 'name', preset.name);
+  const slug = await question('Slug, for files and commands?', 'slug', slugOf(name));
   const choices = strategies.map((value) => ({
     value,
-    name: value === 'module' ? 'a file of my own, in TypeScript' : value,
+    name: value === 'module' ? 'my own file, in TypeScript' : value,
   }));
   const strategy =
     given.strategy ??
     (await promptOn(context.io, (terminal) =>
       select({ message: 'Which strategy?', choices }, terminal),
     ));
-  const message = 'CSV or Parquet file of prices? (empty: the bundled S&P 500)';
+  const message = 'CSV or Parquet file with prices? (empty: the bundled S&P 500)';
   const prices =
     given.data ??
     (await promptOn(context.io, (terminal) => input({ message, validate: isReadable }, terminal)));
   const data = prices === '' ? undefined : prices;
-  const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
-  const cash = await question('Money at the start?', 'cash', sample.cash);
+  const symbol = await question('Symbol of these prices?', 'symbol', symbolOf(data));
+  const cash = await question('Starting cash?', 'cash', sample.cash);
   return { ...given, name, slug, strategy, data, symbol, cash };
 }

@@ -3,26 +3,26 @@ import { spawn, spawnSync } from 'node:child_process';
 import { constants } from 'node:os';
 import { parse } from 'node:path';
 
-/** The Node that npm is asked for when the one at hand is too old. */
+/** Version that npm provides if the running Node is too old. */
 const NEWER_NODE = '26.10.0';
 
 /**
- * Runs this same command line on a Node from npm, which downloads it once and keeps it in its cache,
- * and ends as it ends.
- * @param oldest the oldest Node that would have done, such as `24.15`.
+ * Runs the same command line on a newer Node, which npm downloads once and keeps in its cache, and
+ * exits with the same code or signal.
+ * @param oldest oldest supported Node, such as `24.15`.
  */
 export function runOnNewerNode(oldest: string): void {
-  // Most often it is in the cache: then no network is needed, and nothing is worth telling.
+  // If the cache has it, neither a download nor a message is necessary.
   let npm = askNpm(['--offline'], 'ignore');
   if (npm.status !== 0 && !npm.error) {
     if (!process.argv.includes('--quiet')) {
       const needed = `service-local needs Node ${oldest} or newer, not ${process.versions.node}`;
-      console.error(`${needed}: getting Node ${NEWER_NODE} through npm, once`);
+      console.error(`${needed}: downloading Node ${NEWER_NODE} with npm, once`);
     }
     npm = askNpm([], 'inherit');
   }
   const node = npm.status === 0 ? npm.stdout.trim() : process.execPath;
-  // When the package brings no program of that name, npm finds the old one.
+  // If the package contains no `node`, npm finds the old one.
   if (node === process.execPath) {
     fail(
       npm.error
@@ -35,7 +35,7 @@ export function runOnNewerNode(oldest: string): void {
 
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
-  // Before there is a child: a signal that came between the two would leave it behind.
+  // Installed before the child starts, so that no signal in between leaves it running.
   for (const signal of signals) process.on(signal, pass);
   const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' });
   child.on('error', (error) => fail(`Node ${NEWER_NODE} did not start: ${error.message}`, oldest));
@@ -47,8 +47,8 @@ export function runOnNewerNode(oldest: string): void {
 }
 
 /**
- * npm only says where it put the Node: run through it, the command would get its arguments by way of
- * a shell, and its signals by way of two more processes.
+ * Asks npm for the path of the newer Node. If npm ran the command itself, arguments would pass
+ * through a shell, and signals through two more processes.
  */
 function askNpm(options: readonly string[], stderr: 'ignore' | 'inherit') {
   const isWindows = process.platform === 'win32';
@@ -66,13 +66,13 @@ function askNpm(options: readonly string[], stderr: 'ignore' | 'inherit') {
       'process.execPath',
     ],
     {
-      // In a project that has the package anywhere below it, npm takes that to be at hand and then
-      // runs the old Node all the same.
+      // In a project with the package anywhere in its tree, npm would not install it and would run
+      // the old Node.
       cwd: parse(process.execPath).root,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', stderr],
       env: environmentForNpm(),
-      shell: isWindows, // Node starts no .cmd without one.
+      shell: isWindows, // Node cannot start a .cmd file without a shell.
     },
   );
 }
@@ -89,7 +89,7 @@ function fail(message: string, oldest: string): void {
   process.exitCode = 1;
 }
 
-/** Under `npx -c` or `npx -w` a second npm would take the first one's options for its own. */
+/** Removes variables of `npx -c` and `npx -w`, which a second npm would take for its own options. */
 function environmentForNpm(): NodeJS.ProcessEnv {
   const env = { ...process.env };
   for (const option of ['call', 'workspace', 'workspaces']) delete env[`npm_config_${option}`];
@@ -97,8 +97,8 @@ function environmentForNpm(): NodeJS.ProcessEnv {
 }
 
 /**
- * The package that holds the program itself. The package `node` would fetch the same by an install
- * script, which many an npm does not run: by its default, or because the user forbids scripts.
+ * Name of the package that contains the program. The package `node` would download the program with
+ * an install script, which npm may not be allowed to run.
  */
 function nodePackage(): string {
   const { platform, arch } = process;

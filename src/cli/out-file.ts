@@ -3,18 +3,17 @@ import { access, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 
-/** What a verb writes to a file that somebody then carries elsewhere. */
 export interface OutFile {
   readonly path: string;
-  /** What it is, with the article: `a lease`. */
+  /** With the article: `a lease`. */
   readonly kind: string;
-  /** Whether a text that is there is such a thing, which may be replaced. */
+  /** Whether an existing text is of this kind and may be replaced. */
   readonly isOne: (text: string) => boolean;
 }
 
 /**
- * Before anything is done of which the result could not be kept.
- * @throws ServiceError `output_not_writable`; `conflict` where another kind of file is.
+ * Checks that a file can be written, before anything happens whose result would be lost.
+ * @throws ServiceError `output_not_writable`; `conflict` if the file exists and is of another kind
  */
 export async function checkOutFile({ path, kind, isOne }: OutFile): Promise<void> {
   let there: string | undefined;
@@ -28,14 +27,14 @@ export async function checkOutFile({ path, kind, isOne }: OutFile): Promise<void
     throw notWritable(error, `cannot write ${path}`);
   }
   if (there === undefined || isOne(there)) return;
-  throw new ServiceError('conflict', `${path} is there already, and is not ${kind}`, {
-    remedy: 'Name another file. Nothing was done.',
+  throw new ServiceError('conflict', `${path} exists and is not ${kind}`, {
+    remedy: 'Nothing was done. Name another file.',
   });
 }
 
 /**
- * Only this user can read it.
- * @param failure what to say when it cannot be written.
+ * Writes a file that only this user can read.
+ * @param failure message of the error if the file cannot be written.
  * @throws ServiceError `output_not_writable`
  */
 export async function writeOutFile(

@@ -1,9 +1,9 @@
 import { printable, printableLine } from '../base/printable.ts';
 
-/** Puts terminal color around a text, or leaves it as it is. */
+/** Adds terminal color to a text, or returns the text unchanged. */
 type Paint = (text: string) => string;
 
-/** The few colours in use; all of them are plain when color is off. */
+/** Without color, every function returns its text unchanged. */
 export interface Style {
   readonly bold: Paint;
   readonly dim: Paint;
@@ -23,7 +23,7 @@ const PLAIN: Style = {
   cyan: leaveUnpainted,
 };
 
-/** Loads chalk only when there is something to color. */
+/** Loads chalk only if `color` is true. */
 export async function makeStyle(color: boolean): Promise<Style> {
   if (!color) return PLAIN;
   const { Chalk } = await import('chalk');
@@ -31,8 +31,8 @@ export async function makeStyle(color: boolean): Promise<Style> {
 }
 
 /**
- * Whether to color what goes to `stream`. A setting of the user's is stronger than the environment,
- * as https://no-color.org asks; FORCE_COLOR is stronger than NO_COLOR, as in Node.
+ * Returns whether to color what goes to `stream`. The setting overrides the environment, as
+ * https://no-color.org asks; FORCE_COLOR overrides NO_COLOR, as in Node.
  */
 export function wantsColor(
   setting: 'auto' | 'always' | 'never',
@@ -46,30 +46,27 @@ export function wantsColor(
   return stream.isTTY === true && TERM !== 'dumb';
 }
 
-/** What is needed of standard output and standard error. */
 export interface Stream {
   readonly write: (text: string) => unknown;
   readonly isTTY?: boolean;
-  /** Width of a terminal in characters; 0 where it does not tell. */
+  /** Width of a terminal in characters; 0 if unknown. */
   readonly columns?: number;
 }
 
-/** The usual width, for a terminal that does not tell its own. */
+/** Width of a terminal that does not report one. */
 export const DEFAULT_WIDTH = 80;
 
-/** A table cell: text, or text with a color. */
 export type Cell = string | { readonly text: string; readonly paint: Paint };
 
 export interface Column {
   readonly title: string;
-  /** Numbers read best on the right; default left. */
+  /** Default left. */
   readonly align?: 'left' | 'right';
 }
 
-/** Where a verb shows its answer. */
 export interface Output {
   readonly style: Style;
-  /** Writes the text and a line feed. Of what the text may hold only the colours of `style` act. */
+  /** Writes the text and a line feed. Removes control characters except the colors of `style`. */
   readonly line: (text?: string) => void;
   readonly table: (columns: readonly Column[], rows: readonly (readonly Cell[])[]) => void;
 }
@@ -84,22 +81,21 @@ export function makeOutput(stream: Stream, style: Style): Output {
   };
 }
 
-// oxlint-disable-next-line no-control-regex -- Chalk's own codes begin with one.
+// oxlint-disable-next-line no-control-regex -- Chalk's codes begin with ESC.
 const COLOR_CODE = /(\u001B\[\d{1,2}m)/;
 
-/** The same as `printable`, but for colours. */
+/** Like `printable`, but keeps color codes. */
 function sanitizeColored(text: string): string {
-  const parts = text.split(COLOR_CODE); // Colours and what is between them take turns.
+  const parts = text.split(COLOR_CODE); // Every second part is a color code.
   return parts.map((part, i) => (i % 2 === 1 ? part : printable(part))).join('');
 }
 
 const GAP = '  ';
 
 /**
- * Lines of aligned columns below their titles, if there are any. Nothing is ever cut: an id without
- * its last letters is of no use, and a figure without its last digits is a wrong one. Rows that do
- * not fit into the width are shown one after the other instead, each value in a line after its
- * title; pairs of name and value are in that form already.
+ * Formats aligned columns below their titles, if there are any. Nothing is truncated, since a
+ * shortened id is useless and a shortened figure is wrong. Rows that are wider than `width` are
+ * printed one below the other, with one line per title and value.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -154,11 +150,10 @@ function cleanCell(cell: Cell): CleanCell {
   return { text: printableLine(text), paint };
 }
 
-/** A bar for one piece of work of known size. */
 export interface Progress {
-  /** Says how much is done so far, in the unit of the total. Cheap: draws at most ten times a second. */
+  /** Reports the amount done, in the unit of the total. Redraws at most ten times per second. */
   readonly update: (done: number) => void;
-  /** Clears the line; call it in `finally`. */
+  /** Clears the line. Call it in `finally`. */
   readonly stop: () => void;
 }
 
@@ -168,9 +163,9 @@ const REDRAW_MS = 100;
 const BAR_WIDTH = 24;
 
 /**
- * Draws on a terminal, at once and then as it is updated, and is silent elsewhere.
- * @param before how much of the total was done in an earlier run; it does not count for the speed.
- * @param now a clock in milliseconds.
+ * Draws a progress bar at once and on each update, or nothing if the stream is not a terminal.
+ * @param before amount that an earlier run has done; it does not count toward the speed.
+ * @param now clock in milliseconds.
  */
 export function makeProgress(
   stream: Stream,
@@ -193,7 +188,7 @@ export function makeProgress(
   return { update, stop: () => void stream.write(WIPE) };
 }
 
-/** Writes lines; on a terminal they take the place of a bar that is being drawn there. */
+/** Writes lines. On a terminal, they replace the progress bar. */
 export function writeLines(stream: Stream, text: string): void {
   stream.write(`${stream.isTTY ? WIPE : ''}${text}\n`);
 }

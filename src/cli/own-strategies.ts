@@ -2,7 +2,7 @@ import { ownStrategies, type OwnStrategies } from '../backtest/strategy-thread.t
 import type { LoadModule } from '../bots/load.ts';
 import type { Context } from './verb.ts';
 
-/** Loads strategies within the limits that the user has set. */
+/** Loads strategies within the time and memory limits of the settings. */
 export function ownStrategiesOf({ settings }: Context): OwnStrategies {
   return ownStrategies({
     timeoutMs: settings.strategy_timeout_seconds * 1000,

@@ -1,4 +1,4 @@
-/** What the verbs that deploy bots to clusters have in common. */
+/** Shared parts of the verbs `bots deploy …`. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type {
   deployBot,
@@ -16,13 +16,14 @@ import { findTask, taskFailure } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';
 
 export const WAIT_OPTION = {
-  description: 'wait until its pod is ready and its runner has reported; Ctrl-C leaves it going on',
+  description:
+    'wait until the pod is ready and the runner has reported; Ctrl-C stops only the waiting',
 } as const;
 
 type Body = RequestOf<typeof deployBot>['body'];
 export type Deployed = Extract<AnswerOf<typeof deployBot>, { readonly task_id: string }>;
 
-/** @returns what was deployed, or the YAML or the differences that were asked for. */
+/** Deploys a bot; with the mode `render` or `dry_run`, returns the YAML or the differences instead. */
 export function requestDeployment(
   server: Client,
   bot_ref: string,
@@ -46,7 +47,7 @@ export function findDeployment(
   );
 }
 
-/** Those of a bot to clusters that have not ended, the newest first. */
+/** Deployments of a bot to clusters that have not ended, newest first. */
 export async function findActiveDeployments(
   server: Client,
   bot_ref: string,
@@ -58,7 +59,7 @@ export async function findActiveDeployments(
   );
 }
 
-/** All of a bot that went to clusters, the newest first. */
+/** All deployments of a bot to clusters, newest first. */
 export async function* listClusterDeployments(
   server: Client,
   bot_ref: string,
@@ -68,7 +69,7 @@ export async function* listClusterDeployments(
   for await (const one of all) if (one.target === 'k8s') yield one;
 }
 
-/** @throws ServiceError `usage` where there is more than one. */
+/** @throws ServiceError `usage` if there are several */
 export function requireSingle(
   bot_ref: string,
   active: readonly ProductionDeployment[],
@@ -81,8 +82,7 @@ export function requireSingle(
     'usage',
     `the bot ${bot_ref} has several deployments: ${named.join(', ')}`,
     {
-      remedy:
-        'End those that are not meant with `service-local bots deploy stop TASK`, by the ids of their tasks.',
+      remedy: 'Stop the deployments you do not mean with `service-local bots deploy stop TASK`.',
     },
   );
 }
@@ -115,9 +115,9 @@ export function showDeployment(out: Output, deployment: ProductionDeployment): v
 }
 
 function formatPhase(state: ProductionDeployment['cluster_state']): string {
-  if (state === null) return 'nothing is known yet';
+  if (state === null) return 'no report yet';
   const why = state.message ?? state.reason;
-  if (state.reason === 'unreachable') return `not known, ${state.phase} when last seen: ${why}`;
+  if (state.reason === 'unreachable') return `unknown, ${state.phase} when last seen: ${why}`;
   return why === null ? state.phase : `${state.phase}: ${why}`;
 }
 
@@ -137,8 +137,9 @@ function formatRunner({
 const LOOK_AGAIN_MS = 1000;
 
 /**
- * Follows a deployment until its pod is ready and its runner reports, each change on stderr.
- * @throws ServiceError `interrupted`; why it has ended; `failure` when the cluster has given up.
+ * Follows a deployment until its pod is ready and its runner reports. Prints each change on stderr.
+ * @throws ServiceError `interrupted`; the cause if the deployment ended; `failure` if the rollout
+ *   timed out
  */
 async function awaitRollout(
   { message, signal }: Context,
@@ -146,7 +147,7 @@ async function awaitRollout(
   bot_ref: string,
   { deployment_id, task_id }: Pick<Deployed, 'deployment_id' | 'task_id'>,
 ): Promise<ProductionDeployment> {
-  message(`waiting for the deployment ${deployment_id}; Ctrl-C leaves it going on`);
+  message(`waiting for deployment ${deployment_id}; Ctrl-C stops only the waiting`);
   let told = '';
   for (;;) {
     let now: ProductionDeployment | undefined;
@@ -154,7 +155,7 @@ async function awaitRollout(
       now = await findDeployment(server, bot_ref, deployment_id);
     } catch (error) {
       if (!(error instanceof ServiceError && error.retryable)) throw error;
-      if (told !== error.message) message(`${error.message}; it is asked again until it answers`);
+      if (told !== error.message) message(`${error.message}; retrying until the server answers`);
       told = error.message;
     }
     if (now !== undefined) {
@@ -167,14 +168,15 @@ async function awaitRollout(
       if (now.ended_at !== null) {
         const task = await findTask(server, task_id);
         throw (
-          (await taskFailure(server, task_id, task)) ?? new ServiceError('failure', 'it has ended')
+          (await taskFailure(server, task_id, task)) ??
+          new ServiceError('failure', 'the deployment has ended')
         );
       }
       if (state?.phase === 'ready' && runner.claimed) return now;
       if (state?.reason === 'deadline_exceeded') {
-        throw new ServiceError('failure', `the cluster has given up: ${formatPhase(state)}`, {
+        throw new ServiceError('failure', `the rollout timed out: ${formatPhase(state)}`, {
           reason: 'deadline_exceeded',
-          remedy: `It is looked after all the same: mend it, or end it with \`service-local bots deploy stop ${bot_ref}\`.`,
+          remedy: `The server continues to supervise the deployment. Fix the cause, or stop it with \`service-local bots deploy stop ${bot_ref}\`.`,
         });
       }
     }
@@ -182,7 +184,7 @@ async function awaitRollout(
     if (signal.aborted) {
       throw new ServiceError(
         'interrupted',
-        `the deployment goes on without you: ${deployment_id}`,
+        `stopped waiting; deployment ${deployment_id} continues`,
         {
           remedy: `See \`service-local bots deploy status ${bot_ref}\`.`,
         },
@@ -191,7 +193,7 @@ async function awaitRollout(
   }
 }
 
-/** What was asked for, or how it is after it was waited for. */
+/** Answers with the requested deployment or, after waiting, with its state. */
 export async function deployedAnswer(
   context: Context,
   server: Client,
@@ -209,7 +211,7 @@ export async function deployedAnswer(
     show(out) {
       const what = `version ${version} goes to ${cluster}, namespace ${namespace}`;
       out.line(`${what}: deployment ${deployment_id}, task ${task_id} is ${status}`);
-      if (replaces !== null) out.line(`It begins when ${replaces} has ended.`);
+      if (replaces !== null) out.line(`It starts when ${replaces} has ended.`);
       out.line(`See \`service-local bots deploy status ${bot_ref}\`.`);
     },
   };

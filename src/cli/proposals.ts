@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { BotFile } from './bots.ts';
 
-/** The payload of `chat.proposal`, as far as it is needed here. */
+/** Fields of the payload of `chat.proposal` in use. */
 interface Proposed {
   readonly proposal_id: string;
   readonly base_version: number;
@@ -12,8 +12,8 @@ interface Proposed {
 }
 
 /**
- * What was proposed for a bot, with the files of the version that it was proposed for.
- * @throws ServiceError `not_found`; `stale` when the bot has another version by now.
+ * Returns a proposal as a bot file, with the files of the version for which it was made.
+ * @throws ServiceError `not_found`; `stale` if the bot has a newer version
  */
 export async function proposedFile(
   server: Client,
@@ -24,8 +24,8 @@ export async function proposedFile(
   if (base_version !== current_version) {
     throw new ServiceError(
       'stale',
-      `it was proposed for version ${base_version} of ${slug}, which has version ${current_version} by now`,
-      { remedy: 'Have it proposed again.' },
+      `the proposal is for version ${base_version} of ${slug}, which is now at version ${current_version}`,
+      { remedy: 'Ask for a new proposal with `service-local bots chat`.' },
     );
   }
   const { files } = await server.call<typeof getBotVersionFiles>(

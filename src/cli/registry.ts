@@ -1,4 +1,4 @@
-/** What the verbs `identity customers|plans|contracts|installations …` have in common. */
+/** Shared parts of the verbs `identity customers|plans|contracts|installations …`. */
 import type { Contract, Customer, Installation, Plan } from '../api/registry.ts';
 import { ServiceError } from '../base/errors.ts';
 import { NO_VALUE } from '../base/format.ts';
@@ -8,13 +8,11 @@ import type { Columns } from './show-items.ts';
 import { formatSeconds, parseSeconds } from '../base/seconds.ts';
 import type { OptionValues } from './verb.ts';
 
-/** Of what is created. */
 export const ID_OPTION = {
   value: 'id',
-  description: 'what to call it for good; made when absent',
+  description: 'permanent id; generated if absent',
 } as const;
 
-/** Of plans and contracts. */
 export const CONDITION_OPTIONS = {
   entitlement: {
     value: 'name',
@@ -23,37 +21,36 @@ export const CONDITION_OPTIONS = {
   },
   ttl: {
     value: 'length',
-    description: 'how long leases last: 7d, 12h, or default',
+    description: 'lifetime of leases: 7d, 12h, or default',
     parse: parseCondition,
   },
   grace: {
     value: 'length',
-    description: 'how long they then still work: 3d, 0s, or default',
+    description: 'grace period of expired leases: 3d, 0s, or default',
     parse: parseCondition,
   },
 } as const;
 
-/** Of plans. */
 export const PURPOSE_OPTIONS = {
   product: {
     value: 'name',
     description:
-      'the product that its leases license (default: the setting license_product of the server)',
+      'product that its leases license; default means the server setting license_product',
     parse: (text: string): string | null => (text === 'default' ? null : text),
   },
   binding: {
-    value: 'what',
-    description: 'what its leases are bound to: nothing, the key of the device, or the machine',
+    value: 'binding',
+    description: 'what its leases are bound to: nothing, the device key or the machine',
     choices: BINDINGS,
   },
 } as const;
 
-/** Null for what others decide. */
+/** Null means that the plan or the server decides. */
 function parseCondition(text: string): number | null {
   return text === 'default' ? null : parseSeconds(text);
 }
 
-/** The options as the server takes them: those that were given. */
+/** Converts the given options to fields of a request. */
 export function pickConditions({
   entitlement: entitlements,
   ttl: ttl_seconds,
@@ -66,11 +63,11 @@ export function pickConditions({
   };
 }
 
-export const NO_ENTITLEMENTS_OPTION = { description: 'take all of its entitlements away' } as const;
+export const NO_ENTITLEMENTS_OPTION = { description: 'remove all entitlements' } as const;
 
 /**
- * The same of a change, in which the entitlements given take the place of those before.
- * @throws ServiceError `usage` when nothing is to change, or one thing in two ways.
+ * Converts the options of an update, in which given entitlements replace the previous ones.
+ * @throws ServiceError `usage` if nothing changes or two options contradict each other
  */
 export function pickChanges<T extends object>(
   options: OptionValues<typeof CONDITION_OPTIONS> & { readonly noEntitlements: boolean },
@@ -82,23 +79,20 @@ export function pickChanges<T extends object>(
   }
   const changes = { ...others, ...conditions, ...(options.noEntitlements && { entitlements: [] }) };
   if (Object.values(changes).some((value) => value !== undefined)) return changes;
-  throw new ServiceError('usage', 'nothing is said of what to change', {
-    remedy: 'Give at least one option; see --help.',
+  throw new ServiceError('usage', 'no change was given', {
+    remedy: 'Give at least one option; see --help for all of them.',
   });
 }
 
-/**
- * A time as the server takes it.
- * @throws ServiceError `usage`
- */
+/** @throws ServiceError `usage` */
 export function parseEnd(text: string): string {
   if (parseTime(text) !== undefined) return text;
-  throw new ServiceError('usage', `'${text}' is no time`, {
+  throw new ServiceError('usage', `'${text}' is not a time`, {
     remedy: 'Write it as 2027-01-01T00:00:00Z.',
   });
 }
 
-/** The same, or `now`. */
+/** Like `parseEnd`, but also accepts `now`. */
 export function parseEndOrNow(text: string): string {
   return text === 'now' ? formatTime(Date.now()) : parseEnd(text);
 }
@@ -134,7 +128,7 @@ export const INSTALLATION_COLUMNS: Columns<Installation> = {
     revoked_at === null ? NO_VALUE : `${revoked_at} ${revoked_reason}`,
 };
 
-/** @param other who decides on what is not said. */
+/** @param other decides where a condition is absent. */
 function conditionColumns(other: 'server' | 'plan'): Columns<Plan | Contract> {
   const named = (entitlements: readonly string[]): string => {
     const own = entitlements.join(' ');

@@ -1,4 +1,4 @@
-/** What the verbs of thresholds and overrides have in common. */
+/** Shared parts of the verbs of thresholds and overrides. */
 import type { Override, Threshold } from '../api/risk.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
@@ -6,22 +6,21 @@ import type { Columns } from './show-items.ts';
 
 export const LEVELS = ['client', 'instrument', 'trader', 'desk', 'firm'] as const;
 
-/** Of a threshold: whose it is. */
 export const SUBJECT_OPTIONS = {
-  level: { value: 'level', description: 'whose it is', required: true, choices: LEVELS },
+  level: { value: 'level', description: 'level of the threshold', required: true, choices: LEVELS },
   subject: {
     value: 'name',
-    description: 'who or which; of the firm alone there is one',
+    description: 'name of the client, instrument, trader or desk; not needed for the firm',
   },
   currency: {
     value: 'code',
-    description: 'of the accounts that it is for: USD',
+    description: 'currency of the accounts, such as USD',
     required: true,
   },
-  rationale: { value: 'text', description: 'why; it is kept with it', required: true },
+  rationale: { value: 'text', description: 'why; recorded with the threshold', required: true },
 } as const;
 
-/** Whose a threshold is. @throws ServiceError `usage` where nobody is named but the firm could be meant. */
+/** @throws ServiceError `usage` if the subject is missing and the level is not `firm` */
 export function resolveSubject(
   level: (typeof LEVELS)[number],
   subject: string | undefined,
@@ -29,7 +28,7 @@ export function resolveSubject(
   if (subject !== undefined) return subject;
   if (level === 'firm') return 'firm';
   throw new ServiceError('usage', '--subject is missing', {
-    remedy: `Say which ${level} it is for: \`--subject NAME\`.`,
+    remedy: `Name the ${level} with \`--subject NAME\`.`,
   });
 }
 
@@ -40,11 +39,11 @@ export const THRESHOLD_COLUMNS: Columns<Threshold> = {
   version: ({ version }) => String(version),
   limits: ({ limits }) =>
     limits === null
-      ? 'none any more'
+      ? 'none'
       : Object.entries(limits)
           .map(([name, value]) => `${name} ${value}`)
           .join(', '),
-  sessions: ({ sessions: { paper, production } }) => `${paper} on paper, ${production} live`,
+  sessions: ({ sessions: { paper, production } }) => `${paper} paper, ${production} live`,
   by: ({ set_by, set_by_name }) => formatActor(set_by, set_by_name),
   since: ({ set_at }) => set_at,
 };
@@ -60,9 +59,8 @@ export const OVERRIDE_COLUMNS: Columns<Override> = {
   'used by order': ({ used_order }) => (used_order === null ? '' : String(used_order)),
 };
 
-/** A number above 0. */
 export function parseAmount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && value > 0 && value < Infinity) return value;
-  throw new ServiceError('usage', `must be a number above 0, not ${text}`);
+  throw new ServiceError('usage', `'${text}' is not a number above 0`);
 }

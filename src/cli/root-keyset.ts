@@ -31,11 +31,11 @@ export function readKeyList({ cwd }: Context, file: string): readonly ListedKey[
     throw error;
   }
   const keys = isJsonObject(value) ? value['keys'] : undefined;
-  if (!Array.isArray(keys)) throw fail('there is no list "keys"');
+  if (!Array.isArray(keys)) throw fail('the list "keys" is missing');
   return keys.map((key: unknown, index) => {
     const { x, status, public_key_id, kid = public_key_id } = isJsonObject(key) ? key : {};
     if (typeof x !== 'string' || kid !== publicKeyId(x)) {
-      throw fail(`keys[${index}] is no Ed25519 key with its id`);
+      throw fail(`keys[${index}] is not an Ed25519 key with a matching id`);
     }
     return {
       public_key_id: publicKeyId(x),
@@ -49,7 +49,7 @@ export function readKeyList({ cwd }: Context, file: string): readonly ListedKey[
  * Returns the keys of the next keyset: all listed keys that are not retired, the added keys, and
  * keys of the previous keyset that the server does not know yet.
  *
- * @throws ServiceError `usage` for an added key that is no public key or was withdrawn.
+ * @throws ServiceError `usage` for an added key that is not a public key or was withdrawn.
  */
 export function buildKeyset(
   former: KeysetClaims | undefined,
@@ -66,9 +66,9 @@ export function buildKeyset(
   for (const { kid, x } of former?.keys ?? []) all.set(kid, x);
   for (const { public_key_id: id, x } of listed) all.set(id, x);
   for (const x of add) {
-    if (!/^[\w-]{43}$/.test(x)) throw invalidKeyError(x, 'is no public key of 43 characters');
+    if (!/^[\w-]{43}$/.test(x)) throw invalidKeyError(x, 'is not a public key of 43 characters');
     if (retired.has(publicKeyId(x)))
-      throw invalidKeyError(x, 'was withdrawn, and cannot be trusted again');
+      throw invalidKeyError(x, 'was withdrawn and cannot be trusted again');
     all.set(publicKeyId(x), x);
   }
   const keys = Array.from(all)
@@ -83,7 +83,7 @@ function invalidKeyError(x: string, what: string): ServiceError {
   });
 }
 
-/** Ids of the keys that a keyset adds to the one before, and that it withdraws. */
+/** Returns the ids of the keys that `next` adds and removes. */
 export function diffKeysets(
   former: KeysetClaims | undefined,
   next: KeysetClaims,

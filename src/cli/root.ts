@@ -30,7 +30,7 @@ export const KEY_OPTION = {
 export function parseLifetime(text: string): number {
   const seconds = parseSeconds(text);
   if (seconds > 0) return seconds;
-  throw new ServiceError('usage', 'a document must be valid for some time', {
+  throw new ServiceError('usage', 'the lifetime must be longer than 0', {
     remedy: 'Write it as 365d.',
   });
 }
@@ -45,7 +45,7 @@ export function parseCount(text: string): number {
   throw new ServiceError('usage', `'${text}' is no number from 1 to ${MAX_ROOT_KEYS}`);
 }
 
-/** @throws ServiceError `invalid_signing_key`; `conflict` for a key that is named twice. */
+/** @throws ServiceError `invalid_signing_key`; `usage` for a key that is given twice */
 export async function readSigners(
   { cwd }: Context,
   files: readonly string[],
@@ -55,7 +55,7 @@ export async function readSigners(
   const ids = signers.map(({ publicKeyId }) => publicKeyId);
   const twice = ids.findIndex((id, index) => ids.indexOf(id) < index);
   if (twice === -1) return signers;
-  throw new ServiceError('usage', `${files[twice]} holds a key that another --key holds, too`);
+  throw new ServiceError('usage', `${files[twice]} holds the same key as another --key`);
 }
 
 /**
@@ -116,7 +116,7 @@ export async function makeRootKeys(
 }
 
 export function existsError(path: string): ServiceError {
-  return new ServiceError('conflict', `${path} exists already`, {
+  return new ServiceError('conflict', `${path} already exists`, {
     remedy: 'Name another directory with --out: root keys are never overwritten.',
   });
 }
@@ -145,7 +145,7 @@ export async function publishedKeyset(server: Client): Promise<KeysetClaims | un
 }
 
 /**
- * Stores a document at the server; a first root, and one that replaces another, ask for a code.
+ * Stores a document on the server. A first root and a replacement require a second factor.
  * @throws ServiceError of the server
  */
 export async function uploadTrust(
@@ -171,7 +171,7 @@ export async function uploadTrust(
 export function showMissing(out: Output, what: string, counts: readonly SignatureCount[]): void {
   for (const { by, count, threshold } of counts) {
     if (count >= threshold) continue;
-    const whose = by === 'root' ? 'its root keys' : 'the keys of the former root';
+    const whose = by === 'root' ? 'its root keys' : 'the keys of the previous root';
     out.line(`${what} has ${count} of ${threshold} signatures by ${whose}.`);
   }
 }

@@ -1,26 +1,26 @@
 import { ServiceError } from '../base/errors.ts';
 import { parseCount } from './parse-count.ts';
 
-/** Options of verbs that start a run of a bot on a server. */
+/** Options of verbs that run a bot on a server. */
 export const RUN_OPTIONS = {
   version: {
     value: 'n',
-    description: 'of the bot; by default the current one',
+    description: 'version of the bot; by default the current one',
     parse: parseCount,
   },
   param: {
     short: 'p',
     value: 'name=value',
-    description: "value of a strategy's parameter in place of the spec's",
+    description: 'parameter of the strategy, which overrides the spec',
     repeat: true,
     parse: parseParam,
   },
-  from: { value: 'date', description: "first day used, in place of the spec's" },
-  to: { value: 'date', description: "last day used, in place of the spec's" },
-  detach: { description: 'do not wait' },
+  from: { value: 'date', description: 'first day, which overrides the spec' },
+  to: { value: 'date', description: 'last day, which overrides the spec' },
+  detach: { description: 'start the task and do not wait for its result' },
 } as const;
 
-/** As the API takes it. The server knows what the parameter must be. */
+/** Converts booleans and numbers. The server checks the type. */
 export function parseParam(
   text: string,
 ): readonly [name: string, value: number | boolean | string] {

@@ -4,8 +4,8 @@ import { abortOnInterrupt } from './interrupt.ts';
 import type { Io } from './verb.ts';
 
 /**
- * Runs what works until Ctrl-C or SIGTERM, and stops it in good order. It logs to stderr, also with
- * `--quiet`: nobody would know otherwise that it is ready, or what it met.
+ * Runs a service until Ctrl-C or SIGTERM, and stops it gracefully. Logs to stderr even with
+ * `--quiet`, because nothing else shows that the service is ready.
  */
 export async function runUntilStopped<T extends { readonly stop: () => Promise<void> }>(
   io: Pick<Io, 'stderr'>,

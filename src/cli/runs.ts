@@ -20,19 +20,19 @@ interface OverrideOptions {
   readonly repair: 'drop' | undefined;
 }
 
-/** `20261120T070512Z-3f9a2c`: sorts by time, and never meets another. */
+/** Returns a unique id that sorts by time: `20261120T070512Z-3f9a2c`. */
 export function newRunId(): string {
   const instant = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
   return `${instant}-${randomBytes(3).toString('hex')}`;
 }
 
-/** What the command line puts in place of the spec's own values. */
+/** Returns the values of the command line that override the spec. */
 export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
   const params = param.map((text): [string, string] => {
     const { name, texts } = parseAxis(text);
     if (texts.length !== 1) {
-      throw new ServiceError('usage', `--param ${text}: a backtest takes one value`, {
-        remedy: 'Use `service-local backtest sweep` for several.',
+      throw new ServiceError('usage', `--param ${text}: a backtest takes only one value`, {
+        remedy: 'Use `service-local backtest sweep` to try several values.',
       });
     }
     return [name, texts[0]!];
@@ -47,10 +47,11 @@ const formatColumns = (columns: ColumnNames): string =>
     .join(',');
 
 /**
- * Runs the same backtest in a process of its own and compares what it did with what was done here.
+ * Runs the same backtest in another process and compares the events of both runs.
  *
- * @returns how many events agree.
- * @throws ServiceError `not_deterministic` with the first event that differs.
+ * @param directory result files of the first run.
+ * @returns the count of events, which are equal.
+ * @throws ServiceError `not_deterministic` with the first event that differs
  */
 export async function compareRuns(
   context: Context,
@@ -86,10 +87,10 @@ export async function compareRuns(
       { cwd: context.cwd, stdio: ['ignore', 'ignore', 'inherit'], signal: context.signal },
     );
     const [code] = (await once(child, 'exit')) as [number | null];
-    // A gate that is not met is a result like any other; whatever else ends it left no events.
+    // Exit code 5 means that a gate was not met, but the events were written.
     if (code !== 0 && code !== 5) {
       throw new ServiceError('not_deterministic', `the second process failed (exit code ${code})`, {
-        remedy: 'Its message is above; the first process ran through with the same bot.',
+        remedy: 'See its message above. The first process ran the same bot without an error.',
       });
     }
     const difference = await firstDifference(
@@ -99,13 +100,13 @@ export async function compareRuns(
     if (typeof difference === 'number') return difference;
     throw new ServiceError(
       'not_deterministic',
-      `a second process did something else at event ${difference.event}:\n` +
+      `a second process differs at event ${difference.event}:\n` +
         `  first:  ${difference.first ?? 'no such event'}\n` +
         `  second: ${difference.second ?? 'no such event'}`,
       {
         remedy:
-          'A strategy may use only its bars, its parameters and context.random(): no clock, no ' +
-          'Math.random(), no files.',
+          'A strategy may use only its bars, its parameters and context.random(), but no clock, ' +
+          'Math.random() or files.',
       },
     );
   } finally {
@@ -119,7 +120,7 @@ interface Difference {
   readonly second: string | undefined;
 }
 
-/** The first line in which two files differ, or how many lines they have in common: all. */
+/** Returns the first line in which two files differ; if they are equal, their count of lines. */
 async function firstDifference(first: string, second: string): Promise<Difference | number> {
   const lines = (file: string): AsyncIterator<string> =>
     createInterface({ input: createReadStream(file) })[Symbol.asyncIterator]();

@@ -55,7 +55,7 @@ async function open(
   return {
     files: digestsOf(files),
     others: [],
-    // The sandbox has checked the parameters of the spec; a run checks its own when it begins.
+    // The sandbox checked the parameters of the spec; a run with other parameters checks its own.
     strategy: {
       ...strategy,
       check: (params) => (isDeepStrictEqual(params, values) ? strategy.check?.(params) : undefined),

@@ -25,12 +25,12 @@ type Command = ServiceManager['stop'];
 const execute = promisify(execFile);
 
 /**
- * Has the service manager start the daemon, now and from now on; one that it has started already
- * makes room for the new one. What fails leaves a service that was there as it was.
+ * Installs the daemon as a service and starts it. Replaces a running service of the same home, and
+ * restores that service on failure.
  *
- * @param owner to whom the directories go that are made; undefined where that is this user.
- * @throws ServiceError `conflict` where a daemon runs that is not the service manager's;
- * `output_not_writable`; `failure` with what the service manager says.
+ * @param owner owner of new directories; undefined if that is this user.
+ * @throws ServiceError `conflict` if a daemon runs that the service manager did not start;
+ *   `output_not_writable`; `failure` with the output of the service manager
  */
 export async function installService(
   manager: ServiceManager,
@@ -45,7 +45,7 @@ export async function installService(
     former !== undefined && read(former).environment['SERVICE_LOCAL_HOME'] === home;
   if (isLocked(lock) && !(wasRunning && isFormerOfHome)) throw otherDaemonError(home);
   await explainWriteErrors(path, async () => {
-    // Where the rest of the disk is read-only for it, the service may not make them.
+    // The service itself may not create them if the rest of the disk is read-only for it.
     for (const directory of service.writable) {
       for (const made of makeDirectory(directory, 0o700)) {
         if (owner !== undefined) await chown(made, owner.uid, owner.gid);
@@ -71,14 +71,14 @@ export async function installService(
 }
 
 const UNREACHABLE =
-  'Nothing is changed. Log in as this user itself, not by su or sudo; or use --system, as root. Where there is no service manager, as in a container, have the daemon run by what there is with `service-local daemon run`.';
+  'Nothing was changed. Log in as this user directly, not with su or sudo; or use --system, as root. Without a service manager, as in a container, start the daemon with `service-local daemon run`.';
 const NOT_STARTED =
-  'The service is as it was before. See the log of the service manager, and what `service-local daemon run` says.';
+  'The previous service was restored. See the log of the service manager and the output of `service-local daemon run`.';
 
 function otherDaemonError(home: string): ServiceError {
-  return new ServiceError('conflict', `a daemon runs for ${home} that is no service`, {
+  return new ServiceError('conflict', `a daemon that is not a service runs for ${home}`, {
     reason: 'locked',
-    remedy: 'Stop it with `service-local daemon stop`, and run this again.',
+    remedy: 'Stop it with `service-local daemon stop`, and run this command again.',
   });
 }
 
@@ -86,20 +86,19 @@ async function readIfThere(path: string): Promise<string | undefined> {
   return existsSync(path) ? readFile(path, 'utf8') : undefined;
 }
 
-/** Whoever looks after the machine may read it, whatever the umask. */
+/** Makes the file readable to all users, whatever the umask. */
 async function writeUnit(path: string, text: string): Promise<void> {
   await writeAtomically(path, [text], { check: (temporary) => chmod(temporary, 0o644) });
 }
 
-/** What came of it. */
 export interface Uninstalled {
-  /** Whether there was one. */
+  /** False if no service was installed. */
   readonly removed: boolean;
-  /** What the service manager could not be told, and why. */
+  /** Set if the service manager did not reload its configuration. */
   readonly untold: string | undefined;
 }
 
-/** @throws ServiceError `output_not_writable`; `failure` where its daemon is left running. */
+/** @throws ServiceError `output_not_writable`; `failure` if the daemon still runs */
 export async function uninstallService(manager: ServiceManager): Promise<Uninstalled> {
   const { path, read, reload, stop, traces } = manager;
   const text = await explainWriteErrors(path, () => readIfThere(path));
@@ -115,7 +114,10 @@ export async function uninstallService(manager: ServiceManager): Promise<Uninsta
       remedy: `Stop it with \`SERVICE_LOCAL_HOME=${home} service-local daemon stop\`.`,
     });
   }
-  return { removed: true, untold: `the service manager was not told, as it need not be: ${why}` };
+  return {
+    removed: true,
+    untold: `the service manager did not reload its configuration, which is harmless: ${why}`,
+  };
 }
 
 async function explainWriteErrors<T>(path: string, work: () => Promise<T>): Promise<T> {
@@ -124,7 +126,10 @@ async function explainWriteErrors<T>(path: string, work: () => Promise<T>): Prom
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
-      remedy: writeRemedy(error, 'Run it as a user who may write there, or without --system.'),
+      remedy: writeRemedy(
+        error,
+        'Run the command as a user who may write there, or without --system.',
+      ),
       cause: error,
     });
   }
@@ -135,20 +140,20 @@ async function runOrThrow(command: Command, remedy: string): Promise<void> {
   if (why !== undefined) throw new ServiceError('failure', why, { remedy });
 }
 
-/** Undefined when it did not. */
+/** Returns why the command failed; undefined if it succeeded. */
 async function runCommand(command: Command): Promise<string | undefined> {
   const [program, ...args] = command;
   try {
     await execute(program, args);
     return undefined;
   } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return `there is no ${program}`;
+    if (isSystemError(error, 'ENOENT')) return `the program ${program} is missing`;
     const { stderr = '', message } = error as Error & { readonly stderr?: string };
     return `${command.join(' ')}: ${stderr.trim() || message}`;
   }
 }
 
-/** What the service manager has to know, taken from how this very command runs. */
+/** Describes the service from the settings and the environment of this process. */
 export async function thisService(
   scope: ServiceScope,
   {
@@ -164,23 +169,25 @@ export async function thisService(
   const { home, server_url, server_insecure } = settings;
   const program = daemonProgram();
   const { environment, secret } = serviceEnvironment(io.env);
-  // What a file says, the daemon reads there itself.
+  // The daemon itself reads settings from files.
   const isTyped = /^(--|SERVICE_)/.test(settingSources.server_url[0].origin);
   const { server_insecure: allowed } = settingSources;
   const isAllowed =
     server_insecure && !allowed.some(({ value, origin }) => value && isFile(origin));
   const { lease, keyset } = licenseFiles(home, io.env);
   const warnings = secret.map(
-    (name) => `${name} is left out: it has a password, and everybody may read the service's file`,
+    (name) => `${name} is omitted: it contains a password, and all users can read the service file`,
   );
   const [node, ...args] = program;
   if (isCached(node)) {
     warnings.push(
-      `install Node ${oldestNode()} or newer, so that the service does not depend on npm's cache, where this one is`,
+      `the service depends on a Node in npm's cache: install Node ${oldestNode()} or newer first`,
     );
   }
   if (args.some(isCached)) {
-    warnings.push('this runs from a cache that npm empties: install service-local for good first');
+    warnings.push(
+      'the service depends on a package in a cache that npm empties: install service-local permanently first',
+    );
   }
   const owner = scope === 'system' ? await ownerOf(home, io.env) : undefined;
   return {
@@ -208,14 +215,14 @@ function isCached(word: string): boolean {
   return word.includes('/_npx/');
 }
 
-/** The user as whom a service of the machine runs. */
+/** The user that a system service runs as. */
 interface Owner {
   readonly name: string;
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The only user whom the files in the home directory let in, or will. */
+/** The only user who can read the files in the home directory, or will be able to. */
 async function ownerOf(home: string, env: NodeJS.ProcessEnv): Promise<Owner> {
   const { gid, username: name } = userInfo();
   const uid = process.getuid!();
@@ -227,7 +234,7 @@ async function ownerOf(home: string, env: NodeJS.ProcessEnv): Promise<Owner> {
     const { uid: owner } = stats;
     return { name: isCaller ? SUDO_USER : String(owner), uid: owner, gid: stats.gid };
   }
-  // Not where only root comes in: then it is root's own home.
+  // If only root can enter the parent directory, the home is root's own.
   const isForCaller = there !== home && uid === 0 && (stats.mode & 0o001) !== 0;
   return isForCaller && SUDO_USER
     ? { name: SUDO_USER, uid: Number(SUDO_UID), gid: Number(SUDO_GID) }

@@ -23,7 +23,6 @@ const SUMMARY_FIGURES = [
   ['max_drawdown_days', 'exposure'],
 ] as const satisfies readonly (readonly [left: FigureName, right: FigureName])[];
 
-/** Prints the result of one backtest. */
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, trades, orders } = summary;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
@@ -55,13 +54,13 @@ export function showSummary(out: Output, summary: Summary): void {
   showGates(out, summary.gates);
 }
 
-/** The best trials of a sweep, and what the best of so many trials is worth. */
+/** Prints the best trials of a sweep, and how likely the best one is due to skill. */
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
   const { bot, window, axes, trials, results, findings, deflated_sharpe: deflated } = document;
   const { total, done, failed, skipped } = trials;
   const counts = [
     `${done} of ${total} trials`,
-    ...(skipped > 0 ? [`${skipped} impossible combinations left out`] : []),
+    ...(skipped > 0 ? [`${skipped} invalid combinations skipped`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
@@ -88,13 +87,11 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   );
   out.line();
   if (deflated === null) {
-    out.line(
-      'The best trial cannot be judged by the number of trials: too few have a Sharpe ratio.',
-    );
+    out.line('There is no deflated Sharpe ratio: too few trials have a Sharpe ratio.');
   } else {
     out.line(
-      `Deflated Sharpe of the best: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +
-        `is above what luck alone gives in ${deflated.trials} trials. The best of as many without skill would show a Sharpe of ` +
+      `Deflated Sharpe ratio of the best trial: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +
+        `ratio exceeds what luck alone gives in ${deflated.trials} trials. Without skill, the best of them would have a Sharpe ratio of ` +
         `about ${formatRatio(deflated.expected_max_sharpe)}.`,
     );
   }
@@ -126,7 +123,7 @@ function showFindings(out: Output, findings: readonly Finding[]): void {
 function showProfile(out: Output, { name, statistics }: NonNullable<Summary['profile']>): void {
   out.line();
   out.table(
-    [{ title: `as ${name} would state it` }, { title: '', align: 'right' }],
+    [{ title: `as ${name} reports it` }, { title: '', align: 'right' }],
     Object.entries(statistics).map(([key, value]) => [
       key,
       value === null ? NO_VALUE : String(Number(value.toPrecision(9))),

@@ -2,7 +2,7 @@ import type { Output } from './output.ts';
 
 type Side = Readonly<Record<string, unknown>> | null;
 
-/** Two things that should be the same, a row for each field of either. */
+/** Prints two records that should be equal, one row per field, and marks the differences. */
 export function showComparison(
   out: Output,
   [one, other]: readonly [string, string],

@@ -1,11 +1,10 @@
-/** How the results of tests of bots are shown. */
 import type { ConformanceResult, StressResult } from '../api/compliance.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatCountOf, NO_VALUE } from '../base/format.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
 
-/** Undefined of what is no test. */
+/** Undefined if the result is not that of a conformance or stress test. */
 export function testResultAnswer(result: Readonly<Record<string, unknown>>): Answer | undefined {
   if (result['schema'] === 'conformance/1') {
     const shown = result as unknown as ConformanceResult;
@@ -21,12 +20,12 @@ export function testResultAnswer(result: Readonly<Record<string, unknown>>): Ans
 }
 
 const SIMULATED =
-  'Tested at a simulated venue: it discharges Article 6 of RTS 6 for no venue, whose own test nothing here stands in for.';
+  'Tested at a simulated venue: this replaces no conformance test at a venue under Article 6 of RTS 6.';
 
 function showConformance(out: Output, result: ConformanceResult): void {
   const { bot_ref, version, seed, cases, counts, evidence_hash } = result;
   out.table(
-    [{ title: 'case' }, { title: 'result' }, { title: 'what' }, { title: 'paragraphs' }],
+    [{ title: 'case' }, { title: 'result' }, { title: 'title' }, { title: 'paragraphs' }],
     cases.map(({ id, status, title, articles }) => [
       id,
       formatStatus(status),
@@ -48,12 +47,16 @@ function showConformance(out: Output, result: ConformanceResult): void {
       .join(', '),
   );
   if (counts.not_run > 0) {
-    out.line(`NOT RUN: ${formatCountOf(counts.not_run, 'case')}. What is not run is not passed.`);
+    out.line(
+      `NOT RUN: ${formatCountOf(counts.not_run, 'case')}. A case that is not run does not count as passed.`,
+    );
   }
   if (counts.inconclusive > 0) {
-    out.line(`INCONCLUSIVE: ${formatCountOf(counts.inconclusive, 'case')}. That is no pass.`);
+    out.line(
+      `INCONCLUSIVE: ${formatCountOf(counts.inconclusive, 'case')}. An inconclusive case does not count as passed.`,
+    );
   }
-  if (counts.pass === 0) out.line('NOTHING PASSED: it shows nothing.');
+  if (counts.pass === 0) out.line('NO CASE PASSED: the result proves nothing.');
   showIsolation(out, result);
   showStale(out, result);
   out.line(SIMULATED);
@@ -70,7 +73,7 @@ function conformanceFailure({
   isolation,
 }: ConformanceResult): ServiceError | undefined {
   if (!isolation.logs_kept || isolation.orders_of_test > 0) {
-    return new ServiceError('gate_not_met', 'the test was not apart from production', {
+    return new ServiceError('gate_not_met', 'the test was not isolated from production', {
       remedy: `See \`isolation\` of the result, and \`service-local bots events verify ${bot_ref}\`.`,
     });
   }
@@ -82,20 +85,20 @@ function conformanceFailure({
     'gate_not_met',
     failed.length > 0
       ? `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`
-      : `${formatCountOf(open.length, 'case')} came to nothing, which is no pass: ${open.join(', ')}`,
+      : `${formatCountOf(open.length, 'case')} inconclusive: ${open.join(', ')}`,
     { remedy: pointToFile('evidence.ndjson', run_id) },
   );
 }
 
 const LIMITS: Readonly<Record<string, string>> = {
-  on: 'all as in the spec',
-  lifted: 'without that of messages',
+  on: 'as in the spec',
+  lifted: 'without the message limit',
 };
 
 const MESSAGES: Readonly<Record<string, string>> = {
-  out: 'orders and cancels out',
-  in_order: 'answers to orders in',
-  in_md: 'bars in',
+  out: 'orders and cancels sent',
+  in_order: 'order reports received',
+  in_md: 'bars received',
 };
 
 function formatWindow(seconds: number): string {
@@ -124,8 +127,8 @@ function showStress(out: Output, result: StressResult): void {
     [
       { title: 'limits' },
       { title: 'messages' },
-      { title: 'within', align: 'right' },
-      { title: 'to withstand', align: 'right' },
+      { title: 'window', align: 'right' },
+      { title: 'target', align: 'right' },
       { title: 'offered', align: 'right' },
       { title: 'achieved', align: 'right' },
     ],
@@ -142,11 +145,11 @@ function showStress(out: Output, result: StressResult): void {
   );
   out.line();
   out.line(
-    'Messages: the most within a span of time, at the busiest; to withstand is the peak times the multiplier. With its limits, fewer go out than are offered: they engage. Without its limit of messages, what is offered is to be achieved.',
+    'Each row shows the most messages in any window of that length. The target is the peak times the multiplier. With the limits of the spec, fewer messages are sent than offered, because the limits engage. Without the message limit, all offered messages should be achieved.',
   );
   out.line();
   out.table(
-    [{ title: 'control at that load' }, { title: 'result' }, { title: 'paragraphs' }],
+    [{ title: 'control under load' }, { title: 'result' }, { title: 'paragraphs' }],
     result.controls.map(({ id, status, articles }) => [
       id,
       formatStatus(status),
@@ -156,10 +159,10 @@ function showStress(out: Output, result: StressResult): void {
   out.line();
   showIsolation(out, result);
   if (assumption !== null)
-    out.line(`ASSUMED, owned by ${assumption.owner ?? 'nobody yet'}: ${assumption.text}`);
+    out.line(`ASSUMED (owner: ${assumption.owner ?? 'none yet'}): ${assumption.text}`);
   for (const reason of reasons) out.line(`- ${reason}`);
-  for (const what of result.not_judged) out.line(`NOT JUDGED: ${what}`);
-  if (verdict === 'provisional') out.line('PROVISIONAL: that is no pass.');
+  for (const aspect of result.not_judged) out.line(`NOT JUDGED: ${aspect}`);
+  if (verdict === 'provisional') out.line('PROVISIONAL: this does not count as a pass.');
   if (verdict === 'inconclusive')
     out.line(`INCONCLUSIVE: this does not count as a pass. ${QUIETER}`);
   showStale(out, result);
@@ -173,13 +176,16 @@ function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError
       remedy: `${QUIETER} ${pointToFile('stress.json', run_id)}`,
     });
   }
-  const what = verdict === 'fail' ? 'it did not withstand it' : 'provisional, which is no pass';
+  const what =
+    verdict === 'fail'
+      ? 'the bot did not withstand the load'
+      : 'a provisional verdict does not count as a pass';
   return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
     remedy: pointToFile('stress.json', run_id),
   });
 }
 
-const QUIETER = 'Run it again while the host has a free processor.';
+const QUIETER = 'Run the test again while the host has an idle processor.';
 
 function formatHostLoad({ real_ms, withheld_ms }: NonNullable<StressResult['host']>): string {
   const share = real_ms === 0 ? 0 : withheld_ms / real_ms;
@@ -193,10 +199,10 @@ function pointToFile(file: string, run_id: string): string {
 function showIsolation(out: Output, { isolation }: Pick<ConformanceResult, 'isolation'>): void {
   const { logs_kept, orders_of_test, config_unchanged, changed = [] } = isolation;
   const config = config_unchanged
-    ? 'is unchanged'
-    : `was CHANGED meanwhile${changed.length > 0 ? ` (${changed.join('; ')})` : ''}`;
+    ? 'unchanged'
+    : `CHANGED during the test${changed.length > 0 ? ` (${changed.join('; ')})` : ''}`;
   out.line(
-    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration ${config}.`,
+    `Production: logs ${logs_kept ? 'unchanged' : 'CHANGED during the test'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, configuration ${config}.`,
   );
 }
 
@@ -204,5 +210,5 @@ function showStale(
   out: Output,
   { stale, stale_reasons }: Pick<ConformanceResult, 'stale' | 'stale_reasons'>,
 ): void {
-  if (stale) out.line(`STALE: ${stale_reasons.join('; ')}. Test it again.`);
+  if (stale) out.line(`STALE: ${stale_reasons.join('; ')}. Run the test again.`);
 }

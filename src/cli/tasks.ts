@@ -1,4 +1,4 @@
-/** What the verbs that have to do with tasks have in common. */
+/** Shared parts of the verbs that start tasks or wait for them. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type {
   EffectiveHalt,
@@ -18,7 +18,7 @@ import { gateFailure } from './gate-failure.ts';
 import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
 
-export const TASK_ARGUMENT = { description: 'id of the task, as tasks list shows it' } as const;
+export const TASK_ARGUMENT = { description: 'id of the task; see tasks list' } as const;
 
 export const TASK_STATUSES = [
   'queued',
@@ -39,12 +39,11 @@ export const TASK_COLUMNS: Columns<Task> = {
   ended: ({ ended_at }) => ended_at ?? '',
 };
 
-/** Who ended it, when, and why. */
 export function formatEndingHalt({ scope, at, by, by_name, reason }: EffectiveHalt): string {
   return `${formatActor(by, by_name)} halted ${scope === 'all' ? 'all bots' : 'the bot'} at ${at}: ${reason}`;
 }
 
-/** Why a task failed, as a verb fails with it. */
+/** Error of a task that failed or was canceled; undefined for any other task. */
 export async function taskFailure(
   server: Client,
   task_id: string,
@@ -71,8 +70,8 @@ export async function taskFailure(
 
 const LOOK_AGAIN_MS = 1000;
 
-/** How each is ended by hand. */
-const END = {
+/** Verb that ends a task, by its kind. */
+const STOP_VERBS = {
   backtest: 'tasks cancel',
   paper: 'bots paper stop',
   production: 'bots deploy stop',
@@ -81,8 +80,8 @@ const END = {
 } as const;
 
 /**
- * Waits for the end of a task, with its progress on the terminal. Ctrl-C ends the waiting alone.
- * @throws ServiceError `interrupted`; why the task failed, when it did.
+ * Waits until a task has ended and shows its progress. Ctrl-C stops only the waiting.
+ * @throws ServiceError `interrupted`; the error of a failed task
  */
 export async function waitForTask(
   context: Context,
@@ -98,14 +97,14 @@ export async function waitForTask(
     if (failure !== undefined) throw failure;
   } catch (error) {
     if (!signal.aborted) throw error;
-    throw new ServiceError('interrupted', `the task goes on without you: ${task_id}`, {
-      remedy: `Come back with \`service-local tasks result ${task_id} --wait\`, or end it with \`service-local ${END[kind]} ${task_id}\`.`,
+    throw new ServiceError('interrupted', `stopped waiting; task ${task_id} continues`, {
+      remedy: `Wait again with \`service-local tasks result ${task_id} --wait\`, or end the task with \`service-local ${STOP_VERBS[kind]} ${task_id}\`.`,
       cause: error,
     });
   }
 }
 
-/** Goes on, each time the server ends the stream or cannot be reached, until the task has ended. */
+/** Follows the events of a task until it has ended; reconnects whenever the stream ends. */
 async function followTask(
   server: Client,
   context: Context,
@@ -132,7 +131,7 @@ async function followTask(
         }
       } catch (error) {
         if (!(error instanceof ServiceError && error.retryable)) throw error;
-        if (!isLost) context.message(`${error.message}; it is asked again until it answers`);
+        if (!isLost) context.message(`${error.message}; retrying until the server answers`);
         isLost = true;
       }
       await wait(LOOK_AGAIN_MS, undefined, { signal: context.signal });
@@ -146,7 +145,7 @@ export function findTask(server: Client, task_id: string): Promise<AnswerOf<type
   return server.call<typeof getTask>('get', '/tasks/{task_id}', { params: { task_id } });
 }
 
-/** Undefined for what there is not. */
+/** Converts `not_found` to undefined. */
 export async function findOptional<T>(found: Promise<T>): Promise<T | undefined> {
   try {
     return await found;
@@ -156,7 +155,7 @@ export async function findOptional<T>(found: Promise<T>): Promise<T | undefined>
   }
 }
 
-/** What came of a backtest, as that on this machine answers it; of a test what it has shown; of a deployment, its account. */
+/** Result of a task: of a test, of a deployment, or a summary as `backtest` prints it. */
 export async function resultAnswer(server: Client, task_id: string): Promise<Answer> {
   const { showSummary } = await import('./show-backtest.ts');
   const path = '/tasks/{task_id}/result';
@@ -164,7 +163,7 @@ export async function resultAnswer(server: Client, task_id: string): Promise<Ans
   const { testResultAnswer } = await import('./show-tests.ts');
   const test = testResultAnswer(result);
   if (test !== undefined) return test;
-  // Of a production deployment, which has no statistics.
+  // A production deployment has no statistics.
   if (!Object.hasOwn(result, 'hashes')) {
     return { data: result, show: (out) => out.line(JSON.stringify(result, undefined, 2)) };
   }

@@ -3,7 +3,7 @@ import { NO_VALUE } from '../base/format.ts';
 import { formatSeconds } from '../base/seconds.ts';
 import type { Columns } from './show-items.ts';
 
-/** Describes the narrowing of a token; empty if it is not narrowed. */
+/** Empty if the token is not narrowed. */
 function formatNarrowing({ deployment_ids, customer_id, max_ttl_seconds }: Token): string {
   return [
     ...(deployment_ids ?? []),

@@ -7,10 +7,10 @@ import { isSystemError } from '../base/errors.ts';
 import type { SettingKey } from '../base/settings.ts';
 
 /**
- * Adds a setting that it does not have to the user file; what is there stays as it was typed.
+ * Appends a setting to the user file, and leaves the existing text as it is.
  *
- * @returns the file; undefined where it cannot be written, or where one more line is not what adds a
- * setting to what is there.
+ * @returns the path of the file; undefined if it cannot be written, or if an appended line would not
+ *   add exactly this setting.
  */
 export async function addToUserFile(
   home: string,
@@ -31,7 +31,7 @@ export async function addToUserFile(
   }
 }
 
-/** A link is followed: some keep such files elsewhere. */
+/** Follows a symbolic link, so that the link is kept. */
 async function readUserFile(path: string) {
   try {
     const file = await realpath(path);

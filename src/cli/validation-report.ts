@@ -1,4 +1,4 @@
-/** What the verbs `bots validation-report …` have in common. */
+/** Shared parts of the verbs `bots validation-report …`. */
 import type { ValidationReport } from '../api/compliance.ts';
 import { formatCountOf } from '../base/format.ts';
 import { listOpenItems, describeReportStatus } from '../base/validation-report-status.ts';
@@ -6,7 +6,6 @@ import type { Output } from './output.ts';
 
 export const REPORT_PATH = '/bots/{bot_ref}/risk/validation-report';
 
-/** What stands at the front of a report, and what is missing. */
 export function showReport(out: Output, report: ValidationReport): void {
   const { scope, period, status, number, hash, content_hash, articles, attestations } = report;
   const { internal_audit_absent_reason: _reason, ...roles } = attestations;
@@ -15,7 +14,7 @@ export function showReport(out: Output, report: ValidationReport): void {
     [{ title: '' }, { title: '' }],
     [
       ['bot', `${scope.bot_ref} (${scope.name})`],
-      ['period', `${period.from} until before ${period.to}`],
+      ['period', `from ${period.from}, before ${period.to}`],
       ['status', describeReportStatus(status, listOpenItems(report))],
       ['version', number === null ? 'none: a draft' : String(number.version)],
       ['hash', hash ?? 'none: a draft'],
@@ -23,7 +22,7 @@ export function showReport(out: Output, report: ValidationReport): void {
       ['paragraphs not assessed', `${open} of ${articles.length}`],
       ...Object.entries(roles).map(([role, one]) => [
         role,
-        one === null ? 'nobody yet' : `${one.name}, ${one.at}`,
+        one === null ? 'not attested' : `${one.name}, ${one.at}`,
       ]),
     ],
   );
@@ -35,5 +34,5 @@ export function showReport(out: Output, report: ValidationReport): void {
     gaps.map((gap) => [gap.missing, gap.articles.join(', ')]),
   );
   out.line();
-  out.line('It states no compliance: whatever no person has assessed is not assessed.');
+  out.line('This report does not state compliance: only a person can assess a paragraph.');
 }

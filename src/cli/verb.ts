@@ -40,12 +40,11 @@ import type { Output, Progress } from './output.ts';
  * });
  * ```
  *
- * Rules. A verb file is loaded for its help and for completion too, so what is slow to load and
- * only `run` needs is imported inside `run`. Data go to stdout through the answer only; everything
- * else a person may want to read goes to stderr through `context.message` and `context.progress`.
- * An expected failure is a thrown `ServiceError`; one that comes together with data (a gate not
- * met, a sweep interrupted half-way) is the answer's `failure`. `parse` throws
- * `ServiceError('usage', …)`; the frame adds the option's name.
+ * A verb file is also loaded for help and for completion, so it imports slow modules inside `run`.
+ * Only the answer goes to stdout; `context.message` and `context.progress` print on stderr. An
+ * expected failure is a thrown `ServiceError`; if there are data as well (a gate is not met, a sweep
+ * was interrupted), it is the answer's `failure`. `parse` throws `ServiceError('usage', …)`, to which
+ * the CLI adds the name of the option.
  */
 export function defineVerb<
   const A extends Readonly<Record<string, ArgumentSpec>> = NoSpecs,
@@ -59,15 +58,15 @@ export interface Verb<A = Arguments, O = Options> {
   readonly summary: string;
   /** A paragraph for the verb's own help, below its summary. */
   readonly description?: string;
-  /** By name, in the order they are typed. */
+  /** In the order in which they are typed. */
   readonly arguments?: A;
-  /** By name in camel case: `verifyLock` is typed `--verify-lock`. */
+  /** Keys in camel case: `verifyLock` is typed `--verify-lock`. */
   readonly options?: O;
-  /** Settings the verb honours: each becomes an option, the strongest of its sources. */
+  /** Settings that the verb reads. Each also becomes an option, which overrides all other sources. */
   readonly settings?: readonly FlagSetting[];
-  /** Runs, without the settings of the user file, where this user may not read that file. */
+  /** If this user may not read the user file, the verb runs without its settings. */
   readonly runsWithoutUserFile?: true;
-  /** Command lines as typed after `service-local `; at least one. */
+  /** Command lines without the leading `service-local`; at least one. */
   readonly examples: readonly string[];
   run(
     context: Context,
@@ -78,7 +77,7 @@ export interface Verb<A = Arguments, O = Options> {
 
 /** A verb that is not loaded yet. */
 export interface VerbEntry {
-  /** The words that call it. A longer path wins: `backtest sweep` over `backtest`. */
+  /** The words of the verb. The longest path wins: `backtest sweep` over `backtest`. */
   readonly path: readonly string[];
   readonly load: () => Promise<{ readonly verb: Verb }>;
 }
@@ -95,7 +94,7 @@ export async function loadVerbs(entries: readonly VerbEntry[]): Promise<LoadedVe
 export interface ArgumentSpec {
   readonly description: string;
   readonly optional?: true;
-  /** Takes all that follow; the value is an array. Only the last argument can. */
+  /** Takes all remaining words; the value is an array. Only for the last argument. */
   readonly variadic?: true;
   readonly choices?: readonly string[];
   readonly complete?: Completion;
@@ -105,72 +104,69 @@ export interface OptionSpec {
   readonly description: string;
   /** One letter: `p` is typed `-p`. */
   readonly short?: string;
-  /** Of a flag with which the verb answers with a `stream`: an error is then a line, too. */
+  /** With this flag the verb answers with a `stream`, so `--json` prints an error on one line, too. */
   readonly streams?: true;
-  /** What to call the value in help. Without it the option is a flag. */
+  /** Name of the value in help. Without it, the option is a flag. */
   readonly value?: string;
-  /** Of an option with a value: there is no verb without it. */
+  /** Only for an option with a value. */
   readonly required?: true;
-  /** May be given several times; the value is an array, empty when never given. */
+  /** May be given several times; the value is an array, empty if the option is absent. */
   readonly repeat?: true;
   readonly choices?: readonly string[];
-  /** Turns the text into the value, or throws `ServiceError('usage', what is wrong with it)`. */
+  /** Converts the text, or throws a `ServiceError` that says what is wrong with it. */
   readonly parse?: (text: string) => unknown;
   readonly default?: string | number;
   readonly complete?: Completion;
 }
 
-/** What the shell offers for a value: names of files, of directories, or these words. `choices` are offered anyway. */
+/** What the shell offers for a value: files, directories or these words. `choices` are always offered. */
 export type Completion = 'file' | 'directory' | readonly string[];
 
-/** What a verb hands back. */
 export interface Answer {
-  /** Printed by `--json`: one document. */
+  /** Document printed by `--json`. */
   readonly data: unknown;
-  /** Printed by `--json` instead: one document a line, as they come. For what ends only with Ctrl-C. */
+  /** Documents printed by `--json` instead of `data`, one per line, as they arrive. */
   readonly stream?: AsyncIterable<unknown> | undefined;
-  /** Shows the same to a person, on stdout; also what is still to come, until that has ended. */
+  /** Prints the same for a person; if there is a stream, until it ends. */
   readonly show: (out: Output) => void | Promise<void>;
-  /** Told on stderr after the data; its code decides the exit code. */
+  /** Printed on stderr after the data; its code decides the exit code. */
   readonly failure?: ServiceError | undefined;
-  /** What the answer is to a script that asked; 0 unless there is a failure. */
+  /** Exit code if there is no failure; default 0. */
   readonly exitCode?: number;
 }
 
-/** What a verb is given besides its arguments. */
 export interface Context {
-  /** All verbs. */
   readonly verbs: readonly VerbEntry[];
-  /** Absolute. */
+  /** Absolute path. */
   readonly cwd: string;
   readonly io: Io;
   readonly settings: Settings;
   readonly settingSources: SettingSources;
-  /** False with `--no-input` or `--json`, or when a script and not a person is on the terminal. */
+  /** False with `--no-input` or `--json`, or if standard input is not a terminal. */
   readonly interactive: boolean;
   /**
-   * Aborted, with a `ServiceError('interrupted')` as its reason, by Ctrl-C or SIGTERM; a second
-   * Ctrl-C kills. A verb that never reads it is killed by the first: only reading it promises to
-   * stop in good order.
+   * Aborted by Ctrl-C or SIGTERM, with a `ServiceError('interrupted')` as reason; a second Ctrl-C
+   * kills the process. The first access installs the handlers, so the first Ctrl-C kills a verb
+   * that never reads this signal.
    */
   readonly signal: AbortSignal;
-  /** A line on stderr, silenced by `--quiet`. */
+  /** Prints a line on stderr unless `--quiet` is given. */
   readonly message: (text: string) => void;
   /**
-   * A bar on stderr, drawn only on a terminal and without `--quiet`. `before` is how much of the
-   * total an earlier run has done.
+   * Draws a progress bar on stderr, only on a terminal and without `--quiet`. `before` is the part
+   * of the total that an earlier run has done.
    */
   readonly progress: (label: string, total: number, before?: number) => Progress;
 }
 
-/** The parts of `process` that the CLI touches. */
+/** The parts of `process` that the CLI uses. */
 export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd' | 'exit'>;
 
 type NoSpecs = { readonly [name in never]: never };
 export type Arguments = Readonly<Record<string, ArgumentSpec>>;
 export type Options = Readonly<Record<string, OptionSpec>>;
 
-/** Of arguments not known one by one, only what all can be is known. */
+/** Values by name; if the specs are not known statically, the union of all possible values. */
 export type ArgumentValues<A> = string extends keyof A
   ? Readonly<Record<string, string | readonly string[] | undefined>>
   : { readonly [K in keyof A]: ArgumentValue<A[K]> };

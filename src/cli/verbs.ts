@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import type { Verb, VerbEntry } from './verb.ts';
 
-/** First words of the verbs, in the order in which help lists them. */
+/** First words of the verbs, in the order of the help. */
 const GROUPS = [
   'init',
   'validate',
@@ -30,7 +30,7 @@ const GROUPS = [
 
 const DIRECTORY = new URL('verbs/', import.meta.url);
 
-/** Every verb. Its path is that of its file: `bots/deploy/status.ts` is `bots deploy status`. */
+/** All verbs. The path of a verb is the path of its file: `bots/deploy/status.ts`. */
 export const VERBS: readonly VerbEntry[] = findVerbs();
 
 function findVerbs(): VerbEntry[] {

@@ -320,7 +320,7 @@ test('a database is made by add alone, and its name has no password', async () =
   );
   expect(existsSync(file)).toBe(false);
   const added = await administrators('add ada --password-stdin');
-  expect(added).toMatchObject({ code: 0, stderr: `database: ${file}, which is new\n` });
+  expect(added).toMatchObject({ code: 0, stderr: `database: ${file} (new)\n` });
   const DATABASE_URL = 'postgres://me:secret@127.0.0.1:1/service';
   const { stderr } = await administrators('list', { DATABASE_URL });
   expect(stderr).toMatch(
@@ -331,15 +331,15 @@ test('a database is made by add alone, and its name has no password', async () =
 });
 
 test.each([
-  ['tokens create --administrator ada --scopes root', "--scopes: 'root' is no scope"],
+  ['tokens create --administrator ada --scopes root', "--scopes: 'root' is not a scope"],
   ['tokens create --administrator ada --scopes license', '--password-stdin is missing'],
   ['tokens create --administrator ada --scopes license --password-stdin', '--code is missing', 'x'],
-  ['administrators add ada', '--password-stdin is missing, and there is nobody to ask'],
+  ['administrators add ada', '--password-stdin is required when prompting is not possible'],
   ['administrators add Ada', "'Ada' is no name for an administrator"],
-  ['administrators add ada --password-stdin', 'there is no password on standard input'],
+  ['administrators add ada --password-stdin', 'standard input is empty'],
   [
     'tokens create --administrator ada --scopes license --password-stdin --code 123456',
-    'there is no password on standard input',
+    'standard input is empty',
   ],
   ['audit list --last 2 --after 3', '--last and --after exclude each other'],
   ['audit verify --head 12', "--head: '12' is no head of a log"],
@@ -378,17 +378,17 @@ describe('on a terminal', () => {
     let keptBefore: Promise<number> | undefined;
     const codeOn = (shown: string): string => {
       keptBefore = kept();
-      const [, secret] = /or type this key: ([A-Z2-7]{32})/.exec(shown)!;
+      const [, secret] = /or enter this key: ([A-Z2-7]{32})/.exec(shown)!;
       return `${new TOTP({ secret: secret! }).generate()}\r`;
     };
     const person = personWho([
       ['New password of ada:', 'too short\r'],
       ['12 to 256 characters, not 9', `${'\x7F'.repeat(9)}${PASSWORD}\r`],
-      ['The same once more:', 'correct horse batterx\r'],
+      ['Repeat the password:', 'correct horse batterx\r'],
       ['another password', '\x7Fy\r'],
-      ['Code that the app shows now:', '12345\r'],
+      ['Code that the app shows:', '12345\r'],
       ['That code is wrong', ''],
-      ['Code that the app shows now:', codeOn],
+      ['Code that the app shows:', codeOn],
     ]);
     const options = { passwordStdin: false, token: ['license' as const] };
     const { data } = await add.run(contextOf(home, person), { name: 'ada' }, options);

@@ -105,7 +105,7 @@ test('a bot is created once, shown and listed', async () => {
   expect(await slugs('--kind', 'trading', '--status', 'draft')).toEqual(
     expect.arrayContaining(['first', 'second']),
   );
-  expect(await told('list', '--kind', 'research')).toBe('There are none.\n');
+  expect(await told('list', '--kind', 'research')).toBe('No entries.\n');
 });
 
 describe('apply', () => {
@@ -153,7 +153,7 @@ describe('apply', () => {
     const files = [await fileOf('twice', 10), await fileOf('twice', 11)];
     const { code, stderr } = await bots(['apply', '-f', files[0]!, '-f', files[1]!]);
     expect(code).toBe(2);
-    expect(stderr).toContain('another file has the slug twice too');
+    expect(stderr).toContain('another file has the same slug, twice');
   });
 });
 
@@ -193,7 +193,7 @@ describe('delete', () => {
   test('wants the slug typed, and archives', async () => {
     expect(await bots(['delete', 'asked'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--yes is missing, and there is nobody to ask') as string,
+      stderr: expect.stringContaining('--yes is required when prompting is not possible') as string,
     });
     const wrong = await bots(['delete', 'asked'], { person: answering('askde') });
     expect(wrong).toMatchObject({
@@ -248,7 +248,7 @@ describe('of a bot with a history', () => {
     expect(JSON.parse(stdout)).toEqual({
       changes: [{ pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 12 }],
     });
-    expect(await told('diff', files[0]!, files[0]!)).toBe('There is no difference.\n');
+    expect(await told('diff', files[0]!, files[0]!)).toBe('No differences.\n');
   });
 
   test('the state is shown as it is and as it was, and a replay comes to the same', async () => {
@@ -286,14 +286,12 @@ describe('of a bot with a history', () => {
     expect(await seqs('--after-seq', '3')).toEqual([4]);
     expect(await seqs('--kind', 'bot.created', '--kind', 'bot.archived')).toEqual([1]);
     expect(await seqs('--run', 'none')).toEqual([]);
-    expect(await told('events', 'history', '--after-seq', '4')).toBe('There are none.\n');
+    expect(await told('events', 'history', '--after-seq', '4')).toBe('No entries.\n');
   });
 
   test('who tampered with an event is found out', async () => {
     const { hash } = (await json<{ events: BotEvent[] }>('events', 'history')).events.at(-1)!;
-    expect(await told('events', 'verify', 'history')).toBe(
-      `Events that are as they were written: 4\nHead: 4:${hash}\n`,
-    );
+    expect(await told('events', 'verify', 'history')).toBe(`Events verified: 4\nHead: 4:${hash}\n`);
     const change = (from: string, to: string): Promise<void> =>
       world.database.execute(
         `update bot_events set kind = '${to}' where bot_id = '${bot.id}' and kind = '${from}' and seq = 3`,
@@ -304,7 +302,7 @@ describe('of a bot with a history', () => {
     await change('bot.archived', 'version.created');
     expect(verified).toEqual({
       code: 1,
-      stdout: 'Events that are as they were written: 2\n',
+      stdout: 'Events verified: 2\n',
       stderr:
         'error events_tampered: event 3 of history has been altered\n' +
         '→ Find out who can write to the database, and restore it from a backup.\n',
@@ -334,7 +332,7 @@ test('events are followed, one object a line, through a restart of the server', 
   await told('update', 'followed', '-f', await fileOf('followed', 11));
   expect(await next()).toBe(3);
   await server.stop();
-  expect((await lost.next()).value).toMatch(/connection refused; it is asked again until/);
+  expect((await lost.next()).value).toMatch(/connection refused; retrying until/);
   server = await serveHere(world.database, {
     SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
   });
@@ -369,9 +367,12 @@ test.each([
   ['create', "required option '-f, --file <file>' not specified"],
   ['list --status paused', 'draft, active, archived'],
   ['snapshot a --at-seq 1 --at 2026-01-02T03:04:05Z', '--at-seq and --at exclude each other'],
-  ['snapshot a --at yesterday', "--at: 'yesterday' is no time"],
-  ['replay a --until-seq 1 --until 2026-01-02T03:04:05Z', '--until-seq and --until exclude'],
-  ['diff a.yaml b.yaml --from 1', 'files have none'],
+  ['snapshot a --at yesterday', "--at: 'yesterday' is not a time"],
+  [
+    'replay a --until-seq 1 --until 2026-01-02T03:04:05Z',
+    '--until-seq, --until and --run exclude each other',
+  ],
+  ['diff a.yaml b.yaml --from 1', 'cannot be used with files'],
 ])('%s makes no sense', async (words, message) => {
   const { code, stdout, stderr } = await bots(words.split(' '));
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -263,13 +263,13 @@ describe('init', () => {
     vi.stubEnv('TERM', 'xterm');
     const cwd = directoryWith({});
     const answers: readonly (readonly [string, string])[] = [
-      ['What is the bot called?', 'Nice bot\r'],
-      ['And in files and commands?', 'Not So\r'],
+      ['Name of the bot?', 'Nice bot\r'],
+      ['Slug, for files and commands?', 'Not So\r'],
       ['must be lower-case words', '\x7F\x7F\x7F\x7F\x7F\x7Fso\r'],
       ['CSV or Parquet file', 'none.csv\r'],
       ['no such file', `${'\x7F'.repeat(8)}\r`],
-      ['What are these the prices of?', '\r'],
-      ['Money at the start?', '\r'],
+      ['Symbol of these prices?', '\r'],
+      ['Starting cash?', '\r'],
     ];
     const { stdin, stderr, asked } = personWho(answers);
     const io = { ...process, stdin, stderr, env: process.env, cwd: () => cwd } as unknown as Io;

@@ -183,7 +183,7 @@ test('a proposal becomes a version with the code of the one before, while that i
   });
   const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
   expect(late).toMatchObject({ code: 6 });
-  expect(late.stderr).toContain('for version 1 of proposed, which has version 2 by now');
+  expect(late.stderr).toContain('for version 1 of proposed, which is now at version 2');
   const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
   expect(none.stderr).toContain('the bot has no proposal "none"');
   expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
@@ -198,7 +198,7 @@ test('packages and modules of Node are refused before anything is sent', async (
   const { code, stderr } = await run(['bots', 'create', '-f', path]);
   expect({ code, stderr }).toEqual({
     code: 3,
-    stderr: expect.stringMatching(/cannot import '.*'.*there are no packages and no modules/),
+    stderr: expect.stringMatching(/cannot import '.*'.*provide no packages and no Node modules/),
   });
   expect(stderr).toMatch(/'node:fs'/);
   expect(stderr).toMatch(/'canonicalize'/);

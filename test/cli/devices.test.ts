@@ -147,7 +147,7 @@ test('enrolling again with the same code changes nothing, and tells the same', a
     expect.stringMatching(
       /^This machine is now the device \S{43} of the installation acme-tokyo\.$/,
     ),
-    expect.stringContaining(`${join(home, 'license_lease.json')} is good until 20`),
+    expect.stringContaining(`${join(home, 'license_lease.json')} is valid until 20`),
     'It licenses live_trading.',
     '',
   ]);
@@ -252,7 +252,7 @@ test('a machine is told where its lease lasts less than was due', async () => {
   const code = (await devices('enroll-code', '--deployment', 'brief')).stdout.trim();
   const { stdout } = await license('enroll', '--code', code);
   expect(stdout).toMatch(/^ {2}it lasts \d+[smh] instead of 7d, as the contract ends then$/m);
-  expect(stdout).toMatch(/^ {2}its grace period is 0d instead of 3d, as the contract ends then$/m);
+  expect(stdout).toMatch(/^ {2}the grace period is 0d instead of 3d: the contract ends then$/m);
 });
 
 test('a code that is not good ends with 4, and what is missing with 2', async () => {

@@ -66,10 +66,10 @@ describe('help', () => {
 
 describe('a command line that makes no sense', () => {
   it.each([
-    [['conifg'], "there is no verb 'conifg'", 'Did you mean service-local config?'],
-    [['config', 'lst'], "there is no verb 'lst'", 'Did you mean service-local config list?'],
-    [['explain'], "there is no verb 'explain'", 'Did you mean service-local config explain?'],
-    [['zebra', 'list'], "there is no verb 'zebra'", 'See `service-local --help`.'],
+    [['conifg'], "unknown verb 'conifg'", 'Did you mean service-local config?'],
+    [['config', 'lst'], "unknown verb 'lst'", 'Did you mean service-local config list?'],
+    [['explain'], "unknown verb 'explain'", 'Did you mean service-local config explain?'],
+    [['zebra', 'list'], "unknown verb 'zebra'", 'See `service-local --help`.'],
     [['config', 'list', '--jsn'], "unknown option '--jsn'", 'Did you mean --json?'],
     [['--jsn', 'config', 'list'], "unknown option '--jsn'", 'Did you mean --json?'],
     [['config', 'explain'], "missing required argument 'setting'", 'config explain --help'],
@@ -106,7 +106,7 @@ describe('a command line that makes no sense', () => {
       error: {
         code: 'usage',
         reason: null,
-        message: "service-local: there is no verb 'conifg'",
+        message: "service-local: unknown verb 'conifg'",
         remedy: 'Did you mean service-local config?',
         problems: [],
       },

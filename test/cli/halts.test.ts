@@ -204,13 +204,13 @@ test('a drill makes nothing while all bots are halted, and leaves nothing where 
   const archived = await slugs('--status', 'archived');
   const drilled = archived.find((slug) => !before.includes(slug));
 
-  const told = /^All bots are halted since \S+ by \S+: enough$/m;
+  const told = /^All bots have been halted since \S+ by \S+: enough$/m;
   expect((await bots('list')).stdout).toMatch(told);
   expect((await bots('get', 'days')).stdout).toMatch(told);
   const known = await slugs();
   const refused = await bots('drill');
   expect(refused).toMatchObject({ code: 6, stdout: '' });
-  expect(refused.stderr).toMatch(/all bots are halted since \S+: enough\n.*resume-all/);
+  expect(refused.stderr).toMatch(/all bots have been halted since \S+: enough\n.*resume-all/);
   expect(await slugs()).toEqual(known);
   await bots('resume-all', '--reason', 'x');
   expect((await bots('list')).stdout).not.toMatch(/halted/);

@@ -70,7 +70,7 @@ test('files are added, listed, found, shown and removed', async () => {
   expect((await knowledge('remove', 'notes/risk.md')).stdout).toBe('notes/risk.md is removed.\n');
   expect((await knowledge('search', 'drawdown')).stdout).toBe('There is none.\n');
   expect(await knowledge('show', 'notes/risk.md')).toMatchObject(
-    told('there is no document called "notes/risk.md"', 1),
+    told('there is no document "notes/risk.md"', 1),
   );
 });
 
@@ -87,8 +87,8 @@ test('another text by a name needs --replace, and what came before is kept', asy
 });
 
 test.each([
-  ['is no text', Buffer.from([0xff, 0xfe, 0]), 'notes/x.md is no text in UTF-8'],
-  ['has a NUL', 'a\0b', 'notes/x.md is no text in UTF-8'],
+  ['is no text', Buffer.from([0xff, 0xfe, 0]), 'notes/x.md is not UTF-8 text'],
+  ['has a NUL', 'a\0b', 'notes/x.md is not UTF-8 text'],
   ['is too large', 'a'.repeat(5 * 1024 * 1024 + 1), 'notes/x.md is over 5120 KiB'],
 ])('a file that %s is refused, and those before it are not sent', async (_, text, why) => {
   await write('notes/first.md', 'First.');

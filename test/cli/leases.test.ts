@@ -118,7 +118,7 @@ test('what a lease would be is told, and who has which', async () => {
 
   const listed = await identity('licenses', 'list', '--search', 'KYO');
   expect(listed.stdout).toMatch(/^kyoto +acme +(none|valid) /m);
-  expect((await identity('licenses', 'list', '--silent')).stdout).toBe('There are none.\n');
+  expect((await identity('licenses', 'list', '--silent')).stdout).toBe('No entries.\n');
   const [newest] = await leasesOf('tokyo');
   const { lease_id } = newest!;
   const line = await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--lineage', lease_id);
@@ -146,7 +146,7 @@ test('no lease is issued that could not be kept', async () => {
   for (const [out, error] of [
     ['nowhere/lease.json', /^error output_not_writable: .*lease\.json \(ENOENT\)\n→ Name a file/],
     ['.', /^error output_not_writable: .*\(EISDIR\)\n→ Name a file/],
-    ['precious.txt', /^error conflict: .*precious\.txt is there already, and is not a lease\n/],
+    ['precious.txt', /^error conflict: .*precious\.txt exists and is not a lease\n/],
   ] as const) {
     const refused = await identity('leases', 'issue', '--deployment', 'tokyo', '--out', out);
     expect(refused.stderr).toMatch(error);
@@ -184,7 +184,9 @@ test('a narrowed token issues what it is for, and is refused the rest with the r
   expect(await leasesOf('nara')).toEqual(before);
   const issued = await issue('--deployment', 'nara', '--out', 'nara.json');
   expect(issued).toMatchObject({ code: 0 });
-  expect(issued.stderr).toMatch(/^it lasts 1d instead of 7d, as the token allows no more$/m);
+  expect(issued.stderr).toMatch(
+    /^the lease is valid for 1d instead of 7d: the token allows no longer$/m,
+  );
   await world.identity.storage.write((tx) =>
     tx
       .updateTable('api_tokens')

@@ -81,7 +81,7 @@ test('a machine without a network is licensed by files that people carry', async
   const none = await vault('status', '--json');
   expect(none).toMatchObject({ code: 4 });
   expect(none.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: there is no file .*\n→ Enroll/,
+    /^error license_invalid: no valid license: there is no file .*\n→ Enroll/,
   );
   expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
 
@@ -89,7 +89,7 @@ test('a machine without a network is licensed by files that people carry', async
   const precious = await vault('export-request', '--out', 'precious.txt');
   expect(precious).toMatchObject({ code: 6, stdout: '' });
   expect(precious.stderr).toMatch(
-    /^error conflict: .*precious\.txt is there already, and is not the request of a machine\n/,
+    /^error conflict: .*precious\.txt exists and is not the request of a machine\n/,
   );
   expect(readFileSync(join(directory, 'precious.txt'), 'utf8')).toBe('mine');
   const nowhere = await vault('export-request', '--out', 'nowhere/request.jwt');
@@ -114,13 +114,13 @@ test('a machine without a network is licensed by files that people carry', async
   );
 
   expect((await vault('status')).stderr).toMatch(
-    /there is no file .*\n→ Ask for a lease with `service-local license export-request/,
+    /there is no file .*\n→ Write a request with `service-local license export-request/,
   );
 
   const taken = await vault('import', 'lease.json');
   expect(taken).toMatchObject({ code: 0, stderr: '' });
   expect(taken.stdout).toMatch(
-    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\nLeases are good by the keys in that file, as this machine had none: [\w-]{43}\.\n$/,
+    /license_lease\.json is valid until 20.*\nIt licenses live_trading\.\nLeases are good by the keys in that file, as this machine had none: [\w-]{43}\.\n$/,
   );
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
@@ -153,9 +153,9 @@ test('a machine without a network is licensed by files that people carry', async
   const lost = await vault('status');
   expect(lost).toMatchObject({ code: 0, stderr: '' });
   expect(lost.stdout).toContain(
-    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enroll this machine again`,
+    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Restore ${key} from a backup; or enroll this machine again`,
   );
-  expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enroll`);
+  expect((await vault('renew')).stderr).toContain(`\n→ Restore ${key} from a backup; or enroll`);
   await vault('export-request', '--out', 'request.jwt');
   expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });
@@ -191,7 +191,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   expect(notDue.stdout).toMatch(/^Not renewed; next attempt at 20\S+Z: the lease is due then\.\n/);
   const renewed = await osaka('renew', '--now');
   expect(renewed).toMatchObject({ code: 0, stderr: '' });
-  expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is good until 20/);
+  expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is valid until 20/);
   const after = documentOf(await osaka('status', '--json')) as Status;
   expect(after).toMatchObject({
     state: 'valid',
@@ -255,7 +255,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   });
   expect(delivered).toMatchObject({ code: 4 });
   expect(delivered.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Enroll this machine with/,
+    /^error license_invalid: no valid license: the lease ended on 20\S+Z\n→ Enroll this machine with/,
   );
   const lease = readFileSync(join(directory, 'fresh.json'), 'utf8');
   const { signatures } = JSON.parse(lease) as { signatures: { sig: string }[] };
@@ -303,7 +303,7 @@ test('a renewal that changes nothing of a license that does not work says so', a
     expect(waiting.stdout).toMatch(
       /^Not renewed; next attempt at .* refused: it is asked rarely\.\n$/,
     );
-    expect(waiting.stderr).toContain(`error license_invalid: nothing licensed works: ${why}`);
+    expect(waiting.stderr).toContain(`error license_invalid: no valid license: ${why}`);
     expect(waiting.stderr).toContain('→ Ask the issuer why its server denies renewal; then');
   }
   const failed = await on('ended')('renew', '--now');
@@ -318,7 +318,7 @@ test('a lease without a grace period works to its end, without a warning', async
   writeFileSync(join(directory, 'brief.json'), issue(claims, KEY));
   writeFileSync(join(directory, 'keys.json'), JSON.stringify({ keys: [KEY.jwk] }));
   const taken = await on('brief')('import', 'brief.json', '--keyset', 'keys.json');
-  expect(taken.stdout).toContain(`license_lease.json is good until ${claims.expires_at}.\n`);
+  expect(taken.stdout).toContain(`license_lease.json is valid until ${claims.expires_at}.\n`);
   const { stdout } = await on('brief')('status');
   expect(stdout.split('\n')[0]).toBe(`Everything licensed works until ${claims.expires_at}.`);
 });

@@ -229,7 +229,7 @@ test('what is wrong with the password or missing is told', async () => {
   });
   expect(await run(['login'])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--name is missing, and there is nobody to ask') as string,
+    stderr: expect.stringContaining('--name is required when prompting is not possible') as string,
   });
   await expect(stat(file())).rejects.toThrow('ENOENT');
 });

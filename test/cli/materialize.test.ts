@@ -28,7 +28,7 @@ test('a container writes its license to the files that its API reads', async () 
   expect(first).toMatchObject({ code: 0, stderr: '' });
   expect(first.stdout).toMatch(
     new RegExp(
-      `^${files.keyset} was written\\.\\n${files.lease} was written\\.\\nThe lease is good until .*Z, with grace until .*Z\\.\\n$`,
+      `^${files.keyset} was written\\.\\n${files.lease} was written\\.\\nThe lease is valid until .*Z, with grace until .*Z\\.\\n$`,
     ),
   );
   expect(readFileSync(files.lease, 'utf8')).toBe(lease);
@@ -57,7 +57,7 @@ test('a container writes its license to the files that its API reads', async () 
   expect(useless).toMatchObject({ code: 4 });
   expect(useless.stdout).toMatch(/ was written\.\n.* was written\.\n$/);
   expect(useless.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Inject a lease/,
+    /^error license_invalid: no valid license: the lease ended on 20\S+Z\n→ Inject a lease/,
   );
   expect(await inProcess(['license', 'materialize'], { env: home })).toMatchObject({ code: 0 });
 

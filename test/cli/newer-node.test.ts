@@ -147,7 +147,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     const [first, second] = stderr.split('\n');
     expect(first).toMatch(
       new RegExp(
-        `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: getting Node \\d+\\.\\d+\\.\\d+ through npm, once$`,
+        `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: downloading Node \\d+\\.\\d+\\.\\d+ with npm, once$`,
       ),
     );
     expect(second).toBe(REFUSED);

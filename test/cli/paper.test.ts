@@ -96,10 +96,10 @@ test.runIf(isAtLength)(
     }
     expect(await closed).toEqual([130, null]);
     const [, task_id] =
-      /^at speed \d+ the next bar is in \d+ ms .*\nwaiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
+      /^at speed \d+, the next bar comes in \d+ ms .*\nwaiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
         told,
       ) as unknown as [string, string];
-    expect(told).toContain(`or end it with \`service-local bots paper stop ${task_id}\``);
+    expect(told).toContain(`or end the task with \`service-local bots paper stop ${task_id}\``);
     await recorded(task_id, 30);
     await server.kill();
     server = await start();
@@ -119,7 +119,7 @@ test('a session is shown while it runs, and stopped', async () => {
   expect(detached).toMatchObject({
     code: 0,
     stderr:
-      'at speed 1 the next bar is in 24 hours and the end in about 100 days; --speed max takes all at once\n',
+      'at speed 1, the next bar comes in 24 hours and the session ends in about 100 days; --speed max runs without waiting\n',
   });
   const [, task_id] = /^task ([\w-]{36}) is queued\n/.exec(detached.stdout) as unknown as [
     string,
@@ -136,7 +136,7 @@ test('a session is shown while it runs, and stopped', async () => {
   expect(sessions).toMatchObject([{ task_id, status: 'running', version: 1, positions: {} }]);
 
   const second = await bots('paper', 'start', 'days', '--detach', '--json');
-  expect(second.stderr).toContain('this bot has 1 session running already\n');
+  expect(second.stderr).toContain('this bot already has 1 running session\n');
   const { task_id: other } = JSON.parse(second.stdout) as Task;
   expect(await bots('paper', 'stop', 'days')).toMatchObject({
     code: 2,
@@ -148,7 +148,7 @@ test('a session is shown while it runs, and stopped', async () => {
   const stopped = await bots('paper', 'stop', 'days');
   expect(stopped).toMatchObject({ code: 0, stderr: '' });
   expect(stopped.stdout).toBe(
-    `task ${task_id} is told to stop\nSee \`service-local tasks result ${task_id} --wait\`.\n`,
+    `task ${task_id} is stopping\nSee \`service-local tasks result ${task_id} --wait\`.\n`,
   );
   const result = await inProcess(['tasks', 'result', task_id, '--wait', '--json'], {
     env: environment(),
@@ -157,7 +157,7 @@ test('a session is shown while it runs, and stopped', async () => {
   expect(await json<Task>('paper', 'stop', task_id)).toMatchObject({ status: 'success' });
   expect((await bots('paper', 'stop', task_id)).stdout).toBe(`task ${task_id} is success\n`);
   expect((await bots('paper', 'status', 'days')).stdout).toMatch(
-    new RegExp(`^There are none\\.\nThe last one, task ${other}, is \\w+ since 20\\S+Z\\.\nSee `),
+    new RegExp(`^No entries\\.\nThe last session, task ${other}, ended at 20\\S+Z: \\w+\\.\nSee `),
   );
   expect(await bots('paper', 'stop', 'days')).toMatchObject({
     code: 1,
@@ -166,12 +166,12 @@ test('a session is shown while it runs, and stopped', async () => {
 });
 
 test.each([
-  [['start', 'days', '--speed', '0'], 2, "'0' is no speed"],
+  [['start', 'days', '--speed', '0'], 2, "'0' is not a speed"],
   [['start', 'days', '--exchange', 'binance'], 2, 'Add --live'],
   [['start', 'days', '-p', 'fsat=3'], 3, '/params/fsat'],
   [['start', 'nobody'], 1, 'there is no bot "nobody"'],
   [['status', 'nobody'], 1, 'there is no bot "nobody"'],
-  [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task and no bot'],
+  [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task or bot'],
 ])('%j makes no sense', async (words, code, message) => {
   const answer = await bots('paper', ...words);
   expect(answer).toMatchObject({ code, stdout: '' });

@@ -76,7 +76,7 @@ test('a paper session and a backtest of the same come to the same, until the dat
   const again = await bots(['replay', 'sma', '--run', run_id]);
   expect(again).toMatchObject({ code: 0, stderr: '' });
   expect(again.stdout).toBe(
-    `The same again: 300 bars, ${equal.events} order events; events hash ${hashes.events}\n`,
+    `Equal to the recording: 300 bars, ${equal.events} order events; events hash ${hashes.events}\n`,
   );
   expect(await different<BotParity>('parity', 'sma', '-p', 'fast=5')).toMatchObject({
     first_difference: { cause: 'params' },
@@ -100,7 +100,7 @@ test('a paper session and a backtest of the same come to the same, until the dat
     /^Equal until they part: 50 bars, \d+ order events\n\n +session +backtest\n(.+\n)+≠ +volume +1000 +999\n$/,
   );
   expect(parted.stderr).toContain(
-    `${run_id} and its backtest part at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
+    `session ${run_id} and its backtest differ at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
   );
 
   const condition = `run_id = '${run_id}' and kind = 'order.submitted'`;

@@ -67,15 +67,15 @@ const SPECIAL: Readonly<Record<string, (line: string) => Promise<Result>>> = {
   },
   'service-local identity administrators add': async (line) => {
     const codeOf = (shown: string): string => {
-      const [, secret] = /type this key: (\w+)/.exec(shown)!;
+      const [, secret] = /enter this key: (\w+)/.exec(shown)!;
       return `${new TOTP({ secret: secret! }).generate()}\r`;
     };
     const added = await inProcess(wordsOf(line), {
       env: environment(),
       person: personWho([
         ['New password of ada', `${PASSWORD}\r`],
-        ['The same once more', `${PASSWORD}\r`],
-        ['Code that the app shows now', codeOf],
+        ['Repeat the password', `${PASSWORD}\r`],
+        ['Code that the app shows', codeOf],
       ]),
     });
     recovery = /^ {2}([0-9A-Za-z]+(?:-[0-9A-Za-z]+)+)$/m.exec(added.stdout)![1]!;
@@ -148,10 +148,10 @@ describe('a server', () => {
         /^ada is logged in to http.*\nfor read, write, trade, halt/m,
       'service-local bots apply': /paper.*created/,
       'service-local bots paper start paper --speed 86400 --detach':
-        /is queued[^]*the next bar is in 1 s and the end in about 2 hours/,
+        /is queued[^]*the next bar comes in 1 s and the session ends in about 2 hours/,
       'service-local bots paper status paper': /2000-01-/,
       'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
-      'service-local bots resume paper': /^paper may be started again/m,
+      'service-local bots resume paper': /^paper can be started again/m,
       'service-local bots paper start paper --speed max': /Total return .*\n[^]*Max drawdown/,
     };
     const faults = await faultsOf(lines, claims, async (line) => {
@@ -182,7 +182,7 @@ describe('a server', () => {
       'service-local bots paper start paper --speed max': /Total return/,
       'service-local bots events paper': /run\.ended/,
       'service-local bots snapshot paper': /paper/,
-      'service-local bots events verify paper': /^Events that are as they were written: [\d,]+$/m,
+      'service-local bots events verify paper': /^Events verified: [\d,]+$/m,
     };
     expect(await faultsOf(rest, claims, run)).toEqual([]);
   });

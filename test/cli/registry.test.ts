@@ -109,7 +109,7 @@ test('a vendor registers a customer, from plan to installation', async () => {
   const end = ['--ends-at', '2099-01-01T00:00:00Z'];
   const unasked = await identity('contracts', 'create', ...contract, ...end);
   expect(unasked.code).toBe(2);
-  expect(unasked.stderr).toContain('--code is missing, and there is nobody to ask');
+  expect(unasked.stderr).toContain('--code is required when prompting is not possible');
   const given = [...contract, ...end, '--code', codes()];
   expect(cells(await identity('contracts', 'create', ...given))).toEqual([
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
@@ -145,7 +145,7 @@ test('lists are shown, and can be of one customer or contract', async () => {
   expect(cells(await identity('deployments', 'list', '--contract', 'listed'))).toHaveLength(2);
   await createCustomer(world.identity, 'operator', { customer_id: 'no-contract', name: 'X' });
   expect(cells(await identity('contracts', 'list', '--customer', 'no-contract'))).toEqual([
-    ['There are none.'],
+    ['No entries.'],
   ]);
 });
 
@@ -266,17 +266,17 @@ describe('what cannot be done', () => {
   });
 
   test.each([
-    [['plans', 'update', 'pro'], 'nothing is said of what to change'],
+    [['plans', 'update', 'pro'], 'no change was given'],
     [
       ['plans', 'update', 'pro', '--entitlement', 'a', '--no-entitlements'],
       '--entitlement and --no-entitlements exclude each other',
     ],
     [['plans', 'update', 'pro', '--binding', 'tpm'], 'none, device, machine'],
     [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is not a duration"],
-    [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is no time"],
+    [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is not a time"],
     [
       'contracts create --customer a --plan a --ends-at yesterday'.split(' '),
-      "'yesterday' is no time\n→ Write it as 2027-01-01T00:00:00Z.\n",
+      "'yesterday' is not a time\n→ Write it as 2027-01-01T00:00:00Z.\n",
     ],
     [['contracts', 'create', '--customer', 'acme'], "required option '--plan <id>' not specified"],
   ])('%j is refused before a token is asked for', async (words, what) => {

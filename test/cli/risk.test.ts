@@ -39,7 +39,7 @@ test('thresholds are set, listed and removed, by those who administer', async ()
     code: 0,
     stdout: 'desk fx has none in USD now.\n',
   });
-  expect((await risk('list')).stdout).toBe('There are none.\n');
+  expect((await risk('list')).stdout).toBe('No entries.\n');
   const { stdout } = await risk('list --history --json');
   expect((JSON.parse(stdout) as { thresholds: unknown[] }).thresholds).toMatchObject([
     { version: 1, limits: { max_order_value: 5000, max_daily_loss: 100 }, rationale: 'agreed' },

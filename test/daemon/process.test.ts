@@ -211,7 +211,7 @@ describe('who it is', () => {
     await writeNote(noteFile(), { ...foreign, process: elsewhere });
     const { code, stderr } = await daemon(['stop']);
     expect(code).not.toBe(0);
-    expect(stderr).toContain('of another container or machine');
+    expect(stderr).toContain('in another container or on another machine');
     expect(bystander.signalCode).toBeNull();
   });
 

@@ -64,7 +64,7 @@ describe.each(DATABASES)('the server on %s', (kind) => {
       ),
       expect.stringMatching(/^there is no administrator yet: .*identity administrators add NAME`$/),
       `listening on ${server.url}`,
-      'stopping; Ctrl-C again to stop at once',
+      'stopping; press Ctrl-C again to stop immediately',
       'stopped',
     ]);
     await own.remove();

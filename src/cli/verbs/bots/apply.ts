@@ -19,9 +19,9 @@ interface Applied {
 }
 
 export const verb = defineVerb({
-  summary: 'create or update bots of the server, as their files say',
+  summary: 'create or update bots on the server from files',
   description:
-    'Makes the bots of the server those of the files, found by their slugs: creates, updates, or leaves as it is. All files are checked before the first is sent; where the server refuses one, those before it are applied, and those after it are not.',
+    'Creates or updates the bot with the slug of each file, and skips a bot that has not changed. All files are checked before the first one is sent. If the server rejects a file, the files before it are applied, and the files after it are not.',
   options: { file: { ...FILE_OPTION, repeat: true } },
   settings: ['server_url'],
   examples: ['bots apply -f bot.yaml', 'bots apply -f trend.yaml -f pairs.yaml --json'],
@@ -30,7 +30,10 @@ export const verb = defineVerb({
     const files = await readHostedFiles(paths);
     const twice = files.find(({ slug }, i) => files.findIndex((one) => one.slug === slug) < i);
     if (twice) {
-      throw new ServiceError('usage', `${twice.file}: another file has the slug ${twice.slug} too`);
+      throw new ServiceError(
+        'usage',
+        `${twice.file}: another file has the same slug, ${twice.slug}`,
+      );
     }
     const server = await connect(context);
     const applied: Applied[] = [];

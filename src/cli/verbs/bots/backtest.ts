@@ -6,14 +6,14 @@ import { resultAnswer, waitForTask } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'backtest a bot on the server, over the data of its catalogue',
+  summary: 'backtest a bot on the server, with data from its catalogue',
   description:
-    'Waits for the result, and shows it as `backtest` does. Ctrl-C ends the waiting and leaves the task running.',
+    'Waits for the result and prints it as `backtest` does. Ctrl-C stops only the waiting; the task continues.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     ...RUN_OPTIONS,
     verifyLock: {
-      description: 'fail when anything differs from the first such backtest of the version',
+      description: 'fail if anything differs from the first such backtest of the version',
     },
   },
   settings: ['server_url'],
@@ -48,7 +48,9 @@ export const verb = defineVerb({
     await waitForTask(context, task_id);
     const answer = await resultAnswer(server, task_id);
     if (verifyLock) {
-      context.message('the lock holds: it was made of what the first such backtest was');
+      context.message(
+        'the lock holds: version, code, data and parameters are those of the first such backtest',
+      );
     }
     return answer;
   },

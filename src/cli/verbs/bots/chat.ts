@@ -19,8 +19,8 @@ export const verb = defineVerb({
     prompt: { description: 'what to ask', optional: true },
   },
   options: {
-    session: { value: 'id', description: 'go on with this session' },
-    agent: { value: 'role', description: 'ask this agent of the spec, in place of the bot' },
+    session: { value: 'id', description: 'continue this chat session' },
+    agent: { value: 'role', description: 'ask this agent of the spec instead of the bot' },
   },
   settings: ['server_url'],
   examples: [
@@ -49,7 +49,6 @@ export const verb = defineVerb({
     if (prompt.trim() === '') throw noQuestionError();
     return {
       data: null,
-      // The one document of --json.
       stream: (async function* () {
         yield requireAnswer(await askOne(context, server, talk, prompt));
       })(),
@@ -133,7 +132,7 @@ async function converse(context: Context, server: Client, talk: Talk, out: Outpu
   if (session !== undefined) reportSession(context, session);
 }
 
-/** @param out where the answer is shown as it comes. @returns the turn, also one that failed. */
+/** @param out prints the answer as it arrives. @returns the turn, even if it failed. */
 async function askOne(
   context: Context,
   server: Client,
@@ -177,11 +176,11 @@ async function askOne(
   }
   const id = begun?.session_id ?? '';
   throw new ServiceError('chat_failed', `the connection broke before the answer of ${id} ended`, {
-    remedy: `Ask on with --session ${id}: the server keeps the answer.`,
+    remedy: `Continue with --session ${id}. The server keeps the answer.`,
   });
 }
 
-/** What nobody waits for any more is not paid for either. */
+/** Stops the answer on the server, so that nobody pays for the rest. */
 async function cancel(context: Context, bot_ref: string, session_id: string): Promise<void> {
   const server = await connect(context);
   const path = '/bots/{bot_ref}/chat/sessions/{session_id}/cancel';
@@ -198,13 +197,13 @@ function showTurnEnd({ io, message }: Context, out: Output, turn: ChatTurn): voi
     out.line(out.style.dim(printableLine(`  ${what}${source}`)));
   }
   if (stopped_by !== null) {
-    message(`the answer is not whole: its ${stopped_by} are used up`);
+    message(`the answer is incomplete: the limit on ${stopped_by} was reached`);
   }
   if (is_language_model) {
     const { requests, input_tokens, output_tokens } = usage;
     message(
       printableLine(
-        `${model}: ${requests} requests, ${input_tokens} tokens sent and ${output_tokens} said`,
+        `${model}: ${requests} requests, ${input_tokens} input tokens, ${output_tokens} output tokens`,
       ),
     );
   }

@@ -5,13 +5,13 @@ import { TEST_OPTIONS, testAnswer } from '../../bot-tests.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'test how a bot trades at a simulated venue',
+  summary: 'run the conformance cases with a bot at a simulated venue',
   description:
-    'Plays the cases of the conformance catalogue with the spec and the limits of the bot, the engine and the session code of production, at a simulated venue. It never discharges Article 6 of RTS 6, which asks for a test at the venue. With --wait, exit 5 where a case failed or is inconclusive; a case that is not run is no pass either.',
+    'Runs the conformance cases with the spec and the limits of the bot, and with the engine and the session code of production, at a simulated venue. This does not replace the test at a venue that Article 6 of RTS 6 requires. With --wait, the exit code is 5 if a case failed or is inconclusive. A case that is not run does not count as passed.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     ...TEST_OPTIONS,
-    case: { value: 'ids', description: 'only these, such as A01,C03', repeat: true },
+    case: { value: 'ids', description: 'run only these cases, such as A01,C03', repeat: true },
   },
   settings: ['server_url'],
   examples: [

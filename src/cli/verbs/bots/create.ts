@@ -5,9 +5,9 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'make a bot on the server from a file',
+  summary: 'create a bot on the server from a file',
   description:
-    'Checks the file, and makes a bot of it on the server: a draft at version 1, with the files of its strategy where that is one of your own. It fails where there is a bot of that slug.',
+    'Checks the file and creates a bot from it on the server: a draft at version 1, with the files of your own strategy if it has one. Fails if a bot with this slug exists.',
   options: { file: FILE_OPTION },
   settings: ['server_url'],
   examples: ['bots create -f bot.yaml'],

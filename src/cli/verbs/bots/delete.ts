@@ -6,11 +6,11 @@ import { connect } from '../../connect.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'archive a bot of the server',
+  summary: 'archive a bot on the server',
   description:
-    'Archives the bot. Its versions and events stay, and so does its slug; an update makes it active again.',
+    'Archives the bot. Its versions, its events and its slug are kept; an update makes the bot active again.',
   arguments: { bot: BOT_ARGUMENT },
-  options: { yes: { description: 'ask nothing' } },
+  options: { yes: { description: 'skip the confirmation' } },
   settings: ['server_url'],
   examples: ['bots delete sma-crossover', 'bots delete sma-crossover --yes'],
   async run(context, { bot: ref }, { yes }) {
@@ -19,7 +19,7 @@ export const verb = defineVerb({
     const typed = yes ? bot.slug : await ask(context, `Type ${bot.slug} to archive it:`, '--yes');
     if (typed !== bot.slug) {
       throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${bot.slug}`, {
-        remedy: 'Nothing was archived. Check that it is the bot you mean.',
+        remedy: 'Nothing was archived. Check that this is the bot you mean.',
       });
     }
     await server.call<typeof archiveBot>('delete', '/bots/{bot_ref}', {

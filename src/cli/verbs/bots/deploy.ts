@@ -8,42 +8,47 @@ import { defineVerb } from '../../verb.ts';
 const VENUES = ['simulated', 'exchange'] as const;
 
 export const verb = defineVerb({
-  summary: 'put a bot to work in a Kubernetes cluster',
+  summary: 'deploy a bot to a Kubernetes cluster',
   description:
-    "Puts a version of the bot to work in a Kubernetes cluster that the server knows: one pod, which trades and reports to the server. The venue simulated fills orders from live bars, with nobody's money; exchange places them there, with the keys of a Secret that you have created in the namespace. The spec must state each limit of risk, and the server needs that cluster in its clusters_file, the exchange in its exchanges_file, and a license for live_trading, and for byoc_deployments where the cluster is a customer's.",
+    "Deploys a version of the bot to a Kubernetes cluster that the server knows, as one pod that trades and reports to the server. The venue simulated fills orders from live bars, without real money; the venue exchange places orders at the exchange, with the keys of a Secret that you have created in the namespace. The spec must state every risk limit. The server needs the cluster in its clusters_file, the exchange in its exchanges_file, and a license for live_trading. For a customer's cluster, it also needs a license for byoc_deployments.",
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    cluster: { value: 'name', description: 'which one; by default the only one the server knows' },
+    cluster: { value: 'name', description: 'cluster; by default the only one the server knows' },
     version: RUN_OPTIONS.version,
     namespace: {
       value: 'name',
-      description: "where in the cluster; by default the spec's, else the cluster's",
+      description: 'namespace; by default that of the spec, else that of the cluster',
     },
     exchange: {
       value: 'name',
       description:
-        'where bars come from, and orders go with --venue exchange; by default the only one the server knows',
+        'source of bars and, with --venue exchange, destination of orders; by default the only one the server knows',
     },
-    venue: { value: 'name', description: 'where orders go', choices: VENUES, default: 'simulated' },
+    venue: {
+      value: 'name',
+      description: 'destination of orders',
+      choices: VENUES,
+      default: 'simulated',
+    },
     credentialsSecret: {
       value: 'name',
-      description: 'of the Secret with apiKey and secret, with --venue exchange',
+      description: 'Secret with apiKey and secret, for --venue exchange',
     },
     leaseSecret: {
       value: 'name',
-      description: 'of the Secret with lease and public_key; without, none trades at an exchange',
+      description: 'Secret with lease and public_key, required to trade at an exchange',
     },
     param: RUN_OPTIONS.param,
-    replace: { description: 'stop what is there, and begin with the account that it leaves' },
+    replace: { description: 'stop the current deployment and continue with its account' },
     resetLosses: {
       value: 'reason',
-      description: 'restart the loss limits; by default, losses of the last deployment still count',
+      description: 'restart the loss limits; by default, losses of the last deployment count',
     },
     render: {
       description:
         "print the manifests as YAML, without the Secret of the runner's token, and change nothing",
     },
-    dryRun: { description: 'show how the cluster differs, and change nothing' },
+    dryRun: { description: 'show the differences from the cluster and change nothing' },
     wait: WAIT_OPTION,
   },
   settings: ['server_url'],
@@ -59,7 +64,7 @@ export const verb = defineVerb({
     if ((venue === 'exchange') !== (credentialsSecret !== undefined)) {
       throw new ServiceError('usage', '--venue exchange and --credentials-secret go together', {
         remedy:
-          'Name the Secret of the namespace that has apiKey and secret; without an exchange, leave both out.',
+          'Name the Secret with apiKey and secret in the namespace; without an exchange, omit both options.',
       });
     }
     if (Number(render) + Number(dryRun) + Number(wait) > 1) {

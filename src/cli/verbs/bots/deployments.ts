@@ -5,8 +5,8 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list what a bot was put to use for',
-  description: 'The newest first.',
+  summary: 'list the deployments of a bot, newest first',
+  description: 'Lists backtests, paper sessions, tests and deployments to clusters.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots deployments sma-crossover'],

@@ -9,16 +9,24 @@ import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'say what differs between two versions, or two files',
+  summary: 'show the differences between two versions or two files',
   description:
-    'Compares two versions of a bot of the server, by default the current one and the one before it, with the code that came with them; or two bot files, for which no server is asked and no code is looked at. Lists are compared place by place.',
+    'Compares two versions of a bot on the server, by default the current one and the one before it, with their code; or two bot files, without a server and without code. Lists are compared item by item.',
   arguments: {
     bot: { description: 'id or slug of the bot, or a bot file', complete: 'file' },
     file: { description: 'the other file', optional: true, complete: 'file' },
   },
   options: {
-    from: { value: 'version', description: 'the one before --to when absent', parse: parseCount },
-    to: { value: 'version', description: 'the current one when absent', parse: parseCount },
+    from: {
+      value: 'version',
+      description: 'older version; by default the one before --to',
+      parse: parseCount,
+    },
+    to: {
+      value: 'version',
+      description: 'newer version; by default the current one',
+      parse: parseCount,
+    },
   },
   settings: ['server_url'],
   examples: [
@@ -34,7 +42,7 @@ export const verb = defineVerb({
     return {
       data: diff,
       show(out) {
-        if (changes.length + files.length === 0) out.line('There is no difference.');
+        if (changes.length + files.length === 0) out.line('No differences.');
         if (changes.length > 0) showItems(out, changes, COLUMNS);
         if (changes.length > 0 && files.length > 0) out.line();
         if (files.length > 0) showItems(out, files, FILE_COLUMNS);
@@ -45,7 +53,7 @@ export const verb = defineVerb({
 
 interface Diff {
   readonly changes: readonly Change[];
-  /** Of versions, whose code is known. */
+  /** Only for versions on the server. */
   readonly files?: readonly FileChange[];
 }
 
@@ -73,7 +81,10 @@ async function fileChanges(
   version: number | undefined,
 ): Promise<Diff> {
   if (version !== undefined) {
-    throw new ServiceError('usage', '--from and --to are versions of a bot, and files have none');
+    throw new ServiceError(
+      'usage',
+      '--from and --to are versions of a bot, so they cannot be used with files',
+    );
   }
   const { readBotFiles } = await import('../../bot-files.ts');
   const [one, other] = readBotFiles([before, after]);

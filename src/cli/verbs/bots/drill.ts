@@ -10,23 +10,26 @@ import { haltAnswer, haltOfAll, requestHalt, showReport } from '../../halts.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 const LOOK_EVERY_MS = 50;
-/** As long a session may take to place its first order. */
 const TRADES_WITHIN_MS = 60_000;
-/** So that it neither ends nor lets one wait: one bar each so many seconds. */
+/** Pace of the session: fast enough to trade soon, slow enough not to end before the halt. */
 const SECONDS_PER_BAR = 0.5;
 
 export const verb = defineVerb({
-  summary: 'try on a bot made for it that halting works, and say how long it takes',
+  summary: 'test on a temporary bot that halting works, and measure how long it takes',
   description:
-    'Tries on a bot of its own that halting works: makes one on the server, starts a paper session, waits until it holds or orders something, halts it, has that verified, and says how long it took. The bot is archived at the end, also after a failure or Ctrl-C; no other bot is touched. While all bots are halted there is nothing to try, and nothing is made. It takes a token with the scopes read, write, trade and halt. Like a halt, it ends with 7 where not all is verified.',
+    'Creates a bot on the server, starts a paper session, waits until the session has an order or a position, halts the bot, verifies the halt, and prints how long each step took. The bot is archived at the end, even after a failure or Ctrl-C. No other bot is affected. While all bots are halted, no bot is created and the drill fails. Needs a token with the scopes read, write, trade and halt. Like `bots halt`, exits with code 7 if not everything was verified.',
   options: {
     data: {
       value: 'catalog://name',
       description:
-        'dataset of the catalogue of the server; by default that of the first bot that trades, active ones before drafts',
+        'dataset of the catalogue of the server; by default that of the first trading bot, active bots before drafts',
       parse: parseAddress,
     },
-    timeframe: { value: 'timeframe', description: 'of the dataset of --data', default: '1d' },
+    timeframe: {
+      value: 'timeframe',
+      description: 'timeframe of the dataset in --data',
+      default: '1d',
+    },
   },
   settings: ['server_url'],
   examples: ['bots drill', 'bots drill --data catalog://SPX --timeframe 1d --json'],
@@ -56,15 +59,14 @@ export const verb = defineVerb({
   },
 });
 
-/** Nothing could trade, and so nothing could be tried. */
 async function requireNoHalt(server: Client): Promise<void> {
   const halt = await haltOfAll(server);
   if (halt === undefined) return;
   const { requested_at, reason } = halt;
-  throw new ServiceError('conflict', `all bots are halted since ${requested_at}: ${reason}`, {
+  throw new ServiceError('conflict', `all bots have been halted since ${requested_at}: ${reason}`, {
     reason: 'halted',
     remedy:
-      'No bot was made. Try it once that halt is lifted, with `service-local bots resume-all`.',
+      'No bot was created. Lift the halt with `service-local bots resume-all`, and run the drill again.',
   });
 }
 
@@ -90,7 +92,7 @@ async function drill(
       body: { document },
     });
     const params = { bot_ref };
-    context.message(`made the bot ${slug}, on ${market.source}`);
+    context.message(`created the bot ${slug} with data from ${market.source}`);
     const started = performance.now();
     const { task_id } = await server.call<typeof startPaper>(
       'post',
@@ -102,7 +104,7 @@ async function drill(
     );
     await awaitFirstOrder(context, server, bot_ref, task_id);
     const trading_ms = since(started);
-    context.message('it trades: halting it');
+    context.message('the bot trades; halting it');
     const halted = performance.now();
     const report = await requestHalt(() =>
       server.call<typeof haltBot>('post', '/bots/{bot_ref}/halt', {
@@ -132,22 +134,21 @@ async function awaitFirstOrder(
     });
     const session = state.sessions[task_id];
     if (session === undefined) {
-      throw new ServiceError('failure', 'its paper session ended before it traded', {
-        remedy: `See \`service-local tasks get ${task_id}\`, or name longer data with --data.`,
+      throw new ServiceError('failure', 'the paper session ended before the bot traded', {
+        remedy: `See \`service-local tasks get ${task_id}\`, or choose a longer dataset with --data.`,
       });
     }
     if (session.working.length > 0 || Object.keys(session.positions).length > 0) return;
     await wait(LOOK_EVERY_MS, undefined, { signal });
   }
-  throw new ServiceError('failure', `it did not trade within ${TRADES_WITHIN_MS / 1000} s`, {
-    remedy: 'See whether the server, or a worker, is at its tasks.',
+  throw new ServiceError('failure', `the bot did not trade within ${TRADES_WITHIN_MS / 1000} s`, {
+    remedy: 'Check with `service-local tasks list` that the server or a worker runs tasks.',
   });
 }
 
 /**
- * Whatever became of it: nothing of it trades, nothing of it is halted, and it is archived; also where
- * its halt cannot be lifted, as when all bots have been halted since. One that cannot be halted stays
- * as it is, so that it can be looked at.
+ * Halts the bot, lifts its halt and archives it, even if the halt cannot be lifted because all bots
+ * have been halted since. A bot whose halt is not verified stays as it is, for investigation.
  */
 async function cleanUp(context: Context, slug: string): Promise<void> {
   const server = await connect(context);
@@ -163,7 +164,10 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
   const { verified } = await requestHalt(() =>
     server.call<typeof haltBot>('post', path, { params, body }),
   );
-  if (!verified) return context.message(`the bot ${slug} stays halted, and is not archived`);
+  if (!verified)
+    return context.message(
+      `the halt of ${slug} was not verified: the bot stays halted and is not archived`,
+    );
   try {
     await server.call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });
   } finally {
@@ -174,7 +178,7 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
   }
 }
 
-/** The data of a bot that there is: first of those for which they have been there. */
+/** Takes the data of an existing bot. An active bot is more likely to have its data than a draft. */
 async function findMarket(server: Client): Promise<Market> {
   for (const status of ['active', 'draft'] as const) {
     const query = { kind: 'trading', status } as const;
@@ -187,7 +191,7 @@ async function findMarket(server: Client): Promise<Market> {
       if (market !== undefined) return market;
     }
   }
-  throw new ServiceError('usage', 'no bot of the server has data from its catalogue', {
+  throw new ServiceError('usage', 'no bot on the server uses data from its catalogue', {
     remedy: 'Name a dataset with --data.',
   });
 }
@@ -200,7 +204,6 @@ function marketOfSpec({ universe, data }: Spec): Market | undefined {
   return source?.startsWith('catalog://') ? { symbol, source, timeframe } : undefined;
 }
 
-/** What of a spec is looked at, which the server has checked. */
 interface Spec {
   readonly universe?: { readonly symbols?: readonly string[] };
   readonly data?: {
@@ -214,15 +217,15 @@ const ADDRESS = /^catalog:\/\/(.+)$/;
 
 function parseAddress(text: string): string {
   if (ADDRESS.test(text)) return text;
-  throw new ServiceError('usage', `'${text}' is not catalog://NAME`);
+  throw new ServiceError('usage', `'${text}' does not have the form catalog://NAME`);
 }
 
-/** A dataset has the name of its symbol. */
+/** The name of a dataset is its symbol. */
 function marketOfDataset(source: string, timeframe: string): Market {
   return { symbol: ADDRESS.exec(source)![1]!, source, timeframe };
 }
 
-/** Buys on the first bar, and holds. */
+/** A bot that buys on the first bar and holds. */
 function makeDocument(
   slug: string,
   { symbol, source, timeframe }: Market,

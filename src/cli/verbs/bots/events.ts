@@ -13,17 +13,21 @@ const LOOK_AGAIN_MS = 1000;
 
 export const verb = defineVerb({
   summary: 'show the events of a bot',
-  description: `The last ${LAST} events of the kinds and the run, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
+  description: `Shows the last ${LAST} matching events, or all events after --after-seq, oldest first. With --follow, continues with new events until Ctrl-C; with --follow --json, prints one JSON object per line.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    afterSeq: { value: 'seq', description: 'all events after this one', parse: parseCount },
+    afterSeq: {
+      value: 'seq',
+      description: 'show all events after this sequence number',
+      parse: parseCount,
+    },
     kind: {
       value: 'kind',
-      description: 'only these, such as version.created; repeat it for several',
+      description: 'only events of this kind, such as version.created; repeat it for several',
       repeat: true,
     },
-    run: { value: 'task', description: 'only those of this run' },
-    follow: { description: 'go on with the events to come', streams: true },
+    run: { value: 'task', description: 'only events of this run' },
+    follow: { description: 'continue with new events', streams: true },
   },
   settings: ['server_url'],
   examples: [
@@ -42,7 +46,7 @@ export const verb = defineVerb({
       });
     const first = afterSeq ?? (await findStart(server, bot_ref, wanted));
     if (follow) {
-      // Meanwhile the slug may become that of another bot.
+      // Following by id, because the slug may move to another bot.
       const { id } = (await findBot(server, bot_ref)).answer;
       const cells = Object.values(EVENT_COLUMNS);
       const stream = followEvents(server, context, id, { ...wanted, after_seq: first });
@@ -51,7 +55,7 @@ export const verb = defineVerb({
         stream,
         async show(out) {
           for await (const event of stream) {
-            // A reader that has seen enough has closed the pipe.
+            // A reader such as `head` has closed the pipe.
             if (context.io.stdout.errored) return;
             out.line(cells.map((cell) => cell(event)).join('  '));
           }
@@ -73,13 +77,12 @@ export const verb = defineVerb({
   },
 });
 
-/** Of all the events of the bot. */
 interface Wanted {
   readonly kind: string | undefined;
   readonly run_id: string | undefined;
 }
 
-/** After which event the last ones begin. */
+/** Returns the sequence number before the last events. */
 async function findStart(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
   const { items, head_seq } = await server.call<typeof listBotEvents>(
     'get',
@@ -97,7 +100,7 @@ const EVENT_COLUMNS: Columns<BotEvent> = {
   payload: ({ payload }) => JSON.stringify(payload),
 };
 
-/** Goes on, each time the server ends the stream or cannot be reached, where it was. */
+/** Follows the events, and reconnects after the last one whenever the stream ends. */
 async function* followEvents(
   server: Client,
   { message }: Context,
@@ -121,7 +124,7 @@ async function* followEvents(
       isLost = false;
     } catch (error) {
       if (!(error instanceof ServiceError && error.retryable)) throw error;
-      if (!isLost) message(`${error.message}; it is asked again until it answers`);
+      if (!isLost) message(`${error.message}; retrying until the server answers`);
       isLost = true;
     }
     await wait(LOOK_AGAIN_MS);

@@ -4,9 +4,9 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'show a bot of the server',
+  summary: 'show a bot on the server',
   description:
-    'Shows the bot, whether it is halted, what of it is pending or running, and its document as its author wrote it.',
+    'Shows the bot, whether it is halted, its pending and running deployments, and its document as its author wrote it.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots get sma-crossover', 'bots get sma-crossover --json | jq .document > bot.json'],

@@ -4,7 +4,7 @@ import { haltAnswer, REASON_OPTION, requestHalt } from '../../halts.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'end all trading of all bots, and verify that it has ended',
+  summary: 'stop all trading of all bots and verify that it has ended',
   description:
     'The kill switch: halts all bots as `bots halt` halts one, without confirmation. No bot starts until `bots resume-all`. The exit code is 7 if not everything could be verified, or if the halt failed; a failure states whether the halt is in force.',
   options: { reason: REASON_OPTION },

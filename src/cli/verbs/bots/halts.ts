@@ -5,8 +5,9 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the halts, those in force first',
-  description: 'Those in force first. The last column is how many deployments each has ended.',
+  summary: 'list the halts, halts in force first',
+  description:
+    'Lists the halts in force first. The last column is the count of deployments that the halt ended.',
   settings: ['server_url'],
   examples: ['bots halts', "bots halts --json | jq '.halts[] | select(.lifted_at == null)'"],
   async run(context) {

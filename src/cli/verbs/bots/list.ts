@@ -6,14 +6,14 @@ import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the bots of the server',
+  summary: 'list the bots on the server',
   description:
-    'Above them it says when all bots are halted; --activity shows of each whether it is.',
+    'Prints a line above the list if all bots are halted. With --activity, the list also shows which bots are halted.',
   options: {
-    kind: { value: 'kind', description: 'only these', choices: BOT_KINDS },
-    status: { value: 'status', description: 'only these', choices: BOT_STATUSES },
-    query: { value: 'text', description: 'only those with it in slug or name' },
-    activity: { description: 'also what each does, and what it came to last' },
+    kind: { value: 'kind', description: 'only bots of this kind', choices: BOT_KINDS },
+    status: { value: 'status', description: 'only bots with this status', choices: BOT_STATUSES },
+    query: { value: 'text', description: 'only bots with this text in their slug or name' },
+    activity: { description: 'also show running tasks, halts and the last result of each bot' },
   },
   settings: ['server_url'],
   examples: ['bots list --activity', 'bots list --status active --json | jq -r .bots[].slug'],

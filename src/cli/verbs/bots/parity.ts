@@ -9,21 +9,21 @@ import { showComparison } from '../../show-comparison.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'compare a paper session with a backtest, and tell where they part',
+  summary: 'compare a paper session with a backtest and show the first difference',
   description:
-    'Compares a paper session with a backtest of the same version, parameters and window over the data that the server has now. Exit 0 where they are equal; else exit 1, with the first difference, its cause and both sides. A session that still runs is compared as far as it has come.',
+    'Compares a paper session with a backtest of the same version, parameters and window over the current data of the server. Exits with code 0 if they are equal, otherwise with code 1, and prints the first difference, its cause and both sides. A running session is compared up to its last bar.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    run: { value: 'task', description: 'the paper session; by default the newest' },
+    run: { value: 'task', description: 'task of the paper session; by default the newest' },
     version: {
       value: 'n',
-      description: 'of the backtest, in place of that of the session',
+      description: 'version for the backtest; by default that of the session',
       parse: parseCount,
     },
     param: {
       short: 'p',
       value: 'name=value',
-      description: "of the backtest, in place of the session's",
+      description: 'parameter for the backtest, which overrides that of the session',
       repeat: true,
       parse: parseParam,
     },
@@ -47,10 +47,14 @@ export const verb = defineVerb({
       show(out) {
         if (fault !== null) return;
         const counts = `${formatCountOf(bars, 'bar')}, ${formatCountOf(events, 'order event')}`;
-        out.line(`${difference === null ? 'Equal' : 'Equal until they part'}: ${counts}`);
-        if (running) out.line('The session goes on: it is compared as far as it has come.');
+        out.line(
+          `${difference === null ? 'Equal' : 'Equal until the first difference'}: ${counts}`,
+        );
+        if (running) out.line('The session is still running and was compared up to its last bar.');
         if (against === 'recorded_bars') {
-          out.line('The catalogue has no bars of a live market: the recorded bars were run again.');
+          out.line(
+            'The catalogue has no bars of a live market, so the backtest used the recorded bars.',
+          );
         }
         if (difference === null) return;
         out.line();
@@ -69,7 +73,11 @@ function failureOf(
   if (difference === null) return undefined;
   const { cause, time, detail, seq } = difference;
   const place = seq === null ? time : `${time}, event ${seq}`;
-  return new ServiceError('failure', `${run_id} and its backtest part at ${place}: ${detail}`, {
-    reason: cause,
-  });
+  return new ServiceError(
+    'failure',
+    `session ${run_id} and its backtest differ at ${place}: ${detail}`,
+    {
+      reason: cause,
+    },
+  );
 }

@@ -6,13 +6,13 @@ import { REASON_OPTION } from '../../halts.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'let a bot trade again after repeated execution',
+  summary: 'let a bot trade again after repeated executions',
   description:
     'Lets the bot trade again after a session was latched by `repeated_execution` of its risk limits, or because holdings are missing from its account at the exchange. New sessions may start. A latched session that has not ended accepts orders again, within two seconds on paper, with its next report in production. This command starts no session.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],
-  examples: ['bots re-enable sma-crossover --reason "the feed repeated a price; it is mended"'],
+  examples: ['bots re-enable sma-crossover --reason "the feed repeated a price; it is fixed"'],
   async run(context, { bot: bot_ref }, { reason }) {
     const server = await connect(context);
     const data = await server.call<typeof reEnableBot>('post', '/bots/{bot_ref}/re-enable', {
@@ -27,7 +27,7 @@ export const verb = defineVerb({
         const runs = new Set(active.map(({ run_id }) => run_id));
         if (runs.size === 0) return;
         out.line(
-          `${formatCountOf(runs.size, 'session')} of it will take orders again: ${[...runs].join(', ')}.`,
+          `${formatCountOf(runs.size, 'session')} will accept orders again: ${[...runs].join(', ')}.`,
         );
       },
     };

@@ -9,14 +9,14 @@ import { showComparison } from '../../show-comparison.ts';
 import { defineVerb, type Answer } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'make the state of a bot, or what a paper session did, anew from its events',
+  summary: 'rebuild the state of a bot from its events, or run a paper session again',
   description:
-    'Makes the state of the bot anew from every event since the first, trusting no snapshot, and checks the hash chain on the way. Exit 1, naming the first bad event, where one is not as it was written. With --run, runs the strategy of a paper session again over the recorded bars: exit 1 with the first order event that is another.',
+    'Rebuilds the state of the bot from all its events, without snapshots, and checks the hash chain. Exits with code 1 and names the first bad event if an event was altered. With --run, runs the strategy of a paper session again over the recorded bars, and exits with code 1 at the first order event that differs.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    untilSeq: { value: 'seq', description: 'not beyond this event', parse: parseCount },
-    until: { value: 'time', description: 'as it was recorded by then', parse: parseMoment },
-    run: { value: 'task', description: 'a paper session, which is made again' },
+    untilSeq: { value: 'seq', description: 'stop after this event', parse: parseCount },
+    until: { value: 'time', description: 'stop at this time', parse: parseMoment },
+    run: { value: 'task', description: 'task of a paper session to run again' },
   },
   settings: ['server_url'],
   examples: [
@@ -26,7 +26,7 @@ export const verb = defineVerb({
   ],
   async run(context, { bot }, { untilSeq: until_seq, until, run }) {
     if ([until_seq, until, run].filter((given) => given !== undefined).length > 1) {
-      throw new ServiceError('usage', '--until-seq and --until exclude each other, and --run both');
+      throw new ServiceError('usage', '--until-seq, --until and --run exclude each other');
     }
     const server = await connect(context);
     if (run !== undefined) return replayRun(server, bot, run);
@@ -56,10 +56,10 @@ async function replayRun(server: Client, bot_ref: string, run_id: string): Promi
     data: replayed,
     show(out) {
       if (difference !== null) {
-        showComparison(out, ['recorded', 'again'], difference.recorded, difference.replayed);
+        showComparison(out, ['recorded', 'replayed'], difference.recorded, difference.replayed);
       } else if (fault === null) {
         const counts = `${formatCountOf(bars, 'bar')}, ${formatCountOf(events, 'order event')}`;
-        out.line(`The same again: ${counts}; events hash ${events_hash}`);
+        out.line(`Equal to the recording: ${counts}; events hash ${events_hash}`);
       }
     },
     failure: failureOf(bot_ref, replayed),
@@ -70,9 +70,12 @@ function failureOf(bot: string, { run_id, fault, first_difference }: RunReplay) 
   if (fault !== null) return tamperedError(bot, fault);
   if (first_difference === null) return undefined;
   const { seq } = first_difference;
-  const what = seq === null ? 'an order event that was not recorded' : `another event than ${seq}`;
-  return new ServiceError('failure', `made again, ${run_id} has ${what}`, {
+  const what =
+    seq === null
+      ? 'an order event that was not recorded'
+      : `an order event that differs from event ${seq}`;
+  return new ServiceError('failure', `the replay of ${run_id} has ${what}`, {
     reason: 'not_the_same',
-    remedy: 'See `service-local bots parity` for the version of the engine on which it ran.',
+    remedy: 'See `service-local bots parity`, which also compares the engine versions.',
   });
 }

@@ -4,16 +4,16 @@ import { REASON_OPTION } from '../../halts.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'let bots be started again after halt-all',
+  summary: 'lift the halt of all bots, so that they can be started again',
   description:
-    'Lifts the halt of all bots. It starts nothing by itself, and bots that are halted by themselves stay so.',
+    'Lifts the halt of `bots halt-all`. Starts nothing. A bot with a halt of its own stays halted.',
   options: { reason: REASON_OPTION },
   settings: ['server_url'],
-  examples: ['bots resume-all --reason "the feed is right again"'],
+  examples: ['bots resume-all --reason "the feed is correct again"'],
   async run(context, _args, { reason }) {
     const server = await connect(context);
     const body = { reason };
     const halt = await server.call<typeof resumeAllBots>('post', '/bots/resume-all', { body });
-    return { data: halt, show: (out) => out.line('Bots may be started again.') };
+    return { data: halt, show: (out) => out.line('Bots can be started again.') };
   },
 });

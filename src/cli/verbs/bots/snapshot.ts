@@ -6,12 +6,16 @@ import { parseCount } from '../../parse-count.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'show the state of a bot, now or at another moment',
-  description: 'Shows what the events of the bot come to, now or at another moment.',
+  summary: 'show the state of a bot, now or at a past event or time',
+  description: 'Shows the state of the bot according to its events.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    atSeq: { value: 'seq', description: 'after this event', parse: parseCount },
-    at: { value: 'time', description: 'as it was recorded by then', parse: parseMoment },
+    atSeq: { value: 'seq', description: 'state after this event', parse: parseCount },
+    at: {
+      value: 'time',
+      description: 'state at this time, by the time of recording',
+      parse: parseMoment,
+    },
   },
   settings: ['server_url'],
   examples: [
@@ -33,7 +37,7 @@ export const verb = defineVerb({
     if (in_doubt !== undefined) {
       const { first_seq, last_seq } = in_doubt;
       context.message(
-        `a clock was wrong when events ${first_seq} to ${last_seq} were recorded: they may belong on the other side of ${at}. Use --at-seq to choose the event`,
+        `a clock was wrong when events ${first_seq} to ${last_seq} were recorded: they may have happened before or after ${at}. Use --at-seq to choose the event`,
       );
     }
     return {

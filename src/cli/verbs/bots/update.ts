@@ -6,13 +6,13 @@ import { defineVerb } from '../../verb.ts';
 const { short, value, description, complete } = FILE_OPTION;
 
 export const verb = defineVerb({
-  summary: 'give a bot of the server a new version',
+  summary: 'create a new version of a bot on the server',
   description:
-    'Makes a new version of the bot from the file, unless the file says what the current one does; or from a proposal that was left for it, with the files of the current version, while that is still the one that the proposal was made for. An archived bot becomes active. Whoever changes the bot in the same moment is not overwritten: then it fails, and can be run again.',
+    'Creates a new version of the bot from a file, unless it equals the current version; or from a proposal, with the files of the current version, which must be the version that the proposal was made for. An archived bot becomes active. If someone else changes the bot at the same time, the update fails; run it again.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     file: { short, value, description, complete },
-    proposal: { value: 'id', description: 'proposal, in place of a file' },
+    proposal: { value: 'id', description: 'id of a proposal to use instead of a file' },
   },
   settings: ['server_url'],
   examples: [
@@ -21,7 +21,7 @@ export const verb = defineVerb({
   ],
   async run(context, { bot: ref }, { file: path, proposal }) {
     if ((path === undefined) === (proposal === undefined)) {
-      throw new ServiceError('usage', 'give either --file or --proposal');
+      throw new ServiceError('usage', 'exactly one of --file and --proposal is required');
     }
     const { readHostedFiles } = await import('../../bot-files.ts');
     const [own] = path === undefined ? [] : await readHostedFiles([path]);

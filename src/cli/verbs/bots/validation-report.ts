@@ -10,18 +10,22 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'draft the facts about a bot for the yearly self-assessment of RTS 6',
   description:
-    'Facts about one bot for the self-assessment that Article 9 of RTS 6 asks of firms every year: an annex to the report of the firm. It drafts: whatever a person has to say is left empty and marked, and nothing is assessed by itself. What the records do not hold is listed as a gap. With --version, a report as it was frozen.',
+    'Drafts the facts about one bot for the self-assessment that Article 9 of RTS 6 requires of firms every year, as an annex to the report of the firm. Fields that a person must fill are empty and marked, and nothing is assessed automatically. Facts that the records do not contain are listed as gaps. With --version, prints a frozen version of the report.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    year: { value: 'year', description: 'calendar year; by default this one', parse: parseCount },
-    version: { value: 'n', description: 'of those that were frozen', parse: parseCount },
+    year: {
+      value: 'year',
+      description: 'calendar year; by default the current one',
+      parse: parseCount,
+    },
+    version: { value: 'n', description: 'frozen version to print', parse: parseCount },
     format: {
       value: 'format',
-      description: 'of the file of --out: html prints well',
+      description: 'format of the file in --out; html is suitable for printing',
       choices: ['json', 'html'],
       default: 'json',
     },
-    out: { value: 'file', description: 'write it there', complete: 'file' },
+    out: { value: 'file', description: 'write the report to this file', complete: 'file' },
   },
   settings: ['server_url'],
   examples: [
@@ -34,7 +38,9 @@ export const verb = defineVerb({
       throw new ServiceError('usage', '--year and --version exclude each other');
     }
     if (format === 'html' && given === undefined) {
-      throw new ServiceError('usage', 'a page needs a file', { remedy: 'Name one with --out.' });
+      throw new ServiceError('usage', '--format html requires --out', {
+        remedy: 'Name a file with --out.',
+      });
     }
     const server = await connect(context);
     const request = { params: { bot_ref }, query: { year, version, format } };

@@ -6,8 +6,8 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the versions of a bot',
-  description: 'The newest first.',
+  summary: 'list the versions of a bot, newest first',
+  description: 'Lists each version with its author and hash.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots versions sma-crossover'],

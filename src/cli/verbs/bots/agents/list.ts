@@ -8,7 +8,7 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'list the agents of a research bot, with their last reports',
   description:
-    'When each is asked by itself, as whom, and how its last report began, all of which is in the event: bots events BOT --kind agent.reported.',
+    'Lists the schedule of each agent, the account it runs as, and the beginning of its last report. `bots events BOT --kind agent.reported` prints whole reports.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots agents list sma-research'],

@@ -7,9 +7,9 @@ import { requireAnswer } from '../../../chat-turn.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'ask an agent now what its schedule asks',
+  summary: 'run an agent now, with the question of its schedule',
   description:
-    'As you, with your scopes, whether or not its schedule is on. What it answers is an event of the bot, too.',
+    'Runs the agent with your scopes, whether or not its schedule is on. The answer is also recorded as an event of the bot.',
   arguments: { bot: BOT_ARGUMENT, role: ROLE_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots agents run sma-research watcher'],
@@ -24,7 +24,8 @@ export const verb = defineVerb({
         const { answer, citations, status } = data;
         if (answer !== '') out.line(printable(answer));
         for (const { source } of citations) out.line(out.style.dim(printableLine(`  ${source}`)));
-        if (status === 'running') out.line('It is being answered: see bots agents list.');
+        if (status === 'running')
+          out.line('The agent is still answering; see `service-local bots agents list`.');
       },
     };
   },

@@ -4,9 +4,9 @@ import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'have an agent not asked by itself any more',
+  summary: 'turn off the schedule of an agent',
   description:
-    'Whoever started it. An answer that is under way reaches nothing of the server any more.',
+    'Stops the schedule, no matter who started it. An answer in progress loses its access to the server.',
   arguments: { bot: BOT_ARGUMENT, role: ROLE_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots agents stop sma-research watcher'],

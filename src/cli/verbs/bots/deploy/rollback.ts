@@ -15,14 +15,14 @@ import {
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'replace what is deployed by an earlier version',
+  summary: 'replace the deployed version with an earlier one',
   description:
-    'Replaces what the bot has in the cluster by an earlier version, asked for as that one was: it is stopped first, and the earlier version begins with the account that it leaves. For a bot that is deployed in one place only.',
+    'Stops the current deployment of the bot and deploys an earlier version with the same options. The earlier version continues with the account of the stopped one. The bot must not be deployed more than once.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     to: {
       value: 'n',
-      description: 'which version; by default the one that was deployed before',
+      description: 'version to deploy; by default the one deployed before',
       parse: parseCount,
     },
     wait: WAIT_OPTION,
@@ -46,7 +46,7 @@ export const verb = defineVerb({
     let version = to;
     if (version === undefined) {
       for await (const one of listClusterDeployments(server, bot_ref)) {
-        // Their ids are in the order in which they were asked for.
+        // Ids sort by the time of the request.
         const isBefore = one.deployment_id < from.deployment_id;
         if (!isBefore || one.version === from.version) continue;
         ({ version } = one);

@@ -9,9 +9,9 @@ import {
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'show what a cluster and its runner say of a bot',
+  summary: 'show the state of the deployments of a bot to clusters',
   description:
-    'Each deployment of the bot to a cluster that has not ended: what the cluster says of its pods, and what its runner said last. Where there is none, the last one that has ended.',
+    'Shows each deployment of the bot to a cluster that has not ended: the state of its pods and the last report of its runner. If all have ended, shows the last one.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: [
@@ -29,9 +29,9 @@ export const verb = defineVerb({
       show(out) {
         for (const one of active) showDeployment(out, one);
         if (active.length > 0) return;
-        if (last === undefined) return out.line('It was never deployed to a cluster.');
+        if (last === undefined) return out.line('The bot was never deployed to a cluster.');
         showDeployment(out, last);
-        out.line(`It has ended at ${last.ended_at}.`);
+        out.line(`It ended at ${last.ended_at}.`);
       },
     };
   },

@@ -6,17 +6,17 @@ import { findTask, findOptional, waitForTask } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'end a deployment to a cluster, its orders first',
+  summary: 'stop a deployment to a cluster, after canceling its orders',
   description:
-    'Its runner cancels what it has working and reads back from the venue that this has ended; then its pod goes, and all else in the cluster but its volume. Positions stay as they are. What has ended stays as it ended.',
+    'The runner cancels its working orders and verifies this with the venue. Then the pod and all other objects of the deployment are removed from the cluster, except the volume. Positions stay open. If the deployment has already ended, nothing changes.',
   arguments: {
-    deployment: { description: 'id of its task, or id or slug of a bot that has this one only' },
+    deployment: { description: 'id of its task, or id or slug of a bot with one deployment only' },
   },
   options: {
     abandon: {
       value: 'reason',
       description:
-        'end it even if orders may still be open at the exchange, for example because you canceled them there',
+        'stop even if orders may still be open at the exchange, for example because you canceled them there',
     },
     wait: { description: 'wait until it has ended; Ctrl-C stops only the waiting' },
   },
@@ -27,8 +27,8 @@ export const verb = defineVerb({
     const named = await findOptional(findTask(server, ref));
     const found = named ?? requireSingle(ref, await findActiveDeployments(server, ref));
     if (found === undefined) {
-      throw new ServiceError('not_found', `the bot ${ref} is deployed to no cluster`, {
-        remedy: `See \`service-local bots deploy status ${ref}\` for the last time it was.`,
+      throw new ServiceError('not_found', `the bot ${ref} is not deployed to a cluster`, {
+        remedy: `See its last deployment with \`service-local bots deploy status ${ref}\`.`,
       });
     }
     const { bot_id: bot_ref, task_id } = found;
@@ -43,7 +43,7 @@ export const verb = defineVerb({
       data: task,
       show(out) {
         if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
-        out.line(`task ${task_id} is told to stop`);
+        out.line(`task ${task_id} is stopping`);
         out.line(`See \`service-local bots deploy status ${bot_ref}\`.`);
       },
     };

@@ -4,9 +4,9 @@ import { connect } from '../../../connect.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'check that nobody tampered with the events of a bot',
+  summary: 'check that the events of a bot have not been tampered with',
   description:
-    'Has the server read every event of the bot and check its hash chain. Exit 1, naming the first bad event, when anything was altered, removed or added.',
+    'The server reads every event of the bot and checks the hash chain. Exits with code 1 and names the first bad event if an event was altered, removed or added.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots events verify sma-crossover'],
@@ -16,7 +16,7 @@ export const verb = defineVerb({
     return {
       data: { verified: seq, head, fault },
       show(out) {
-        out.line(`Events that are as they were written: ${formatCount(seq)}`);
+        out.line(`Events verified: ${formatCount(seq)}`);
         if (!fault) out.line(`Head: ${head}`);
       },
       failure: fault ? tamperedError(bot, fault) : undefined,

@@ -6,9 +6,9 @@ import { OVERRIDE_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'authorise an override that risk has verified',
+  summary: 'authorize an override that risk has verified',
   description:
-    'As a person designated for that, neither the one who asked for it nor the one of risk who verified it. From then on one order may pass.',
+    'Authorizes the override, after which one order may pass. You must be designated for this, and must be neither the person who requested the override nor the one who verified it.',
   arguments: { override: { description: 'id of the override' } },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],

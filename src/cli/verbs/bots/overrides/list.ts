@@ -6,8 +6,8 @@ import { OVERRIDE_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the overrides of a bot',
-  description: 'The newest first, with what became of each.',
+  summary: 'list the overrides of a bot, newest first',
+  description: 'Lists each override with its status and the order that used it.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots overrides list sma-crossover'],

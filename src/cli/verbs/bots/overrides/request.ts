@@ -8,32 +8,42 @@ import { OVERRIDE_COLUMNS, parseAmount } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'ask that one order of a bot may pass a limit',
+  summary: 'request that one order of a bot may pass limits',
   description:
-    'Nothing passes by asking: risk verifies it, another person authorises it, and all three are different. Then one order of the session that is as it says passes these limits, once. No limit is changed, and no halt, latch, lease, permission, loss limit or rate of messages can be passed so.',
+    'Requests an override, which does not take effect until risk verifies it and another person authorizes it. All three people must be different. Then one matching order of the session passes these limits, once. The limits themselves do not change. Halts, latches, leases, permissions, loss limits and message rates cannot be overridden.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    symbol: { value: 'symbol', description: 'of the order', required: true },
-    side: { value: 'side', description: 'of the order', required: true, choices: ['buy', 'sell'] },
+    symbol: { value: 'symbol', description: 'symbol of the order', required: true },
+    side: {
+      value: 'side',
+      description: 'side of the order',
+      required: true,
+      choices: ['buy', 'sell'],
+    },
     quantity: {
       value: 'n',
-      description: 'units; the order may be for fewer',
+      description: 'maximum quantity of the order',
       required: true,
       parse: parseAmount,
     },
-    'worst-price': { value: 'n', description: 'not worse than that', parse: parseAmount },
+    'worst-price': { value: 'n', description: 'worst price of the order', parse: parseAmount },
     control: {
       value: 'limit',
-      description: 'that it may pass; may be given again',
+      description: 'limit that the order may pass; repeat it for several',
       required: true,
       repeat: true,
       choices: OVERRIDABLE_LIMITS,
     },
-    run: { value: 'task', description: 'the session, where there are several' },
-    minutes: { value: 'n', description: 'how long it is good', parse: parseCount, default: 15 },
+    run: { value: 'task', description: 'task of the session; required if the bot has several' },
+    minutes: {
+      value: 'n',
+      description: 'how long the override is valid',
+      parse: parseCount,
+      default: 15,
+    },
     reason: {
       value: 'text',
-      description: 'why; it is kept with the override and in the audit log',
+      description: 'why; recorded with the override and in the audit log',
       required: true,
     },
   },

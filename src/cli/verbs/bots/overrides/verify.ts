@@ -8,7 +8,7 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'verify an override, as risk',
   description:
-    'As risk: that the order is rightly let through. Not by whoever asked for it; another person still has to authorise it.',
+    'Confirms, as risk management, that the order may pass. You must not be the person who requested the override. Another person still has to authorize it.',
   arguments: { override: { description: 'id of the override' } },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],

@@ -11,23 +11,23 @@ import { defineVerb, type Context } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'trade a bot on paper, on the server',
   description:
-    'Trades the bot on paper: the data of the catalogue come as though they came now. Waits for the end of the data, and shows the result as `backtest` does; Ctrl-C ends the waiting and leaves the session running, which also goes on after a restart of the server. The spec must state each limit of risk.',
+    'Starts a paper session in which the data of the catalogue arrive as if they were live. Waits for the end of the data and prints the result as `backtest` does. Ctrl-C stops only the waiting. The session continues, even after a restart of the server. The spec must state every risk limit.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     speed: {
       value: 'n|max',
-      description: 'how many times as fast as the market was; by default 1',
+      description: 'speed relative to the market; by default 1',
       parse: parseSpeed,
     },
-    live: { description: 'follow an exchange, in place of data of the catalogue' },
+    live: { description: 'follow an exchange instead of data from the catalogue' },
     exchange: {
       value: 'name',
-      description: 'which one, with --live; by default the only one the server knows',
+      description: 'exchange for --live; by default the only one the server knows',
     },
     resetLosses: {
       value: 'reason',
       description:
-        'restart the loss limits, with --live; by default, losses of the last live session still count',
+        'restart the loss limits, with --live; by default, losses of the last live session count',
     },
     ...RUN_OPTIONS,
   },
@@ -44,7 +44,7 @@ export const verb = defineVerb({
     { speed, live, exchange, resetLosses, version, param, from, to, detach },
   ) {
     if (exchange !== undefined && !live) {
-      throw new ServiceError('usage', '--exchange is for live bars', { remedy: 'Add --live.' });
+      throw new ServiceError('usage', '--exchange requires --live', { remedy: 'Add --live.' });
     }
     const server = await connect(context);
     const task = await server.call<typeof startPaper>('post', '/bots/{bot_ref}/paper/start', {
@@ -79,23 +79,22 @@ function parseSpeed(text: string): number | 'max' {
   if (text === 'max') return text;
   const speed = /^[0-9]*\.?[0-9]+$/.test(text) ? Number(text) : 0;
   if (speed > 0) return speed;
-  throw new ServiceError('usage', `'${text}' is no speed`, {
-    remedy: 'Name a number above 0, or max.',
+  throw new ServiceError('usage', `'${text}' is not a speed`, {
+    remedy: 'Use a number above 0, or max.',
   });
 }
 
-/** What somebody who waits for it should know. */
 function reportPace(
   { message }: Context,
   { other_sessions: others, pace }: StartedPaper,
   { speed = 1, detach }: { readonly speed: number | 'max' | undefined; readonly detach: boolean },
 ): void {
-  if (others > 0) message(`this bot has ${formatCountOf(others, 'session')} running already`);
+  if (others > 0) message(`this bot already has ${formatCountOf(others, 'running session')}`);
   if (pace === null) return;
   const { bar_seconds: bar, total_seconds: total } = pace;
-  const unwaited = detach ? '' : ', and --detach does not wait for it';
+  const advice = detach ? '' : ', and --detach does not wait for the end';
   message(
-    `at speed ${speed} the next bar is in ${roughly(bar)} and the end in about ${roughly(total)}; --speed max takes all at once${unwaited}`,
+    `at speed ${speed}, the next bar comes in ${roughly(bar)} and the session ends in about ${roughly(total)}; --speed max runs without waiting${advice}`,
   );
 }
 

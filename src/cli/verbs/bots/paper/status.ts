@@ -23,9 +23,9 @@ const COLUMNS: Columns<Session> = {
 };
 
 export const verb = defineVerb({
-  summary: 'show where the paper sessions of a bot are',
+  summary: 'show the running paper sessions of a bot',
   description:
-    'Each paper session of the bot that has not ended, as it was recorded last: the time of its newest bars, its account and the orders that are working. Where there is none, the last one that has ended.',
+    'Shows the last recorded state of each running paper session: the time of its newest bars, its account and its working orders. If none is running, shows the last one that ended.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots paper status sma-crossover', 'bots paper status sma-crossover --json'],
@@ -49,7 +49,9 @@ export const verb = defineVerb({
       show(out) {
         showItems(out, sessions, COLUMNS);
         if (last === undefined) return;
-        out.line(`The last one, task ${last.task_id}, is ${last.status} since ${last.ended_at}.`);
+        out.line(
+          `The last session, task ${last.task_id}, ended at ${last.ended_at}: ${last.status}.`,
+        );
         out.line(`See \`service-local bots deployments ${bot_ref}\`.`);
       },
     };

@@ -8,11 +8,11 @@ import { findTask, findOptional } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'end a paper session with what it has come to',
+  summary: 'stop a paper session and keep its result',
   description:
-    'Cancels the working orders of the session, and has its result be that of the bars it has seen, within seconds. What has ended stays as it ended.',
+    'Cancels the working orders of the session. Its result, available within seconds, covers the bars so far. If the session has already ended, nothing changes.',
   arguments: {
-    session: { description: 'id of its task, or id or slug of a bot that has this one only' },
+    session: { description: 'id of its task, or id or slug of a bot with one session only' },
   },
   settings: ['server_url'],
   examples: [
@@ -30,7 +30,7 @@ export const verb = defineVerb({
       data: task,
       show(out) {
         if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
-        out.line(`task ${task_id} is told to stop`);
+        out.line(`task ${task_id} is stopping`);
         out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
       },
     };
@@ -39,7 +39,7 @@ export const verb = defineVerb({
 
 const MOST_NAMED = 10;
 
-/** @throws ServiceError `not_found`; `usage` for a bot that has several. */
+/** @throws ServiceError `not_found`; `usage` if the bot has several sessions */
 async function findSession(
   server: Client,
   ref: string,
@@ -48,21 +48,21 @@ async function findSession(
   if (task !== undefined) return task;
   const bot = await findOptional(findBot(server, ref));
   if (bot === undefined) {
-    throw new ServiceError('not_found', `there is no task and no bot ${JSON.stringify(ref)}`, {
+    throw new ServiceError('not_found', `there is no task or bot ${JSON.stringify(ref)}`, {
       remedy: 'See `service-local tasks list` or `service-local bots list`.',
     });
   }
   const sessions = bot.answer.active_deployments.filter(({ target }) => target === 'paper');
   const [first, ...others] = sessions;
   if (first === undefined) {
-    throw new ServiceError('not_found', `no session of the bot ${ref} is running`, {
-      remedy: `See \`service-local bots deployments ${ref}\` for those that have ended.`,
+    throw new ServiceError('not_found', `the bot ${ref} has no running paper session`, {
+      remedy: `See ended sessions with \`service-local bots deployments ${ref}\`.`,
     });
   }
   if (others.length === 0) return first;
   const named = sessions.slice(0, MOST_NAMED).map(({ task_id }) => task_id);
   const count = formatCountOf(sessions.length, 'session');
   throw new ServiceError('usage', `the bot ${ref} has ${count}: ${named.join(', ')}`, {
-    remedy: `Name the one to stop; \`service-local bots paper status ${ref}\` shows them.`,
+    remedy: `Pass the task of one session; see \`service-local bots paper status ${ref}\`.`,
   });
 }

@@ -9,20 +9,20 @@ import { listOpenItems } from '../../../../base/validation-report-status.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'stand for the content of a frozen report, in one role',
+  summary: 'attest a frozen report in one role',
   description:
-    'Makes the next version of the report, which differs by your attestation alone. You attest with your own token and your own second factor, and no role but one: each is attested by another person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has, too, or the report says why there is none: with all that is still open in it, which it then names wherever it says that it is signed.',
+    'Creates the next version of the report, which differs only by your attestation. You attest with your own token and your own second factor. Each role must be attested by a different person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has attested or the report states why there is none. A signed report names everything that is still open in it.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     version: {
       value: 'n',
-      description: 'that you have read: the newest of its year',
+      description: 'version that you have read: the newest of its year',
       required: true,
       parse: parseCount,
     },
     role: {
       value: 'role',
-      description: 'for whom you attest',
+      description: 'role in which you attest',
       required: true,
       choices: [
         'risk_management_9_2',
@@ -33,7 +33,7 @@ export const verb = defineVerb({
     },
     code: {
       value: 'digits',
-      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+      description: 'authenticator code or recovery code, for use without a terminal',
     },
   },
   settings: ['server_url'],
@@ -50,7 +50,8 @@ export const verb = defineVerb({
     });
     const { content_hash } = read;
     const open = listOpenItems(read);
-    if (open.length > 0) context.message(`You attest a report with ${open.join(', ')}.`);
+    if (open.length > 0)
+      context.message(`You are about to attest a report with ${open.join(', ')}.`);
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {
         action: 'bots.validation_report.attest',

@@ -10,18 +10,22 @@ import { REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'keep such a report as it is, with what people have put into it',
+  summary: 'freeze a report with the answers of people as its next version',
   description:
-    'Drafts the report anew, puts into it what the file of --fill says, and keeps it as the next version, which never changes. The file is JSON: {"human": {"/testing/methodology_ref": "…", "/articles/15(3)/final": "partly"}, "deficiencies": […]}; a field goes by its place in the draft, as `bots validation-report --json` shows it, an item of a list by its id. What was put into the version before stays, and attestations do not: everybody has read another report.',
+    'Drafts the report again, fills in the answers of the file in --fill, and stores it as the next version, which never changes. The file is JSON: {"human": {"/testing/methodology_ref": "…", "/articles/15(3)/final": "partly"}, "deficiencies": […]}. A key is the path of a field in the output of `bots validation-report --json`, with the id of an item in place of its index. Answers in the previous version are kept; attestations are not, since they refer to another content.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    year: { value: 'year', description: 'calendar year; by default this one', parse: parseCount },
-    supersedes: {
-      value: 'n',
-      description: 'the newest version of the year, where there is one',
+    year: {
+      value: 'year',
+      description: 'calendar year; by default the current one',
       parse: parseCount,
     },
-    fill: { value: 'file', description: 'what people have to say', complete: 'file' },
+    supersedes: {
+      value: 'n',
+      description: 'newest version of the year; required if there is one',
+      parse: parseCount,
+    },
+    fill: { value: 'file', description: 'JSON file with answers', complete: 'file' },
   },
   settings: ['server_url'],
   examples: [
@@ -45,7 +49,7 @@ type Filling = Pick<
   'human' | 'deficiencies'
 >;
 
-/** What is wrong in it, the server says. */
+/** The server validates the content. */
 async function readFilling(file: string): Promise<Filling> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     if (!isSystemError(error)) throw error;
@@ -54,6 +58,6 @@ async function readFilling(file: string): Promise<Filling> {
   try {
     return JSON.parse(text) as Filling;
   } catch (error) {
-    throw new ServiceError('invalid_data', `${file} is no JSON: ${(error as Error).message}`);
+    throw new ServiceError('invalid_data', `${file} is not JSON: ${(error as Error).message}`);
   }
 }

@@ -8,8 +8,8 @@ import { defineVerb } from '../../../verb.ts';
 type Listed = ValidationReports['versions'][number];
 
 export const verb = defineVerb({
-  summary: 'list the versions of such a report that were frozen',
-  description: 'The newest first. Each step of freezing and attesting is a version.',
+  summary: 'list the frozen versions of a validation report',
+  description: 'Lists versions newest first. Each freeze and each attestation creates a version.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots validation-report list paper'],
