@@ -237,7 +237,7 @@ test('of less than a month says what its ratios are worth', async () => {
   const { stdout } = await sweep(...args);
   expect(stdout).toContain('2010-03-01 to 2010-03-26, 20 bars\n');
   expect(stdout).toContain('warning: 25 days of history: CAGR, annual return, Calmar');
-  expect(stdout).toContain('is above what luck alone gives in 2 trials');
+  expect(stdout).toContain('exceeds what luck alone gives in 2 trials');
   const { stdout: json } = await sweep(...args, '--json');
   expect(JSON.parse(json)).toMatchObject({ findings: [{ code: 'short_window' }] });
 });

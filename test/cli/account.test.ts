@@ -62,7 +62,7 @@ const ask = async <T>(words: string): Promise<T> => {
   return JSON.parse(stdout) as T;
 };
 
-test('sessions are listed, and ended one by one or all at once', async () => {
+test('lists login sessions, and ends one or all of them', async () => {
   const { sessions } = await ask<{ sessions: { session_id: string }[] }>('sessions list');
   expect(sessions).toHaveLength(3);
   const [{ session_id }] = sessions as [{ session_id: string }];
@@ -75,7 +75,7 @@ test('sessions are listed, and ended one by one or all at once', async () => {
   expect(await run('sessions end')).toMatchObject({ code: 2 });
 });
 
-test('passkeys are listed, renamed, and deleted with a second factor', async () => {
+test('lists and renames passkeys, and deletes them with a second factor', async () => {
   expect((await run('passkeys list')).stdout).toMatch(/Phone\s+localhost/);
   expect(await ask(`passkeys rename ${PASSKEY} Laptop`)).toMatchObject({ name: 'Laptop' });
   const wrong = await run(`passkeys delete ${PASSKEY} --code 000000000`);

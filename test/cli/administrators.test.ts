@@ -35,7 +35,7 @@ let server: RunningServer;
 let log: string[];
 let env: Readonly<Record<string, string>>;
 
-/** In this process, where a password costs the server nothing either. */
+/** Runs the CLI in this process, where hashing passwords is cheap. */
 function startServerOnNew(): void {
   beforeAll(async () => {
     database = await newDatabase('sqlite');
@@ -79,7 +79,7 @@ const logIn = (name: string, code: string, input = PASSWORD): Promise<Result> =>
 describe('identity tokens create', () => {
   startServerOnNew();
 
-  test('a token is narrowed, expires unless it is made without an expiry, and is listed with both', async () => {
+  test('creates tokens that are narrowed and expire by default, and lists both limits', async () => {
     const eve = await enroll('eve');
     const { token } = eve.token;
     await ask('customers create --id acme --name Acme', { token });
@@ -118,7 +118,7 @@ describe('identity tokens create', () => {
 describe('identity administrators and tokens', () => {
   startServerOnNew();
 
-  test('an administrator is added, logs in, is disabled, and let in again', async () => {
+  test('adds an administrator, who logs in, is disabled, and is enabled again', async () => {
     const ada = await enroll('ada');
     const [first, second, third] = ada.recovery_codes as [string, string, string];
     const { token } = ada.token;
@@ -179,7 +179,7 @@ describe('identity administrators and tokens', () => {
     expect(gone.stderr).toBe(`database: ${file}\nall tokens of ada have ended\n`);
   });
 
-  test('the limit on failures exits 1, says until when, and is lifted by reset', async () => {
+  test('too many failed logins exit with 1 and the end of the lock, which a reset lifts', async () => {
     const { recovery_codes } = await enroll('bob');
     const storage = await openStorage(database.location);
     const subjects = Array.from({ length: 5 }, () => loginSubject('bob'));
@@ -219,7 +219,7 @@ describe('identity audit', () => {
         delete from audit_head; insert into audit_head select * from kept_head`);
   const lastSeq = (): number => Number(noted.split(':')[0]);
 
-  test('list shows the last entries, or all after one', async () => {
+  test('list prints the last entries, or all entries after a given one', async () => {
     const { entries } = await ask<{ entries: { seq: number }[] }>('audit list --last 3', {
       token,
     });
@@ -234,7 +234,7 @@ describe('identity audit', () => {
     expect(first.stdout).toMatch(/^\d+ .* administrator:[\w-]{36} +name=carol$/m);
   });
 
-  test('verify prints the head, and finds it again when it is given', async () => {
+  test('verify prints the head, and finds a given head again', async () => {
     const verified = await run('audit verify', { token });
     expect(verified).toEqual({
       code: 0,
@@ -255,7 +255,7 @@ describe('identity audit', () => {
     ['details, no JSON any more', `details = '{'`, OF_ENTRY],
     ['prev_hash', `prev_hash = hash`, 'does not follow the one before it'],
     ['hash', `hash = prev_hash`, OF_ENTRY],
-  ])('verify names the entry whose %s was changed', async (_column, change, what) => {
+  ])('verify names an entry whose %s was changed', async (_column, change, what) => {
     const seq = lastSeq() - 4;
     await database.execute(`update audit_entries set ${change} where seq = ${seq}`);
     const { code, stdout, stderr } = await run('audit verify', { token });
@@ -268,7 +268,7 @@ describe('identity audit', () => {
   test.each([
     ['in the middle', -4, 'is missing'],
     ['at the end', 0, 'is missing'],
-  ])('verify names the entry %s that was deleted', async (_where, offset, what) => {
+  ])('verify names a deleted entry %s', async (_where, offset, what) => {
     const seq = lastSeq() + offset;
     await database.execute(`delete from audit_entries where seq = ${seq}`);
     const { code, stdout, stderr } = await run('audit verify --json', { token });
@@ -281,7 +281,7 @@ describe('identity audit', () => {
     expect(stderr).toMatch(new RegExp(`^error audit_tampered: entry ${seq} ${what}\n`));
   });
 
-  test('verify finds that the whole chain was made anew, by a head noted before', async () => {
+  test('verify detects by a former head that the whole chain was rewritten', async () => {
     const seq = lastSeq();
     await database.execute(`delete from audit_entries where seq = ${seq};
         update audit_head set seq = ${seq - 1},
@@ -305,7 +305,7 @@ describe('identity audit', () => {
   });
 });
 
-test('a database is made by add alone, and its name has no password', async () => {
+test('only add creates a database, and its name is printed without the password', async () => {
   const own = await newDatabase('sqlite');
   const { file } = own.location as { file: string };
   const administrators = (words: string, variables = {}): Promise<Result> =>
@@ -332,8 +332,12 @@ test('a database is made by add alone, and its name has no password', async () =
 
 test.each([
   ['tokens create --administrator ada --scopes root', "--scopes: 'root' is not a scope"],
-  ['tokens create --administrator ada --scopes license', '--password-stdin is missing'],
-  ['tokens create --administrator ada --scopes license --password-stdin', '--code is missing', 'x'],
+  ['tokens create --administrator ada --scopes license', '--password-stdin is required'],
+  [
+    'tokens create --administrator ada --scopes license --password-stdin',
+    '--code is required',
+    'x',
+  ],
   ['administrators add ada', '--password-stdin is required when prompting is not possible'],
   ['administrators add Ada', "'Ada' is no name for an administrator"],
   ['administrators add ada --password-stdin', 'standard input is empty'],
@@ -343,13 +347,13 @@ test.each([
   ],
   ['audit list --last 2 --after 3', '--last and --after exclude each other'],
   ['audit verify --head 12', "--head: '12' is no head of a log"],
-])('%s makes no sense', async (words, message, input = '') => {
+])('rejects identity %s', async (words, message, input = '') => {
   const { code, stdout, stderr } = await inProcess(['identity', ...words.split(' ')], { input });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(message);
 });
 
-test('without a token the verbs say how to make one', async () => {
+test('without a token, the verbs print how to create one', async () => {
   const { code, stderr } = await inProcess(['identity', 'audit', 'verify']);
   expect(code).toBe(4);
   expect(stderr).toMatch(/SERVICE_LOCAL_TOKEN is not set, .*\n→ Log in with `service-local login/);
@@ -369,7 +373,7 @@ describe('on a terminal', () => {
   beforeAll(() => void vi.stubEnv('TERM', 'xterm'));
   afterAll(() => void vi.unstubAllEnvs());
 
-  test('add shows a QR code and keeps nothing before a code of the app is right', async () => {
+  test('add shows a QR code and stores nothing before a correct code of the app', async () => {
     const own = await newDatabase('sqlite');
     const home = (own.location as { file: string }).file.replace('/server.sqlite', '');
     const storage = await openStorage(own.location);
@@ -385,7 +389,7 @@ describe('on a terminal', () => {
       ['New password of ada:', 'too short\r'],
       ['12 to 256 characters, not 9', `${'\x7F'.repeat(9)}${PASSWORD}\r`],
       ['Repeat the password:', 'correct horse batterx\r'],
-      ['another password', '\x7Fy\r'],
+      ['the passwords differ', '\x7Fy\r'],
       ['Code that the app shows:', '12345\r'],
       ['That code is wrong', ''],
       ['Code that the app shows:', codeOn],
@@ -402,13 +406,13 @@ describe('on a terminal', () => {
     const typed = [PASSWORD, enrolled.token.token, ...enrolled.recovery_codes];
     for (const secret of typed) expect(person.shown()).not.toContain(secret);
     const row = await storage.read.selectFrom('administrators').selectAll().executeTakeFirst();
-    // The code with which the app was confirmed is used up.
+    // The code that confirmed the app cannot be used again.
     expect(row!.totp_last_step).toBeGreaterThan(Math.floor(Date.now() / 30_000) - 4);
     await storage.close();
     await own.remove();
   });
 
-  test('tokens create asks for password and code', async () => {
+  test('tokens create prompts for password and code', async () => {
     const person = personWho([
       ['Password of ada:', `${PASSWORD}\r`],
       ['Code of the app, or a recovery code:', '123456\r'],

@@ -33,7 +33,7 @@ async function newHome(): Promise<string> {
   return home;
 }
 
-/** Runs the CLI and kills it at a call that changes files in the directory. @returns whether it was killed. */
+/** Runs the CLI and kills it at one of its system calls that change files. @returns whether it was killed */
 async function killAt(at: number, directory: string, home: string, args: readonly string[]) {
   const env = {
     ...BASIC_ENV,
@@ -48,7 +48,7 @@ async function killAt(at: number, directory: string, home: string, args: readonl
   );
 }
 
-/** At length all calls; otherwise the one that replaces the file, and the one after it. */
+/** All calls in long tests; otherwise the call that replaces the file and the next one. */
 function pointsOf(calls: readonly string[], name: string): number[] {
   if (isAtLength) return calls.map((_, i) => i + 1);
   const replacing = calls.indexOf(name) + 1;
@@ -73,7 +73,7 @@ function inDatabase(file: string): { readonly epoch: number; readonly halts: num
 const OLD = { epoch: 1, halts: 0 };
 const NEW = { epoch: 2, halts: 1 };
 
-test('a restore that is killed leaves the former database or the restored one', async () => {
+test('a killed restore leaves either the former database or the restored one', async () => {
   const whole = await newHome();
   const options = { force: true, audit: undefined, keyset: undefined };
   const never = { directory: whole, at: 1_000_000, fault: 'EIO' } as const;
@@ -92,7 +92,7 @@ test('a restore that is killed leaves the former database or the restored one', 
   }
 });
 
-test('a backup that is killed leaves the former file or the new one', async () => {
+test('a killed backup leaves either the former file or the new one', async () => {
   const home = await newHome();
   const directory = join(root, 'backups');
   await mkdir(directory);

@@ -1,4 +1,4 @@
-/** What the tests of `server backup` and `server restore` share. */
+/** Shared parts of the tests of `server backup` and `server restore`. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -15,17 +15,17 @@ import { USUAL_POLICY } from '../identity/policy.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
-/** Ends or removes something after the test. */
+/** Cleanup after the test. */
 export type Ends = (() => Promise<unknown>)[];
 
-/** A service with a customer's two installations, an administrator, and no connection left open. */
+/** A server with an administrator and a customer with two installations. */
 export interface Place {
-  /** The working directory of `cli`; with SQLite, the home of the server. */
+  /** Working directory of `cli`; with SQLite, the home of the server. */
   readonly directory: string;
   readonly env: Readonly<Record<string, string>>;
   readonly ada: Person;
   readonly token: string;
-  /** A code that enrolls a machine of the installation `tokyo`. */
+  /** Enrollment code of the installation `tokyo`. */
   readonly code: string;
 }
 
@@ -57,7 +57,7 @@ export async function fillPlace(
   return { directory, env, ada, token, code };
 }
 
-/** Runs a verb where the server is. */
+/** Runs a verb on the machine of the server. */
 export const cli = (
   { directory, env, token }: Place,
   args: readonly string[],
@@ -68,7 +68,7 @@ export const cli = (
     env: { ...env, SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN: token },
   });
 
-/** The document of a verb that succeeds. */
+/** Runs a verb that must succeed, and returns its JSON document. */
 export async function answer<T>(result: Promise<Result>): Promise<T> {
   const { code, stdout, stderr } = await result;
   expect({ code, error: code === 0 ? '' : stderr + stdout }).toEqual({ code: 0, error: '' });
@@ -88,7 +88,7 @@ export async function send(
   return { status: got.status, body: await got.json() };
 }
 
-/** Runs verbs of a machine of the customer. */
+/** Runs verbs on a machine of the customer. */
 export async function newMachine(
   ends: Ends,
 ): Promise<(url: string, ...args: string[]) => Promise<Result>> {

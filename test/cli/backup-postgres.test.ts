@@ -14,22 +14,22 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 
 const SLOW = { speed: 1 };
-/** Of the PostgreSQL that the npm package has. */
+/** Version of the packaged PostgreSQL. */
 const PACKAGED = 18;
 const DUMP = 'pg_dump';
 
 interface Client {
-  /** Directory with pg_dump and pg_restore; undefined for those on the PATH. */
+  /** Directory with pg_dump and pg_restore; undefined if they are on the PATH. */
   readonly directory: string | undefined;
 }
 
-/** Client programs for the packaged PostgreSQL, or for one that is installed with them. */
+/** Finds client programs of the same version as a PostgreSQL server. */
 function findClient(): Client | undefined {
   try {
     const version = execFileSync(DUMP, ['--version'], { encoding: 'utf8' });
     if (Number(/ (\d+)/.exec(version)?.[1]) >= PACKAGED) return { directory: undefined };
   } catch {
-    // Not on the PATH.
+    // pg_dump is not on the PATH.
   }
   const installed = '/usr/lib/postgresql';
   const versions = existsSync(installed) ? readdirSync(installed).sort().toReversed() : [];
@@ -95,7 +95,7 @@ describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
     return server;
   };
 
-  test('a dump is restored into an empty database with trading halted and codes ended', async () => {
+  test('restores a dump into an empty database, halts trading and ends codes', async () => {
     const place = await newPlace();
     const first = await serve(place);
     const machine = await newMachine(ends);
@@ -165,11 +165,11 @@ describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
     expect(verified.code).toBe(0);
   });
 
-  test('no server starts while a restore is not complete', async () => {
+  test('refuses to start a server on a database whose restore is incomplete', async () => {
     const place = await newPlace();
     await answer(cli(place, ['server', 'backup', '--out', 'backup.dump', '--json']));
     const another = at(place, await emptyDatabase());
-    // What a restore leaves that is killed.
+    // The state that a killed restore leaves.
     await query(another.url, `create table ${RESTORE_MARKER} ()`);
     await expect(serve(another)).rejects.toMatchObject({
       code: 'storage_unavailable',
@@ -181,7 +181,7 @@ describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
     });
   });
 
-  test('a truncated dump is not restored', async () => {
+  test('refuses to restore a truncated dump', async () => {
     const place = await newPlace();
     await answer(cli(place, ['server', 'backup', '--out', 'backup.dump', '--json']));
     const file = join(place.directory, 'backup.dump');
@@ -215,7 +215,7 @@ describe('with other programs', () => {
     return { ...place, env: { ...place.env, PATH: `${programs}:/usr/bin:/bin` } };
   }
 
-  test('an older pg_dump is not run, and the command to run is printed without the password', async () => {
+  test('does not run an older pg_dump, and prints the command without the password', async () => {
     const place = await withProgram('echo "pg_dump (PostgreSQL) 12.3"');
     const { code, stdout, stderr } = await cli(place, ['server', 'backup', '--out', 'backup.dump']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -229,7 +229,7 @@ describe('with other programs', () => {
     expect(await readdir(place.directory)).toEqual([]);
   });
 
-  test('pg_dump reads DATABASE_URL, whatever else the environment names', async () => {
+  test('pg_dump uses DATABASE_URL in spite of other variables of PostgreSQL', async () => {
     const record = join(await newDirectory(), 'record');
     const place = await withProgram(
       `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) env > ${record}; exit 1;; esac`,
@@ -242,7 +242,7 @@ describe('with other programs', () => {
     expect(seen).toMatch(/^PGDATABASE=test_/m);
   });
 
-  test('pg_dump gets the password in its environment, and neither arguments nor errors show it', async () => {
+  test('passes the password to pg_dump in its environment, never in arguments or errors', async () => {
     const record = join(await newDirectory(), 'record');
     const place = await withProgram(
       `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) echo "$PGPASSWORD" "$PGDATABASE" "$@" > ${record}; echo "wrong: $PGPASSWORD" >&2; exit 1;; esac`,

@@ -17,11 +17,11 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 
-/** Bars a day at the market's pace: a paper session lasts longer than the test. */
+/** Daily bars, so that a paper session at the market's pace outlasts the test. */
 const SLOW = { speed: 1 };
 
 let directory: string;
-/** What ends or removes something, the newest first. */
+/** Cleanup functions, newest first. */
 let ends: Ends = [];
 
 beforeAll(async () => {
@@ -103,7 +103,7 @@ test('backs up the state of one moment while a server writes', async () => {
   expect(acknowledged).toBeGreaterThanOrEqual(numbers.length);
 });
 
-test('a backup replaces a file only with --force, and never the database', async () => {
+test('replaces a file only with --force, and never the database itself', async () => {
   const place = await newPlace();
   await writeFile(place.backup, 'mine');
   const out = ['server', 'backup', '--out', 'backup.sqlite'];
@@ -127,7 +127,7 @@ test('a backup replaces a file only with --force, and never the database', async
   expect(await cli(place, nowhere)).toMatchObject({ code: 1 });
 });
 
-test('a database of 0.1.0 is backed up, restored and replaced', async () => {
+test('backs up, restores and replaces a database of version 0.1.0', async () => {
   const home = await mkdtemp(join(directory, 'old-'));
   const fixture = join(import.meta.dirname, '../fixtures/0.1.0/server.sqlite.gz');
   await writeFile(join(home, 'server.sqlite'), gunzipSync(await readFile(fixture)));
@@ -140,14 +140,14 @@ test('a database of 0.1.0 is backed up, restored and replaced', async () => {
   const restore = ['server', 'restore', 'backup.sqlite', '--force'];
   const first = await run(...restore);
   expect(first).toMatchObject({ epoch: 2, backup_head: { seq: 31 } });
-  // Within a second, too, each replaced database is kept.
+  // Each replaced database is kept, even twice within a second.
   const second = await run(...restore);
   expect(second).toMatchObject({ epoch: 3 });
   const kept = (await readdir(home)).filter((name) => name.includes('.replaced-'));
   expect(kept).toHaveLength(2);
 });
 
-test('a damaged database is not backed up', async () => {
+test('refuses to back up a damaged database', async () => {
   const place = await newPlace();
   const bytes = await readFile(place.file);
   bytes.fill(0xa5, 4096 * 3, 4096 * 30);
@@ -160,7 +160,7 @@ test('a damaged database is not backed up', async () => {
   expect(await readdir(dirname(place.file))).not.toContain('backup.sqlite');
 });
 
-test('a restored server halts all trading, and ends sessions, codes and proofs', async () => {
+test('halts all trading after a restore, and ends login sessions, codes and proofs', async () => {
   const place = await newPlace();
   await place.database.execute(`
     insert into sessions (session_id, administrator_id, secret_hash, csrf_token, signed_in_with,
@@ -189,7 +189,7 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   );
   const totp = place.ada.nextCode();
   await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
-  // A lease that the backup does not know.
+  // A lease issued after the backup.
   await answer(machine(first.url, 'renew', '--now', '--json'));
 
   const restore = ['server', 'restore', 'backup.sqlite', '--json'];
@@ -267,7 +267,7 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   expect((await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).status).toBe(202);
 });
 
-test('withdrawals after the backup come back from an exported audit log', async () => {
+test('restores withdrawals made after the backup from an exported audit log', async () => {
   const place = await newPlace();
   const first = await serve(place);
   const machine = await newMachine(ends);
@@ -305,7 +305,6 @@ test('withdrawals after the backup come back from an exported audit log', async 
     await writeFile(audit, JSON.stringify({ entries: changed }));
     const { code, stdout } = await cli(place, restore);
     expect(code).toBe(1);
-    // Nothing is replaced, and nothing left behind.
     const files = await readdir(dirname(place.file));
     expect(files.sort()).toEqual(['audit.json', 'backup.sqlite', 'server.sqlite']);
     const database = new Database(place.file, { readonly: true });
@@ -375,7 +374,7 @@ test('withdrawals after the backup come back from an exported audit log', async 
   expect(await cli(place, verified, second.url)).toMatchObject({ code: 0 });
 });
 
-test('an older keyset than machines hold is reported, and a published one can be restored', async () => {
+test('reports a keyset older than that of the machines, and restores a published one', async () => {
   const place = await newPlace();
   const first = await serve(place);
   const identity = (...words: string[]) =>
@@ -418,7 +417,7 @@ test('an older keyset than machines hold is reported, and a published one can be
   expect(served).toMatchObject({ roots, keyset });
 });
 
-test('a keyset that is restored withdraws the keys that it lacks', async () => {
+test('withdraws the keys that a restored keyset lacks', async () => {
   const place = await newPlace();
   const home = dirname(place.file);
   const first = await serve(place);
@@ -454,12 +453,12 @@ test('a keyset that is restored withdraws the keys that it lacks', async () => {
   expect(served).toMatchObject({ keys: [] });
 });
 
-test('a server that keeps the replaced file open trades nothing', async () => {
+test('a server that still has the replaced file open does not trade', async () => {
   const place = await newPlace();
   await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
   const old = await serve(place);
   await send(place, old.url, 'POST', '/bots', { document: tradingDocument('sma', 'SPX', '1d', 1) });
-  // As if the file were replaced without asking the server.
+  // Simulates a replacement while the server is running.
   await rm(place.file);
   await answer(cli(place, ['server', 'restore', 'backup.sqlite', '--json']));
   expect(await send(place, old.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
@@ -468,7 +467,7 @@ test('a server that keeps the replaced file open trades nothing', async () => {
   });
 });
 
-test('a database that is too damaged to open is replaced, and kept', async () => {
+test('replaces a database that is too damaged to open, and keeps a copy of it', async () => {
   const place = await newPlace();
   await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
   await writeFile(place.file, 'what a bad disk left');
@@ -480,7 +479,7 @@ test('a database that is too damaged to open is replaced, and kept', async () =>
   database.close();
 });
 
-test('only a backup is restored', async () => {
+test('refuses to restore a file that is not a backup', async () => {
   const place = await newPlace();
   await writeFile(place.backup, 'no database');
   const restore = (file: string) => cli(place, ['server', 'restore', file, '--force']);

@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const agents = (...words: string[]) => inProcess(['bots', 'agents', ...words], { env });
 
-test('agents are started, listed, asked and stopped', async () => {
+test('starts, lists, runs and stops agents', async () => {
   const { stdout: begun } = await agents('start', 'talk', 'night watch');
   expect(begun).toMatch(/night watch {2,}day at 06:30 {2,}on .* 2026-01-02T06:30:00Z/);
   const asked = await agents('run', 'talk', 'night watch');

@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 describe('bots chat', () => {
-  it('answers a prompt, tells of tools on stderr, and lets nothing act on the terminal', async () => {
+  it('answers a prompt, reports tools on stderr, and removes control characters', async () => {
     const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', 'Well?'], { env });
     expect(stdout).toBe('0: Well?!\n  risk.sharpe 0.5: /tasks/1/result\n');
     expect(stderr).toContain('read_bot {"name":"\\u001b[2J"}\n');
@@ -50,7 +50,7 @@ describe('bots chat', () => {
     expect(code).toBe(0);
   });
 
-  it('reads the prompt from standard input, goes on in a session, and gives one document', async () => {
+  it('reads the prompt from standard input, continues a session, and prints one document', async () => {
     const first = await inProcess(['bots', 'chat', 'talk', '--json'], { env, input: 'One\n' });
     const { session_id, answer } = JSON.parse(first.stdout) as Record<string, string>;
     expect(answer).toBe('0: One\u001B[31m!');
@@ -82,7 +82,7 @@ describe('bots chat', () => {
     expect(shown.stdout).toMatch(/^> One\n0: One[^]*\n> Two\n1: Two/);
   });
 
-  it('asks the lines after one that fails, and then fails', async () => {
+  it('asks the remaining questions after one that failed, and then fails', async () => {
     const input = 'One\nfail\nThree\n';
     const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk'], { env, input });
     expect(stdout).toMatch(/> One\n0: One[^]*> fail\n[^]*> Three\n\d: Three/);
@@ -90,7 +90,7 @@ describe('bots chat', () => {
     expect(code).toBe(1);
   });
 
-  it('asks a person until there is nothing more to ask', async () => {
+  it('prompts until an empty question is entered', async () => {
     const person = personWho([
       ['talk [1]:', 'One\r'],
       ['talk [2]:', 'fail\r'],
@@ -103,7 +103,7 @@ describe('bots chat', () => {
     expect(code).toBe(0);
   });
 
-  it('says what went wrong', async () => {
+  it('reports errors', async () => {
     const failed = await inProcess(['bots', 'chat', 'talk', 'fail', '--json'], { env });
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining('"failure"') });
     const unknown = await inProcess(['bots', 'chat', 'talk', 'x', '--agent', 'critic'], { env });

@@ -52,21 +52,20 @@ const bots = (words: readonly string[], options: RunOptions = {}): Promise<Resul
   return inProcess(['bots', ...words], { env, ...options });
 };
 
-/** What `--json` prints. */
 async function json<T>(...words: string[]): Promise<T> {
   const { code, stdout, stderr } = await bots([...words, '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout) as T;
 }
 
-/** What is told of a success. */
+/** Output of a verb that must succeed. */
 async function told(...words: string[]): Promise<string> {
   const { code, stdout, stderr } = await bots(words);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return stdout;
 }
 
-/** A bot file for a server. @returns its path. */
+/** Writes a bot file. @returns its path */
 async function fileOf(slug: string, fast: number): Promise<string> {
   const path = join(directory, `${slug}-${fast}.yaml`);
   await writeFile(path, textOf(slug, fast));
@@ -77,12 +76,12 @@ function textOf(slug: string, fast: number): string {
   return `# of ${slug}\n${JSON.stringify(exampleDocument(slug, fast), null, 2)}\n`;
 }
 
-/** A bot on the server, at version 1. */
+/** Creates a bot on the server, at version 1. */
 async function newBot(slug: string): Promise<BotDetail> {
   return json<BotDetail>('create', '-f', await fileOf(slug, 10));
 }
 
-test('a bot is created once, shown and listed', async () => {
+test('creates a bot once, and shows and lists it', async () => {
   const path = await fileOf('first', 10);
   const made = await bots(['create', '-f', path]);
   expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -109,7 +108,7 @@ test('a bot is created once, shown and listed', async () => {
 });
 
 describe('apply', () => {
-  test('creates, updates and leaves as it is, and says which', async () => {
+  test('creates, updates or skips each bot, and prints which', async () => {
     const [one, other] = [await fileOf('one', 10), await fileOf('other', 10)];
     await newBot('other');
     expect(await told('apply', '-f', one, '-f', other)).toBe(
@@ -125,7 +124,7 @@ describe('apply', () => {
     expect(await told('apply', '-f', changed)).toBe(`${changed}: one activated, version 2\n`);
   });
 
-  test('sends nothing when a file is wrong, and says where, in all of them', async () => {
+  test('sends nothing if a file is invalid, and reports the problems of all files', async () => {
     const good = await fileOf('good', 10);
     const [typo, mine] = [join(directory, 'typo.yaml'), join(directory, 'mine.yaml')];
     await writeFile(typo, textOf('typo', 10).replace('"fast"', '"fsat"'));
@@ -139,7 +138,7 @@ describe('apply', () => {
     expect(await bots(['get', 'good'])).toMatchObject({ code: 1 });
   });
 
-  test('tells what was done before a file that the server refuses', async () => {
+  test('reports the bots that were applied before the server rejected a file', async () => {
     await newBot('kept');
     const [one, kept] = [await fileOf('before', 10), join(directory, 'kept.yaml')];
     await writeFile(kept, textOf('kept', 10).replace('"trading"', '"research"'));
@@ -149,7 +148,7 @@ describe('apply', () => {
     expect(stderr).toContain(`  ${kept}:10:13 /spec/kind `);
   });
 
-  test('of two files with one slug does nothing', async () => {
+  test('rejects two files with the same slug', async () => {
     const files = [await fileOf('twice', 10), await fileOf('twice', 11)];
     const { code, stderr } = await bots(['apply', '-f', files[0]!, '-f', files[1]!]);
     expect(code).toBe(2);
@@ -158,7 +157,7 @@ describe('apply', () => {
 });
 
 describe('update', () => {
-  test('makes a version, and can give the bot another slug', async () => {
+  test('creates a version, which can have another slug', async () => {
     const { id } = await newBot('old-name');
     const path = await fileOf('new-name', 10);
     expect(await told('update', 'old-name', '-f', path)).toBe('new-name: updated, version 2\n');
@@ -169,7 +168,7 @@ describe('update', () => {
     });
   });
 
-  test('does not overwrite what somebody else changed meanwhile', async () => {
+  test('does not overwrite a concurrent change', async () => {
     await newBot('shared');
     const client = createClient({ url: server.url, authorize: () => `Bearer ${token}` });
     const found = await findBot(client, 'shared');
@@ -190,7 +189,7 @@ describe('delete', () => {
   });
   afterAll(() => void vi.unstubAllEnvs());
 
-  test('wants the slug typed, and archives', async () => {
+  test('archives a bot after its slug was typed', async () => {
     expect(await bots(['delete', 'asked'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('--yes is required when prompting is not possible') as string,
@@ -208,7 +207,7 @@ describe('delete', () => {
   });
 });
 
-describe('of a bot with a history', () => {
+describe('a bot with a history', () => {
   let bot: BotDetail;
   beforeAll(async () => {
     bot = await newBot('history');
@@ -217,7 +216,7 @@ describe('of a bot with a history', () => {
     }
   });
 
-  test('versions are listed, the newest first, and compared', async () => {
+  test('has versions, which are listed newest first and compared', async () => {
     const { versions } = await json<{ versions: { version: number; hash: string }[] }>(
       'versions',
       'history',
@@ -239,7 +238,7 @@ describe('of a bot with a history', () => {
     expect(await bots(['diff', 'history', '--to', '9'])).toMatchObject({ code: 1, stdout: '' });
   });
 
-  test('files are compared without a server', async () => {
+  test('has files, which are compared without a server', async () => {
     const files = [await fileOf('history', 10), await fileOf('history', 12)];
     const { code, stdout } = await inProcess(['bots', 'diff', ...files, '--json'], {
       env: { SERVICE_LOCAL_HOME: directory },
@@ -251,7 +250,7 @@ describe('of a bot with a history', () => {
     expect(await told('diff', files[0]!, files[0]!)).toBe('No differences.\n');
   });
 
-  test('the state is shown as it is and as it was, and a replay comes to the same', async () => {
+  test('has a current and a past state, and rebuilding it from events gives the same', async () => {
     const now = await json<{ state_hash: string; seq: number }>('snapshot', 'history');
     expect(now).toMatchObject({ seq: 4, head_seq: 4, state: { slug: 'history', version: 3 } });
     const then = await json<{ state_hash: string }>('snapshot', 'history', '--at-seq', '2');
@@ -274,7 +273,7 @@ describe('of a bot with a history', () => {
     });
   });
 
-  test('events are shown from where one wants, and of the kinds one wants', async () => {
+  test('has events, which can be filtered by sequence number and kind', async () => {
     expect(await told('events', 'history')).toMatch(
       /^seq +time +version +kind +payload\n1 +20\S+Z +v1 +bot\.created +\{"slug":"history".*\n2 /,
     );
@@ -289,7 +288,7 @@ describe('of a bot with a history', () => {
     expect(await told('events', 'history', '--after-seq', '4')).toBe('No entries.\n');
   });
 
-  test('who tampered with an event is found out', async () => {
+  test('has a hash chain, which reveals a tampered event', async () => {
     const { hash } = (await json<{ events: BotEvent[] }>('events', 'history')).events.at(-1)!;
     expect(await told('events', 'verify', 'history')).toBe(`Events verified: 4\nHead: 4:${hash}\n`);
     const change = (from: string, to: string): Promise<void> =>
@@ -316,7 +315,7 @@ describe('of a bot with a history', () => {
   });
 });
 
-test('events are followed, one object a line, through a restart of the server', async () => {
+test('follows events through a restart of the server, one JSON object per line', async () => {
   await newBot('followed');
   const env = { ...server.env, SERVICE_LOCAL_TOKEN: token, PATH: process.env['PATH'] };
   const words = ['bots', 'events', 'followed', '--follow', '--json', '--kind', 'version.created'];
@@ -343,7 +342,7 @@ test('events are followed, one object a line, through a restart of the server', 
   expect(await ended).toBe('SIGINT');
 });
 
-test('a token without the scope, and one that knows no such bot, are told so', async () => {
+test('reports a missing scope and an unknown bot', async () => {
   const reader = await tokenFor('read');
   const path = await fileOf('unallowed', 10);
   expect(await bots(['create', '-f', path], { token: reader })).toMatchObject({
@@ -373,7 +372,7 @@ test.each([
     '--until-seq, --until and --run exclude each other',
   ],
   ['diff a.yaml b.yaml --from 1', 'cannot be used with files'],
-])('%s makes no sense', async (words, message) => {
+])('rejects bots %s', async (words, message) => {
   const { code, stdout, stderr } = await bots(words.split(' '));
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(message);

@@ -22,7 +22,6 @@ const NO_OPTIONS = {
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
-/** Two bars in the window of `VALID`. */
 const SPX = 'date,open,high,low,close,volume\n2000-01-03,1,2,1,2,10\n2020-04-17,1,2,1,2,10\n';
 
 describe('validate', () => {
@@ -91,7 +90,7 @@ export default defineStrategy({
     }
   });
 
-  it('rejects a window without bars, and notes one that extends beyond them', async () => {
+  it('rejects a window without bars, and notes a window that extends beyond the bars', async () => {
     const cwd = directoryWith({
       'none.yaml': VALID.replace('2000-01-03, to: 2020-04-17', '2021-01-01'),
       'beyond.yaml': VALID.replace('2000-01-03', '1990-01-01'),
@@ -146,7 +145,7 @@ export default defineStrategy({
     expect(code).toBe(3);
   });
 
-  it('looks for the data and loads the strategy', async () => {
+  it('finds the data and loads the strategy', async () => {
     const strategy = '{name: sma_crossover, params: {fast: 10, slow: 30}}';
     const cwd = directoryWith({
       'bot.yaml': VALID.replace('./spx.csv', 'catalog://SPX'),
@@ -159,7 +158,7 @@ export default defineStrategy({
     expect(stdout).toMatch(/^own\.yaml:8:22 \/spec\/strategy\/module invalid_strategy .*own\.ts/m);
   });
 
-  it('says which fields have no use yet', async () => {
+  it('reports fields that are not used yet', async () => {
     const spec = VALID.replace('kind: trading', 'kind: research').replace(
       '  metrics:',
       '  deployment: {target: k8s}\n  agents: [{role: b}]\n  metrics:',
@@ -174,7 +173,7 @@ export default defineStrategy({
     expect(JSON.parse(stdout)).toMatchObject({ files: [{ notes: [note] }, { notes: [] }] });
   });
 
-  it('knows the version that a valid file is', async () => {
+  it('prints the version of a valid file', async () => {
     const file = join(EXAMPLES, 'custom-strategy.yaml');
     const { code, stdout } = await inProcess(['validate', '--json', file]);
     const { files } = JSON.parse(stdout) as { files: { hash: string }[] };
@@ -196,7 +195,7 @@ describe('schema', () => {
 });
 
 describe('init', () => {
-  it('writes a bot that is valid and runs at once', async () => {
+  it('writes a bot that is valid and can be run immediately', async () => {
     const cwd = directoryWith({});
     const { code, stdout } = await inProcess(['init', 'first-bot', '--no-input'], { cwd });
     expect(code).toBe(0);
@@ -215,7 +214,7 @@ describe('init', () => {
     expect(run.code).toBe(0);
   });
 
-  it('takes prices of your own, finds out their timeframe, and refuses to overwrite', async () => {
+  it('uses your own prices, detects their timeframe, and refuses to overwrite files', async () => {
     const csv = readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8').split('\n');
     const cwd = directoryWith({ 'prices/btc usd.csv': csv.slice(0, 500).join('\n') });
     const args = ['init', 'bots/b', '--data', 'prices/btc usd.csv', '--strategy', 'rsi_reversion'];
@@ -258,8 +257,8 @@ describe('init', () => {
     });
   });
 
-  it('asks a person for what no option gives, on stderr, until the answer is right', async () => {
-    // On a dumb terminal, Node's readline knows no backspace.
+  it('prompts on stderr for values without an option until the answer is valid', async () => {
+    // Node's readline has no backspace on a dumb terminal.
     vi.stubEnv('TERM', 'xterm');
     const cwd = directoryWith({});
     const answers: readonly (readonly [string, string])[] = [

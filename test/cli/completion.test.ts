@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What bash offers after these words, the last of which is being typed. */
+/** Completions that bash offers for the last word. */
 async function offered(...words: string[]): Promise<string[]> {
   const ask = [
     script,
@@ -41,7 +41,7 @@ describe('in bash', () => {
     expect(await offered('')).toEqual([...new Set(VERBS.map(({ path }) => path[0]))]);
   });
 
-  it('goes on with the verb, also after options of every verb', async () => {
+  it('offers the next words of a verb, even after global options', async () => {
     expect(await offered('conf')).toEqual(['config']);
     expect(await offered('config', '')).toEqual(['explain', 'list']);
     expect(await offered('--json', 'config', 'e')).toEqual(['explain']);
@@ -56,12 +56,12 @@ describe('in bash', () => {
     expect(await offered('--v')).toEqual(['--version']);
   });
 
-  it('offers the words an argument takes', async () => {
+  it('offers the choices of an argument', async () => {
     expect(await offered('completion', '')).toEqual(['bash', 'zsh']);
     expect(await offered('config', 'explain', 'work')).toEqual(['workers']);
   });
 
-  it('offers files or directories where they belong, with spaces in their names', async () => {
+  it('offers files or directories, even with spaces in their names', async () => {
     expect(await offered('config', 'list', '--runs-dir', 'a')).toEqual(['a directory']);
     expect(await offered('config', 'list', '--runs-dir', '=', 'a')).toEqual(['a directory']);
     expect(await offered('config', 'list', '--runs-dir', '=')).toEqual(['a directory']);
@@ -69,13 +69,13 @@ describe('in bash', () => {
     expect((await offered('backtest', 'a')).toSorted()).toEqual(['a directory', 'a file.yaml']);
   });
 
-  it('offers nothing after a word that is no verb', async () => {
+  it('offers nothing after an unknown verb', async () => {
     expect(await offered('conifg', 'li')).toEqual([]);
   });
 });
 
 describe('in zsh', () => {
-  it('describes the same verbs, to be sourced or found in fpath', async () => {
+  it('describes the same verbs, whether sourced or in fpath', async () => {
     const { code, stdout } = await serviceLocal(['completion', 'zsh']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^#compdef service-local\n/);

@@ -39,7 +39,7 @@ afterAll(async () => {
 const run = (...words: readonly string[]): Promise<Result> =>
   inProcess(words, { env: { ...server.env, SERVICE_LOCAL_TOKEN: token } });
 
-test('a bot without limits fails, with what failed and where to look', async () => {
+test('a bot without limits fails with the failed cases and the place of the evidence', async () => {
   const tried = await run('bots', 'conformance', 'sma', '--case', 'C04,A03', '--wait');
   expect(tried).toMatchObject({
     code: 5,
@@ -56,7 +56,7 @@ test('a bot without limits fails, with what failed and where to look', async () 
   );
 });
 
-test('what is right passes, as one document, with its files', async () => {
+test('a passed test prints one document and writes its files', async () => {
   const args = ['bots', 'conformance', 'sma', '--case', 'A03', '--seed', '7', '--wait', '--json'];
   const passed = await run(...args);
   expect(passed).toMatchObject({ code: 0 });
@@ -67,7 +67,7 @@ test('what is right passes, as one document, with its files', async () => {
   expect(await readFile(join(directory, 'evidence.ndjson'), 'utf8')).toContain('"case":"A03"');
 });
 
-test('a test that nobody waits for is canceled like any task', async () => {
+test('a test without --wait can be canceled like any task', async () => {
   const started = await run('bots', 'stress', 'sma', '--json');
   expect(started).toMatchObject({ code: 0 });
   const { task_id } = JSON.parse(started.stdout) as { task_id: string };
@@ -84,7 +84,7 @@ test('a test that nobody waits for is canceled like any task', async () => {
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
 
-test('exits with 5 if a test is not passed, or with 8 if the host was too busy for a verdict', () => {
+test('exits with 5 if a test was not passed, and with 8 if the host was too busy for a verdict', () => {
   const codeOf = (result: object) => testResultAnswer({ ...result })?.failure?.code;
   const stress = (verdict: string) => ({ schema: 'stress/1', verdict, reasons: ['assumed'] });
   expect(['pass', 'provisional', 'fail'].map((verdict) => codeOf(stress(verdict)))).toEqual([

@@ -23,7 +23,7 @@ let database: TestDatabase;
 let storage: Storage;
 let authorization: string;
 let server: RunningServer;
-/** Of the events of `own`. */
+/** Hash of the events of `own`. */
 let hash: string;
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ async function json<T>(...words: string[]): Promise<T> {
   return JSON.parse(result.stdout) as T;
 }
 
-/** Writes a bot with the files of its strategy. @returns the path of its spec. */
+/** Writes a bot with the files of its strategy. @returns the path of its spec */
 async function fileOf(
   slug: string,
   files: Readonly<Record<string, string>>,
@@ -77,7 +77,7 @@ async function fileOf(
   return path;
 }
 
-/** Buys and sells, as another file says. */
+/** A strategy that imports its signal from another file. */
 const IN_TURN = {
   'own.ts': strategyThat(
     'broker.target(instruments[0], weightAt(instruments[0].count));',
@@ -86,7 +86,7 @@ const IN_TURN = {
   'weights.ts': 'export const weightAt = (count: number): number => (count % 7 < 3 ? 0.5 : 0);\n',
 };
 
-/** Trades, and comes to no end at its fifth bar. */
+/** A strategy that trades and never returns from its fifth bar. */
 const HANGING = {
   'own.ts': strategyThat(
     `const { count } = instruments[0]; broker.target(instruments[0], count % 2 / 2); if (count === 5) ${WAIT}`,
@@ -105,7 +105,7 @@ const ended = (task_id: string): Promise<Task> =>
     return task;
   });
 
-/** The processes of strategies, once there are so many. */
+/** Waits for `count` processes of strategies. */
 const strategies = (count: number): Promise<readonly number[]> =>
   until(async () => {
     const found = await childrenOf(server.pid);
@@ -118,7 +118,7 @@ const gone = (processes: readonly number[]): Promise<void> =>
     for (const process of processes) expect(await isRunning(process)).toBe(false);
   });
 
-/** Once a session has come to its fourth bar. */
+/** Waits until a session has reached its fourth bar. */
 const atWork = (task_id: string): Promise<void> =>
   until(async () => {
     const bars = storage.read
@@ -129,7 +129,7 @@ const atWork = (task_id: string): Promise<void> =>
     expect((await bars.execute()).length).toBeGreaterThan(3);
   });
 
-/** Ten days a second. */
+/** Speed of ten days per second. */
 async function startPaper(slug: string): Promise<string> {
   const speed = String(86_400 * 10);
   const words = ['bots', 'paper', 'start', slug, '--speed', speed, '--detach'];
@@ -138,7 +138,7 @@ async function startPaper(slug: string): Promise<string> {
   return task_id;
 }
 
-test('a bot is sent with its code, which alone makes a version, and does the same every time', async () => {
+test('sends a bot with its code; a change of code alone creates a version; runs are repeatable', async () => {
   const path = await fileOf('own', IN_TURN);
   const made = await json<BotDetail>('bots', 'create', '-f', path);
   expect(made).toMatchObject({ current_version: 1 });
@@ -161,7 +161,7 @@ test('a bot is sent with its code, which alone makes a version, and does the sam
   expect((await run(['bots', 'diff', 'own'])).stdout).toMatch(/\nweights\.ts +changed +\w{64} /);
 });
 
-test('a proposal becomes a version with the code of the one before, while that is the current one', async () => {
+test('a proposal becomes a version with the code of the version it was made for, if that is current', async () => {
   await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
   const propose = async (weight: number): Promise<string> => {
     const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
@@ -189,7 +189,7 @@ test('a proposal becomes a version with the code of the one before, while that i
   expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
 });
 
-test('packages and modules of Node are refused before anything is sent', async () => {
+test('rejects packages and Node modules before anything is sent', async () => {
   const helper = "import { readFileSync } from 'node:fs';\nexport const x = readFileSync;\n";
   const text = strategyThat('x;', "import { x } from './helper.ts';\nimport 'canonicalize';");
   await mkdir(join(directory, 'node_modules/canonicalize'), { recursive: true });
@@ -204,7 +204,7 @@ test('packages and modules of Node are refused before anything is sent', async (
   expect(stderr).toMatch(/'canonicalize'/);
 });
 
-test('what hangs is canceled and halted all the same, and its process ended', async () => {
+test('cancels and halts code that hangs, and ends its process', async () => {
   await json('bots', 'create', '-f', await fileOf('hanging', HANGING));
   const backtest = await json<Task>('bots', 'backtest', 'hanging', '--detach');
   const [tested] = await strategies(1);

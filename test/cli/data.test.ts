@@ -8,11 +8,10 @@ import type { Result } from './service-local.ts';
 const files = useFiles();
 const SP500 = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
 
-/** Every catalogue is a directory of its own. */
 const data = (catalogue: string, ...args: readonly string[]): Promise<Result> =>
   inProcess(['data', ...args, '--catalogue-dir', files.path(catalogue)]);
 
-test('a file is imported, listed, shown, verified, and named as a source', async () => {
+test('imports, lists, shows and verifies a file, which a bot can use as its source', async () => {
   const imported = await data('whole', 'import', SP500, '--symbol', 'SPX', '--json');
   expect(imported).toMatchObject({ code: 0, stderr: '' });
   const manifest = JSON.parse(imported.stdout);
@@ -41,7 +40,7 @@ test('a file is imported, listed, shown, verified, and named as a source', async
   expect(verified.stdout).toMatch(/^SPX +sound$/m);
 });
 
-test('an import tells people what it changed and what is missing', async () => {
+test('an import reports what it changed and what is missing', async () => {
   const days = Array.from({ length: 60 }, (_, day) => new Date(Date.UTC(2024, 0, 1 + day)));
   const rows = days.map((day) => `${day.toISOString().slice(0, 10)},10`);
   const text = csv('when,px', ...rows.slice(0, 30), rows[29]!, ...rows.slice(36));
@@ -65,13 +64,13 @@ test('an import tells people what it changed and what is missing', async () => {
   ]);
 });
 
-test('longer bars can be kept in place of those of the file', async () => {
+test('stores longer bars than those of the file', async () => {
   const { stdout } = await data('longer', 'import', SP500, '--timeframe', '1w', '--json');
   expect(JSON.parse(stdout)).toMatchObject({ symbol: 'sp500-daily', timeframe: '1w', rows: 1059 });
 });
 
-describe('exit codes', () => {
-  test('3 for bad data, with the place of each fault', async () => {
+describe('the exit code', () => {
+  test('is 3 for bad data, with the place of each problem', async () => {
     const path = await files.write('bad.csv', csv('date,close', '2024-01-01,1', '2024-01-02,0'));
     const { code, stdout, stderr } = await data('codes', 'import', path);
     expect([code, stdout]).toEqual([3, '']);
@@ -82,20 +81,20 @@ describe('exit codes', () => {
     );
   });
 
-  test('3 for what is not there', async () => {
+  test('is 3 for a missing file or dataset', async () => {
     expect(await data('codes', 'import', 'absent.csv')).toMatchObject({ code: 3 });
     expect(await data('codes', 'show', 'SPX')).toMatchObject({ code: 3 });
     expect(await data('codes', 'verify', 'SPX')).toMatchObject({ code: 3 });
   });
 
-  test('6 for a name in use, and --replace', async () => {
+  test('is 6 for a name in use without --replace', async () => {
     const args = ['import', SP500, '--symbol', 'X'];
     expect(await data('taken', ...args)).toMatchObject({ code: 0 });
     expect(await data('taken', ...args)).toMatchObject({ code: 6 });
     expect(await data('taken', ...args, '--replace')).toMatchObject({ code: 0 });
   });
 
-  test('6 and 3 for a name in use or none at all, before the file is read', async () => {
+  test('is 6 for a name in use and 3 for an invalid name, before the file is read', async () => {
     await data('early', 'import', SP500, '--symbol', 'X');
     expect(await data('early', 'import', 'absent.csv', '--symbol', 'X')).toMatchObject({ code: 6 });
     const { code, stderr } = await data('early', 'import', 'absent.csv', '--symbol', 'a b');
@@ -114,7 +113,7 @@ describe('exit codes', () => {
     expect(stderr).toContain(option);
   });
 
-  test('3 when a dataset is no longer what was imported; the others are verified all the same', async () => {
+  test('is 3 if a dataset has changed since its import; the others are still verified', async () => {
     await data('damaged', 'import', SP500, '--symbol', 'GOOD');
     await mkdir(files.path('damaged/BAD'));
     await writeFile(files.path('damaged/BAD/manifest.json'), '{}');
@@ -133,7 +132,7 @@ describe('exit codes', () => {
   });
 });
 
-test('an empty catalogue says how to fill it', async () => {
+test('listing an empty catalogue prints how to fill it', async () => {
   expect((await data('none', 'list')).stdout).toContain('service-local data import FILE');
   expect(JSON.parse((await data('none', 'list', '--json')).stdout).datasets).toEqual([]);
   expect(await data('none', 'verify')).toMatchObject({ code: 0 });

@@ -29,7 +29,7 @@ import type { Result } from './service-local.ts';
 let world: World;
 let server: ServerHere;
 let token: string;
-/** Of the customer's machine. */
+/** Home of the customer's machine. */
 let directory: string;
 let home: string;
 
@@ -59,12 +59,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** On the vendor's machine. */
+/** Runs the CLI on the vendor's machine. */
 const devices = (...words: string[]): Promise<Result> =>
   inProcess(['identity', 'devices', ...words], {
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
-/** On the customer's machine, which has no token and no database. */
+/** Runs the CLI on the customer's machine, which has no token and no database. */
 const licenseWith = (input: string, ...words: string[]): Promise<Result> =>
   inProcess(['license', ...words, '--url', server.url], {
     env: { SERVICE_LOCAL_HOME: home },
@@ -83,7 +83,7 @@ const listed = async (): Promise<Device[]> => {
   const { stdout } = await devices('list', '--deployment', 'acme-tokyo', '--json');
   return (JSON.parse(stdout) as { devices: Device[] }).devices;
 };
-/** What an enrollment prints on stderr after it has said that nothing vouched for the keys. */
+/** Output on stderr of an enrollment, after the warning that nothing vouches for the keys. */
 const afterContact = ({ stderr }: Result): string => {
   const said = /^First contact: nothing vouched for the keys of .*\nCompare with .*\n/;
   expect(stderr).toMatch(said);
@@ -93,7 +93,7 @@ const deviceOf = async (id: string): Promise<Device | undefined> =>
   (await listed()).find(({ device_id }) => device_id === id);
 const problemOf = ({ stdout }: Result): unknown => (JSON.parse(stdout) as { error: unknown }).error;
 
-test('a machine becomes a device with a code, rotates its key, and is revoked', async () => {
+test('enrolls a machine with a code, rotates its key, and revokes the device', async () => {
   const code = await newCode();
   const enrolled = await license('enroll', '--code', code, '--name', 'trading-1', '--json');
   expect(enrolled).toMatchObject({ code: 0 });
@@ -139,7 +139,7 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
   });
 });
 
-test('enrolling again with the same code changes nothing, and tells the same', async () => {
+test('enrolling again with the same code changes nothing and prints the same', async () => {
   const code = await newCode();
   const first = await license('enroll', '--code', code);
   expect(first).toMatchObject({ code: 0 });
@@ -173,7 +173,7 @@ describe('the server of --url', () => {
     return (JSON.parse(stdout) as { winner: { value: unknown } }).winner.value;
   };
 
-  test('is kept in the user file, with what that has', async () => {
+  test('is added to the user file, whose other settings are kept', async () => {
     mkdirSync(home, { mode: 0o700 });
     writeFileSync(join(directory, 'mine.yaml'), '# mine\nworkers: 2 # two\nruns_dir: 007');
     symlinkSync(join(directory, 'mine.yaml'), config());
@@ -186,7 +186,7 @@ describe('the server of --url', () => {
   });
 
   test.each(['{ workers: 2 }\n', 'workers: 2\n...\n'])(
-    'is told where one more line does not do: %j',
+    'is printed if it cannot be appended to the user file %j',
     async (text) => {
       mkdirSync(home, { mode: 0o700 });
       writeFileSync(config(), text);
@@ -199,7 +199,7 @@ describe('the server of --url', () => {
     },
   );
 
-  test('is not kept where another is set, which is told', async () => {
+  test('is not stored if another server is set, and the command says so', async () => {
     mkdirSync(home, { mode: 0o700 });
     writeFileSync(config(), 'server_url: https://other.example\n');
     const enrolled = await license('enroll', '--code', await newCode());
@@ -210,7 +210,7 @@ describe('the server of --url', () => {
   });
 });
 
-test('the code comes from standard input, or from a person who is asked', async () => {
+test('reads the code from standard input or prompts for it', async () => {
   const code = await newCode();
   const enrolled = await licenseWith(`${code}\n`, 'enroll', '--code', '-', '--json');
   expect(enrolled).toMatchObject({ code: 0 });
@@ -242,7 +242,7 @@ test('the code comes from standard input, or from a person who is asked', async 
   expect(asked.data).toEqual({ ...before, enrolled: false, limits: [], trust });
 });
 
-test('a machine is told where its lease lasts less than was due', async () => {
+test('reports that a lease is shorter than its plan', async () => {
   const vendor = [world.identity, 'operator'] as const;
   const ends_at = Math.ceil(Date.now() / 1000 + 3600) * 1000;
   const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro', ends_at };
@@ -251,11 +251,13 @@ test('a machine is told where its lease lasts less than was due', async () => {
   await createInstallation(...vendor, installation);
   const code = (await devices('enroll-code', '--deployment', 'brief')).stdout.trim();
   const { stdout } = await license('enroll', '--code', code);
-  expect(stdout).toMatch(/^ {2}it lasts \d+[smh] instead of 7d, as the contract ends then$/m);
+  expect(stdout).toMatch(
+    /^ {2}the lease is valid for \d+[smh] instead of 7d: the contract ends then$/m,
+  );
   expect(stdout).toMatch(/^ {2}the grace period is 0d instead of 3d: the contract ends then$/m);
 });
 
-test('a code that is not good ends with 4, and what is missing with 2', async () => {
+test('exits with 4 for an invalid code, and with 2 for a missing option', async () => {
   const refused = await license('enroll', '--code', 'ABCD'.repeat(7), '--json');
   expect(refused.code).toBe(4);
   expect(problemOf(refused)).toMatchObject({ code: 'not_authenticated', reason: 'unknown_code' });
@@ -265,7 +267,7 @@ test('a code that is not good ends with 4, and what is missing with 2', async ()
   expect((await devices('enroll-code', '--deployment', 'acme-osaka')).code).toBe(1);
 });
 
-test('a machine that is no device is told how to become one', async () => {
+test('prints how to enroll a machine that is not a device', async () => {
   const { code, stderr } = await license('rotate-key');
   expect(code).toBe(3);
   expect(stderr).toContain(

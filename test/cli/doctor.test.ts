@@ -37,11 +37,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** Asks the server that the daemon asked last, when it is told of no other. */
+/** Runs doctor in this process; without --url, it asks the last server of the daemon. */
 const doctor = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
   inProcess(['doctor', ...words], { env: { SERVICE_LOCAL_HOME: machine.home } });
 
-/** In a process of its own, which trusts nobody else than it is told. */
+/** Runs doctor in a separate process with its own trusted certificates. */
 const doctorAlone = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
   serviceLocal(['doctor', ...words], {
     env: {
@@ -50,7 +50,7 @@ const doctorAlone = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[])
     },
   });
 
-test('a fresh machine is well, is told what it could have, and stays as it was', async () => {
+test('a fresh machine passes, gets suggestions, and is not changed', async () => {
   const home = join(directory, 'home');
   const fresh = await inProcess(['doctor'], { env: { SERVICE_LOCAL_HOME: home } });
   expect(fresh).toMatchObject({ code: 0, stderr: '' });
@@ -125,7 +125,7 @@ test('--server names the tokens that could issue leases for every installation a
   expect(await look(admin, '--offline')).toMatchObject({ code: 2 });
 });
 
-test('what is wrong comes last, with what to do; and a torn lease is repaired', async () => {
+test('prints failures last with their remedies, and repairs a truncated lease', async () => {
   const licensed = await newLicensed(issuer, directory, 'tokyo');
   const { home, files } = licensed.machine;
   const lease = readFileSync(files.lease, 'utf8');
@@ -160,7 +160,7 @@ test('what is wrong comes last, with what to do; and a torn lease is repaired', 
   expect(well.stdout).toMatch(/\nAll is well\.\n$/);
 });
 
-test('a revoked license is one failure in one document', async () => {
+test('reports a revoked license as one failure in one JSON document', async () => {
   const licensed = await newLicensed(issuer, directory, 'osaka');
   const { world } = issuer;
   await revokeAs(world, world.identity, { deployment_id: 'osaka' }, 'osaka');
@@ -184,7 +184,7 @@ test('a revoked license is one failure in one document', async () => {
   });
 });
 
-test('a server whose certificate ends soon, or is of nobody trusted, is told', async () => {
+test('reports a certificate of the server that expires soon or is not trusted', async () => {
   const { machine } = await newLicensed(issuer, directory, 'tokyo');
   issuer.now = Date.UTC(2126, 9, 25);
   const { checks } = await examine({ ...machine, clock: () => issuer.now });

@@ -36,13 +36,13 @@ describe('help', () => {
     expect(await inProcess(['help', 'config', 'explain'])).toEqual(one);
   });
 
-  it('of a verb whose name begins another shows that one too', async () => {
+  it('of a verb also lists longer verbs that begin with its words', async () => {
     const { stdout } = await madeUp(['echo', '--help']);
     expect(stdout).toMatch(/^See also:\n {2}service-local echo twice: do gate$/m);
   });
 
   it.each(VERBS.map(({ path, load }) => [path.join(' '), load] as const))(
-    '%s has examples of itself',
+    'of %s has examples that run this verb',
     async (name, load) => {
       const { verb } = await load();
       expect(verb.examples.length).toBeGreaterThan(0);
@@ -51,7 +51,7 @@ describe('help', () => {
   );
 
   it.each(VERBS.map((entry) => [entry.path.join(' '), entry] as const))(
-    '%s has help that fits a terminal, but for its examples',
+    'of %s fits a terminal of 80 columns, except for examples',
     async (_name, entry) => {
       const [help] = (await verbHelp(VERBS, entry, 80)).split('\nExamples:\n');
       expect(help!.split('\n').filter((line) => line.length > 80)).toEqual([]);
@@ -64,7 +64,7 @@ describe('help', () => {
   });
 });
 
-describe('a command line that makes no sense', () => {
+describe('an invalid command line', () => {
   it.each([
     [['conifg'], "unknown verb 'conifg'", 'Did you mean service-local config?'],
     [['config', 'lst'], "unknown verb 'lst'", 'Did you mean service-local config list?'],
@@ -88,7 +88,7 @@ describe('a command line that makes no sense', () => {
     ],
     [['config'], 'a verb is missing', 'service-local config --help'],
     [[], 'a verb is missing', 'service-local --help'],
-  ])('%j is refused with a way on', async (args, what, remedy) => {
+  ])('%j is rejected with a remedy', async (args, what, remedy) => {
     const { code, stdout, stderr } = await inProcess(args);
     expect(code).toBe(2);
     expect(stdout).toBe('');
@@ -115,7 +115,7 @@ describe('a command line that makes no sense', () => {
 });
 
 describe('arguments and options', () => {
-  it('reach the verb parsed, the last of two winning', async () => {
+  it('reach the verb parsed; the last of two values wins', async () => {
     const { stdout } = await madeUp(
       (
         '--json echo a b c -p fast=5:50:5 --param=slow=-1 --out x --out y --cash 100 ' +
@@ -137,7 +137,7 @@ describe('arguments and options', () => {
     });
   });
 
-  it('are empty, absent or the default when not given', async () => {
+  it('have an empty, undefined or default value if absent', async () => {
     const { stdout } = await madeUp(['echo', 'a', '--json'], {
       env: { SERVICE_LOCAL_WORKERS: '5' },
     });
@@ -149,13 +149,13 @@ describe('arguments and options', () => {
     });
   });
 
-  it('are not verbs: only a word in front is', async () => {
+  it('are never taken for verbs', async () => {
     expect((await madeUp(['echo', 'twice'])).code).toBe(5);
     expect((await madeUp(['echo', '--out', 'twice', 'a'])).code).toBe(0);
     expect((await madeUp(['echo', '--', 'twice'])).code).toBe(0);
   });
 
-  it('can be required, and help says so', async () => {
+  it('can be required, which the help shows', async () => {
     const { code, stderr } = await madeUp(['greet']);
     expect(code).toBe(2);
     expect(stderr).toContain("error usage: required option '--name <text>' not specified");
@@ -166,15 +166,15 @@ describe('arguments and options', () => {
     expect(JSON.parse(stdout)).toEqual({ greeting: 'hello ADA' });
   });
 
-  it('are named when their value is wrong', async () => {
+  it('are named in the error about their value', async () => {
     const { code, stderr } = await madeUp(['echo', 'a', '--cash', '1e3']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error usage: --cash: '1e3' is no amount$/m);
   });
 });
 
-describe('the outcome of a verb', () => {
-  it('is its data on stdout and its failure on stderr, with the exit code of the failure', async () => {
+describe('the result of a verb', () => {
+  it('goes to stdout, its failure to stderr, and the failure sets the exit code', async () => {
     const human = await madeUp(['gate']);
     expect(human).toEqual({
       code: 5,
@@ -186,7 +186,7 @@ describe('the outcome of a verb', () => {
     expect(JSON.parse(machine.stdout)).toEqual({ sharpe: 0.4 });
   });
 
-  it('is told with every problem and a remedy when it is refused', async () => {
+  it('lists every problem and a remedy on a failure', async () => {
     const human = await madeUp(['refuse']);
     expect(human).toEqual({
       code: 3,
@@ -209,7 +209,7 @@ describe('the outcome of a verb', () => {
     });
   });
 
-  it('tells without a thing that acts on the terminal', async () => {
+  it('contains no control characters', async () => {
     const { code, stderr } = await madeUp(['hostile']);
     expect(code).toBe(3);
     expect(stderr.split('\n').map((line) => line.trimEnd())).toEqual([
@@ -224,13 +224,13 @@ describe('the outcome of a verb', () => {
   it.each([
     [['chatty'], '42\n'],
     [['chatty', '--json'], '{\n  "answer": 42\n}\n'],
-  ])('is all there is on stdout, whatever logs meanwhile: %j', async (args, expected) => {
+  ])('is the only output on stdout, whatever strategies log: %j', async (args, expected) => {
     const { code, stdout, stderr } = await madeUp(args);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expected });
     expect(stderr).toMatch(/^log\ninfo\n[^]*late\n$/);
   });
 
-  it('is a stack and exit code 1 when the program is wrong', async () => {
+  it('is a stack trace and exit code 1 for an unexpected error', async () => {
     const human = await madeUp(['crash']);
     expect(human.code).toBe(1);
     expect(human.stdout).toBe('');
@@ -244,7 +244,7 @@ describe('the outcome of a verb', () => {
   });
 });
 
-describe('colour', () => {
+describe('color', () => {
   const ESCAPE = '\u001B[';
 
   it.each<[string, readonly string[], Record<string, string>, boolean]>([
@@ -263,8 +263,8 @@ describe('colour', () => {
   });
 });
 
-describe('a reader that leaves', () => {
-  it('ends the command quietly', async () => {
+describe('a closed pipe', () => {
+  it('ends the command without an error', async () => {
     const script = '"$0" "$1" many-lines | head -n 1; echo "code ${PIPESTATUS[0]}"';
     const bash = spawn('bash', ['-c', script, process.execPath, MADE_UP]);
     const [stdout, stderr] = await Promise.all([text(bash.stdout), text(bash.stderr)]);
@@ -299,14 +299,17 @@ describe('an interrupt', () => {
     return { child, ended, said };
   }
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('by %s ends in good order with 130', async (name) => {
-    const { child, ended, said } = await waiting();
-    child.kill(name);
-    expect(await ended).toEqual([130, null]);
-    await said(new RegExp(`error interrupted: interrupted by ${name}`));
-  });
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'by %s stops the verb gracefully with exit code 130',
+    async (name) => {
+      const { child, ended, said } = await waiting();
+      child.kill(name);
+      expect(await ended).toEqual([130, null]);
+      await said(new RegExp(`error interrupted: interrupted by ${name}`));
+    },
+  );
 
-  it('that npm delivers twice is one', async () => {
+  it('that npm delivers twice counts once', async () => {
     const { child, ended, said } = await waiting('--slow');
     child.kill('SIGINT');
     child.kill('SIGINT');
@@ -315,7 +318,7 @@ describe('an interrupt', () => {
     expect(await ended).toEqual([130, null]);
   });
 
-  it('repeated kills what will not end', async () => {
+  it('that is repeated kills a verb that does not stop', async () => {
     const { child, ended, said } = await waiting('--stubborn');
     child.kill('SIGINT');
     await said(/stopping/);

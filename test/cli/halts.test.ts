@@ -18,7 +18,7 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
-/** Two processes on one PostgreSQL: a server that leaves its tasks to a worker. */
+/** A server and a worker, two processes on one PostgreSQL. */
 let directory: string;
 let database: TestDatabase;
 let storage: Storage;
@@ -68,7 +68,7 @@ async function answerOf<T>(code: number, ...words: string[]): Promise<T> {
   return JSON.parse(result.stdout) as T;
 }
 
-/** Starts a session, 10 days a second, that goes on until it is ended. @returns its id once it trades. */
+/** Starts an endless session at 10 days per second. @returns its id once it trades */
 async function startTrading(): Promise<string> {
   const { task_id } = await send<{ task_id: string }>('POST', '/bots/days/paper/start', {
     speed: 86_400 * 10,
@@ -87,7 +87,7 @@ async function eventsOf(task_id: string): Promise<string[]> {
 }
 
 test.runIf(isAtLength)(
-  'a session that hangs in another process is halted, and does nothing more',
+  'halts a session that hangs in another process, which then places no orders',
   async () => {
     const task_id = await startTrading();
     process.kill(worker.pid, 'SIGSTOP');
@@ -99,7 +99,7 @@ test.runIf(isAtLength)(
     const before = await eventsOf(task_id);
     expect(before.at(-1)).toBe('run.ended');
     process.kill(worker.pid, 'SIGCONT');
-    // It is at another session by then, and so is done with this one.
+    // By then, the worker runs another session, so this one has ended.
     await bots('resume', 'days', '--reason', 'to see whether it lives');
     const next = await startTrading();
     expect(await eventsOf(task_id)).toEqual(before);
@@ -124,7 +124,7 @@ test.runIf(isAtLength)(
   60_000,
 );
 
-test('what is not verified ends with 7, and is shown', async () => {
+test('exits with 7 and lists the deployments that could not be verified', async () => {
   const task_id = await startTrading();
   await database.execute(
     `create function keep() returns trigger language plpgsql as 'begin return null; end';
@@ -148,7 +148,7 @@ test('what is not verified ends with 7, and is shown', async () => {
 
 const OVER = 'the drill is over';
 
-test('a drill halts a bot of its own, and leaves no trace but that', async () => {
+test('a drill halts a bot of its own and leaves only its archived bot', async () => {
   const drill = await answerOf<{ bot: string; verified_ms: number; report: HaltReport }>(
     0,
     'drill',
@@ -163,7 +163,7 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.filter(({ lifted_at }) => lifted_at === null)).toEqual([]);
 
-  // It waits for orders of a session that nobody runs.
+  // The halt waits for the orders of a session that no process runs.
   process.kill(worker.pid, 'SIGSTOP');
   const halting = bots('drill');
   await vi.waitFor(
@@ -185,13 +185,13 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   expect(after.map(({ slug }) => slug)).toEqual(['days']);
 }, 60_000);
 
-test('a drill makes nothing while all bots are halted, and leaves nothing where they come to be', async () => {
+test('a drill creates no bot while all bots are halted, and cleans up if all are halted during it', async () => {
   const slugs = async (...words: string[]): Promise<string[]> => {
     const { bots: now } = await answerOf<{ bots: BotSummary[] }>(0, 'list', ...words);
     return now.map(({ slug }) => slug);
   };
   const before = await slugs();
-  // So that it waits for its session.
+  // Makes the drill wait for its session.
   process.kill(worker.pid, 'SIGSTOP');
   const drilling = bots('drill');
   await vi.waitFor(async () => expect(await slugs('--status', 'active')).toHaveLength(2), {
@@ -214,6 +214,8 @@ test('a drill makes nothing while all bots are halted, and leaves nothing where 
   expect(await slugs()).toEqual(known);
   await bots('resume-all', '--reason', 'x');
   expect((await bots('list')).stdout).not.toMatch(/halted/);
-  expect((await bots('get', drilled!)).stdout).toMatch(/^The bot is halted since .*: the drill/m);
+  expect((await bots('get', drilled!)).stdout).toMatch(
+    /^The bot has been halted since .*: the drill/m,
+  );
   expect(await bots('resume', drilled!, '--reason', 'x')).toMatchObject({ code: 0 });
 }, 60_000);

@@ -11,20 +11,20 @@ import type { Result, RunOptions } from './service-local.ts';
 
 type Listener = Parameters<typeof process.off>[1];
 
-/** What each run has made the process listen to: others may be at work at the same time. */
+/** Signal handlers of each run, as several may run at the same time. */
 const listening = new AsyncLocalStorage<[signal: string, listener: Listener][]>();
 process.on('newListener', (event: string, listener: Listener) => {
   if (event === 'SIGINT' || event === 'SIGTERM') listening.getStore()?.push([event, listener]);
 });
 
 interface Options extends RunOptions {
-  /** Who answers on the terminal; without one there is no terminal. */
+  /** Answers prompts; without it, there is no terminal. */
   readonly person?: ReturnType<typeof personWho>;
 }
 
 /**
- * Runs the CLI in this process, which takes a tenth of the time of `serviceLocal`, and otherwise as
- * that does. What only a process can show (that it ends, what its threads print) it does not.
+ * Runs the CLI in this process, ten times as fast as `serviceLocal`. Does not show what needs a
+ * process: whether it ends, and the output of threads.
  */
 export async function inProcess(
   args: readonly string[],
@@ -52,7 +52,7 @@ export async function inProcess(
     if (!person) stderr.end();
     return { code, stdout: await printed, stderr: (await told) ?? person!.shown() };
   } finally {
-    // A process of its own would end with its verb.
+    // A separate process would end with its verb.
     for (const [signal, listener] of added) process.off(signal, listener);
     await rm(home, { recursive: true, force: true });
   }

@@ -41,7 +41,6 @@ afterAll(async () => {
 const knowledge = (...words: string[]): Promise<Result> =>
   inProcess(['knowledge', ...words], { cwd, env: { ...server.env, SERVICE_LOCAL_TOKEN: token } });
 
-/** Writes a file below the working directory. */
 const write = (name: string, text: string | Uint8Array): Promise<void> =>
   writeFile(join(cwd, name), text);
 
@@ -50,7 +49,7 @@ const told = (stderr: string, code = 0) => ({
   stderr: expect.stringMatching(stderr) as string,
 });
 
-test('files are added, listed, found, shown and removed', async () => {
+test('adds, lists, finds, shows and removes files', async () => {
   await write('notes/risk.md', '\uFEFF# Risk\n\n## Drawdown\n\nA drawdown of 20 % halts.\n');
   await write('notes/venue.txt', 'A slow venue is a risk.\n');
   const { stdout } = await knowledge('add', 'notes/risk.md', './notes/venue.txt');
@@ -74,7 +73,7 @@ test('files are added, listed, found, shown and removed', async () => {
   );
 });
 
-test('another text by a name needs --replace, and what came before is kept', async () => {
+test('another text under the same name needs --replace, and former revisions are kept', async () => {
   await write('notes/a.md', 'One.');
   await write('notes/b.md', 'Two.');
   await knowledge('add', 'notes/b.md');
@@ -90,14 +89,14 @@ test.each([
   ['is no text', Buffer.from([0xff, 0xfe, 0]), 'notes/x.md is not UTF-8 text'],
   ['has a NUL', 'a\0b', 'notes/x.md is not UTF-8 text'],
   ['is too large', 'a'.repeat(5 * 1024 * 1024 + 1), 'notes/x.md is over 5120 KiB'],
-])('a file that %s is refused, and those before it are not sent', async (_, text, why) => {
+])('refuses a file that %s, and sends none of the files before it', async (_, text, why) => {
   await write('notes/first.md', 'First.');
   await write('notes/x.md', text);
   expect(await knowledge('add', 'notes/first.md', 'notes/x.md')).toMatchObject(told(why, 3));
   expect((await knowledge('search', 'first')).stdout).toBe('There is none.\n');
 });
 
-test('what is in documents does nothing to the terminal', async () => {
+test('removes control characters in documents from terminal output', async () => {
   const evil = 'evil \u001B[31m\u001B]0;title\u0007 \u009B2J\r text';
   await write('notes/evil.md', `# ${evil}\n\n${evil}\n`);
   await knowledge('add', 'notes/evil.md');
@@ -108,7 +107,7 @@ test('what is in documents does nothing to the terminal', async () => {
   }
 });
 
-test('a federated search tells of those that did not answer', async () => {
+test('a federated search reports the sources that did not answer', async () => {
   const { code, stdout } = await knowledge('search', 'nowhere', '--federated');
   expect({ code, lines: stdout.replace(/\d+ ms/, '… ms').split('\n') }).toEqual({
     code: 0,

@@ -68,7 +68,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     inProcess(['license', ...words], {
       env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: server.url },
     });
-  /** What a program on the machine decides, in a process of its own. */
+  /** Decision of a gate in a separate process on the machine. */
   const gate = async (product = '-', machine = '-', where = home): Promise<unknown> => {
     const { stdout, stderr } = await runNode([GATE, '-', product, machine], {
       env: { SERVICE_LOCAL_HOME: where },
@@ -82,7 +82,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
   const VALID = { allowed: true, status: 'valid' };
   const refused = (reason: string) =>
     expect.objectContaining({ allowed: false, reason }) as unknown;
-  /** What `doctor` finds of the use of the lease, in a process of its own. */
+  /** Runs `doctor` in a separate process. @returns its check of the lease's use */
   const doctor = async (where = home, variables: object = {}): Promise<unknown> => {
     const { code, stdout } = await serviceLocal(['doctor', '--offline', '--json'], {
       env: { SERVICE_LOCAL_HOME: where, ...variables },
@@ -98,7 +98,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     reason,
     remedy: expect.stringContaining(remedy) as string,
   });
-  /** As somebody takes the license along, but for `left`. */
+  /** Copies the license files to another home, except `left`. */
   const copyWithout = (...left: string[]): string => {
     const copy = join(directory, randomUUID());
     cpSync(home, copy, { recursive: true });
@@ -106,7 +106,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     return copy;
   };
 
-  test('a copied home is refused without the private key, and works where the key is', async () => {
+  test('rejects a copied home without the private key, and accepts it with the key', async () => {
     await plan({ binding: 'device' });
     await enrollOn(undefined);
     expect(await gate()).toEqual(VALID);
@@ -140,7 +140,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate()).toEqual(VALID);
   });
 
-  test('a home on another machine is refused until that machine is enrolled', async () => {
+  test('rejects a home on another machine until that machine is enrolled', async () => {
     await plan({ binding: 'machine' });
     await enrollOn(MACHINE);
     expect(await gate('-', MACHINE)).toEqual(VALID);
@@ -154,7 +154,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await doctor()).toMatchObject(failing(reason, here ? 'license enroll' : 'machine-id'));
   });
 
-  test('a machine without an id is refused with the reason, and its code stays valid', async () => {
+  test('rejects a machine without an id with the reason, and its code stays valid', async () => {
     await plan({ binding: 'machine' });
     await expect(enrollOn(undefined)).rejects.toMatchObject({
       code: 'not_allowed',
@@ -174,7 +174,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate('-', OTHER_MACHINE)).toEqual(refused('other_machine'));
   });
 
-  test('a program of another product is refused', async () => {
+  test('rejects a program of another product', async () => {
     await plan({ binding: 'none', product: 'trader' });
     await enrollOn(undefined);
     expect(await gate('trader')).toEqual(VALID);
@@ -185,7 +185,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate('service-local')).toEqual(VALID);
   });
 
-  test('doctor fails for another product only where license_product is set', async () => {
+  test('doctor fails for another product only if license_product is set', async () => {
     await plan({ binding: 'none', product: 'trader' });
     await enrollOn(undefined);
     expect(await doctor()).toMatchObject({
@@ -202,7 +202,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ product: null });
   });
 
-  test('an administrator gets a bound lease for the request of a machine alone', async () => {
+  test('issues a bound lease only for the request of a machine', async () => {
     await plan({ binding: 'device' });
     const administer = (...words: string[]): Promise<Result> =>
       inProcess(['identity', 'leases', 'issue', '--deployment', 'acme-tokyo', ...words], {

@@ -61,7 +61,7 @@ const ask = async <T>(...words: string[]): Promise<T> => {
 const leasesOf = async (installation: string): Promise<LeaseRecord[]> =>
   (await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--deployment', installation)).leases;
 
-test('a signing key is made for its owner alone, is never shown, and never overwritten', async () => {
+test('creates a signing key that only its owner can read, and never prints or overwrites it', async () => {
   const path = join(directory, 'key.pem');
   const made = await identity('keys', 'generate', '--out', 'key.pem');
   const pem = await readFile(path, 'utf8');
@@ -84,7 +84,7 @@ test('a signing key is made for its owner alone, is never shown, and never overw
   );
 });
 
-test('a lease is issued into a file, or to stdout, and stands in the registry', async () => {
+test('issues a lease to a file or to stdout, and records it in the registry', async () => {
   const issue = ['leases', 'issue', '--deployment', 'tokyo', '--entitlement', 'live_trading'];
   const issued = await identity(...issue, '--ttl', '30d', '--out', 'license_lease.json');
   expect(issued).toMatchObject({ code: 0, stdout: '' });
@@ -107,7 +107,7 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   expect(shown.stdout).toMatch(new RegExp(`^issued_by_name +${ada.name}$`, 'm'));
 });
 
-test('what a lease would be is told, and who has which', async () => {
+test('previews a lease, and lists the leases of each installation', async () => {
   const before = await leasesOf('kyoto');
   const dry = ['leases', 'issue', '--deployment', 'kyoto', '--ttl', '90d', '--dry-run'];
   const told = await identity(...dry);
@@ -127,7 +127,7 @@ test('what a lease would be is told, and who has which', async () => {
   expect(next.leases).toEqual([]);
 });
 
-test('the audit log is searched', async () => {
+test('filters the audit log', async () => {
   const issue = 'admin.identity.license.issue';
   const search = ['audit', 'list', '--action', issue];
   const { entries } = await ask<{ entries: { seq: number; action: string }[] }>(...search);
@@ -140,7 +140,7 @@ test('the audit log is searched', async () => {
   expect(await identity(...search, '--after', '0')).toMatchObject({ code: 2 });
 });
 
-test('no lease is issued that could not be kept', async () => {
+test('issues no lease if its file cannot be written', async () => {
   await writeFile(join(directory, 'precious.txt'), 'no lease');
   const before = await leasesOf('tokyo');
   for (const [out, error] of [
@@ -155,7 +155,7 @@ test('no lease is issued that could not be kept', async () => {
   expect(await leasesOf('tokyo')).toEqual(before);
 });
 
-test('a narrowed token issues what it is for, and is refused the rest with the reason', async () => {
+test('a narrowed token issues only the leases it allows; others are denied with the reason', async () => {
   const day = 86_400;
   const terms = { label: 'CI', scopes: ['license'], expires_in_seconds: 600 } as const;
   const narrowing = { deployment_ids: ['nara'], customer_id: null, max_ttl_seconds: day };
@@ -199,7 +199,7 @@ test('a narrowed token issues what it is for, and is refused the rest with the r
   expect(late.stderr).toMatch(/^error not_authenticated: the token has expired\n/);
 });
 
-test('what a lease lacks of its time is told with the reason', async () => {
+test('prints why a lease is shorter than requested', async () => {
   const { code, stderr } = await identity(
     'leases',
     'issue',
@@ -229,17 +229,19 @@ test('what a lease lacks of its time is told with the reason', async () => {
   await ask('deployments', 'create', '--id', 'brief', '--contract', 'short', '--name', 'Brief');
   const cut = await identity('leases', 'issue', '--deployment', 'brief', '--out', 'brief.json');
   expect(cut.stderr).toContain(`until ${end}, with grace until ${end}`);
-  expect(cut.stderr).toMatch(/^it lasts \d+[smh] instead of 7d, as the contract ends then$/m);
+  expect(cut.stderr).toMatch(
+    /^the lease is valid for \d+[smh] instead of 7d: the contract ends then$/m,
+  );
 });
 
-test('a script revokes with --confirm and --code; anything less revokes nothing', async () => {
+test('a script needs --confirm and --code to revoke a license', async () => {
   await ask('leases', 'issue', '--deployment', 'osaka');
   const [lease] = await leasesOf('osaka');
   const command = ['leases', 'revoke', lease!.lease_id, '--reason', 'unpaid'];
   for (const [extra, code, error] of [
-    [[], 2, /^error usage: --confirm is missing/m],
+    [[], 2, /^error usage: --confirm is required/m],
     [['--confirm', 'tokyo'], 2, /^error confirmation_mismatch: 'tokyo' is not osaka/m],
-    [['--confirm', 'osaka'], 2, /^error usage: --code is missing/m],
+    [['--confirm', 'osaka'], 2, /^error usage: --code is required/m],
     [['--confirm', 'osaka', '--code', '000000'], 4, /^error not_authenticated/m],
   ] as const) {
     const refused = await identity(...command, ...extra);
@@ -258,7 +260,7 @@ test('a script revokes with --confirm and --code; anything less revokes nothing'
   expect((await identity('leases', 'issue', '--deployment', 'osaka')).code).toBe(0);
 });
 
-/** Asks a person, who types the id of the installation and a code. */
+/** Runs the CLI with a person who types the id of the installation and a code. */
 async function revokeAsPerson(
   installation: string,
   target: { readonly lease: string } | { readonly installation: string },
@@ -290,7 +292,7 @@ async function revokeAsPerson(
   return { told: message.mock.calls.join(), data };
 }
 
-test('a person is told the date before the id is typed and the code is asked for', async () => {
+test('shows when the license ends before prompting for its id and a code', async () => {
   await ask('leases', 'issue', '--deployment', 'kyoto');
   const [lease] = await leasesOf('kyoto');
   const { told, data } = await revokeAsPerson(
@@ -311,12 +313,12 @@ test('a person is told the date before the id is typed and the code is asked for
   expect(code.stderr).toMatch(reinstate);
 });
 
-test('of a lease, what is told is of its machine, and what is done is the same', async () => {
+test('revoking by lease shows and revokes the license of its machine', async () => {
   for (const ttl of ['90d', '1d', '2d', '3d']) {
     await ask('leases', 'issue', '--deployment', 'nara', '--ttl', ttl);
   }
   const [third, second, first] = await leasesOf('nara');
-  // The first and the second of one line, whose device was given the third in a line of its own.
+  // The second lease renewed the first; the third was issued separately to the same device.
   await world.identity.storage.write(async (tx) => {
     for (const device_id of ['old', 'new']) {
       await tx
@@ -352,7 +354,7 @@ test('of a lease, what is told is of its machine, and what is done is the same',
   expect(data).toMatchObject({ revoked_leases: 3, effective_at: third!.grace_ends_at });
 });
 
-test('the rotation of keys is told, and the key that signs cannot be retired', async () => {
+test('shows the rotation of keys, and refuses to retire the signing key', async () => {
   const { keys } = await ask<{ keys: { public_key_id: string }[] }>('keys', 'list');
   const id = keys[0]!.public_key_id;
   const { stdout } = await identity('keys', 'rotate-status');

@@ -28,7 +28,7 @@ import type { Result } from './service-local.ts';
 let world: World;
 let server: ServerHere;
 let token: string;
-/** Where the files are that people carry from machine to machine. */
+/** Directory of the files that people carry between machines. */
 let directory: string;
 
 beforeAll(async () => {
@@ -52,13 +52,13 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** On the vendor's machine. */
+/** Runs the CLI on the vendor's machine. */
 const identity = (...words: string[]): Promise<Result> =>
   inProcess(['identity', ...words], {
     cwd: directory,
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
-/** On one of the customer's machines, by its name. */
+/** Runs the CLI on a machine of the customer. */
 const on =
   (machine: string) =>
   (...words: string[]): Promise<Result> =>
@@ -76,7 +76,7 @@ interface Status {
   readonly renewal: object;
 }
 
-test('a machine without a network is licensed by files that people carry', async () => {
+test('licenses a machine without a network through files that people carry', async () => {
   const vault = on('vault');
   const none = await vault('status', '--json');
   expect(none).toMatchObject({ code: 4 });
@@ -98,7 +98,7 @@ test('a machine without a network is licensed by files that people carry', async
 
   mkdirSync(join(directory, 'careful'), { mode: 0o700 });
   const own = await on('careful')('export-request', '--out', 'careful/device.key');
-  expect(own.stderr).toMatch(/device\.key is there already/);
+  expect(own.stderr).toMatch(/device\.key exists and is not/);
 
   const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
   expect(statSync(join(directory, 'request.jwt')).mode & 0o777).toBe(0o600);
@@ -160,7 +160,7 @@ test('a machine without a network is licensed by files that people carry', async
   expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });
 
-test('what is no request, or asks for another installation, issues nothing', async () => {
+test('issues nothing for a file that is not a request or is for another installation', async () => {
   writeFileSync(join(directory, 'no-request'), 'hello');
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request'];
   const refused = await identity(...request, 'no-request');
@@ -177,7 +177,7 @@ test('what is no request, or asks for another installation, issues nothing', asy
   });
 });
 
-test('an enrolled machine renews when it is due, or when told to, until that is denied', async () => {
+test('an enrolled machine renews when due or with --now, until renewal is denied', async () => {
   const osaka = on('osaka');
   const early = await osaka('renew');
   expect(early).toMatchObject({ code: 3, stdout: '' });
@@ -223,7 +223,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
 
 const KEY = testKey(1);
 
-/** A machine to which a lease was given that old a time ago, of seven days and three of grace. */
+/** Creates a machine with a lease of that age, valid for seven days with three days of grace. */
 function licensedSince(machine: string, days: number): ReturnType<typeof on> {
   const issued_at = formatTime(Date.now() - days * 86_400_000);
   const lease = issue(claimsOf(KEY, { issued_at }), KEY);
@@ -232,7 +232,7 @@ function licensedSince(machine: string, days: number): ReturnType<typeof on> {
   return on(machine);
 }
 
-test('a lease is verified anywhere, and a script learns what it is worth from the exit code', async () => {
+test('verifies a lease on any machine, and reports its state in the exit code', async () => {
   const valid = await licensedSince('fresh', 1)('verify', 'fresh.json', '--keyset', 'keys.json');
   expect(valid).toMatchObject({ code: 0, stderr: '' });
   expect(valid.stdout).toMatch(
@@ -275,7 +275,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
 });
 
-test('a renewal that changes nothing of a license that does not work says so', async () => {
+test('reports that a renewal did not make the license valid', async () => {
   const home = join(directory, 'ended');
   await on('ended')('export-request', '--out', 'ended.jwt', '--json');
   const request = readFileSync(join(directory, 'ended.jwt'), 'utf8').split('.')[1]!;
@@ -312,7 +312,7 @@ test('a renewal that changes nothing of a license that does not work says so', a
   expect(existsSync(keyset)).toBe(false);
 });
 
-test('a lease without a grace period works to its end, without a warning', async () => {
+test('a lease without a grace period works until it expires, without a warning', async () => {
   const issued_at = formatTime(Date.now());
   const claims = claimsOf(KEY, { issued_at, grace_period_seconds: 0 });
   writeFileSync(join(directory, 'brief.json'), issue(claims, KEY));
@@ -323,7 +323,7 @@ test('a lease without a grace period works to its end, without a warning', async
   expect(stdout.split('\n')[0]).toBe(`Everything licensed works until ${claims.expires_at}.`);
 });
 
-test('keys in the file of a lease prove nothing where the machine has keys, unless they are named', async () => {
+test('a machine with keys ignores the keys in the file of a lease unless they are named', async () => {
   const other = testKey(2);
   const issued_at = formatTime(Date.now());
   const lease = JSON.parse(
@@ -357,7 +357,7 @@ test('keys in the file of a lease prove nothing where the machine has keys, unle
   );
 });
 
-test('a lease is not issued for a machine as long as its keys cannot be told', async () => {
+test('issues no lease for a machine while its trusted keys are unknown', async () => {
   await on('late-keys')('export-request', '--out', 'late-keys.jwt');
   const asked: string[] = [];
   const broken = createServer(({ method, url }, response) => {
@@ -376,7 +376,7 @@ test('a lease is not issued for a machine as long as its keys cannot be told', a
   expect(new Set(asked)).toEqual(new Set(['GET /.well-known/license-keys.json']));
 });
 
-test('a script learns whether to renew from the exit code, and nothing is told on stderr', async () => {
+test('reports in the exit code whether a renewal is due, without output on stderr', async () => {
   const none = await on('empty')('needs-renewal');
   expect(none).toMatchObject({ code: 2, stderr: '' });
   expect(none.stdout).toMatch(/^There is no lease to renew: there is no file .*\n$/);

@@ -45,7 +45,7 @@ const logIn = (...words: string[]): Promise<Result> => {
 const stored = async (): Promise<{ token: string; token_id: string; origin: string }> =>
   JSON.parse(await readFile(file(), 'utf8')) as never;
 
-/** The same as a login, in less time. */
+/** Creates a token faster than a login does. */
 async function keepToken(scope: Scope = 'read'): Promise<string> {
   const terms = { label: 'test', scopes: [scope], expires_in_seconds: 3600 };
   const { token, token_id } = await world.identity.storage.write((tx) =>
@@ -55,7 +55,7 @@ async function keepToken(scope: Scope = 'read'): Promise<string> {
   return token;
 }
 
-test('who logs in has a token that is shown nowhere, and who logs out has none', async () => {
+test('login stores a token that is never printed, and logout removes it', async () => {
   const before = await run(['whoami']);
   expect(before).toMatchObject({ code: 4, stdout: '' });
   expect(before.stderr).toBe(
@@ -103,7 +103,7 @@ test('who logs in has a token that is shown nowhere, and who logs out has none',
   expect(server.log()).not.toContain(token);
 });
 
-test('a second login ends the token of the first, and has the scopes and the time it names', async () => {
+test('a second login ends the token of the first, and gets the scopes and expiry it names', async () => {
   const first = await keepToken();
   const second = await logIn('--scopes', 'license', '--expires', '1h', '--json');
   expect(second).toMatchObject({ code: 0, stderr: '' });
@@ -118,7 +118,7 @@ test('a second login ends the token of the first, and has the scopes and the tim
   expect(await run(['identity', 'customers', 'list'])).toMatchObject({ code: 0 });
 });
 
-test('the token of the environment wins', async () => {
+test('the token of the environment overrides that of the login', async () => {
   const token = await keepToken();
   const wrong = { SERVICE_LOCAL_TOKEN: `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}` };
   expect(await run(['whoami'], { env: wrong })).toMatchObject({
@@ -140,7 +140,7 @@ test('the token of the environment wins', async () => {
   expect(stderr).toBe('SERVICE_LOCAL_TOKEN is set, and stays so\n');
 });
 
-describe('of a server that is another', () => {
+describe('a token of another server', () => {
   let seen: (string | undefined)[];
   let other: Server;
   let otherUrl: string;
@@ -156,7 +156,7 @@ describe('of a server that is another', () => {
   });
   afterEach(() => void other.close());
 
-  test('the file is not for it, and nothing is sent', async () => {
+  test('is never sent', async () => {
     await keepToken();
     const { code, stderr } = await run(['whoami', '--url', otherUrl]);
     expect({ code, stderr }).toEqual({
@@ -168,7 +168,7 @@ describe('of a server that is another', () => {
     expect(seen).toEqual([]);
   });
 
-  test('a logout that it does not take leaves no file, and says so', async () => {
+  test('is removed by a logout, which reports that the server did not revoke it', async () => {
     const token = { origin: otherUrl, token_id: 'id-1', token: 'slt_x' };
     await writeFile(file(), JSON.stringify(token), { mode: 0o600 });
     const { code, stdout, stderr } = await run(['logout']);
@@ -179,7 +179,7 @@ describe('of a server that is another', () => {
     await expect(stat(file())).rejects.toThrow('ENOENT');
   });
 
-  test('a login in its place tells that the token there was not ended', async () => {
+  test('is replaced by a login, which reports that it was not revoked', async () => {
     const token = { origin: otherUrl, token_id: 'id-1', token: 'slt_x' };
     await writeFile(file(), JSON.stringify(token), { mode: 0o600 });
     const { code, stderr } = await logIn();
@@ -190,7 +190,7 @@ describe('of a server that is another', () => {
   });
 });
 
-test('a file that others can read, or that is no token, is refused before anything is asked', async () => {
+test('rejects a token file that others can read or that is invalid, before prompting', async () => {
   await writeFile(file(), '{"origin":"http://127.0.0.1:1","token_id":"a","token":"b c"}');
   await chmod(file(), 0o644);
   for (const verb of ['login', 'logout', 'whoami']) {
@@ -208,7 +208,7 @@ test('a file that others can read, or that is no token, is refused before anythi
   });
 });
 
-test('a login that cannot be kept leaves no token that works', async () => {
+test('a login whose file cannot be written leaves no valid token', async () => {
   await chmod(home, 0o777);
   expect(await logIn()).toMatchObject({ code: 3 });
   await chmod(home, 0o700);
@@ -221,7 +221,7 @@ test('a login that cannot be kept leaves no token that works', async () => {
   expect(last!.revoked_at).toMatch(/^20/);
 });
 
-test('what is wrong with the password or missing is told', async () => {
+test('reports a wrong password and missing options', async () => {
   const words = ['login', '--name', ada.name, '--password-stdin', '--code', '123456'];
   expect(await run(words, { input: 'this is not it' })).toMatchObject({
     code: 4,
@@ -234,7 +234,7 @@ test('what is wrong with the password or missing is told', async () => {
   await expect(stat(file())).rejects.toThrow('ENOENT');
 });
 
-test('a person is asked for name, password and code, of which the password is not shown', async () => {
+test('prompts for name, password and code, and hides the password', async () => {
   vi.stubEnv('TERM', 'xterm');
   const person = personWho([
     [`Name at ${server.url}:`, `${ada.name}\r`],

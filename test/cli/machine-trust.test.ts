@@ -44,15 +44,15 @@ let world: World;
 let server: ServerHere;
 let ada: Person;
 let token: string;
-/** Answers at the address that machines know. */
+/** Proxy at the address that machines know. */
 let front: Server;
 let url: string;
-/** Whether the front is another server, with a key of its own. */
+/** Whether an impostor with its own key answers at that address. */
 let isEvil: boolean;
 let home: string;
 let files: LicenseFiles;
 let daemons: RunningDaemon[];
-/** How many recovery codes were used. */
+/** Count of used recovery codes. */
 let used: number;
 
 beforeEach(async () => {
@@ -99,7 +99,7 @@ async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Pro
   answer.pipe(outgoing);
 }
 
-/** Claims of a lease by the key of the impostor. */
+/** Claims of a lease signed by the impostor. */
 const evilClaims = (change: Partial<LeaseClaims> = {}): LeaseClaims =>
   claimsOf(EVIL, {
     lease_id: 'evil',
@@ -131,7 +131,7 @@ function payloadOf(lease: string): LeaseClaims {
 
 const deviceOf = (lease: string): string => payloadOf(lease).device_thumbprint!;
 
-/** At the issuer. */
+/** Runs the CLI at the issuer. */
 const identity = async (...words: string[]): Promise<Result> => {
   const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
   const result = await inProcess(['identity', ...words], { cwd: directory, env });
@@ -141,7 +141,7 @@ const identity = async (...words: string[]): Promise<Result> => {
   });
   return result;
 };
-/** On the machine. */
+/** Runs the CLI on the machine. */
 const onMachine = (words: readonly string[], env: Record<string, string> = {}): Promise<Result> =>
   inProcess(words, {
     cwd: directory,
@@ -198,7 +198,7 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     isEvil = true;
   });
 
-  test('renews nothing: the lease works, and is renewed when the right one is back', async () => {
+  test('renews nothing: the lease still works, and is renewed once the right server is back', async () => {
     const refused = await license('renew', '--now');
     expect(refused).toMatchObject({ code: 3, stdout: '' });
     expect(refused.stderr).toMatch(
@@ -227,8 +227,8 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     expect(state()).toMatchObject({ last_error: null });
   });
 
-  test('is refused by a running daemon, which logs it, waits, and renews by the right one', async () => {
-    // Long enough that the lease is due.
+  test('is rejected by a running daemon, which logs this, waits, and renews at the right server', async () => {
+    // The lease is due after this time.
     const { lease_id } = payloadOf(before[files.lease]!);
     const running_time = { lease_id, seconds: 6.5 * 86_400, boot_id: 'b', uptime_seconds: 1 };
     writeFileSync(files.state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
@@ -255,7 +255,7 @@ const run = async (variables: Record<string, string> = {}): Promise<RunningDaemo
 };
 
 describe('while the daemon runs', () => {
-  /** Puts keys, a lease and a trust anchor of somebody else in place, which fit each other. */
+  /** Replaces keys, lease and trust anchor with a consistent set of an impostor. */
   const swap = (lease_id: string): void => {
     const device_thumbprint = deviceOf(readFileSync(files.lease, 'utf8'));
     const lease = issue(evilClaims({ lease_id, device_thumbprint }), EVIL);
@@ -268,7 +268,7 @@ describe('while the daemon runs', () => {
     writeFileSync(files.lease, lease);
   };
 
-  test('license files that are swapped together are put back, each time as quickly', async () => {
+  test('restores license files that are swapped together, equally fast each time', async () => {
     await newRoot();
     await enroll();
     const before = contents();
@@ -288,7 +288,7 @@ describe('while the daemon runs', () => {
     expect(await isLicensed()).toBe(true);
   });
 
-  test('what a person changes is not put back', async () => {
+  test('does not undo changes made by a person', async () => {
     await enroll();
     const daemon = await run();
     await daemon.logged('keeping');
@@ -306,7 +306,7 @@ describe('while the daemon runs', () => {
     expect(said).toContain('installation tokyo of the issuer next');
     expect(contents()).toEqual(after);
 
-    // The other way, by enrolling again: with the fingerprint of a root.
+    // The other remedy is to enroll again with the fingerprint of a root.
     await newRoot();
     rmSync(files.key);
     const enrolled = await enroll();
@@ -355,7 +355,7 @@ describe('enrollment', () => {
     expect(found('lease_file')?.remedy).toContain('license enroll');
   });
 
-  test('is accepted by a running gate, also where the former files were removed before', async () => {
+  test('is accepted by a running gate, even if the former files were removed before', async () => {
     await enroll();
     const gate = await openLicenseGate({ files, enforced: true });
     for (const path of [files.key, ...Object.keys(contents())]) rmSync(path);
@@ -365,7 +365,7 @@ describe('enrollment', () => {
     await gate.close();
   });
 
-  test('with a truncated code fails with an error that names the code', async () => {
+  test('with a truncated code fails with an error about the code', async () => {
     const code = await newCode();
     const cut = await license('enroll', '--code', `${code}.abc`, '--json');
     expect(cut.code).toBe(2);
@@ -375,7 +375,7 @@ describe('enrollment', () => {
     expect(errorOf(short)).toMatchObject({ reason: 'invalid_code' });
   });
 
-  test('at a server without a root fails where a root is pinned', async () => {
+  test('at a server without a root fails if a root is pinned', async () => {
     const code = await newCode();
     const pinned = await onMachine(['license', 'enroll', '--code', code, '--json'], {
       SERVICE_LICENSE_ROOT: 'B'.repeat(43),
@@ -384,7 +384,7 @@ describe('enrollment', () => {
     expect(await license('enroll', '--code', code)).toMatchObject({ code: 0 });
   });
 
-  test('trusts keys that a person names, and no others', async () => {
+  test('trusts only the keys that a person names', async () => {
     const published = await (await fetch(`${url}/.well-known/license-keys.json`)).text();
     writeFileSync(join(directory, 'keys.json'), published);
     writeFileSync(join(directory, 'evil.json'), evilKeyset);
@@ -396,7 +396,7 @@ describe('enrollment', () => {
     expect(named.stderr).not.toMatch(/First contact/);
   });
 
-  test('says at first contact what this machine trusts from now on', async () => {
+  test('prints at first contact what this machine trusts from now on', async () => {
     const root = await newRoot();
     const [code] = (await newCode()).split('.');
     const { stdout, stderr } = await license('enroll', '--code', code!, '--json');
@@ -405,7 +405,7 @@ describe('enrollment', () => {
   });
 });
 
-test('a machine whose issuer lost its root is brought to the next one by a new code', async () => {
+test('a new code moves a machine to the next root after the issuer lost its root', async () => {
   const former = await newRoot();
   await enroll();
   const fingerprint = await newRoot('fresh');
@@ -426,7 +426,7 @@ test('a machine whose issuer lost its root is brought to the next one by a new c
   expect(await license('renew', '--now')).toMatchObject({ code: 0 });
 });
 
-test('a machine with a wrong SERVICE_LICENSE_ROOT names the variable as the fault', async () => {
+test('reports a wrong SERVICE_LICENSE_ROOT by the name of the variable', async () => {
   await newRoot();
   await enroll();
   const env = { SERVICE_LICENSE_ROOT: 'B'.repeat(43) };
@@ -444,7 +444,7 @@ test('a machine with a wrong SERVICE_LICENSE_ROOT names the variable as the faul
   expect(await isLicensed()).toBe(true);
 });
 
-test('the key of another device is reported as such, and not as a passing fault', async () => {
+test('reports the key of another device as such, not as a temporary failure', async () => {
   await updatePlan(world.identity, 'operator', 'pro', { binding: 'device' });
   await enroll();
   const other = join(directory, 'other');
@@ -460,7 +460,7 @@ test('the key of another device is reported as such, and not as a passing fault'
   expect(stderr).not.toContain('Try it again');
 });
 
-test('keys that nobody announced are accepted once a person names them', async () => {
+test('accepts unannounced keys once a person names them', async () => {
   await enroll();
   isEvil = true;
   writeFileSync(join(directory, 'keys.json'), evilKeyset);
@@ -470,7 +470,7 @@ test('keys that nobody announced are accepted once a person names them', async (
   expect(payloadOf(readFileSync(files.lease, 'utf8')).issuer).toBe('evil-issuer');
 });
 
-test('plain http to another host is used only where a person allows it', async () => {
+test('uses plain HTTP to another host only if a person allows it', async () => {
   const exposed = { SERVICE_LOCAL_SERVER_URL: 'http://nobody.invalid' };
   await enroll();
   const verbs = [
@@ -500,7 +500,7 @@ test('plain http to another host is used only where a person allows it', async (
   expect(typed.stdout).toContain('SERVICE_LOCAL_SERVER_INSECURE=true');
 });
 
-test('daemon status shows why the keys are trusted, by the pin of the daemon', async () => {
+test('daemon status prints why the keys are trusted according to the pin of the daemon', async () => {
   const status = async (): Promise<{ text: string; trust: unknown }> => {
     const { stdout } = await onMachine(['daemon', 'status', '--json']);
     const { trust } = JSON.parse(stdout) as { trust: unknown };
@@ -529,7 +529,7 @@ test('daemon status shows why the keys are trusted, by the pin of the daemon', a
   });
 });
 
-test('license status lists the files that are refused, and why', async () => {
+test('license status lists rejected files with the reasons', async () => {
   await newRoot();
   await enroll();
   const refused = async (): Promise<[path: string, reason: string][]> => {

@@ -1,4 +1,4 @@
-/** The CLI's frame around verbs that do what the real ones seldom do. Run it like the real bin. */
+/** The CLI with test verbs for rare cases. Run it like the real program. */
 import { ServiceError } from '../../src/base/errors.ts';
 import { run } from '../../src/cli/main.ts';
 import { defineVerb, type Verb, type VerbEntry } from '../../src/cli/verb.ts';
@@ -39,7 +39,7 @@ const hostile = defineVerb({
   },
 });
 
-/** Says things as a strategy under test might. */
+/** Logs in all the ways in which a strategy can. */
 const chatty = defineVerb({
   summary: 'do chatty',
   examples: ['chatty'],
@@ -97,7 +97,7 @@ const greet = defineVerb({
   }),
 });
 
-/** The first character fills more than a pipe holds, so that a reader that leaves is noticed. */
+/** The output exceeds the buffer of a pipe, so the CLI notices a closed pipe. */
 const manyLines = defineVerb({
   summary: 'do many-lines',
   examples: ['many-lines'],

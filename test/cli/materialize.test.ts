@@ -12,7 +12,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-test('a container writes its license to the files that its API reads', async () => {
+test('writes the license of a container to the files that its API reads', async () => {
   const files = {
     lease: join(directory, 'license', 'lease'),
     keyset: join(directory, 'license', 'keys'),

@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** A Node on this machine that is too old for the CLI, if there is one. */
+/** Finds a Node on this machine that is too old for the CLI. */
 const oldNode = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin', '/usr/local/bin']
   .map((directory) => join(directory, 'node'))
   .find(isTooOld);
@@ -36,7 +36,7 @@ function isTooOld(node: string): boolean {
 let directory: string;
 let script: string;
 
-/** The compiled package, and programs called `npm` that stand in for the real one. */
+/** The compiled package, and fakes of npm. */
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'service-local-old-node-'));
   execFileSync(process.execPath, [
@@ -60,7 +60,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** A directory for PATH with only this `npm` in it. */
+/** Creates a directory for PATH that contains only this `npm`. */
 async function npmThat(...lines: string[]): Promise<string> {
   const bin = await mkdtemp(join(directory, 'npm-'));
   await program(join(bin, 'npm'), ...lines);
@@ -79,7 +79,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs the CLI on the old Node; `path` is all there is to find programs in. */
+/** Runs the CLI on the old Node with only `path` as PATH. */
 async function onOldNode(
   args: readonly string[],
   path: string,
@@ -98,7 +98,7 @@ async function onOldNode(
   return { code, signal, stdout, stderr };
 }
 
-// Skipped where every Node at hand is new enough: then there is nothing to start it on.
+// Skipped on machines without an old Node.
 describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
   const AWKWARD = 'a  b "$HOME" \'*\' \\';
   const REFUSED = `error unknown_setting: unknown setting '${AWKWARD}'`;
@@ -107,7 +107,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
       `^exec --yes ${option}--loglevel=error --package=node-\\S+@\\d+\\.\\d+\\.\\d+ -- node -p process\\.execPath$`,
     );
 
-  it('runs the same command line on the Node that npm has, without network or word', async () => {
+  it('runs the same command line on a cached Node, without network access or messages', async () => {
     const path = await npmThat(
       'echo "$npm_config_call$@" >> "$0.args"',
       `echo ${process.execPath}`,
@@ -119,7 +119,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(asked).toEqual([expect.stringMatching(ASKED('--offline '))]);
   });
 
-  it('asks npm outside of any project, and runs the command where the user is', async () => {
+  it('runs npm outside of any project, and the command in the current directory', async () => {
     const node = join(directory, 'tells-where');
     await program(node, 'pwd');
     const path = await npmThat('pwd > "$0.cwd"', `echo ${node}`);
@@ -128,7 +128,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(await readFile(join(path, 'npm.cwd'), 'utf8')).toBe('/\n');
   });
 
-  /** Says where it put the Node, but has to download it. */
+  /** A fake npm that must download Node first. */
   const downloading = (): Promise<string> =>
     npmThat(
       'echo "$@" >> "$0.args"',
@@ -136,7 +136,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
       `echo ${process.execPath}`,
     );
 
-  it('says so when npm has to download it', async () => {
+  it('prints a message if npm has to download Node', async () => {
     const path = await downloading();
     const { code, stdout, stderr } = await onOldNode(['config', 'explain', AWKWARD], path);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -158,12 +158,12 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     ]);
   });
 
-  it('does so without a word with --quiet', async () => {
+  it('prints no message with --quiet', async () => {
     const ended = await onOldNode(['config', 'list', '--quiet', '--json'], await downloading());
     expect(ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('passes on a signal, and then the exit code', async () => {
+  it('forwards a signal, and returns the exit code', async () => {
     const node = join(directory, 'exits-9-on-sigterm');
     const code = `process.on("SIGTERM", () => process.exit(9)); setInterval(() => {}, 1000); console.log("ready")`;
     await program(node, `exec ${process.execPath} -e '${code}'`);
@@ -173,7 +173,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(ended).toMatchObject({ code: 9, signal: null, stdout: 'ready\n' });
   });
 
-  it('dies of the signal that its child dies of', async () => {
+  it('ends with the signal that ended its child', async () => {
     const node = join(directory, 'kills-itself');
     await program(node, 'kill -KILL $$');
     const ended = await onOldNode(['config', 'list'], await npmThat(`echo ${node}`));
@@ -216,7 +216,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(printed).toMatch(/^the license gate needs Node 24\.15 or newer, not \d+\.\d+\.\d+\n$/);
   });
 
-  it('prints its version without any other', async () => {
+  it('prints its version without a newer Node', async () => {
     const ended = await onOldNode(['--version'], await mkdtemp(join(directory, 'empty-')));
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect(ended.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);

@@ -19,7 +19,7 @@ describe('a table', () => {
     { title: 'note' },
   ] as const;
 
-  it('aligns text left and numbers right, with no spaces at the end', () => {
+  it('aligns text left and numbers right, without trailing spaces', () => {
     const rows = [
       ['SPX', '1.50 %', 'fine'],
       ['A', '-12.25 %', 'poor'],
@@ -29,7 +29,7 @@ describe('a table', () => {
     );
   });
 
-  it('that does not fit shows each row by itself, and cuts nothing', () => {
+  it('that is too wide prints each row as a list and truncates nothing', () => {
     const rows = [
       ['SPX', '1234567.89', 'a long remark that does not fit'],
       ['A', '-1', 'x'],
@@ -50,25 +50,25 @@ describe('a table', () => {
     );
   });
 
-  it('of pairs stays as it is, however wide', () => {
+  it('of names and values keeps its form, however wide', () => {
     const pairs = [{ title: 'about' }, { title: 'SPX' }];
     const rows = [['sha256', 'a'.repeat(64)]];
     expect(formatTable(pairs, rows, plain, 20)).toBe(formatTable(pairs, rows, plain));
   });
 
-  it('aligns by what is seen, not by the colour codes', () => {
+  it('aligns by visible text, not by color codes', () => {
     const rows = [['A', { text: '-1', paint: coloured.red }, 'x']];
     expect(formatTable(columns, rows, plain)).toContain(`A           ${coloured.red('-1')}  x`);
   });
 
-  it('lets neither line feeds nor escape sequences of the data act', () => {
+  it('removes line feeds and escape sequences of the data', () => {
     const rows = [['A\nB', '1', '\u001B[2Jgone\u0007']];
     expect(formatTable(columns, rows, plain).split('\n')[1]).toBe('A B          1  gone ');
   });
 });
 
 describe('a table without titles', () => {
-  it('has no line for them', () => {
+  it('has no title line', () => {
     const columns = [{ title: '' }, { title: '', align: 'right' }] as const;
     expect(formatTable(columns, [['trades', '12']], plain)).toBe('trades  12\n');
   });
@@ -80,7 +80,7 @@ describe('a line', () => {
   it.each([
     ['with', coloured, `${coloured.red('red')} ${coloured.bold('bot')}`],
     ['without', plain, 'red bot'],
-  ])('lets nothing of the data act %s colour', (_, style, expected) => {
+  ])('removes control characters of the data %s color', (_, style, expected) => {
     let written = '';
     const out = makeOutput({ write: (text) => (written += text) }, style);
     out.line(`${style.red('red')} ${style.bold(HOSTILE)}`);
@@ -107,7 +107,7 @@ describe('a duration', () => {
 describe('progress', () => {
   const WIPE = '\r\u001B[K';
 
-  it('tells the share done and the time left', () => {
+  it('shows the share done and the time left', () => {
     const halfway = { before: 0, done: 43, total: 172 };
     expect(formatProgress('sweep', halfway, 3000)).toBe(
       'sweep ██████░░░░░░░░░░░░░░░░░░ 25 % 43/172 9 s left',
@@ -116,12 +116,12 @@ describe('progress', () => {
     expect(formatProgress('sweep', atStart, 3000)).toBe(`sweep ${'░'.repeat(24)} 0 % 0/172`);
   });
 
-  it('judges the speed by what this run has done', () => {
+  it('computes the speed from the work of this run', () => {
     const resumed = { before: 150, done: 160, total: 170 };
     expect(formatProgress('sweep', resumed, 5000)).toMatch(/ 94 % 160\/170 5 s left$/);
   });
 
-  it('is drawn on a terminal, ten times a second at most, and wiped at the end', () => {
+  it('is drawn at most ten times per second on a terminal, and cleared at the end', () => {
     const written: string[] = [];
     const terminal = { isTTY: true, columns: 20, write: (text: string) => written.push(text) };
     let now = 0;
@@ -134,7 +134,7 @@ describe('progress', () => {
     expect(written.at(-1)).toBe(WIPE);
   });
 
-  it('is silent elsewhere', () => {
+  it('prints nothing if the stream is not a terminal', () => {
     const written: string[] = [];
     const progress = makeProgress({ write: (text) => written.push(text) }, 'sweep', 100);
     progress.update(50);
@@ -143,7 +143,7 @@ describe('progress', () => {
   });
 });
 
-describe('colour', () => {
+describe('color', () => {
   const terminal = { isTTY: true };
 
   it.each([

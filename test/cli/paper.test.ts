@@ -15,7 +15,7 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { BIN, type Result } from './service-local.ts';
 
-/** Its 100 days in six seconds. */
+/** Plays 100 days in six seconds. */
 const SPEED = String(86_400 * 17);
 
 let world: World;
@@ -62,7 +62,7 @@ async function json<T>(...words: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-/** Resolves when so many steps of a session are recorded. */
+/** Waits until this count of steps of a session are recorded. */
 async function recorded(task_id: string, steps: number): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -114,7 +114,7 @@ test.runIf(isAtLength)(
   },
 );
 
-test('a session is shown while it runs, and stopped', async () => {
+test('shows a running session and stops it', async () => {
   const detached = await bots('paper', 'start', 'days', '--detach');
   expect(detached).toMatchObject({
     code: 0,

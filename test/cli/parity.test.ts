@@ -55,14 +55,13 @@ async function json<T>(...words: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-/** What a verb prints of a failure, as JSON. */
 async function different<T>(...words: string[]): Promise<T> {
   const { code, stdout } = await bots([...words, '--json']);
   expect(code).toBe(1);
   return JSON.parse(stdout) as T;
 }
 
-test('a paper session and a backtest of the same come to the same, until the data are others', async () => {
+test('a paper session equals its backtest until the data change', async () => {
   const paper = ['paper', 'start', 'sma', '--speed', 'max', '-p', 'fast=12', '--json'];
   const { run_id, hashes } = JSON.parse((await bots(paper)).stdout) as Summary;
   const equal = await json<BotParity>('parity', 'sma');
@@ -97,7 +96,7 @@ test('a paper session and a backtest of the same come to the same, until the dat
   const parted = await bots(['parity', 'sma']);
   expect(parted).toMatchObject({ code: 1 });
   expect(parted.stdout).toMatch(
-    /^Equal until they part: 50 bars, \d+ order events\n\n +session +backtest\n(.+\n)+≠ +volume +1000 +999\n$/,
+    /^Equal until the first difference: 50 bars, \d+ order events\n\n +session +backtest\n(.+\n)+≠ +volume +1000 +999\n$/,
   );
   expect(parted.stderr).toContain(
     `session ${run_id} and its backtest differ at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
@@ -112,7 +111,7 @@ test('a paper session and a backtest of the same come to the same, until the dat
   expect(tampered.stderr).toMatch(/^error events_tampered: event \d+ of sma has been altered/);
 });
 
-test('what cannot be is refused', async () => {
+test('rejects sessions that cannot be compared or replayed', async () => {
   const unknown = await bots(['parity', 'sma', '--run', 'none']);
   expect(unknown).toMatchObject({ code: 1, stdout: '' });
   expect(unknown.stderr).toMatch(/^error not_found: /);

@@ -1,12 +1,12 @@
 import { PassThrough } from 'node:stream';
 
-/** A question, or part of it, and what to type when it appears: keys, or what follows from all that has been shown. */
+/** Part of a prompt, and the keys to type when it appears, or a function of all output so far. */
 type Answer = readonly [question: string, keys: string | ((shown: string) => string)];
 
-/** A terminal whose user types each answer when its question appears, one after the other. */
+/** A terminal whose user types each answer when its prompt appears, one after the other. */
 export function personWho(answers: readonly Answer[]) {
   const stdin = new PassThrough();
-  // A prompt ends the stream it wrote to, which does nothing to the real one.
+  // A prompt ends its output stream, which has no effect on a real terminal.
   const stderr = Object.assign(new PassThrough(), { end: () => stderr });
   let next = 0;
   let shown = '';
@@ -15,7 +15,7 @@ export function personWho(answers: readonly Answer[]) {
     const [question, keys] = answers[next] ?? [];
     if (question === undefined || !chunk.includes(question)) return;
     next += 1;
-    // The prompt listens once it has drawn itself.
+    // A prompt accepts input only after it was drawn.
     setImmediate(() => stdin.write(typeof keys === 'function' ? keys(shown) : keys!));
   });
   return { stdin, stderr, asked: () => next, shown: () => shown };

@@ -20,7 +20,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'service-local-readme-'));
   work = join(home, 'work');
   await mkdir(work);
-  // The command as it is after `npm install --global`.
+  // Stands for the command after `npm install --global`.
   await mkdir(join(home, 'bin'));
   const command = join(home, 'bin/service-local');
   await writeFile(command, `#!/bin/sh\nexec '${process.execPath}' '${BIN}' "$@"\n`);
@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-/** The lines of the first shell block of a page that has `text` in it. */
+/** Lines of the first shell block on a page that contains `text`. */
 async function linesOf(page: string, text: string): Promise<string[]> {
   const source = await readFile(join(ROOT, page), 'utf8');
   const blocks = Array.from(source.matchAll(/^```sh\n(.*?)^```/gms), ([, block]) => block!);
@@ -45,7 +45,7 @@ const environment = (): Record<string, string> => ({
   ...(server && { SERVICE_LOCAL_SERVER_URL: server.url }),
 });
 
-/** Runs a line as a shell does. */
+/** Runs a line in a shell. */
 function shell(line: string, cwd: string): Promise<Result> {
   const env = { ...BASIC_ENV, ...environment() };
   const path = [join(home, 'bin'), env.PATH].join(delimiter);
@@ -56,10 +56,10 @@ function shell(line: string, cwd: string): Promise<Result> {
   });
 }
 
-/** The words of a line that quotes nothing. */
+/** Splits a line without quotes into words. */
 const wordsOf = (line: string): string[] => line.split('#')[0]!.trim().split(/ +/).slice(1);
 
-/** What a line does that needs a terminal, or does not end; else it is run by a shell. */
+/** Runs lines that need a terminal or do not end; all others run in a shell. */
 const SPECIAL: Readonly<Record<string, (line: string) => Promise<Result>>> = {
   'service-local server': async () => {
     server = await startServer({ kind: 'sqlite', location: { file: join(home, 'any') } } as never);
@@ -97,10 +97,10 @@ function run(line: string): Promise<Result> {
   return special === undefined ? shell(line, ROOT) : special[1](line);
 }
 
-/** What a line prints, by how it begins. Each line of a block has to be here. */
+/** Expected output by the beginning of the line. Each line of a block needs an entry. */
 type Claims = Readonly<Record<string, RegExp>>;
 
-/** Runs the lines in order, up to the first that does not do what it says. @returns what is wrong. */
+/** Runs the lines in order up to the first unexpected output. @returns the failure, if any */
 async function faultsOf(
   lines: readonly string[],
   claims: Claims,
@@ -156,7 +156,7 @@ describe('a server', () => {
     };
     const faults = await faultsOf(lines, claims, async (line) => {
       if (!line.startsWith('service-local bots paper status')) return run(line);
-      // A person types slower than the first bar comes.
+      // A person would type this after the first bar.
       return vi.waitUntil(
         async () => {
           const status = await run(line);

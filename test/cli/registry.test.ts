@@ -31,14 +31,13 @@ const identity = (...words: string[]): Promise<Result> =>
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
 
-/** What `--json` prints. */
 async function json(...words: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await identity(...words, '--json');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
 
-test('a name with a hidden character is refused with its code, and shown by it if it is stored', async () => {
+test('rejects a name with a hidden character, and prints the code of that character', async () => {
   const refused = await identity('customers', 'create', '--name', 'Ac\u202Eme');
   expect(refused.code).toBe(3);
   expect(refused.stderr).toContain(
@@ -64,7 +63,7 @@ const codes = (): string => {
 };
 let used = 0;
 
-/** Rows of a table in cells, its head first; times of these days are `…Z`. */
+/** Splits a table into cells, titles first, and replaces current times with `…Z`. */
 function cells({ code, stdout, stderr }: Result): string[][] {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return stdout
@@ -74,7 +73,7 @@ function cells({ code, stdout, stderr }: Result): string[][] {
     .map((line) => line.trim().split(/ {2,}/));
 }
 
-/** A customer with a plan, a contract and an installation, all of the same id. */
+/** Creates a customer, a plan, a contract and an installation with the same id. */
 async function register(id: string): Promise<void> {
   const vendor = [world.identity, 'operator'] as const;
   await createCustomer(...vendor, { customer_id: id, name: 'Acme Trading' });
@@ -85,7 +84,7 @@ async function register(id: string): Promise<void> {
   await createInstallation(...vendor, { deployment_id: id, contract_id: id, name: 'Tokyo' });
 }
 
-test('a vendor registers a customer, from plan to installation', async () => {
+test('registers a plan, a customer, a contract and an installation', async () => {
   const customer = ['--id', 'bolt', '--name', 'Bolt Capital'];
   expect(cells(await identity('customers', 'create', ...customer))).toEqual([
     ['customer', 'name', 'created'],
@@ -122,7 +121,7 @@ test('a vendor registers a customer, from plan to installation', async () => {
   ]);
 });
 
-test('a script gets the id that was made', async () => {
+test('prints a generated id for scripts', async () => {
   const made = await json('customers', 'create', '--name', 'Delta');
   const { customer_id } = made as { customer_id: string };
   expect(customer_id).toMatch(/^[0-9a-f-]{36}$/);
@@ -132,7 +131,7 @@ test('a script gets the id that was made', async () => {
   expect(await json('contracts', 'list', '--customer', customer_id)).toEqual({ contracts: [] });
 });
 
-test('lists are shown, and can be of one customer or contract', async () => {
+test('lists records, optionally of one customer or contract', async () => {
   await register('listed');
   const isListed = ([id]: string[]): boolean => id === 'listed';
   expect(cells(await identity('customers', 'list')).filter(isListed)).toEqual([
@@ -149,7 +148,7 @@ test('lists are shown, and can be of one customer or contract', async () => {
   ]);
 });
 
-test('a change is of what it names, and of nothing else', async () => {
+test('an update changes only the named fields', async () => {
   await register('changed');
   expect(await json('plans', 'update', 'changed', '--ttl', '7d', '--grace', '0s')).toMatchObject({
     name: 'Pro',
@@ -183,7 +182,7 @@ test('a change is of what it names, and of nothing else', async () => {
   });
 });
 
-test('what gives more needs a code, and what narrows does not use it up', async () => {
+test('an update that grants more needs a code, and one that grants less does not use it up', async () => {
   await register('given');
   const code = codes();
   for (const words of [
@@ -209,7 +208,7 @@ test('what gives more needs a code, and what narrows does not use it up', async 
   expect(await json(...plan, '--code', codes())).toMatchObject({ ttl_seconds: 9 * 86_400 });
 });
 
-test('a contract that is ended tells how long its leases still work', async () => {
+test('ending a contract prints how long its leases still work', async () => {
   await register('ended');
   const { status } = await fetch(`${server.url}/auth/license/leases`, {
     method: 'POST',
@@ -225,7 +224,7 @@ test('a contract that is ended tells how long its leases still work', async () =
   ]);
 });
 
-test('an installation is reinstated', async () => {
+test('reinstates an installation', async () => {
   await register('revoked');
   await world.identity.storage.write(async (tx) => {
     const revoked = { revoked_at: world.now, revoked_by: 'operator', revoked_reason: 'lost' };
@@ -243,8 +242,8 @@ test('an installation is reinstated', async () => {
   });
 });
 
-describe('what cannot be done', () => {
-  test('is told with all problems and a way on', async () => {
+describe('an invalid request', () => {
+  test('is rejected with all problems and a remedy', async () => {
     await createCustomer(world.identity, 'operator', { customer_id: 'taken', name: 'X' });
     const taken = await identity('customers', 'create', '--id', 'taken', '--name', 'Other');
     expect(taken).toEqual({
@@ -279,7 +278,7 @@ describe('what cannot be done', () => {
       "'yesterday' is not a time\n→ Write it as 2027-01-01T00:00:00Z.\n",
     ],
     [['contracts', 'create', '--customer', 'acme'], "required option '--plan <id>' not specified"],
-  ])('%j is refused before a token is asked for', async (words, what) => {
+  ])('%j is rejected before a token is needed', async (words, what) => {
     const { code, stderr } = await inProcess(['identity', ...words]);
     expect({ code, stderr }).toEqual({
       code: 2,
@@ -287,7 +286,7 @@ describe('what cannot be done', () => {
     });
   });
 
-  test('without a token says where to get one', async () => {
+  test('without a token fails with the command that creates one', async () => {
     const { code, stderr } = await inProcess(['identity', 'plans', 'list'], { env: server.env });
     expect(code).toBe(4);
     expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set');

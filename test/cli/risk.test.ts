@@ -24,15 +24,15 @@ const risk = (words: string, who: keyof typeof tokens = 'admin') =>
     env: { ...server.env, SERVICE_LOCAL_TOKEN: tokens[who] },
   });
 
-test('thresholds are set, listed and removed, by those who administer', async () => {
+test('an administrator sets, lists and removes thresholds', async () => {
   const desk = '--level desk --subject fx --currency USD --rationale agreed';
   expect(await risk(`set ${desk} --max-order-value 5`, 'trade')).toMatchObject({ code: 4 });
   const set = await risk(`set ${desk} --max-order-value 5000 --max-daily-loss 100`);
   expect(set).toMatchObject({ code: 0, stderr: '' });
   expect(set.stdout).toContain('max_order_value 5000, max_daily_loss 100');
-  // It would be that of a desk that nobody has, and no bot without a desk would start.
+  // A threshold for a desk without a name would block all bots without a desk.
   const unnamed = await risk('set --level desk --currency USD --rationale x --max-order-value 5');
-  expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('which desk') });
+  expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('Name the desk') });
   const wrong = await risk(`set ${desk} --max-order-qty 5`);
   expect(wrong.stderr).toContain('max_order_qty is of one instrument');
   expect(await risk(`remove ${desk}`)).toMatchObject({

@@ -82,7 +82,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
   };
   const keys = async (): Promise<KeyState[]> =>
     (await ask<{ keys: KeyState[] }>('keys', 'list')).keys;
-  /** Ids may begin with a hyphen. */
+  /** Key ids may begin with a hyphen. */
   const retire = async (id: string): Promise<void> => {
     expect(await cli('keys', 'retire', '--', id)).toMatchObject({ code: 0 });
   };
@@ -110,7 +110,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     return fingerprint;
   };
 
-  test('init writes keys for their owner alone, shows none, and overwrites nothing', async () => {
+  test('init writes keys that only their owner can read, prints none, and overwrites nothing', async () => {
     const words = ['root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2'];
     const made = await cli(...words);
     expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -126,7 +126,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect((await cli('root', 'show')).stdout).toMatch(/publishes no root/);
   });
 
-  test('the server publishes the signed keyset, and machines that hold its key take the root', async () => {
+  test('machines that hold the key of the server accept the root in its published keyset', async () => {
     const before = await trusted();
     expect(before.root).toBeUndefined();
     const fingerprint = await setUp();
@@ -134,7 +134,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
       by: 'pin',
       keyset: { version: 1 },
     });
-    // They hold a bare key, which has endorsed the keyset.
+    // The machines hold a bare key, which signed the keyset.
     expect(await trusted(before)).toMatchObject({ by: 'held', root: { lineage: [fingerprint] } });
     const { keys: bare } = JSON.parse(await published()) as Keyset;
     expect(bare).toMatchObject([{ status: 'active' }]);
@@ -151,7 +151,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
   });
 
-  test('machines that hold its key take no other root under the published keyset', async () => {
+  test('machines that hold the key of the server reject another root under the published keyset', async () => {
     const held = await trusted();
     await setUp();
     const { keyset } = JSON.parse(await published()) as { keyset: SignedDocument };
@@ -173,7 +173,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     });
   });
 
-  test('without a root, the current key vouches for the next, and a root comes after it', async () => {
+  test('without a root, the current key vouches for the next one, and a root can follow', async () => {
     const held = await trusted();
     const next = newPem();
     expect(await cli('keys', 'announce', `--key=${next.x}`, '--code', '000000')).toMatchObject({
@@ -185,7 +185,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     await restart(next.pem);
     const [active, former] = await keys();
     expect(active).toMatchObject({ public_key_id: next.id, status: 'active', in_keyset: null });
-    // Both a machine that holds the former key and one that renewed since.
+    // One machine holds the former key, the other has renewed since.
     for (const one of [held, told]) expect((await trusted(one)).keys.has(next.id)).toBe(true);
 
     await retire(former!.public_key_id);
@@ -201,7 +201,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(refused.stderr).toMatch(/conflict: the trust root vouches for keys here/);
   });
 
-  test('without a root, a key that nobody announced is not trusted by machines', async () => {
+  test('without a root, machines do not trust an unannounced key', async () => {
     const held = await trusted();
     await ask('keys', 'announce', `--key=${newPem().x}`, ...code());
     await restart(newPem().pem);
@@ -217,7 +217,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(JSON.parse(await published())).not.toHaveProperty('roots');
   });
 
-  test('an enrollment code carries the fingerprint, and is redeemed with and without it', async () => {
+  test('an enrollment code carries the fingerprint of the root and also works without it', async () => {
     const fingerprint = await setUp();
     for (const strip of [false, true]) {
       const { stdout } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
@@ -232,7 +232,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     }
   });
 
-  test('a new signing key issues nothing until the keyset that holds it is uploaded', async () => {
+  test('a new signing key issues no leases until a keyset with that key is uploaded', async () => {
     await setUp();
     const held = await trusted();
     await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'old.json');
@@ -258,7 +258,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
       { status: 'active', in_keyset: true },
     ]);
 
-    // On a machine without a network, with the list of keys brought there.
+    // On a machine without a network, from a copied list of keys.
     await writeFile(join(directory, 'keys.json'), JSON.stringify({ keys: await keys() }));
     const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1')];
     const offline = await inProcess(
@@ -273,7 +273,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await trusted(held)).toMatchObject({ by: 'held', keyset: { version: 2 } });
   });
 
-  test('a server that is started as another issuer issues nothing, since machines would refuse it', async () => {
+  test('a server with another issuer name issues no leases, since machines would reject them', async () => {
     await setUp();
     await server.stop();
     server = await serveHere(world.database, { SERVICE_LOCAL_LICENSE_ISSUER: 'other' });
@@ -286,7 +286,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(refused.stderr).toMatch(/license_lease_unavailable/);
   });
 
-  test('a key that the keyset holds already signs from the start of the server', async () => {
+  test('a key in the keyset signs as soon as the server starts', async () => {
     await setUp();
     const next = newPem();
     const add = [`--add=${next.x}`, '--yes', '--upload'];
@@ -296,7 +296,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await keys()).toMatchObject([{ public_key_id: next.id, status: 'active' }, {}]);
   });
 
-  test('a second server with the former key issues until the keyset no longer holds that key', async () => {
+  test('a second server with the former key issues leases until the keyset no longer holds that key', async () => {
     await setUp();
     const [former] = await keys();
     const next = newPem();
@@ -317,7 +317,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     }
   });
 
-  test('refuses an older keyset, another root, another issuer, and one without a key in use', async () => {
+  test('rejects an older keyset, another root, another issuer, and a keyset without a key in use', async () => {
     await setUp();
     const first = await readFile(join(directory, 'root/license-root.json'), 'utf8');
     const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes'];
@@ -355,7 +355,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(without.stderr).toMatch(/lacks the key \S+, under which leases are still in use/);
   });
 
-  test('a retired key is withdrawn with the next keyset, and the status names the command', async () => {
+  test('the next keyset withdraws a retired key, and the status prints the command for that', async () => {
     await setUp();
     const [former] = await keys();
     const next = newPem();
@@ -371,7 +371,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect((await cli('keys', 'rotate-status')).stdout).not.toMatch(/Run this/);
   });
 
-  /** @returns the words that upload a keyset signed by another root. */
+  /** Returns the command line that uploads a keyset signed by another root. */
   const newChain = async (name: string, ...more: string[]): Promise<string[]> => {
     await ask('root', 'init', '--out', name, ...more);
     const file = ['root', 'sign-keyset', '--chain', `${name}/license-root.json`];
@@ -379,7 +379,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     return [...file, '--upload'];
   };
 
-  test('two of three key holders sign one after another, and one alone does not suffice', async () => {
+  test('two of three key holders sign one after the other, and a single signature does not suffice', async () => {
     await ask('root', 'init', '--out', 'root', '--keys', '3', '--threshold', '2');
     const sign = ['root', 'sign-keyset', ...chain];
     const alone = await cli(...sign, ...key('root-key-1'), '--yes', '--upload', '--json');
@@ -396,7 +396,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(refused).toMatchObject({ code: 3 });
   });
 
-  test('machines follow a rotation of the root, and the lost key counts no longer', async () => {
+  test('machines follow a rotation of the root and no longer accept the lost key', async () => {
     await setUp();
     const held = await trusted();
     await ask(
@@ -437,7 +437,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await trusted(undefined, fingerprint)).toMatchObject({ by: 'pin' });
   });
 
-  test('a lost root that was rotated is replaced, too, and a stale file of the same root is refused', async () => {
+  test('replaces a lost root that was rotated, and rejects a stale file of the same root', async () => {
     await setUp();
     const stale = await readFile(join(directory, 'root/license-root.json'), 'utf8');
     await ask('root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1');
@@ -458,7 +458,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect((await trusted()).root!.lineage).toEqual([fingerprint]);
   });
 
-  test('a key that does not belong to the current root rotates nothing and writes no file', async () => {
+  test('a key that does not belong to the current root cannot rotate it and writes no file', async () => {
     await ask('root', 'init', '--out', 'root');
     const rotate = ['root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1'];
     await ask(...rotate);
@@ -476,7 +476,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
   });
 
-  test('a root that lacks signatures is refused with the command that adds them', async () => {
+  test('rejects a root that lacks signatures, and prints the command that adds them', async () => {
     await ask('root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2');
     const sign = ['root', 'sign-keyset', ...chain, '--yes', '--upload'];
     await ask(...sign, ...key('root-key-1'), ...key('root-key-2'), ...code());
@@ -492,7 +492,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     ['Ctrl-C', '\x03'],
     ['Ctrl-D', '\x04'],
   ])(
-    '%s at the question signs nothing and ends the command',
+    '%s at the prompt ends the command and signs nothing',
     async (_name, typed) => {
       const made = newPem();
       await ask('root', 'init', '--out', 'root');
@@ -533,7 +533,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(refused.stderr).toMatch(message);
   });
 
-  test('warns of what expires within 60 days, in the log and the metrics', async () => {
+  test('warns in the log and the metrics of documents that expire within 60 days', async () => {
     await ask('root', 'init', '--out', 'root', '--expires-in', '61d');
     const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
     await ask(...sign, '--expires-in', '59d', ...code());
@@ -544,7 +544,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(server.log()).not.toMatch(/license root expires/);
     const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
     expect(ready).toMatchObject({ warnings: [{ part: 'trust_root', reason: 'keyset_expires' }] });
-    // Of a machine that is enrolled, since others ask no server.
+    // Only an enrolled machine asks a server.
     const { stdout: text } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
     const machine = {
       cwd: directory,

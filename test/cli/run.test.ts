@@ -46,7 +46,7 @@ const config = (more: object): string =>
 
 const run = (...words: string[]) => inProcess(['run', ...words], { cwd: directory });
 
-test('data that are replayed come to what a backtest of them comes to', async () => {
+test('a run over replayed data has the result of a backtest over the same data', async () => {
   const file = config({ speed: 'max' });
   const { code, stdout } = await run(file, '--json');
   const result = JSON.parse(stdout) as { state: { equity: number; cash: number }; steps: number };
@@ -61,13 +61,13 @@ test('data that are replayed come to what a backtest of them comes to', async ()
   const { equity } = JSON.parse(backtest.stdout) as { equity: { end: number } };
   expect(result.state.equity).toBeCloseTo(equity.end, 8);
 
-  // Again it goes on from its log, and there is nothing left.
+  // The second start resumes from the log and has nothing left to do.
   expect(JSON.parse((await run(file, '--json')).stdout)).toEqual(result);
   const { stdout: shown } = await run(file);
   expect(shown).toMatch(/outcome +finished\norders verified +yes\nbars +\d+\nequity +\d+\.\d\d\n/);
 });
 
-test('every problem of a configuration is told at once', async () => {
+test('reports all problems of a configuration at once', async () => {
   const file = config({
     bot: 1,
     speed: 0,
@@ -95,7 +95,7 @@ test('every problem of a configuration is told at once', async () => {
   expect((await run('none.yaml')).code).toBe(3);
 });
 
-test('SIGTERM stops it in good order, a second process is refused, and it goes on later', async () => {
+test('SIGTERM stops a run gracefully, a second process is rejected, and the run can be resumed', async () => {
   const file = config({ speed: 86_400 * 100 });
   const child = spawn(process.execPath, [BIN, 'run', file, '--log-json', '--json'], {
     env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: join(directory, 'home') },
@@ -121,7 +121,7 @@ test('SIGTERM stops it in good order, a second process is refused, and it goes o
   expect(again.stdout).toContain('finished');
 });
 
-test('a second signal ends it at once, and says what may be open', async () => {
+test('a second signal ends the run immediately and warns of orders that may be open', async () => {
   const server = await startTestServer('token');
   writeFileSync(join(directory, 'token'), 'token');
   const file = config({
@@ -138,7 +138,7 @@ test('a second signal ends it at once, and says what may be open', async () => {
     log += String(chunk);
     if (log.includes('resumed') && !isStopped) {
       isStopped = true;
-      // It cannot tell how it ended, and tries for some time.
+      // The runner cannot report its end, and retries for some time.
       server.isAway = true;
       child.kill('SIGTERM');
     }

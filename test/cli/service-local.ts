@@ -4,42 +4,41 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** The CLI as it is in the repository; Node runs it without a build. */
+/** The CLI in the repository, which Node runs without a build. */
 export const BIN = join(import.meta.dirname, '../../bin/service-local.ts');
 
-/** What every process needs. */
 export const BASIC_ENV = {
   PATH: process.env['PATH'],
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
 };
 
 export interface RunOptions {
-  /** An empty directory by default. */
+  /** Default: a new empty directory. */
   readonly cwd?: string;
-  /** Added to an environment of only `BASIC_ENV`, HOME and SERVICE_LOCAL_HOME. */
+  /** Added to `BASIC_ENV`, HOME and SERVICE_LOCAL_HOME. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Standard input; empty by default. */
+  /** Standard input; default empty. */
   readonly input?: string;
-  /** Number of the user that it runs as; only root can choose. */
+  /** User id of the process; needs root. */
   readonly uid?: number;
 }
 
 export interface Result {
-  /** `null` when a signal ended it. */
+  /** `null` if a signal ended the process. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /**
- * Runs the CLI as a child process, out of reach of the files and variables of whoever runs the
- * tests: its home is a new directory, gone when it ends.
+ * Runs the CLI as a child process that does not see the files and variables of the developer. Its
+ * home is a new directory, which is removed when the process ends.
  */
 export function serviceLocal(args: readonly string[], options: RunOptions = {}): Promise<Result> {
   return runNode([BIN, ...args], options);
 }
 
-/** The same for any arguments of Node. */
+/** Like `serviceLocal`, with any arguments of Node. */
 export async function runNode(
   args: readonly string[],
   { cwd, env, input = '', uid }: RunOptions = {},
@@ -56,7 +55,7 @@ export async function runNode(
         ...env,
       },
     });
-    // A child that ends without reading its input breaks the pipe; its exit code says why it ended.
+    // A child that ends without reading its input breaks the pipe; the test checks its exit code.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
     const [code, stdout, stderr] = await Promise.all([

@@ -6,7 +6,7 @@ import { BIN, runNode, serviceLocal } from './service-local.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Writes the URL of each module as Node finds it, built-in ones left out. */
+/** Writes the URL of each module that Node resolves, except built-in modules. */
 const RECORDER = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   import { writeSync } from 'node:fs';
@@ -39,7 +39,7 @@ describe('--version', () => {
     expect(JSON.parse((await serviceLocal(['--json', '--version'])).stdout)).toEqual({ version });
   });
 
-  it('loads nothing but itself', async () => {
+  it('loads no other module', async () => {
     expect(await loadedBy('--version')).toEqual([
       BIN,
       join(ROOT, 'src/base/version.ts'),
@@ -49,7 +49,7 @@ describe('--version', () => {
 });
 
 describe('a verb', () => {
-  it('loads no other verb, and neither yaml nor chalk without need', async () => {
+  it('loads no other verb, and neither yaml nor chalk unless needed', async () => {
     const loaded = await loadedBy('config', 'list');
     expect(loaded.filter((path) => path.includes('/src/cli/verbs/'))).toEqual([
       join(ROOT, 'src/cli/verbs/config/list.ts'),
@@ -57,7 +57,7 @@ describe('a verb', () => {
     expect(loaded.filter((path) => /node_modules\/(?!commander\/)/.test(path))).toEqual([]);
   });
 
-  it('loads no package for its help, or for completion, which asks all of them', async () => {
+  it('loads no package for its help or for completion', async () => {
     const loaded = await loadedBy('completion', 'bash');
     const verbs = loaded.filter((path) => path.includes('/src/cli/verbs/'));
     expect(new Set(verbs).size).toBe(VERBS.length);

@@ -52,7 +52,7 @@ async function json<T>(...words: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-/** A bot on the server. @returns the path of its file. */
+/** Creates a bot on the server. @returns the path of its file */
 async function newBot(slug: string, symbol: string, timeframe: '1d' | '1m'): Promise<string> {
   const path = join(directory, `${slug}.yaml`);
   await writeFile(path, JSON.stringify(documentOn(slug, symbol, timeframe)));
@@ -60,7 +60,7 @@ async function newBot(slug: string, symbol: string, timeframe: '1d' | '1m'): Pro
   return path;
 }
 
-test('a backtest on the server comes to what it comes to on this machine', async () => {
+test('a backtest on the server has the same result as on this machine', async () => {
   const path = await newBot('days', 'SPX', '1d');
   const shown = await service('bots', 'backtest', 'days', '-p', 'fast=12');
   expect(shown).toMatchObject({ code: 0 });
@@ -92,7 +92,7 @@ test('a backtest on the server comes to what it comes to on this machine', async
   expect(await json<{ events: object[] }>(...run)).toMatchObject({ events: [{ run_id: task_id }] });
 });
 
-test('one that fails says why, and one that is wrong is not begun', async () => {
+test('a failed backtest reports the cause, and an invalid one is not started', async () => {
   await newBot('never', 'TWO', '1d');
   await writeFile(join(directory, 'catalogue', 'TWO', '1d.parquet'), 'cut short');
   const failed = await service('bots', 'backtest', 'never');
@@ -108,7 +108,7 @@ test('one that fails says why, and one that is wrong is not begun', async () => 
   expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
 });
 
-test('who waits can leave with Ctrl-C, and come back', async () => {
+test('Ctrl-C stops the waiting, which can be resumed later', async () => {
   await newBot('left', 'LONG', '1m');
   const waiting = spawn(process.execPath, [BIN, 'bots', 'backtest', 'left'], {
     env: { PATH: process.env['PATH'], ...environment() },
@@ -127,7 +127,7 @@ test('who waits can leave with Ctrl-C, and come back', async () => {
   expect(await json<Summary>('tasks', 'result', task_id!, '--wait')).toHaveProperty('hashes');
 });
 
-test('after kill -9 the next start finishes a backtest, with the same hashes', async () => {
+test('after kill -9, the next start of the server finishes a backtest with the same hashes', async () => {
   const path = await newBot('long', 'LONG', '1m');
   const { task_id } = await json<Task>('bots', 'backtest', 'long', '--detach');
   await vi.waitFor(

@@ -42,7 +42,7 @@ const bots = (...words: readonly string[]): Promise<Result> =>
 const report = (...words: readonly string[]): Promise<Result> =>
   bots('validation-report', ...words);
 
-test('a draft is shown with what is missing, and written as JSON or as a page', async () => {
+test('prints a draft with its gaps, and writes it as JSON or HTML', async () => {
   const shown = await report('sma');
   expect(shown).toMatchObject({ code: 0 });
   expect(shown.stdout).toContain('conformance: not run');
@@ -60,7 +60,7 @@ test('a draft is shown with what is missing, and written as JSON or as a page', 
   expect(await report('nobody')).toMatchObject({ code: 1 });
 });
 
-test('people fill it, freeze it and attest it, each with a second factor', async () => {
+test('freezes a report with answers, and attests it with a second factor per role', async () => {
   const fill = join(directory, 'fill.json');
   await writeFile(fill, JSON.stringify({ human: { '/kill/policy_ref': 'Policy 7' } }));
   const frozen = await report('freeze', 'sma', '--fill', fill, '--json');

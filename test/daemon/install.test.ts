@@ -157,7 +157,7 @@ test('without a service manager the file is removed, with what enabled it', asyn
   });
   lock.release();
   vi.stubEnv('PATH', join(directory, 'nothing'));
-  await expect(install()).rejects.toMatchObject({ message: 'there is no systemctl' });
+  await expect(install()).rejects.toMatchObject({ message: 'the program systemctl is missing' });
 });
 
 const describeThis = (env: NodeJS.ProcessEnv = {}) => {
