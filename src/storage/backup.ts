@@ -37,15 +37,15 @@ export async function backupDatabase(
   }
   const { file } = location;
   if (!existsSync(file)) {
-    throw new ServiceError('not_found', `there is no database ${file}`, {
-      remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL to what the server has.',
+    throw new ServiceError('not_found', `the database ${file} does not exist`, {
+      remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL to the value that the server uses.',
     });
   }
   for (const own of [file, `${file}-wal`, `${file}-shm`]) {
     if (own !== out && !(await isSameFile(own, out))) continue;
     throw new ServiceError('conflict', `${out} belongs to the database itself`, {
       reason: 'file_exists',
-      remedy: 'Name another file.',
+      remedy: 'Choose another file.',
     });
   }
   const content = await backupSqlite(file, out, options);
@@ -57,10 +57,10 @@ async function refuseExisting(out: string, force: boolean): Promise<void> {
   if (existing === undefined || (force && existing.isFile())) return;
   throw new ServiceError(
     'conflict',
-    force ? `${out} is not a regular file` : `${out} exists already`,
+    force ? `${out} is not a regular file` : `${out} already exists`,
     {
       reason: 'file_exists',
-      remedy: force ? 'Name a file.' : 'Name another file, or replace it with --force.',
+      remedy: force ? 'Choose a regular file.' : 'Choose another file, or replace it with --force.',
     },
   );
 }

@@ -1,5 +1,2 @@
-/**
- * Maximum difference between the clocks of processes on one database, ms. Beyond it, one of them is
- * wrong.
- */
+/** A larger difference between the clocks of two processes on one database means a wrong clock. */
 export const CLOCK_TOLERANCE_MS = 5_000;

@@ -19,14 +19,14 @@ export interface DatabaseIdentity {
 /** Reason why nothing may trade with this database until it is adopted. */
 export interface TradingHold {
   readonly reason: 'moved' | 'superseded';
-  /** The reason as a clause. */
+  /** Explanation, as a clause for messages. */
   readonly why: string;
 }
 
 export async function databaseIdentity(db: Db): Promise<DatabaseIdentity> {
   const row = await db.selectFrom('database_identity').selectAll().executeTakeFirst();
   if (row === undefined) {
-    throw storageUnavailable(new Error('the database has lost its identity'));
+    throw storageUnavailable(new Error('the table database_identity is empty'));
   }
   return identityOf(row);
 }
@@ -58,7 +58,7 @@ export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
   return found.length === 0 ? undefined : { reason: 'moved', why: found.join('; ') };
 }
 
-/** @throws ServiceError `database_not_adopted` while nothing may trade with the database. */
+/** @throws ServiceError `database_not_adopted` if nothing may trade with the database. */
 export async function requireAdopted(db: Db): Promise<void> {
   const hold = await tradingHold(db);
   if (hold !== undefined) throw notAdopted(hold);
@@ -75,7 +75,7 @@ export function notAdopted({ reason, why }: TradingHold): ServiceError {
 const ADOPT =
   "Make sure that nothing trades with the other database; then run `service-local server adopt` on the server's machine.";
 
-/** Records the place of a database on which no server has been started yet. */
+/** Records the place of a database when the first server is started on it. */
 export async function recordPlace(storage: Storage): Promise<void> {
   if ((await databaseIdentity(storage.read)).place !== null) return;
   const place = await placeOf(storage.read);
@@ -90,8 +90,8 @@ export async function recordPlace(storage: Storage): Promise<void> {
 
 /**
  * Makes this database, at this place, the one that may trade.
- * @param knownEpoch highest epoch known of its copies.
- * @returns its new identity.
+ * @param knownEpoch highest known epoch of its copies.
+ * @returns the new identity.
  */
 export async function adoptAt(tx: Db, place: Place, knownEpoch = 0): Promise<DatabaseIdentity> {
   const { epoch, superseded_by } = await databaseIdentity(tx);

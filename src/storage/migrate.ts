@@ -5,17 +5,17 @@ import { MIGRATIONS, type Migration, type Statement } from './migrations.ts';
 import type { Db } from './tables.ts';
 import { storageUnavailable } from './storage-errors.ts';
 
-interface Done {
+interface AppliedMigration {
   readonly number: number;
   readonly name: string;
   readonly checksum: string;
 }
 
 /**
- * Brings the schema to that of this version: runs the migrations it lacks, all or none of them.
+ * Runs the missing migrations in one transaction.
  *
- * @param lock keeps other servers that start at the same time out until the end of the transaction.
- * @throws ServiceError `storage_unavailable`, also for a database that a newer version has been at.
+ * @param lock keeps out other servers that start at the same time, until the transaction ends.
+ * @throws ServiceError `storage_unavailable`, also if a newer version has migrated the database.
  */
 export async function migrate(
   db: Db,
@@ -31,9 +31,10 @@ export async function migrate(
         name text not null,
         checksum text not null
       )`.execute(tx);
-      const { rows } = await sql<Done>`select number, name, checksum from schema_migrations
+      const { rows } =
+        await sql<AppliedMigration>`select number, name, checksum from schema_migrations
         order by number`.execute(tx);
-      checkDone(rows, migrations);
+      checkApplied(rows, migrations);
       for (const [index, migration] of migrations.entries()) {
         if (index < rows.length) continue;
         for (const statement of migration.statements) {
@@ -49,35 +50,40 @@ export async function migrate(
   }
 }
 
-function checkDone(done: readonly Done[], migrations: readonly Migration[]): void {
-  for (const { number, name, checksum: done_as } of done) {
+function checkApplied(
+  applied: readonly AppliedMigration[],
+  migrations: readonly Migration[],
+): void {
+  for (const { number, name, checksum: appliedChecksum } of applied) {
     const migration = migrations[number - 1];
     if (migration === undefined) {
       throw new ServiceError(
         'storage_unavailable',
-        `the database is of a newer version: it has migration ${number}, ${name}`,
-        { remedy: 'Start the version that made it, or a newer one.' },
+        `a newer version of service-local has migrated the database: it has migration ${number}, ${name}`,
+        { remedy: 'Start that version or a newer one.' },
       );
     }
-    if (checksum(migration) !== done_as) {
+    if (checksum(migration) !== appliedChecksum) {
       throw new ServiceError(
         'storage_unavailable',
-        `migration ${number} of the database, ${name}, is not the one of this version`,
-        { remedy: 'Start the version that made it, or use another database.' },
+        `migration ${number} of the database, ${name}, differs from that of this version`,
+        { remedy: 'Start the version that migrated the database, or use another database.' },
       );
     }
   }
 }
 
-/** Undefined where it is none of that database. */
+/** Undefined if the statement is for the other kind of database. */
 function textFor(statement: Statement, kind: 'sqlite' | 'postgres'): string | undefined {
   if (typeof statement === 'string') return statement;
   return (statement as Readonly<Record<typeof kind, string | undefined>>)[kind];
 }
 
-/** Over the statements of both databases. */
+/** Covers the statements for both kinds of databases, so that it is the same on each. */
 function checksum({ name, statements }: Migration): string {
-  const texts = statements.map((one) => textFor(one, 'sqlite') ?? textFor(one, 'postgres')!);
+  const texts = statements.map(
+    (statement) => textFor(statement, 'sqlite') ?? textFor(statement, 'postgres')!,
+  );
   const words = [name, ...texts].map((text) => text.split(/\s+/).join(' '));
   return createHash('sha256').update(words.join('\n')).digest('hex');
 }

@@ -1,14 +1,13 @@
-/** One step of the schema. What has been released is never changed; the next step corrects it. */
+/** One step of the schema. Never change a released step; correct it in a new one. */
 export interface Migration {
   readonly name: string;
-  /** Run in order. */
   readonly statements: readonly Statement[];
 }
 
-/** The same SQL on SQLite and PostgreSQL, but where only each of them has its own way. */
+/** SQL for SQLite and PostgreSQL, or for only one of them. */
 export type Statement = string | { readonly sqlite: string } | { readonly postgres: string };
 
-/** In order: the number of a migration is its place here, from 1. */
+/** The number of a migration is its position in this list, from 1. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'identity',
@@ -55,7 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
         retiring_at bigint,
         retired_at bigint
       )`,
-      // At most one key signs.
+      // Only one key can be active.
       `create unique index signing_keys_active on signing_keys (status) where status = 'active'`,
       `create table devices (
         device_id text primary key,
@@ -207,8 +206,8 @@ export const MIGRATIONS: readonly Migration[] = [
         created_by text not null,
         primary key (bot_id, version)
       )`,
-      // No reference to bots, which PostgreSQL would check once for each row: whoever appends has
-      // read the head of the log there.
+      // Without a foreign key, which PostgreSQL would check for each row: `append` reads the bot's
+      // row anyway.
       `create table bot_events (
         bot_id text not null,
         seq bigint not null,
@@ -300,7 +299,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'trading',
     statements: [
-      // Tasks of other kinds come, and those of later versions too: the kind is the code's to know.
+      // Without a check of the kind, which the code validates: later versions add kinds of tasks.
       `create table all_tasks (
         task_id text primary key,
         kind text not null,
@@ -358,7 +357,7 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
       `create index bot_events_runs on bot_events (run_id) where kind in ('run.queued', 'run.ended')`,
       `create index bot_events_bars on bot_events (run_id, seq) where kind = 'data.bars'`,
-      // The states of bots tell more than they told: snapshots come again.
+      // The state of a bot has new fields; snapshots are created again from the events.
       `delete from bot_snapshots`,
       `create table halts (
         halt_id text primary key,
@@ -480,7 +479,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'compliance',
     statements: [
-      // Without an update or a delete anywhere: what was frozen stays as it was.
+      // The code never updates or deletes these rows: a frozen report never changes.
       `create table validation_reports (
         bot_id text not null references bots (bot_id),
         version bigint not null check (version > 0),
@@ -509,7 +508,7 @@ export const MIGRATIONS: readonly Migration[] = [
         added_at bigint not null,
         added_by text not null
       )`,
-      // No reference to documents: passages come before theirs, and go after it.
+      // Without a foreign key: passages are added before their document, and removed after it.
       `create table knowledge_passages (
         number integer primary key,
         document_id text not null,
@@ -556,7 +555,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'tests',
     statements: [
-      // Where deployments run is the code's to know, too; a column's check goes with the column alone.
+      // The target has no check any longer; SQLite can drop the check only together with the column.
       `alter table bot_deployments add column runs_on text not null default 'backtest'`,
       `update bot_deployments set runs_on = target`,
       `alter table bot_deployments drop column target`,
@@ -566,7 +565,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'supervision',
     statements: [
-      // Without an update or a delete anywhere: what was in force can be told for any time.
+      // The code never updates or deletes these rows, so the thresholds of any time can be shown.
       `create table thresholds (
         level text not null check (level in ('client', 'instrument', 'trader', 'desk', 'firm')),
         subject text not null,
@@ -621,7 +620,7 @@ export const MIGRATIONS: readonly Migration[] = [
         created_by text not null
       )`,
       `create index chat_sessions_bot on chat_sessions (bot_id, session_id)`,
-      // A turn is there before anything is asked of a provider, and ends once.
+      // A turn is recorded before the provider is called, and ends once.
       `create table chat_turns (
         turn_id text primary key,
         session_id text not null references chat_sessions (session_id),
@@ -644,7 +643,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'agents',
     statements: [
-      // One that is on is due at some time, and one that is off says why.
+      // An active schedule has a next run; an inactive one has the time and reason of its end.
       `create table agent_schedules (
         bot_id text not null references bots (bot_id),
         role text not null,
@@ -677,7 +676,6 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'database identity',
     statements: [
-      // Only one of a database and its copies trades: see database-identity.ts.
       `create table database_identity (
         id bigint primary key check (id = 1),
         database_id text not null,
@@ -723,7 +721,6 @@ export const MIGRATIONS: readonly Migration[] = [
         stored_at bigint not null,
         stored_by text not null
       )`,
-      // Keys with which a server was started and that the signed keyset does not hold yet.
       `create table pending_signing_keys (
         public_key_id text primary key,
         x text not null,
@@ -734,7 +731,6 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'license endorsement',
     statements: [
-      // The keyset that a signing key vouches for, where the issuer has no trust root.
       `create table license_endorsement (
         id bigint primary key check (id = 1),
         version bigint not null,
@@ -757,7 +753,6 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'license use',
     statements: [
-      // Null: the product of the server's settings.
       `alter table plans add column product text`,
       `alter table plans add column binding text not null default 'none'
         check (binding in ('none', 'device', 'machine'))`,
@@ -767,7 +762,6 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'narrowed tokens',
     statements: [
-      // JSON list.
       `alter table api_tokens add column deployment_ids text`,
       `alter table api_tokens add column customer_id text references customers (customer_id)`,
       `alter table api_tokens add column max_ttl_seconds bigint`,

@@ -3,7 +3,7 @@ import { retry } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
 import { OutcomeUnknown } from './storage-errors.ts';
 
-/** Longer than a restart of PostgreSQL takes; no attempt begins after this time, ms. */
+/** No attempt begins after this time, which is longer than a restart of PostgreSQL. */
 const RETRY_FOR_MS = 5_000;
 const RETRY = { shortestMs: 50, longestMs: 500 };
 
@@ -18,10 +18,7 @@ const PASSING_STATES: ReadonlySet<string> = new Set([
 ]);
 const CONNECTION_EXCEPTION = '08';
 
-/**
- * Whether the database was unreachable or busy, as opposed to rejecting the request. The same
- * request may succeed a moment later.
- */
+/** Whether the database was unreachable or busy, so that the same request may soon succeed. */
 function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof ServiceError) {

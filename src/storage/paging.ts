@@ -1,29 +1,28 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
 
-/** Part of a list, in the order of the list. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** For the part after this one; null when there is none. */
+  /** Cursor of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface PageRequest {
-  /** At most so many items, from 1. */
+  /** Maximum number of items, at least 1. */
   readonly limit: number;
-  /** `next_cursor` of the page before; the first page without one. */
+  /** `next_cursor` of the previous page; absent for the first page. */
   readonly cursor?: string | undefined;
 }
 
-/** A list and all that decides what is in it: `['contracts', customer_id]`. */
+/** Name of a list and the values of its filter: `['contracts', customer_id]`. */
 export type List = readonly [name: string, ...filter: (string | undefined)[]];
 
 /**
- * One page of a list in the order of its ids, up or down. It goes on behind an id, not at a place in
- * the list: what is added or removed meanwhile makes no item come twice or be left out.
+ * Reads one page of a list that is ordered by id. A cursor refers to an id and not to a position, so
+ * that no item is repeated or skipped when others are added or removed.
  *
- * @param read at most `limit` items, those behind the id `after` when given.
- * @throws ServiceError `invalid_request` for a cursor that is none of this very list.
+ * @param read returns at most `limit` items, those after the id `after` if it is given.
+ * @throws ServiceError `invalid_request` for a cursor of another list or filter.
  */
 export async function readPage<T>(
   list: List,
@@ -39,10 +38,10 @@ export async function readPage<T>(
 
 const DIGEST_BYTES = 16;
 
-/** PostgreSQL takes no text with a NUL, so that what no id can be is not asked for. */
+/** Other ids cannot exist; PostgreSQL would report an error for a NUL in a text. */
 const ID = /^[!-~]{1,128}$/;
 
-/** Tells a cursor of one list from that of another. It is no secret: who makes one up gains nothing. */
+/** Binds the cursor to its list by a digest, which need not be secret: forging it gains nothing. */
 function cursorAt(list: List, id: string): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([list, id]))
@@ -53,7 +52,8 @@ function cursorAt(list: List, id: string): string {
 function idAt(list: List, cursor: string): string {
   const id = Buffer.from(cursor, 'base64url').subarray(DIGEST_BYTES).toString();
   if (ID.test(id) && cursorAt(list, id) === cursor) return id;
-  throw new ServiceError('invalid_request', 'the cursor is none of this list with this filter', {
-    remedy: 'Pass next_cursor of the page before and the same filter, or no cursor to start anew.',
+  throw new ServiceError('invalid_request', 'the cursor does not belong to this list and filter', {
+    remedy:
+      'Pass next_cursor of the previous page with the same filter, or omit the cursor to get the first page.',
   });
 }

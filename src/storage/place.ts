@@ -1,15 +1,11 @@
-/** Location of a database, to distinguish the database from its copies. */
+/** Place of a database: file or cluster properties that distinguish the database from its copies. */
 import { statSync } from 'node:fs';
 import { PostgresAdapter, sql, type DialectAdapter } from 'kysely';
 import type { Db } from './tables.ts';
 
-/** Values are text; null if the system does not provide one. */
+/** A value is null if the system does not provide it. */
 export type Place = Readonly<Record<string, string | null>>;
 
-/**
- * Properties by which places are compared, and their names. The device is shown, but may change at
- * a restart.
- */
 const NAMES: Readonly<Record<string, string>> = {
   inode: 'inode of the file',
   born: 'birth time of the file',
@@ -19,10 +15,7 @@ const NAMES: Readonly<Record<string, string>> = {
   oid: 'OID of the database',
 };
 
-/**
- * Returns the location of the database of a connection. Call it outside of transactions: an error
- * would abort them.
- */
+/** Call it outside of transactions, since an error would abort them. */
 export async function placeOf(db: Db): Promise<Place> {
   const { adapter } = db.getExecutor();
   return adapter instanceof PostgresAdapter ? placeOnPostgres(db, adapter) : placeOfFile(db);

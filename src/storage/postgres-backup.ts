@@ -117,15 +117,15 @@ async function refuseNotEmpty(client: pg.Client, database: string): Promise<void
   );
   const [first] = rows;
   if (first === undefined) return;
-  const isBroken = first.name === RESTORE_MARKER;
+  const isInterrupted = first.name === RESTORE_MARKER;
   throw new ServiceError(
     'conflict',
-    isBroken
+    isInterrupted
       ? `a restore into the database ${database} was interrupted or is running`
-      : `the database ${database} is not empty: it has the table ${first.name}`,
+      : `the database ${database} is not empty: it contains the table ${first.name}`,
     {
-      reason: isBroken ? 'restore_interrupted' : 'database_not_empty',
-      remedy: isBroken
+      reason: isInterrupted ? 'restore_interrupted' : 'database_not_empty',
+      remedy: isInterrupted
         ? 'If no restore is running, drop and create the database, and restore again.'
         : 'Create a new database, for example with `createdb`, and set DATABASE_URL to it.',
     },
@@ -251,8 +251,8 @@ async function run(
     return await promisify(execFile)(name, args, { env, maxBuffer: LONGEST_OUTPUT });
   } catch (error) {
     const { stderr = '', message } = error as Error & { readonly stderr?: string };
-    const said = stderr.trim().split('\n').slice(0, 3).join('; ') || message;
-    const safe = password ? said.replaceAll(password, '…') : said;
+    const report = stderr.trim().split('\n').slice(0, 3).join('; ') || message;
+    const safe = password ? report.replaceAll(password, '…') : report;
     throw new ServiceError('storage_unavailable', `${name} failed: ${safe}`, {
       remedy: 'Correct what it reports, and run the command again.',
     });

@@ -5,7 +5,6 @@ import { PostgresDialect, type Dialect } from 'kysely';
 const READING_CONNECTIONS = 9;
 /** Writes run one after the other, on a connection that reads cannot occupy. */
 const WRITING_CONNECTIONS = 1;
-/** Timeouts, so that no caller waits forever for a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A server that is suspended during a write would block all other writers. */
@@ -134,21 +133,21 @@ function watchedClient(answers: () => Promise<boolean>): typeof pg.Client {
   };
 }
 
-/** Times and counts are far below 2^53, where pg would give texts for fear of larger ones. */
+/** Returns int8 as numbers, not as text: times and counts are far below 2^53. */
 const getTypeParser: pg.CustomTypesConfig['getTypeParser'] = (id, format) =>
   (id as number) === INT8 ? Number : pg.types.getTypeParser(id, format);
 
-/** As many plans each connection keeps. */
-const MOST_PLANS = 500;
+/** Maximum number of plans that each connection keeps. */
+const MAX_PLANS = 500;
 const RESULT_TYPE_CHANGED = '0A000';
 
-/** Under which names connections keep the plans of statements. */
+/** Names of prepared statements, by their SQL. */
 const names = new Map<string, string>();
 let named = 0;
 
 function nameOf(statement: string): string | undefined {
   let name = names.get(statement);
-  if (name === undefined && names.size < MOST_PLANS) {
+  if (name === undefined && names.size < MAX_PLANS) {
     name = `planned_${named}`;
     named += 1;
     names.set(statement, name);
@@ -156,7 +155,7 @@ function nameOf(statement: string): string | undefined {
   return name;
 }
 
-/** Plans a statement once for each connection, since that takes longer than to run it. */
+/** Plans each statement once per connection, since planning takes longer than running it. */
 class PlannedOnce extends pg.Client {
   override query(...args: never[]): never {
     const [text, values] = args as readonly unknown[];
@@ -166,7 +165,7 @@ class PlannedOnce extends pg.Client {
     const name = nameOf(text);
     const result = super.query({ text, values, ...(name !== undefined && { name }) });
     return result.catch((error: unknown) => {
-      // A newer version has migrated the schema. Under a new name the statement is planned anew.
+      // A newer version has migrated the schema. A new name makes PostgreSQL plan the statement again.
       if (error instanceof pg.DatabaseError && error.code === RESULT_TYPE_CHANGED) {
         names.delete(text);
       }

@@ -2,22 +2,22 @@ import type { Compilable } from 'kysely';
 import { prepareQuery } from './prepare-query.ts';
 import type { Db } from './tables.ts';
 
-/** The largest part is of 2^7 items. */
-const PARTS = 8;
+/** The largest statement takes 2^7 items. */
+const SIZES = 8;
 
 /**
- * A query over many items, such as an insert of rows, run in parts of 1, 2, 4 … 128 of them: so few
- * statements serve any number of items, each of them built once.
+ * Prepares a query over many items, such as an insert of rows. It runs in batches of 1, 2, 4 … 128
+ * items, so that eight statements serve any number of items.
  *
- * @param width how many values an item has.
- * @param build gets stand-ins for the values of the items, of which it may look at none.
- * @returns runs it, for the rows of all parts.
+ * @param width number of values per item.
+ * @param build receives placeholders for the values, which it must not inspect.
+ * @returns a function that runs the query and returns the rows of all batches.
  */
 export function prepareBatchQuery<Row>(
   width: number,
   build: (db: Db, items: readonly (readonly unknown[])[]) => Compilable<Row>,
 ): (db: Db, items: readonly (readonly unknown[])[]) => Promise<Row[]> {
-  const queries = Array.from({ length: PARTS }, (_, power) =>
+  const queries = Array.from({ length: SIZES }, (_, power) =>
     prepareQuery((db, values: readonly unknown[]) =>
       build(
         db,
@@ -31,7 +31,7 @@ export function prepareBatchQuery<Row>(
     const rows: Row[] = [];
     let done = 0;
     while (done < items.length) {
-      const power = Math.min(Math.floor(Math.log2(items.length - done)), PARTS - 1);
+      const power = Math.min(Math.floor(Math.log2(items.length - done)), SIZES - 1);
       const values: unknown[] = [];
       for (const end = done + 2 ** power; done < end; done += 1) values.push(...items[done]!);
       rows.push(...(await queries[power]!(db, values)));

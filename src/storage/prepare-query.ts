@@ -3,7 +3,7 @@ import { retryDuringOutage } from './outage.ts';
 import type { Db } from './tables.ts';
 import { wrapDriverError } from './storage-errors.ts';
 
-/** Stands for a value in a query that is kept. */
+/** Placeholder for a value in a compiled query. */
 class Parameter {
   readonly name: string;
 
@@ -13,8 +13,8 @@ class Parameter {
 }
 
 /**
- * How to run SQL for its rows on a database in this process, of whose connection it is: the promises
- * of Kysely take longer than the query.
+ * Functions that run SQL synchronously on a SQLite connection, because Kysely's promises take longer
+ * than the query.
  */
 export const synchronousRunners = new WeakMap<
   DialectAdapter,
@@ -22,7 +22,7 @@ export const synchronousRunners = new WeakMap<
 >();
 
 /**
- * A query that is run all the time. It is built once, as to build it takes longer than to run it.
+ * Prepares a frequent query. It is built once, since building it takes longer than running it.
  *
  * ```ts
  * const selectPlan = prepareQuery((db, { id }: { readonly id: string }) =>
@@ -31,13 +31,13 @@ export const synchronousRunners = new WeakMap<
  * const [plan] = await selectPlan(db, { id: 'pro' });
  * ```
  *
- * @param build gets stand-ins for the values, of which it may look at none.
- * @returns runs it, for its rows.
+ * @param build receives placeholders for the values, which it must not inspect.
+ * @returns a function that runs the query and returns its rows.
  */
 export function prepareQuery<Values extends object, Row>(
   build: (db: Db, values: Values) => Compilable<Row>,
 ): (db: Db, values: Values) => Promise<Row[]> {
-  /** By the database for whose dialect it was compiled. */
+  /** By database, since the SQL depends on the dialect. */
   const built = new WeakMap<DialectAdapter, CompiledQuery<Row>>();
   return async (db, values) => {
     const { adapter } = db.getExecutor();
@@ -53,13 +53,13 @@ export function prepareQuery<Values extends object, Row>(
     const run = synchronousRunners.get(adapter);
     if (run !== undefined) {
       const rows = (): Row[] => run(query.sql, parameters) as Row[];
-      return db.isTransaction ? rows() : readAtOnce(rows);
+      return db.isTransaction ? rows() : readSynchronously(rows);
     }
     return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
 }
 
-async function readAtOnce<Row>(rows: () => Row[]): Promise<Row[]> {
+async function readSynchronously<Row>(rows: () => Row[]): Promise<Row[]> {
   try {
     return await retryDuringOutage(async () => rows());
   } catch (error) {

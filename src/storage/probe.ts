@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Storage } from './storage.ts';
 
-/** A database that needs longer for `select 1` counts as unavailable, ms. */
+/** A database that takes longer than this for `select 1` counts as unavailable. */
 const ANSWERS_WITHIN_MS = 1_000;
 
 /**
@@ -9,16 +9,16 @@ const ANSWERS_WITHIN_MS = 1_000;
  * callers share one query.
  */
 export function storageProbe({ check }: Pick<Storage, 'check'>): () => Promise<boolean> {
-  let asking: Promise<boolean> | undefined;
+  let query: Promise<boolean> | undefined;
   return () => {
-    asking ??= check()
+    query ??= check()
       .then(
         () => true,
         () => false,
       )
       .finally(() => {
-        asking = undefined;
+        query = undefined;
       });
-    return Promise.race([asking, wait(ANSWERS_WITHIN_MS, false, { ref: false })]);
+    return Promise.race([query, wait(ANSWERS_WITHIN_MS, false, { ref: false })]);
   };
 }

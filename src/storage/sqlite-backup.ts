@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { writeAtomically } from '../base/atomic-file.ts';
 import { ServiceError } from '../base/errors.ts';
 
-/** Pages that are copied before other work of this process gets a turn. */
+/** Number of pages to copy before other work of this process runs. */
 const PAGES_AT_ONCE = 2_000;
 
 export interface BackupOptions {
@@ -14,7 +14,7 @@ export interface BackupOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** What identifies the content of a backup. */
+/** Identifies the content of a backup. */
 export interface BackupContent {
   /** Null for a database of version 0.1.0, which has no identity yet. */
   readonly database_id: string | null;
@@ -97,7 +97,7 @@ function contentOf(database: Database.Database): BackupContent {
     : { database_id: null, epoch: null };
   const audit_head = database.prepare('select seq, hash from audit_head').get();
   if (identity === undefined || audit_head === undefined) {
-    throw new Error('the database has lost its identity or the head of its audit log');
+    throw new Error('the table database_identity or audit_head is empty');
   }
   return { ...(identity as BackupContent), audit_head: audit_head as BackupContent['audit_head'] };
 }
@@ -119,7 +119,7 @@ function openExisting(file: string, options: Database.Options, name = file): Dat
 function unreadable(name: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ServiceError) return error;
   return new ServiceError('storage_unavailable', `${name}: ${error.message}`, {
-    remedy: 'Use an intact database or backup of this version or an older one of service-local.',
+    remedy: 'Use an intact database or backup of this or an older version of service-local.',
     cause: error,
   });
 }
@@ -133,7 +133,7 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Whether both paths lead to one file. */
+/** Whether both paths lead to the same file. */
 export async function isSameFile(one: string, other: string): Promise<boolean> {
   const [a, b] = await Promise.all(
     [one, other].map((path) => stat(path, { bigint: true }).catch(() => undefined)),

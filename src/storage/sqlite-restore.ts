@@ -1,4 +1,4 @@
-/** Puts a backup in the place of a SQLite database. */
+/** Replaces a SQLite database by a backup. */
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,9 +12,9 @@ const HEADER = 'SQLite format 3\0';
 
 /** The database that a backup replaces. */
 export interface Replaced {
-  /** Where it is kept. */
+  /** Path of the copy that is kept. */
   readonly file: string;
-  /** Highest epoch that it knows; 0 if it is too old or too damaged to tell. */
+  /** Highest epoch that it knows; 0 if it is too old or too damaged. */
   readonly epoch: number;
 }
 
@@ -33,15 +33,15 @@ export async function restoreSqlite<T>(
   prepare: (copy: string, replaced: Replaced | undefined) => Promise<T>,
 ): Promise<{ readonly prepared: T; readonly replaced: Replaced | undefined }> {
   await refuseNoBackup(file, to);
-  const isThere = existsSync(to);
-  if (isThere && !force) {
-    throw new ServiceError('conflict', `there is a database already: ${to}`, {
+  const exists = existsSync(to);
+  if (exists && !force) {
+    throw new ServiceError('conflict', `the database ${to} already exists`, {
       reason: 'database_exists',
       remedy: 'Replace it with --force; it is kept under another name.',
     });
   }
   makeDirectory(dirname(to), 0o700);
-  const existing = isThere ? takeExisting(to) : undefined;
+  const existing = exists ? takeExisting(to) : undefined;
   try {
     const kept = `${to}.replaced-${new Date(now).toISOString().replaceAll(/[-:.]/g, '')}`;
     const replaced = existing && { file: kept, epoch: existing.epoch };
@@ -53,7 +53,7 @@ export async function restoreSqlite<T>(
         prepared = await prepare(copy, replaced);
         await syncFile(copy);
         if (existing) await keep(to, kept);
-        // Those of the database that is replaced would be applied to the new one.
+        // SQLite would apply the journals of the replaced database to the new one.
         for (const suffix of ['-wal', '-shm', '-journal']) await rm(to + suffix, { force: true });
       },
     });
@@ -76,17 +76,17 @@ async function refuseNoBackup(path: string, to: string): Promise<void> {
     if (buffer.subarray(0, bytesRead).toString('latin1') !== HEADER) {
       throw new ServiceError('invalid_data', `${path} is not a SQLite database`, {
         remedy:
-          'Name a file that `service-local server backup` wrote; for a PostgreSQL dump, set DATABASE_URL.',
+          'Choose a file that `service-local server backup` wrote; to restore a PostgreSQL dump, set DATABASE_URL.',
       });
     }
   } finally {
     await file.close();
   }
-  const isBare = existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0;
-  if (!isBare && !(await isSameFile(path, to))) return;
+  const hasLog = existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0;
+  if (!hasLog && !(await isSameFile(path, to))) return;
   throw new ServiceError('invalid_data', `${path} is a database in use, not a backup`, {
     reason: 'not_a_backup',
-    remedy: 'Name a file that `service-local server backup` wrote.',
+    remedy: 'Choose a file that `service-local server backup` wrote.',
   });
 }
 
@@ -118,9 +118,9 @@ function takeExisting(file: string): Existing {
       // A damaged database may be replaced.
       return { epoch: 0, release() {} };
     }
-    throw new ServiceError('conflict', `a process uses the database ${file}`, {
+    throw new ServiceError('conflict', `another process is using the database ${file}`, {
       reason: 'database_in_use',
-      remedy: 'Stop the server and its workers. Nothing was changed.',
+      remedy: 'Stop the server and its workers, and restore again. Nothing has been changed.',
       cause: error,
     });
   }
@@ -136,7 +136,7 @@ function epochOf(database: Database.Database): number {
   return Math.max(row?.epoch ?? 0, row?.superseded_by ?? 0);
 }
 
-/** A copy, not a link, so that a server that is started on it finds it at another location. */
+/** Copies instead of renaming, so that a server that is started on the copy finds another place. */
 async function keep(from: string, to: string): Promise<void> {
   const options = { mode: 0o600, exclusive: true };
   await writeAtomically(to, createReadStream(from), options);

@@ -14,29 +14,25 @@ import { ServiceError } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { synchronousRunners } from './prepare-query.ts';
 
-/** Time that opening the file waits for a lock of another process, ms. */
+/** Time that opening the file waits for a lock of another process. */
 const OPENING_TIMEOUT_MS = 10_000;
-/**
- * Time that a statement blocks this process for such a lock, ms. `retryDuringOutage` handles longer
- * waits, during which the process can do other work.
- */
+/** Time for which a statement may block this process. `retryDuringOutage` waits longer, unblocked. */
 const BUSY_TIMEOUT_MS = 100;
 
-const MOST_STATEMENTS = 500;
+const MAX_STATEMENTS = 500;
 
 export interface OpenSqlite {
-  /** For one connection that writes. */
   readonly write: Dialect;
-  /** For one that reads what is committed, and does not wait for writes. */
+  /** Reads committed data, without waiting for writes. */
   readonly read: Dialect;
-  /** Puts the write-ahead log into the file and empties it. */
+  /** Moves the write-ahead log into the file and empties it. */
   readonly truncateLog: () => void;
   /** Called once the schema exists: from then on, statements use the short lock timeout. */
   readonly onOpened: () => void;
 }
 
 /**
- * Opens the file, or makes it, for its owner only.
+ * Opens or creates the file, readable only by its owner.
  * @throws ServiceError `storage_unavailable`
  */
 export function openSqlite(file: string): OpenSqlite {
@@ -45,21 +41,21 @@ export function openSqlite(file: string): OpenSqlite {
     const writer = new Database(file, { timeout: OPENING_TIMEOUT_MS });
     chmodSync(file, 0o600);
     writer.pragma('journal_mode = WAL');
-    // WAL alone would settle for NORMAL, under which a power cut loses acknowledged writes.
+    // With NORMAL, the usual setting for WAL, a power failure loses acknowledged writes.
     writer.pragma('synchronous = FULL');
     writer.pragma('foreign_keys = ON');
-    // What is erased, such as the answers to renewals, is overwritten.
+    // Overwrites deleted data, such as the answers to renewals.
     writer.pragma('secure_delete = ON');
     const reader = new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: true });
     return {
-      write: new InProcess(withKeptStatements(writer)),
-      read: new InProcess(withKeptStatements(reader)),
+      write: new InProcess(withPreparedStatements(writer)),
+      read: new InProcess(withPreparedStatements(reader)),
       onOpened: () => void writer.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`),
       truncateLog: () => void writer.pragma('wal_checkpoint(TRUNCATE)'),
     };
   } catch (error) {
     throw new ServiceError('storage_unavailable', `${file}: ${(error as Error).message}`, {
-      remedy: 'See that it is a SQLite file which this user may read and write.',
+      remedy: 'Check that it is a SQLite file that this user can read and write.',
       cause: error,
     });
   }
@@ -90,9 +86,9 @@ class InProcess extends SqliteDialect {
 }
 
 /**
- * Where a parameter is compared with an indexed column, SQLite plans the statement anew for each
- * value (https://sqlite.org/c3ref/prepare.html), which takes ten times as long as running it. It does
- * not look into an expression, such as this one that changes nothing.
+ * When a parameter is compared with an indexed column, SQLite plans the statement again for each
+ * value (https://sqlite.org/c3ref/prepare.html), which takes ten times as long as running it. The
+ * unary plus, which changes nothing, prevents that.
  */
 class PlannedOnce extends SqliteQueryCompiler {
   protected override getCurrentParameterPlaceholder(): string {
@@ -100,17 +96,17 @@ class PlannedOnce extends SqliteQueryCompiler {
   }
 }
 
-/** Preparing a statement takes longer than running it, so each is prepared once. */
-function withKeptStatements(database: Database.Database): SqliteDatabase {
-  const kept = new Map<string, SqliteStatement>();
+/** Prepares each statement once, since that takes longer than running it. */
+function withPreparedStatements(database: Database.Database): SqliteDatabase {
+  const statements = new Map<string, SqliteStatement>();
   return {
     prepare(sql) {
       const text = sql === 'begin' ? BEGIN : sql;
-      let statement = kept.get(text);
+      let statement = statements.get(text);
       if (statement === undefined) {
-        if (kept.size >= MOST_STATEMENTS) kept.clear();
+        if (statements.size >= MAX_STATEMENTS) statements.clear();
         statement = database.prepare(text);
-        kept.set(text, statement);
+        statements.set(text, statement);
       }
       return statement;
     },
@@ -118,5 +114,5 @@ function withKeptStatements(database: Database.Database): SqliteDatabase {
   };
 }
 
-/** Takes the lock at once: a transaction that reads first and then finds the lock taken must fail. */
+/** Locks for writing immediately: a transaction that reads first may fail to get the lock later. */
 const BEGIN = 'begin immediate';

@@ -1,9 +1,9 @@
 import { ServiceError } from '../base/errors.ts';
 
-/** The error for callers; `cause` is what the database or its driver reported, for the log only. */
+/** @param cause error of the database or its driver, for the log only. */
 export function storageUnavailable(cause: unknown): ServiceError {
-  return new ServiceError('storage_unavailable', 'the database did not do what it was asked to', {
-    remedy: 'Try again; if it stays so, see the log of the server.',
+  return new ServiceError('storage_unavailable', 'the database cannot be used', {
+    remedy: 'Try again; if the error persists, read the log of the server.',
     cause,
   });
 }
@@ -13,26 +13,23 @@ export class OutcomeUnknown extends ServiceError {
   constructor(cause: unknown) {
     super('storage_unavailable', 'the database did not confirm a write', {
       reason: 'outcome_unknown',
-      remedy: 'Check whether the change was made before you try again.',
+      remedy: 'Check whether the change was made before trying again.',
       cause,
     });
   }
 }
 
-/** An error that a driver threw, as `storage_unavailable`; wrong arguments stay as they are. */
+/** Converts a driver's error to `storage_unavailable`; errors for wrong arguments stay as they are. */
 export function wrapDriverError(error: unknown): unknown {
   return isBug(error) || error instanceof ServiceError ? error : storageUnavailable(error);
 }
 
-/**
- * The same for an error thrown inside a transaction, which may be the caller's own: only driver
- * errors have codes.
- */
+/** As `wrapDriverError`, in a transaction, where callers throw their own errors, without `code`. */
 export function wrapTransactionError(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? wrapDriverError(error) : error;
 }
 
-/** Node's own errors have codes, too; errors for wrong arguments have these types. */
+/** Node's errors for wrong arguments have codes, too, and these types. */
 function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }

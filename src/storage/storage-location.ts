@@ -4,20 +4,25 @@ import { ServiceError } from '../base/errors.ts';
 import { openStorage, type Storage, type StorageLocation } from './storage.ts';
 
 /**
- * The PostgreSQL that `DATABASE_URL` names; without it, a SQLite file in `home`.
- * @throws ServiceError `invalid_setting`, which does not tell the URL: there may be a password in it
+ * Returns the PostgreSQL database in `DATABASE_URL`; without it, a SQLite file in `home`.
+ * @throws ServiceError `invalid_setting`, without the URL, which may contain a password.
  */
 export function storageLocation(home: string, env: NodeJS.ProcessEnv): StorageLocation {
   const { DATABASE_URL: url } = env;
   if (!url) return { file: join(home, 'server.sqlite') };
   if (/^postgres(ql)?:$/.test(URL.parse(url)?.protocol ?? '')) return { url };
-  throw new ServiceError('invalid_setting', 'DATABASE_URL is no URL of a PostgreSQL', {
-    remedy: 'Write it as postgres://user:password@host:5432/database, or leave it out for SQLite.',
-  });
+  throw new ServiceError(
+    'invalid_setting',
+    'DATABASE_URL is not the URL of a PostgreSQL database',
+    {
+      remedy: 'Set it to postgres://user:password@host:5432/database, or unset it to use SQLite.',
+    },
+  );
 }
 
 /**
- * Which database it is, for an operator: the file, or host and name without the password.
+ * Returns the name of the database for messages: the file, or host and database without the
+ * password.
  * @throws ServiceError `invalid_setting`
  */
 export function describeStorage(
@@ -31,7 +36,8 @@ export function describeStorage(
 }
 
 /**
- * Opens it for an operator, who may know what callers may not: why it cannot be opened.
+ * Opens the configured database. Its errors are for the operator: unlike those of `openStorage`, they
+ * contain the reason that the driver reported.
  * @throws ServiceError `invalid_setting` or `storage_unavailable`
  */
 export async function openConfiguredStorage(
@@ -43,17 +49,17 @@ export async function openConfiguredStorage(
   try {
     return await openStorage(location, onIdleError);
   } catch (error) {
-    const isTold = 'file' in location || !(error instanceof ServiceError && error.cause);
-    if (isTold) throw error;
+    const isExplained = 'file' in location || !(error instanceof ServiceError && error.cause);
+    if (isExplained) throw error;
     const { message } = innermost(error);
     throw new ServiceError('storage_unavailable', `cannot open DATABASE_URL: ${message}`, {
-      remedy: 'See that the PostgreSQL runs, and that DATABASE_URL has its address and password.',
+      remedy: 'Check that PostgreSQL is running, and the address and password in DATABASE_URL.',
       cause: error,
     });
   }
 }
 
-/** Of several addresses that were tried, the first tells why. */
+/** The original cause; if several addresses were tried, that of the first. */
 function innermost(error: Error): Error {
   if (error instanceof AggregateError) return innermost(error.errors[0] as Error);
   return error.cause instanceof Error ? innermost(error.cause) : error;

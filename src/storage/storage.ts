@@ -8,55 +8,53 @@ import type { Db, Tables } from './tables.ts';
 import { WriteQueue, type WriteOptions } from './write-queue.ts';
 
 /**
- * What the hosted side keeps. Writes are serialized, over all servers on one database: within
- * `write` what was read stays as it was read until the work is committed. That is the one rule by
- * which nothing is lost, used twice or decided on what is no longer true.
+ * Database of the hosted side. Writes are serialized across all servers on it: data that is read
+ * within `write` does not change until the commit. All guarantees against lost updates, double use
+ * and decisions on stale data rest on this rule.
  */
 export interface Storage {
   readonly kind: 'sqlite' | 'postgres';
   /**
-   * Reads committed data. A query is retried during an outage of a few seconds.
-   * @throws ServiceError `storage_unavailable` from each query that the database does not answer.
+   * Reads committed data. Each query is retried during an outage of a few seconds.
+   * @throws ServiceError `storage_unavailable`, from each query.
    */
   readonly read: Db;
   /**
-   * Does all of the work or, when it throws, nothing of it. Resolves when it is durable; works that
-   * are waiting at the same time are committed together. The work awaits nothing but its queries, as
-   * all others wait for it, and has no other effect: it is done again when one beside it fails, and
-   * after an outage of a few seconds.
+   * Runs `work` in a transaction, and resolves when it is durable. Concurrent calls are committed
+   * together. `work` must await only its queries, since all other writes wait for it, and must have
+   * no other effects, since it runs again if another write of the same commit fails or after an
+   * outage of a few seconds.
    *
-   * @throws what the work throws; ServiceError `storage_unavailable` or `overloaded`, after which
-   * nothing of the work is done, or ever will be. OutcomeUnknown, when the connection breaks during a
-   * commit: then it may be done.
+   * @throws what `work` throws; ServiceError `storage_unavailable` or `overloaded`, after which
+   *   nothing is or will be written; OutcomeUnknown if the connection breaks during the commit.
    */
   write<T>(work: (tx: Db) => Promise<T>, options?: WriteOptions): Promise<T>;
   /**
-   * Leaves nothing of what has been erased in files that only the database reads. PostgreSQL does
-   * that by itself, in its own time.
+   * Removes deleted data from SQLite's write-ahead log. PostgreSQL recycles its log on its own.
    */
   eraseTraces(): Promise<void>;
-  /** @throws ServiceError `storage_unavailable` when it does not answer. */
+  /** Runs an empty query. @throws ServiceError `storage_unavailable` */
   check(): Promise<void>;
-  /** Finishes the writes it has accepted, and refuses others. */
+  /** Finishes accepted writes, and rejects new ones. */
   close(): Promise<void>;
 }
 
-/** Where it is: a file of SQLite, or the URL of a PostgreSQL. */
+/** A SQLite file or the URL of a PostgreSQL database. */
 export type StorageLocation =
   | { readonly file: string }
   | {
       readonly url: string;
-      /** Opens a database although a restore into it is not complete. */
+      /** Opens the database even if a restore into it is not complete. */
       readonly isRestoring?: boolean;
     };
 
-/** Any number: with PostgreSQL, servers take this lock one after the other. */
+/** Key of the advisory lock that serializes the writes of all servers on PostgreSQL; arbitrary. */
 const WRITE_LOCK = 7_305_811;
 
 /**
- * Opens what is there and brings it to the schema of this version.
+ * Opens the database and migrates it to the schema of this version.
  *
- * @param onIdleError told of broken connections that nobody was using.
+ * @param onIdleError called when an idle connection breaks.
  * @throws ServiceError `storage_unavailable`
  */
 export async function openStorage(
@@ -111,7 +109,7 @@ function storageOn(
     lockToOpen = lock,
     eraseTraces = () => {},
   }: {
-    /** Called instead of `lock` before the schema is brought up to date. */
+    /** Called instead of `lock` before the migration. */
     readonly lockToOpen?: typeof lock;
     readonly eraseTraces?: () => void;
   },
@@ -122,7 +120,7 @@ function storageOn(
     read: reader,
     write: (work, options) => queue.write(work, options),
     async eraseTraces() {
-      // No write of this process is under way then: on SQLite, it is done before others get a turn.
+      // SQLite commits synchronously, so that no write of this process is unfinished after this.
       await new Promise(setImmediate);
       eraseTraces();
     },
@@ -131,7 +129,7 @@ function storageOn(
     },
     async close() {
       await queue.close();
-      // The last connection to SQLite puts the write-ahead log into the file; a reader could not.
+      // SQLite's last connection moves the log into the file, which the read-only one cannot do.
       await reader.destroy();
       await writer.destroy();
     },

@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely';
 
-/** The connection on which a query runs: of reads, or within a write. */
+/** Connection for queries: `storage.read`, or the transaction of a `storage.write`. */
 export type Db = Kysely<Tables>;
 
 /**
- * The tables as the code sees them; `migrations.ts` makes them. The same on SQLite and PostgreSQL:
- * text, whole numbers, and nothing else. Times are milliseconds since the Unix epoch. Lists and
- * objects are JSON text. What is absent is null.
+ * The tables that `migrations.ts` creates. Columns are text or numbers, on SQLite as on PostgreSQL.
+ * Times are milliseconds since the Unix epoch. Lists and objects are JSON text. Hashes are in hex.
+ * `created_by`, `set_by` and so on are actors as in the audit log, such as `administrator:…`.
  */
 export interface Tables {
   customers: CustomersTable;
@@ -62,7 +62,7 @@ export interface Tables {
   database_identity: DatabaseIdentityTable;
 }
 
-/** One row. See `DatabaseIdentity`. */
+/** One row; see `DatabaseIdentity`. */
 export interface DatabaseIdentityTable {
   id: 1;
   database_id: string;
@@ -82,13 +82,12 @@ export interface PlansTable {
   name: string;
   /** JSON list of names. */
   entitlements: string;
-  /** Of leases under this plan; null for the server's own. */
+  /** TTL of leases under this plan; null for the default of the server. */
   ttl_seconds: number | null;
   grace_period_seconds: number | null;
   created_at: number;
   /** Product of leases under this plan; null for the product in the server's settings. */
   product: string | null;
-  /** Binding of leases under this plan. */
   binding: 'none' | 'device' | 'machine';
 }
 
@@ -96,12 +95,12 @@ export interface ContractsTable {
   contract_id: string;
   customer_id: string;
   plan_id: string;
-  /** JSON list of names: what the customer has beyond the plan. */
+  /** JSON list of names, in addition to the entitlements of the plan. */
   entitlements: string;
-  /** Stronger than the plan's; null for the plan's. */
+  /** Overrides the plan's; null to use the plan's. */
   ttl_seconds: number | null;
   grace_period_seconds: number | null;
-  /** No lease under it is worth anything from here on. */
+  /** Leases under the contract are not valid after this time. */
   ends_at: number;
   created_at: number;
 }
@@ -111,7 +110,6 @@ export interface InstallationsTable {
   contract_id: string;
   name: string;
   created_at: number;
-  /** Since when it gets no leases; null when it does. */
   revoked_at: number | null;
   revoked_by: string | null;
   revoked_reason: string | null;
@@ -120,7 +118,7 @@ export interface InstallationsTable {
 export interface SigningKeysTable {
   /** RFC 7638 thumbprint. */
   public_key_id: string;
-  /** The public key, base64url. The private one is never here. */
+  /** The public key, base64url. The private key is never stored. */
   x: string;
   status: 'active' | 'retiring' | 'retired';
   activated_at: number;
@@ -128,14 +126,14 @@ export interface SigningKeysTable {
   retired_at: number | null;
 }
 
-/** Keys with which a server was started and that the signed keyset does not hold yet. */
+/** Keys with which a server was started, but which the signed keyset does not contain yet. */
 export interface PendingSigningKeysTable {
   public_key_id: string;
   x: string;
   seen_at: number;
 }
 
-/** The trust root that administrators stored; at most one row. */
+/** The trust root of the issuer; at most one row. */
 export interface LicenseTrustTable {
   id: number;
   /** Envelopes of the chain of roots, oldest first, as JSON. */
@@ -151,7 +149,7 @@ export interface LicenseTrustTable {
   stored_by: string;
 }
 
-/** The keyset that a signing key vouches for, where the issuer has no root; at most one row. */
+/** The keyset that a signing key endorses if the issuer has no trust root; at most one row. */
 export interface LicenseEndorsementTable {
   id: number;
   version: number;
@@ -164,16 +162,15 @@ export interface LicenseLeasesTable {
   deployment_id: string;
   customer_id: string;
   contract_id: string;
-  /** The first lease of the chain of renewals to which this one belongs. Revoking is by lineage. */
+  /** The first lease of this chain of renewals. Revocation applies to the whole lineage. */
   lineage_id: string;
   previous_lease_id: string | null;
   renewal_id: string | null;
-  /** The device it was given to; null when an administrator asked for it. */
+  /** The device that requested the lease; null if an administrator did. */
   device_id: string | null;
-  /** As in the audit log: `administrator:…` or `device:…`. */
   issued_by: string;
   public_key_id: string;
-  /** JSON list: plan and contract as they were when it was issued. */
+  /** JSON list of the entitlements of plan and contract at the time of issue. */
   entitlements: string;
   issued_at: number;
   expires_at: number;
@@ -183,12 +180,12 @@ export interface LicenseLeasesTable {
   revoked_reason: string | null;
 }
 
-/** The answers to renewals, so that asking again gets the same bytes. */
+/** Responses to renewals, so that a repeated request returns the same bytes. */
 export interface RenewalsTable {
   deployment_id: string;
   renewal_id: string;
   lease_id: string;
-  /** SHA-256 of what decides the answer, in hex: the same id with another request is refused. */
+  /** SHA-256 of the relevant parts of the request: the same id with another hash is rejected. */
   request_hash: string;
   /** The only stored copy of the signed lease; null once erased. */
   answer: string | null;
@@ -203,37 +200,37 @@ export interface DevicesTable {
   x: string;
   name: string;
   enrolled_at: number;
-  /** The device whose key this one takes the place of, once it is first used. */
+  /** The device whose key this key replaces on first use. */
   replaces: string | null;
   first_used_at: number | null;
   revoked_at: number | null;
   revoked_by: string | null;
   revoked_reason: string | null;
-  /** `machineHash` of the machine; null where its plan did not need one. */
+  /** `machineHash` of the machine; null if the plan did not need one. */
   machine_hash: string | null;
 }
 
 export interface EnrollmentCodesTable {
-  /** SHA-256 in hex. */
+  /** SHA-256. */
   code_hash: string;
   deployment_id: string;
   created_by: string;
   created_at: number;
   expires_at: number;
   used_at: number | null;
-  /** The device that used it. */
+  /** The device that used the code. */
   device_id: string | null;
 }
 
-/** `jti` of proofs, each good for one request. */
+/** `jti` of the proofs that devices have used; each is valid for one request. */
 export interface UsedProofsTable {
   device_id: string;
   jti: string;
-  /** When it can be forgotten: the proof is refused as too old by then. */
+  /** From then on the proof is rejected as too old, so that the row can be deleted. */
   expires_at: number;
 }
 
-/** What all servers on one database must know alike, and nobody else. */
+/** Secrets that the servers on one database share. */
 export interface ServerSecretsTable {
   name: string;
   value: string;
@@ -241,29 +238,29 @@ export interface ServerSecretsTable {
 
 export interface AdministratorsTable {
   administrator_id: string;
-  /** For login; unique. */
+  /** Unique, used to log in. */
   name: string;
   /** `scrypt$…`, see `password.ts`. */
   password_hash: string;
   /** Base32. */
   totp_secret: string;
-  /** The last time step (of 30 s) that was used: RFC 6238 §5.2 forbids a second use. */
+  /** The last time step of 30 s that was used: RFC 6238 §5.2 forbids a second use. */
   totp_last_step: number;
   created_at: number;
   disabled_at: number | null;
 }
 
 export interface RecoveryCodesTable {
-  /** SHA-256 in hex. */
+  /** SHA-256. */
   code_hash: string;
   administrator_id: string;
   used_at: number | null;
 }
 
 export interface FailedTriesTable {
-  /** What was tried: to log in under a name, which may be nobody's, or codes of an administrator. */
+  /** Login name, known or not, or the administrator whose codes were tried. */
   subject: string;
-  /** Network of the client; empty if it is not known. */
+  /** Network of the client; empty if unknown. */
   network: string;
   failed_at: number;
 }
@@ -279,9 +276,9 @@ export interface KnownNetworksTable {
 export interface ApiTokensTable {
   token_id: string;
   administrator_id: string;
-  /** What it is for, as whoever made it put it. */
+  /** Purpose, as its creator described it. */
   label: string;
-  /** SHA-256 in hex. */
+  /** SHA-256. */
   secret_hash: string;
   /** JSON list. */
   scopes: string;
@@ -289,16 +286,16 @@ export interface ApiTokensTable {
   /** The last second of the year 9999 for a token that does not expire. */
   expires_at: number;
   revoked_at: number | null;
-  /** JSON list of the installations to which it is narrowed; null for all. */
+  /** JSON list of the installations to which the token is restricted; null for all. */
   deployment_ids: string | null;
-  /** Customer to which it is narrowed; null for all. */
+  /** Customer to which the token is restricted; null for all. */
   customer_id: string | null;
   /** Maximum TTL of leases issued with it; null for the server's maximum. */
   max_ttl_seconds: number | null;
 }
 
 export interface StepUpsTable {
-  /** SHA-256 in hex. */
+  /** SHA-256. */
   token_hash: string;
   administrator_id: string;
   action: string;
@@ -318,47 +315,45 @@ export interface AuditEntriesTable {
   target: string;
   /** JSON object. */
   details: string;
-  /** Hex; of the first entry 64 zeros. */
+  /** 64 zeros for the first entry. */
   prev_hash: string;
   hash: string;
 }
 
-/** One row: what the last entry is, so that a cut-off end is noticed. */
+/** One row: the last entry of the audit log, so that removed entries at the end are detected. */
 export interface AuditHeadTable {
   id: 1;
   seq: number;
   hash: string;
 }
 
-/** What is said here of a bot is what its events come to, and is written together with them. */
+/** The state of a bot after its last event, written in the same transaction as the event. */
 export interface BotsTable {
   bot_id: string;
   slug: string;
   name: string;
   kind: 'trading' | 'research';
   status: 'draft' | 'active' | 'archived';
-  /** Of its versions, the last. */
   current_version: number;
   created_at: number;
   updated_at: number;
-  /** The last of its events, so that a cut-off end is noticed; 0 and 64 zeros before the first. */
+  /** The last event, so that removed events are detected; 0 and 64 zeros before the first. */
   event_seq: number;
   event_hash: string;
 }
 
-/** Never changed, and never deleted. */
+/** Rows are never changed or deleted. */
 export interface BotVersionsTable {
   bot_id: string;
   /** From 1, without gaps. */
   version: number;
   /** `specHash` of the document. */
   hash: string;
-  /** JSON: the spec as its author wrote it. */
+  /** The spec as its author wrote it, as JSON. */
   document: string;
   created_at: number;
-  /** As in the audit log: `administrator:…`. */
   created_by: string;
-  /** Of the strategy's own code; null for a built-in strategy. */
+  /** Bundle with the code of the strategy; null for a built-in strategy. */
   bundle_hash: string | null;
 }
 
@@ -367,62 +362,61 @@ export interface BotEventsTable {
   /** From 1 for each bot, without gaps. */
   seq: number;
   event_id: string;
-  /** The version of the bot of which it tells. */
+  /** Version of the bot that the event concerns. */
   version: number;
   run_id: string | null;
   kind: string;
   occurred_at: number;
-  /** Never before that of the event before. */
+  /** Never earlier than that of the previous event. */
   recorded_at: number;
-  /** The event that led to this one. */
+  /** Event that caused this one. */
   causation_id: string | null;
   /** JSON object. */
   payload: string;
-  /** Hex; of the first event of a bot 64 zeros. */
+  /** 64 zeros for the first event of a bot. */
   prev_hash: string;
   hash: string;
 }
 
-/** What events come to, so that not all of them need to be read. Deleting rows changes nothing. */
+/** State of a bot after an event, so that earlier events need not be read. Rows may be deleted. */
 export interface BotSnapshotsTable {
   bot_id: string;
-  /** The last event that is in it. */
+  /** The last event included. */
   seq: number;
   /** Canonical JSON (RFC 8785). */
   state: string;
-  /** SHA-256 of the state, in hex. */
+  /** SHA-256 of `state`. */
   state_hash: string;
 }
 
-/** The answers to requests with an `Idempotency-Key`, so that asking again does nothing again. */
+/** Responses to requests with an `Idempotency-Key`, which a repeated request returns again. */
 export interface IdempotencyKeysTable {
-  /** `administrator:…`: keys of different callers have nothing to do with each other. */
+  /** `administrator:…`; keys are unique per caller. */
   caller: string;
   key: string;
-  /** SHA-256 in hex: the same key with another request is refused. */
+  /** SHA-256 of the request: the same key with another hash is rejected. */
   request_hash: string;
   /** JSON. */
   body: string;
   answered_at: number;
 }
 
-/** A version of a bot put to use. What has ended stays as it ended. */
+/** Deployment of a version of a bot. A row that has ended is never changed. */
 export interface BotDeploymentsTable {
   deployment_id: string;
   bot_id: string;
   version: number;
-  /** `test` stands for conformance and stress tests, which trade with nobody. */
+  /** `test` is for conformance and stress tests, which do not trade. */
   target: 'backtest' | 'paper' | 'k8s' | 'test';
   status: 'pending' | 'running' | 'success' | 'failed' | 'halted';
-  /** The work that is done for it. */
   task_id: string;
-  /** JSON object: what came of it; null unless it was a success. */
+  /** JSON object; null unless it succeeded. */
   result_summary: string | null;
   created_at: number;
   ended_at: number | null;
 }
 
-/** Work in the background. What has ended stays as it ended. */
+/** Background work. A row that has ended is never changed. */
 export interface TasksTable {
   task_id: string;
   kind: 'backtest' | 'paper' | 'production' | 'conformance' | 'stress';
@@ -430,30 +424,28 @@ export interface TasksTable {
   version: number;
   deployment_id: string;
   status: 'queued' | 'running' | 'success' | 'failed' | 'canceled';
-  /** JSON object: what was asked for. */
+  /** JSON object. */
   input: string;
-  /** In steps of the work, of which there are `progress_total` once that is known. */
+  /** Completed steps, of `progress_total` once that is known. */
   progress_done: number;
   progress_total: number | null;
-  /** JSON object; null unless it was a success. */
+  /** JSON object; null unless it succeeded. */
   result: string | null;
-  /** JSON object: why it failed; else null. */
+  /** JSON of an `ErrorData`; null unless it failed. */
   error: string | null;
-  /** How often it was begun, but for those that were given back in good order. */
+  /** Number of starts, without those after which the worker gave the task back in good order. */
   attempts: number;
-  /** Who is at it: see `src/fleet/tasks/worker-id.ts`; null unless it is running. */
+  /** See `src/fleet/tasks/worker-id.ts`; null unless it is running. */
   worker_id: string | null;
-  /** When the worker last was heard of. */
   heartbeat_at: number | null;
   cancel_requested_at: number | null;
-  /** As in the audit log: `administrator:…`. */
   created_by: string;
   created_at: number;
   started_at: number | null;
   ended_at: number | null;
 }
 
-/** Processes on one PostgreSQL database that run tasks, except those that have shut down. */
+/** Running processes that execute tasks on one PostgreSQL database. */
 export interface WorkersTable {
   worker_id: string;
   /** Maximum number of concurrent sessions. */
@@ -462,48 +454,47 @@ export interface WorkersTable {
   heartbeat_at: number;
 }
 
-/** The files that a task made, in parts. */
+/** Files that a task has written, in parts. */
 export interface TaskFilesTable {
   task_id: string;
   name: string;
-  /** From 0. */
+  /** Position of the part, from 0. */
   place: number;
-  /** A part of the file, which is compressed by gzip as a whole, in base64. */
+  /** Part of the gzip-compressed file, in base64. */
   data: string;
 }
 
 /**
- * Where a session, on paper or in production, is as of its last batch of events: of one on paper, what
- * is needed to halt it without it.
+ * State of a paper or production trading session after its last batch of events. For a paper session
+ * it suffices to halt the session without its process.
  */
 export interface TradingSessionsTable {
   task_id: string;
   bot_id: string;
-  /** The first event of the session in the log of its bot: `run.queued`. */
+  /** The first event of the trading session in the log of its bot: `run.queued`. */
   first_seq: number;
-  /** How many batches, and steps of bars, have been recorded. */
+  /** Number of recorded batches of events and, in `steps`, of steps of the bars. */
   batches: number;
   steps: number;
-  /** JSON: a `SessionState`. */
+  /** JSON of a `SessionState`. */
   state: string;
-  /** How often in a row it was begun and came to nothing. */
+  /** Consecutive starts without progress. */
   failures: number;
   stop_requested_at: number | null;
   recorded_at: number;
-  /** JSON: for whom it trades; null of those from before there were thresholds. */
+  /** JSON of the subjects whose thresholds apply; null for sessions older than thresholds. */
   subjects: string | null;
-  /** How many of its latches people have lifted. */
+  /** Number of its latches that people have lifted. */
   latches_lifted: number;
 }
 
-/** A halt stays in force until it is lifted: nothing of what it is about starts before. */
+/** A halt stays in force until it is lifted; until then, nothing in its scope starts. */
 export interface HaltsTable {
   halt_id: string;
   scope: 'bot' | 'all';
   /** Null for all bots. */
   bot_id: string | null;
   reason: string;
-  /** As in the audit log: `administrator:…`. */
   requested_by: string;
   requested_at: number;
   lifted_at: number | null;
@@ -511,18 +502,18 @@ export interface HaltsTable {
   lift_reason: string | null;
 }
 
-/** What a halt has ended. */
+/** Deployments that a halt has ended. */
 export interface HaltedDeploymentsTable {
   halt_id: string;
   deployment_id: string;
-  /** JSON list: the orders that were working, `{order, symbol}`; null when nobody knows. */
+  /** JSON list of the orders that were working, `{order, symbol}`; null if unknown. */
   orders: string | null;
-  /** What the log of the bot tells of it, from the first canceled order to the end of the run. */
+  /** Events in the log of the bot, from the first canceled order to the end of the run. */
   first_seq: number;
   last_seq: number;
 }
 
-/** The code of strategies, each once. Never changed, and never deleted. */
+/** Code of strategies, each once. Rows are never changed or deleted. */
 export interface BundlesTable {
   hash: string;
   /** JSON. */
@@ -530,23 +521,23 @@ export interface BundlesTable {
   created_at: number;
 }
 
-/** Of administrators in browsers. It is there for as long as it can be used, or not much longer. */
+/** Login sessions of administrators in browsers. Rows are deleted soon after they expire. */
 export interface SessionsTable {
   session_id: string;
   administrator_id: string;
-  /** SHA-256, in hex, of what the cookie has. */
+  /** SHA-256 of the secret in the cookie. */
   secret_hash: string;
-  /** What the session's own pages send with each change. */
+  /** Sent by the pages of the session with each change. */
   csrf_token: string;
   signed_in_with: 'password' | 'passkey';
-  /** Of the browser, as it calls itself; may be empty. */
+  /** May be empty. */
   user_agent: string;
-  /** From where; null where it is not known. */
+  /** Null if unknown. */
   address: string | null;
   created_at: number;
-  /** To the minute. */
+  /** Time of the last request, rounded to the minute. */
   seen_at: number;
-  /** However often it is used. */
+  /** Use does not extend it. */
   expires_at: number;
 }
 
@@ -554,166 +545,162 @@ export interface SessionsTable {
 export interface PasskeysTable {
   passkey_id: string;
   administrator_id: string;
-  /** Base64url, as the authenticator names it. */
+  /** Base64url; chosen by the authenticator. */
   credential_id: string;
   /** Base64url of the key in COSE form. */
   public_key: string;
-  /** How often it has signed, as it says; 0 of one that does not count. */
+  /** Signature counter of the authenticator; 0 if it does not count. */
   counter: number;
-  /** JSON list: how browsers reach it, such as `internal` or `usb`. */
+  /** JSON list of WebAuthn transports, such as `internal` or `usb`. */
   transports: string;
-  /** The host for which alone it signs. */
+  /** The only host for which it signs. */
   site: string;
   name: string;
   created_at: number;
   last_used_at: number | null;
 }
 
-/** What a passkey is to sign, once and soon; deleted when it is used. */
+/** WebAuthn challenges; deleted when they are used. */
 export interface ChallengesTable {
-  /** SHA-256 in hex. */
+  /** SHA-256. */
   challenge_hash: string;
   purpose: 'sign_in' | 'step_up' | 'add';
-  /** Null for `sign_in`: who it is shows when it is signed. */
+  /** Null for `sign_in`, where the signature identifies the administrator. */
   administrator_id: string | null;
-  /** With the target, of a step-up. */
+  /** Action and target of a step-up; null otherwise. */
   action: string | null;
   target: string | null;
   expires_at: number;
 }
 
-/** What is known of a deployment to a cluster besides what it trades. */
+/** Deployments to Kubernetes clusters. */
 export interface ProductionDeploymentsTable {
   deployment_id: string;
   bot_id: string;
-  /** As `clusters_file` names it. */
+  /** Name in `clusters_file`. */
   cluster: string;
   namespace: string;
-  /** JSON: a `ProductionPlan`, as it was settled when it was asked for. */
+  /** JSON of the `ProductionPlan` at the time of the request. */
   plan: string;
-  /** The deployment that has to end before, and well, which this one replaces. */
+  /** Deployment that this one replaces, which must end successfully before. */
   replaces: string | null;
-  /** Whether that has not ended yet. */
+  /** Whether the replaced deployment has not ended yet. */
   waits: 0 | 1;
-  /** JSON: the account that the one before has left; null where the spec says what it begins with. */
+  /** JSON of the account that the replaced deployment left; null to start as the spec states. */
   opening: string | null;
-  /** Since when the cluster may have something of it. */
+  /** From this time on, objects of the deployment may exist in the cluster. */
   begun_at: number | null;
-  /** Since when it is known that the cluster has the runner's token. */
+  /** Time at which the cluster confirmed that it has the token of the runner. */
   token_applied_at: number | null;
   applied_at: number | null;
-  /** Since when it is known that no pod is left, after it was to end. */
+  /** Time at which, after a request to end, no pod was left. */
   scaled_down_at: number | null;
-  /** JSON: a `ClusterState`, as it was observed last; null before. */
+  /** JSON of the last observed `ClusterState`; null before the first. */
   cluster_state: string | null;
 }
 
-/** Who trades for a deployment, and what was heard of him last. */
+/** The runner that trades for a deployment, and its last report. */
 export interface RunnersTable {
   deployment_id: string;
-  /** SHA-256 in hex of what the cluster has as its secret. */
+  /** SHA-256 of the token that the cluster stores as a secret. */
   token_hash: string;
-  /** How often the claim was granted: who comes with an earlier one is refused. */
+  /** Number of claims granted; requests with an earlier epoch are rejected. */
   epoch: number;
-  /** Who has the claim; null before the first. */
+  /** Instance that has the claim; null before the first claim. */
   instance_id: string | null;
   claimed_until: number;
-  /** When it was heard of last. */
   reported_at: number | null;
-  /** JSON: a `RunnerReport` without its batch; null before the first. */
+  /** JSON of the last `RunnerReport`, without its batch; null before the first. */
   report: string | null;
-  /** JSON: how it ended, and what became of its orders; null until it has. */
+  /** JSON: how it ended, and the state of its orders; null while it runs. */
   ended: string | null;
 }
 
-/** Never changed, and never deleted. */
+/** Rows are never changed or deleted. */
 export interface ValidationReportsTable {
   bot_id: string;
   /** From 1 for each bot, without gaps. */
   version: number;
-  /** That the report is about. */
+  /** Year that the report covers. */
   year: number;
-  /** SHA-256 of the document, in hex. */
+  /** SHA-256 of the document. */
   hash: string;
-  /** The same of what is attested. */
+  /** SHA-256 of the content that people attest. */
   content_hash: string;
-  /** Canonical JSON (RFC 8785): a `Report`. */
+  /** Canonical JSON (RFC 8785) of a `Report`. */
   document: string;
   frozen_at: number;
 }
 
-/** Never changed: another text under its name is another document, in its place. */
+/** Rows are never changed: another text under the same name replaces the document. */
 export interface KnowledgeDocumentsTable {
   document_id: string;
-  /** What people call it, such as `notes/risk.md`. */
+  /** Such as `notes/risk.md`. */
   name: string;
   title: string;
-  /** How many documents there were of this name, with this one. */
+  /** Number of documents of this name so far, including this one. */
   revision: number;
-  /** Of the text in UTF-8, in hex. */
+  /** Hash of the text in UTF-8. */
   sha256: string;
-  /** Of the text in UTF-8. */
+  /** Size of the text in UTF-8. */
   bytes: number;
   lines: number;
-  /** How many. */
+  /** Number of passages. */
   passages: number;
   text: string;
   added_at: number;
-  /** As in the audit log: `administrator:…`. */
   added_by: string;
 }
 
 /**
- * Parts of documents, which can be found by their words: both databases keep an index of `terms` by
- * themselves. Those without a document are not seen.
+ * Searchable parts of documents. The database maintains a full-text index of `terms`. Passages
+ * without a document are not visible.
  */
 export interface KnowledgePassagesTable {
-  /** From 1. */
   number: number;
   document_id: string;
-  /** From 1 within its document. */
+  /** Position within its document, from 1. */
   ordinal: number;
-  /** JSON list: the headings below which it stands, the highest first. */
+  /** JSON list of the headings above the passage, outermost first. */
   heading: string;
-  /** From 1, as the last one, which is in it, too. */
+  /** First and last line, both included, from 1. */
   first_line: number;
   last_line: number;
   text: string;
-  /** Its words as they are compared: see `src/research/knowledge/terms.ts`. */
+  /** Normalized words: see `src/research/knowledge/terms.ts`. */
   terms: string;
 }
 
-/** Ids under which there are, or were, passages without a document: one that comes, or one that went. */
+/** Documents that are being added or removed, so that they may have passages without a document. */
 export interface KnowledgeUnlistedTable {
   document_id: string;
   since: number;
 }
 
-/** Only ever added to: the newest version of a subject and currency is in force. */
+/** Rows are only added: the newest version for a subject and currency is in force. */
 export interface ThresholdsTable {
   level: 'client' | 'instrument' | 'trader' | 'desk' | 'firm';
   subject: string;
   currency: string;
   version: number;
-  /** JSON: `Limits`; null where there are none any more. */
+  /** JSON of `Limits`; null once the thresholds have been removed. */
   limits: string | null;
   rationale: string;
-  /** As in the audit log. */
   set_by: string;
   set_at: number;
 }
 
-/** One order of one session that may pass limits, once two people have said so. */
+/** Permission for one order of a trading session to exceed limits, once two people have agreed. */
 export interface OverridesTable {
   override_id: string;
   bot_id: string;
-  /** Task of the session. */
+  /** Task of the trading session. */
   run_id: string;
   symbol: string;
   side: 'buy' | 'sell';
   max_quantity: number;
   worst_price: number | null;
-  /** JSON list: the limits that it may pass. */
+  /** JSON list of the limits that the order may exceed. */
   controls: string;
   reason: string;
   requested_by: string;
@@ -726,7 +713,7 @@ export interface OverridesTable {
   authorised_at: number | null;
   authorise_reason: string | null;
   used_at: number | null;
-  /** Its number in the session. */
+  /** Number of the order in its trading session. */
   used_order: number | null;
 }
 
@@ -734,63 +721,63 @@ export interface OverridesTable {
 export interface ChatSessionsTable {
   session_id: string;
   bot_id: string;
-  /** Of the agent of the spec that is talked to; null for the bot itself. */
+  /** Agent of the spec that answers; null for the bot itself. */
   agent_role: string | null;
   created_at: number;
-  /** `administrator:…`: only he goes on with it. */
+  /** Only this administrator can continue the conversation. */
   created_by: string;
 }
 
 export interface ChatTurnsTable {
   turn_id: string;
   session_id: string;
-  /** From 1 within the session. */
+  /** Position within the chat session, from 1. */
   number: number;
   status: 'running' | 'done' | 'failed' | 'interrupted';
   prompt: string;
-  /** What there is of it, also where the turn failed. */
+  /** The answer so far, also of a failed turn. */
   answer: string;
-  /** JSON of what else came of it; null until it has ended, and where nobody could tell. */
+  /** JSON of a `TurnRecord`; null until it has ended, and for interrupted turns. */
   record: string | null;
   provider: string;
   model: string | null;
-  /** Who is at it; see `newWorkerId`. */
+  /** Process that runs the turn; see `newWorkerId`. */
   worker_id: string;
   started_at: number;
-  /** After it, whoever was at it is not any more. */
+  /** After this time, the process no longer works on the turn. */
   deadline: number;
   ended_at: number | null;
 }
 
-/** Agents of specs that somebody has had asked by themselves. */
+/** Agents that run on a schedule. */
 export interface AgentSchedulesTable {
   bot_id: string;
   role: string;
-  /** Of the bot, by which it was planned. */
+  /** Version of the bot whose schedule is used. */
   version: number;
-  /** As that version has it. */
+  /** Interval in that version. */
   every: string;
-  /** Null when it is off. */
+  /** Null if the schedule is off. */
   next_run_at: number | null;
-  /** As whom it is asked. */
+  /** Administrator on whose behalf the agent runs. */
   administrator_id: string;
-  /** With which he turned it on; null for a session of the console. */
+  /** Token with which the schedule was turned on; null if that was done in the console. */
   token_id: string | null;
   /** JSON list. */
   scopes: string;
   started_at: number;
   stopped_at: number | null;
-  /** As in the audit log: an administrator, or `server`. */
+  /** An administrator or `server`. */
   stopped_by: string | null;
   stopped_reason: string | null;
 }
 
-/** Turns in which agents were asked for a report. */
+/** Chat turns in which an agent was asked for a report. */
 export interface AgentRunsTable {
   turn_id: string;
   bot_id: string;
   role: string;
   cause: 'schedule' | 'person';
-  /** Of the event with the report; null until there is one. */
+  /** Sequence number of the event with the report; null before. */
   report_seq: number | null;
 }

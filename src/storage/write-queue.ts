@@ -4,25 +4,25 @@ import { isConnectionFault, retryDuringOutage } from './outage.ts';
 import type { Db, Tables } from './tables.ts';
 import { wrapTransactionError, OutcomeUnknown, storageUnavailable } from './storage-errors.ts';
 
-/** So many would not be done in the time that callers wait. */
-const MOST_WAITING = 5_000;
-/** Whoever has waited so long is better told to come back than served when he is gone. */
-const LONGEST_WAIT_MS = 10_000;
-/** One commit costs as much as many works, and what fails with it must be done again. */
-const MOST_AT_ONCE = 128;
-/** Where each query travels far, so that other servers get the lock before they give up. */
-const LONGEST_BATCH_MS = 250;
+/** More jobs would not be done before their callers give up. */
+const MAX_WAITING = 5_000;
+/** A job that has waited longer is rejected as `overloaded`, since its caller has probably given up. */
+const MAX_WAIT_MS = 10_000;
+/** A commit costs as much as many jobs, but if one job fails, the whole batch must run again. */
+const MAX_BATCH = 128;
+/** Limits batches on a slow network, so that other servers get the lock before they time out. */
+const MAX_BATCH_MS = 250;
 
 export interface WriteOptions {
   /**
-   * Goes before all that waits, is never refused as `overloaded`, and waits for as long as it takes.
-   * For what must happen just when there is too much of everything else, such as a halt.
+   * Runs before all other writes and is never rejected as `overloaded`. For writes that matter most
+   * under overload, such as halts.
    */
   readonly urgent?: boolean;
 }
 
 interface Job {
-  /** When it was asked for, by `performance.now()`. */
+  /** Time of the call, by `performance.now()`. */
   readonly since: number;
   readonly work: (tx: Db) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
@@ -30,16 +30,16 @@ interface Job {
 }
 
 /**
- * Group commit: works that came while others were being committed share one transaction, and none is
- * told that it succeeded before all of them are durable. When one of them fails, all are done again,
- * each in a savepoint, so that it fails alone: savepoints cost as much as the works themselves.
+ * Group commit: jobs that arrive during a commit share the next transaction, and none succeeds before
+ * all are durable. If one fails, all run again, each in a savepoint, so that only that one fails.
+ * Savepoints cost as much as the jobs, so the first attempt does without.
  */
 export class WriteQueue {
   readonly #db: Db;
   readonly #lock: (tx: Db) => Promise<void>;
   #waiting: Job[] = [];
   readonly #urgent: Job[] = [];
-  /** While there is work; settles when there is none. */
+  /** Pending while jobs are waiting or running. */
   #draining: Promise<void> | undefined;
   #closed = false;
 
@@ -51,7 +51,7 @@ export class WriteQueue {
 
   write<T>(work: (tx: Db) => Promise<T>, { urgent = false }: WriteOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(storageUnavailable(new Error('storage is closed')));
-    if (!urgent && this.#waiting.length >= MOST_WAITING) {
+    if (!urgent && this.#waiting.length >= MAX_WAITING) {
       return Promise.reject(overloaded());
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -75,7 +75,7 @@ export class WriteQueue {
     this.#draining = undefined;
   }
 
-  /** Waits while each turn of the event loop brings more: a commit takes as long as ten works. */
+  /** Waits while each turn of the event loop adds jobs, since a commit takes as long as ten jobs. */
   async #gather(): Promise<void> {
     let before: number;
     do {
@@ -84,24 +84,24 @@ export class WriteQueue {
     } while (
       this.#urgent.length === 0 &&
       this.#waiting.length > before &&
-      this.#waiting.length < MOST_AT_ONCE
+      this.#waiting.length < MAX_BATCH
     );
   }
 
-  /** Does what is waiting, as much of it as belongs into one transaction. */
+  /** Runs one batch of waiting jobs in a transaction. */
   async #commit(): Promise<void> {
     const jobs: Job[] = [];
     try {
-      const settle = await retryDuringOutage(
+      const settlements = await retryDuringOutage(
         async () =>
           (await this.#transact(jobs.length > 0 ? jobs : this.#take(jobs), attempt)) ??
           (await this.#transact(jobs, attemptApart)),
       );
-      for (const tell of settle ?? []) tell();
+      for (const succeed of settlements ?? []) succeed();
     } catch (error) {
       const failure = error instanceof OutcomeUnknown ? error : storageUnavailable(error);
       for (const { reject } of jobs) reject(failure);
-      // The other writes have not been sent: they all fail now, not one after the other.
+      // The database is down: all waiting jobs fail now instead of one after the other.
       const others = [...this.#urgent.splice(0), ...this.#waiting.splice(0)];
       const cause = error instanceof OutcomeUnknown ? error.cause : error;
       for (const { reject } of others) reject(storageUnavailable(cause));
@@ -109,18 +109,18 @@ export class WriteQueue {
   }
 
   /**
-   * Takes from those that wait, and keeps in `jobs` what it has taken: what is urgent by itself, so
-   * that it is not told later for the sake of others, or fails with them.
+   * Yields the jobs of the next batch, and adds them to `jobs`. Urgent jobs form batches of their own,
+   * so that they neither wait for others nor fail with them.
    */
   *#take(jobs: Job[]): Generator<Job> {
-    const until = performance.now() + LONGEST_BATCH_MS;
+    const until = performance.now() + MAX_BATCH_MS;
     const isUrgent = this.#urgent.length > 0;
     const queue = isUrgent ? this.#urgent : this.#waiting;
-    while (jobs.length < MOST_AT_ONCE && (jobs.length === 0 || performance.now() < until)) {
+    while (jobs.length < MAX_BATCH && (jobs.length === 0 || performance.now() < until)) {
       if (!isUrgent && this.#urgent.length > 0 && jobs.length > 0) return;
       const job = queue.shift();
       if (job === undefined) return;
-      if (!isUrgent && performance.now() > job.since + LONGEST_WAIT_MS) {
+      if (!isUrgent && performance.now() > job.since + MAX_WAIT_MS) {
         job.reject(overloaded());
         continue;
       }
@@ -129,28 +129,28 @@ export class WriteQueue {
     }
   }
 
-  /** @returns what to do now that all is durable; undefined when one failed, and nothing is done. */
+  /** @returns functions that resolve the jobs; undefined if one failed and nothing was written. */
   async #transact(
     jobs: Iterable<Job>,
     attemptOne: (tx: Transaction, job: Job) => Promise<(() => void) | undefined>,
   ): Promise<(() => void)[] | undefined> {
-    const settle: (() => void)[] = [];
+    const settlements: (() => void)[] = [];
     let tx: Transaction | undefined;
     try {
       tx = await this.#db.startTransaction().execute();
       await this.#lock(tx);
       for (const job of jobs) {
-        const tell = await attemptOne(tx, job);
-        if (tell === undefined) {
+        const settle = await attemptOne(tx, job);
+        if (settle === undefined) {
           await tx.rollback().execute();
           return undefined;
         }
-        settle.push(tell);
+        settlements.push(settle);
       }
       await commit(tx);
-      return settle;
+      return settlements;
     } catch (error) {
-      // The connection may be gone, and the transaction with it: the first error is the one to tell.
+      // The connection may have broken, so that the rollback fails: the first error matters.
       await tx
         ?.rollback()
         .execute()
@@ -162,7 +162,7 @@ export class WriteQueue {
 
 type Transaction = ControlledTransaction<Tables>;
 
-/** @throws OutcomeUnknown when the connection breaks. */
+/** @throws OutcomeUnknown if the connection breaks. */
 async function commit(tx: Transaction): Promise<void> {
   try {
     await tx.commit().execute();
@@ -172,13 +172,13 @@ async function commit(tx: Transaction): Promise<void> {
 }
 
 function overloaded(): ServiceError {
-  return new ServiceError('overloaded', 'more is to be written than can be in time', {
+  return new ServiceError('overloaded', 'too many writes are waiting for the database', {
     remedy: 'Try again later.',
     retryAfterSeconds: 5,
   });
 }
 
-/** @returns what to do once the transaction is durable; undefined when the work failed. */
+/** @returns a function that resolves the job; undefined if its work failed. */
 async function attempt(tx: Transaction, { work, resolve }: Job): Promise<(() => void) | undefined> {
   try {
     const value = await work(tx);
@@ -188,7 +188,7 @@ async function attempt(tx: Transaction, { work, resolve }: Job): Promise<(() => 
   }
 }
 
-/** The same in a savepoint, of which nothing is left when the work fails. */
+/** As `attempt`, in a savepoint, which is rolled back if the work fails. */
 async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Promise<() => void> {
   const savepoint = await tx.savepoint('work').execute();
   try {
@@ -199,7 +199,7 @@ async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Pr
     try {
       await savepoint.rollbackToSavepoint('work').execute();
     } catch {
-      // SQLite has given up the whole transaction, for the reason that the work was told.
+      // SQLite has rolled back the whole transaction because of the first error.
       throw error;
     }
     return () => reject(wrapTransactionError(error));

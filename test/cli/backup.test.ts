@@ -109,7 +109,7 @@ test('replaces a file only with --force, and never the database itself', async (
   const out = ['server', 'backup', '--out', 'backup.sqlite'];
   expect(await cli(place, out)).toMatchObject({
     code: 6,
-    stderr: expect.stringMatching(/^error conflict: .*backup\.sqlite exists already\n→ .*--force/),
+    stderr: expect.stringMatching(/^error conflict: .*backup\.sqlite already exists\n→ .*--force/),
   });
   expect(await readFile(place.backup, 'utf8')).toBe('mine');
   expect(await cli(place, [...out, '--force'])).toMatchObject({

@@ -365,7 +365,7 @@ describe('a server that cannot start', () => {
       'a database of another kind',
       { DATABASE_URL: 'mysql://me:hunter2@db/x' },
       'invalid_setting',
-      /^DATABASE_URL is no URL of a PostgreSQL$/,
+      /^DATABASE_URL is not the URL of a PostgreSQL database$/,
     ],
     [
       'a database that is not there',

@@ -107,7 +107,8 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     await database.execute(`insert into schema_migrations values (999, 'from the future', 'x')`);
     await expect(openStorage(database.location)).rejects.toMatchObject({
       code: 'storage_unavailable',
-      message: 'the database is of a newer version: it has migration 999, from the future',
+      message:
+        'a newer version of service-local has migrated the database: it has migration 999, from the future',
     });
   });
 });

@@ -47,7 +47,7 @@ export const verb = defineVerb({
 
 function notWritten(error: NodeJS.ErrnoException, file: string): ServiceError {
   if (error.code === 'EEXIST') {
-    return new ServiceError('conflict', `${file} exists already`, {
+    return new ServiceError('conflict', `${file} already exists`, {
       reason: 'file_exists',
       remedy: 'Name another file, or replace it with --force.',
       cause: error,
