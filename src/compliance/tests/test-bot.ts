@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { getBot } from '../../fleet/registry/bots.ts';
 import { gzipFile } from '../../base/gzip-file.ts';
-import type { TestBot } from '../../fleet/tasks/task-runner.ts';
+import type { TestBot } from '../../fleet/tasks/task-attempt.ts';
 import type { TaskService } from '../../fleet/tasks/tasks.ts';
 import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
 import { readHistory } from '../stress/peaks.ts';

@@ -2,7 +2,7 @@
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, WorkersTable } from '../../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
-import { countOpenTasks } from './lifecycle.ts';
+import { countOpenTasks } from './open-tasks.ts';
 import { SilenceWatch } from './silence-watch.ts';
 import { hasEnded } from './worker-id.ts';
 

@@ -1,597 +1,359 @@
 /**
- * Works on the tasks of a database, in threads of this process. Any number of processes can do so on
- * one PostgreSQL: each takes what nobody has taken, and looks after what dead ones have left.
+ * Runs tasks of a database in threads of this process. Any number of processes can run the tasks of
+ * one PostgreSQL database: each claims queued tasks, and reclaims the tasks of dead workers.
  */
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
-import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
-import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { readFigure, type FigureName } from '../../base/run-figures.ts';
-import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { notAdopted, tradingHold } from '../../storage/database-identity.ts';
-import type { SessionState } from '../../events/session-state.ts';
-import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import { isSession, type Claim } from './claim.ts';
-import { storeFile } from './task-files.ts';
+import { recordSessionHeartbeats } from './heartbeats.ts';
+import { claimTasks, recoverTask, returnToQueue } from './lifecycle.ts';
 import {
-  recordHeartbeat,
-  recordSessionHeartbeats,
-  claimTasks,
-  listDeploymentsToEnd,
-  finishTask,
-  returnToQueue,
   hasQueuedTask,
-  recoverTask,
-  retryTask,
+  listDeploymentsToEnd,
   listRunningTasks,
   listTasksOfOtherWorkers,
   listTasksToEnd,
   type HeldTask,
-  type Progress,
-  type TaskOutcome,
-} from './lifecycle.ts';
-import { startSessionHosts } from './paper-hosts.ts';
-import type { PaperDone, PaperWork } from './paper-session.ts';
-import type { PaperInput } from './paper.ts';
-import { readSession, recordBatch, type Batch } from './session-record.ts';
-import { recordedInputs } from '../../trading/recorded-bars.ts';
+} from './open-tasks.ts';
+import { OwnTasks, type OwnTask, type StopReason, type TaskLimits } from './own-tasks.ts';
+import { startSessionHosts, type SessionHosts } from './paper-hosts.ts';
+import { announceWorker, removeWorker, sessionShare, type SessionShare } from './session-share.ts';
 import { SilenceWatch } from './silence-watch.ts';
-import { toErrorData } from '../../base/error-data.ts';
-import type { BacktestInput, TaskService } from './tasks.ts';
-import { runBacktestThread, TaskFailure, ThreadDied } from './backtest-thread.ts';
-import { findFirstLock } from './verify-lock.ts';
+import {
+  HEARTBEAT_EVERY_MS,
+  isStorageFault,
+  removeDirectory,
+  TaskAttempts,
+  type TestBot,
+} from './task-attempt.ts';
+import type { TaskService } from './tasks.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
-import { announceWorker, removeWorker, sessionShare } from './session-share.ts';
 
 export interface RunnerOptions {
-  /** Backtests at a time, at least 1. */
+  /** Number of simultaneous backtests, at least 1. */
   readonly workers: number;
-  /** Paper sessions at a time, at least 1. */
+  /** Number of simultaneous paper sessions, at least 1. */
   readonly paperSessions: number;
-  /** Longest time a strategy may keep a run from going on, ms. */
+  /** Longest time without progress that a strategy may take, ms. */
   readonly timeoutMs: number;
-  /** Who looks after production deployments; without, others do. */
+  /** Without controllers, production deployments are left to other workers. */
   readonly controllers?: DeploymentControllers | undefined;
-  /** Tests bots; without, others do. */
+  /** Without it, tests are left to other workers. */
   readonly testBot?: TestBot | undefined;
   readonly log: Log;
 }
 
 export interface DeploymentControllers {
-  /** Deployments at a time, at least 1. */
+  /** Number of simultaneous deployments, at least 1. */
   readonly most: number;
   /**
-   * Looks after a deployment until it has ended, in the database, too, or is not the worker's any
-   * more. Never rejects.
+   * Controls a deployment until it has ended in the database or no longer belongs to the worker.
+   * Never rejects.
    */
   readonly control: (claim: Claim, signal: AbortSignal) => ControlledDeployment;
 }
 
 export interface ControlledDeployment {
-  /** Has it look at once whether something is to be done. */
+  /** Makes the controller check at once whether something must be done. */
   readonly wake: () => void;
   readonly ended: Promise<void>;
-}
-
-/**
- * Does a conformance or a stress test, and leaves its files as `<name>.gz` in the directory.
- * @throws TaskFailure; ServiceError; whatever `signal` was aborted with.
- */
-export type TestBot = (
-  claim: Claim,
-  tested: RunnableVersion,
-  surroundings: {
-    readonly directory: string;
-    readonly signal: AbortSignal;
-    readonly onProgress: (progress: Progress) => void;
-    /** Has the database asked again until it answers. */
-    readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
-  },
-) => Promise<TaskDone>;
-
-/** What came of a task. */
-interface TaskDone {
-  readonly result: object;
-  /** What events and lists tell of it. */
-  readonly summary: Readonly<Record<string, unknown>>;
-  readonly files: readonly string[];
 }
 
 export interface TaskRunner {
-  /** Looks at once for what is to be done, as it does every second. */
+  /** Polls at once, in addition to every second. */
   readonly wake: () => void;
-  /** Lets go at once of tasks that others have ended, also of those that hang. */
+  /** Stops tasks at once that another process has ended, including tasks that hang. */
   readonly release: (task_ids: readonly string[]) => void;
-  /** Gives back what it is at. */
+  /** Puts all running tasks back into the queue. */
   readonly stop: () => Promise<void>;
 }
 
-const LOOK_EVERY_MS = 1000;
-const BEAT_EVERY_MS = 2000;
+const POLL_EVERY_MS = 1000;
 /** Time without a new heartbeat after which a worker on another machine counts as dead. */
 const DEAD_AFTER_MS = 30_000;
-/** So long at it, a session has come to something, though its market may stand still. */
+/** Running time after which the failures of a session are forgotten, even without any bars. */
 const PROVEN_AFTER_MS = 30_000;
-/** So many are begun, or taken from who is dead, in one write: little enough that others get turns. */
-const MOST_AT_ONCE = 32;
-/** Of the steps of a task: so many more make an event. */
-const TOLD_SHARE = 1 / 4;
-
-/** Why a task is not gone on with. */
-type StopReason = 'canceled' | 'server_stops' | 'not_ours' | 'not_adopted';
-
-/** Why a task is given back that was stopped so; the others are left as they are. */
-const GIVEN_BACK: Readonly<Partial<Record<StopReason, 'server_stopped' | 'database_not_adopted'>>> =
-  { server_stops: 'server_stopped', not_adopted: 'database_not_adopted' };
-
-interface Running {
-  readonly claim: Claim;
-  readonly begun: number;
-  readonly stop: (reason: StopReason) => void;
-  /** Has a paper session end with what it has come to, and a controller see what is wanted. */
-  readonly wrapUp: () => void;
-  readonly ended: Promise<void>;
-}
-
-/** Who takes a task from its worker, and when it wants to end. */
-interface Ends {
-  readonly stop: AbortController;
-  readonly wrapUp: AbortSignal;
-}
-
-/** A batch was refused: somebody else has the task, or is about to end it. */
-class NotOurs extends Error {}
+/** Number of tasks claimed or reclaimed in one write, so that other writes are not held up. */
+const MOST_PER_WRITE = 32;
 
 export function startTaskRunner(service: TaskService, options: RunnerOptions): TaskRunner {
-  const { storage, clock, catalogueDir } = service;
-  const { workers, paperSessions, timeoutMs, controllers, testBot, log } = options;
-  const limits = {
-    production: controllers?.most ?? 0,
-    paper: paperSessions,
-    // Somebody waits for a test, of which there are few; and one of stress measures the machine.
-    conformance: testBot === undefined ? 0 : workers,
-    stress: testBot === undefined ? 0 : 1,
-    backtest: workers,
-  } as const;
-  const kinds = Object.keys(limits) as readonly Claim['kind'][];
-  const hosts = startSessionHosts(service.live);
-  const readSupervision = watchSupervision(storage.read, clock);
-  const worker_id = newWorkerId();
-  const fairShare = sessionShare(storage, worker_id, limits);
-  const running = new Map<string, Running>();
-  const stopping = new AbortController();
+  const runner = new Runner(service, options);
+  return {
+    wake: () => runner.wake(),
+    release: (task_ids) => runner.release(task_ids),
+    stop: () => runner.stop(),
+  };
+}
 
+class Runner {
+  readonly #service: TaskService;
+  readonly #controllers: DeploymentControllers | undefined;
+  readonly #log: Log;
+  readonly #limits: TaskLimits;
+  readonly #kinds: readonly Claim['kind'][];
+  readonly #worker_id = newWorkerId();
+  readonly #hosts: SessionHosts;
+  readonly #attempts: TaskAttempts;
+  readonly #share: SessionShare;
+  readonly #own: OwnTasks;
+  readonly #silence = new SilenceWatch();
+  readonly #stopping = new AbortController();
+  /** Whether other processes can run tasks of the same database. */
+  readonly #isShared: boolean;
   /** Whether the database failed to answer at the last poll. */
-  let isOut = false;
-  const silence = new SilenceWatch();
-  /** The tasks whose workers have ended, or have not been heard of for too long, by worker. */
-  const tasksOfDead = async (): Promise<ReadonlyMap<string, readonly HeldTask[]>> => {
-    const held = await listTasksOfOtherWorkers(storage.read, worker_id);
+  #isDatabaseDown = false;
+  #isPollDue = false;
+  #polling: Promise<void> | undefined;
+  readonly #timers: readonly NodeJS.Timeout[];
+
+  constructor(service: TaskService, options: RunnerOptions) {
+    const { workers, paperSessions, timeoutMs, controllers, testBot, log } = options;
+    this.#service = service;
+    this.#controllers = controllers;
+    this.#log = log;
+    this.#limits = {
+      production: controllers?.most ?? 0,
+      paper: paperSessions,
+      // Before backtests, because tests are few and a person waits for them.
+      conformance: testBot === undefined ? 0 : workers,
+      // One at a time, because a stress test measures the machine.
+      stress: testBot === undefined ? 0 : 1,
+      backtest: workers,
+    };
+    this.#kinds = Object.keys(this.#limits) as Claim['kind'][];
+    this.#hosts = startSessionHosts(service.live);
+    this.#attempts = new TaskAttempts(service, {
+      hosts: this.#hosts,
+      directory: workDirectory(this.#worker_id),
+      timeoutMs,
+      testBot,
+      log,
+      stopping: this.#stopping.signal,
+    });
+    this.#share = sessionShare(service.storage, this.#worker_id, this.#limits);
+    this.#own = new OwnTasks(this.#limits, workers);
+    this.#isShared = service.storage.kind === 'postgres';
+    this.#timers = [
+      setInterval(() => this.wake(), POLL_EVERY_MS),
+      setInterval(() => void this.#sendHeartbeats(), HEARTBEAT_EVERY_MS),
+    ];
+    // Announced before the first poll, so that other workers leave a share for this one.
+    void this.#sendHeartbeats().then(() => this.wake());
+  }
+
+  wake(): void {
+    this.#isPollDue = true;
+    this.#polling ??= this.#pollWhileDue();
+  }
+
+  release(task_ids: readonly string[]): void {
+    for (const task_id of task_ids) this.#own.get(task_id)?.stop('not_ours');
+    this.#hosts.endHung();
+  }
+
+  async stop(): Promise<void> {
+    const [pollTimer, heartbeatTimer] = this.#timers;
+    clearInterval(pollTimer);
+    this.#stopping.abort();
+    await this.#polling;
+    const removing = this.#isShared ? this.#removeWorker() : undefined;
+    const open = [...this.#own.values()];
+    for (const { stop } of open) stop('server_stops');
+    await Promise.all(open.map(({ ended }) => ended));
+    clearInterval(heartbeatTimer);
+    await removing;
+    await this.#hosts.close();
+    await removeDirectory(workDirectory(this.#worker_id));
+    retire(this.#worker_id);
+  }
+
+  async #pollWhileDue(): Promise<void> {
+    while (this.#isPollDue && !this.#stopping.signal.aborted) {
+      this.#isPollDue = false;
+      try {
+        await this.#poll();
+      } catch (error) {
+        if (isStorageFault(error)) this.#isDatabaseDown = true;
+        this.#log.warn({ err: error, msg: 'the queue of tasks cannot be read' });
+      }
+    }
+    this.#polling = undefined;
+  }
+
+  async #poll(): Promise<void> {
+    const { read } = this.#service.storage;
+    for (const { task_id, isCanceled } of await listTasksToEnd(read, this.#worker_id)) {
+      const own = this.#own.get(task_id);
+      if (isCanceled) own?.stop('canceled');
+      else own?.wrapUp();
+    }
+    if (this.#isDatabaseDown) {
+      await this.#releaseUnknownClaims();
+      this.#silence.reset();
+      this.#share.reset();
+      this.#isDatabaseDown = false;
+    }
+    await this.#releaseUnadopted();
+    if (this.#own.count('production') > 0) {
+      const deployments = await listDeploymentsToEnd(read, this.#worker_id);
+      for (const task_id of deployments) this.#own.get(task_id)?.wrapUp();
+    }
+    for (const [worker_id, tasks] of await this.#findDeadWorkers()) {
+      await this.#reclaim(worker_id, tasks);
+    }
+    for (const kind of this.#kinds) await this.#claimQueued(kind);
+  }
+
+  /** Releases tasks that this worker claimed unknowingly, because the answer to its claim was lost. */
+  async #releaseUnknownClaims(): Promise<void> {
+    const { storage, clock } = this.#service;
+    for (const task of await listRunningTasks(storage.read, this.#worker_id)) {
+      if (this.#own.has(task.task_id)) continue;
+      await storage.write((tx) => returnToQueue(tx, task, clock(), 'claim_lost'));
+    }
+  }
+
+  /** Releases the paper sessions while a copy of the database is not adopted and must not trade. */
+  async #releaseUnadopted(): Promise<void> {
+    const sessions = this.#own.ofKind((kind) => kind === 'paper');
+    if (sessions.length === 0) return;
+    const hold = await tradingHold(this.#service.storage.read);
+    if (hold === undefined) return;
+    const { message } = notAdopted(hold);
+    this.#log.warn(`${sessions.length} paper sessions return to the queue: ${message}`);
+    for (const { stop } of sessions) stop('not_adopted');
+  }
+
+  /** Tasks by worker, of workers that have ended or have sent no heartbeat for too long. */
+  async #findDeadWorkers(): Promise<ReadonlyMap<string, readonly HeldTask[]>> {
+    const held = await listTasksOfOtherWorkers(this.#service.storage.read, this.#worker_id);
     const heartbeats = held.map((one) => [one.task_id, heartbeatOf(one)] as const);
-    const silentFor = silence.observe(new Map(heartbeats));
+    const silentFor = this.#silence.observe(new Map(heartbeats));
     const dead = held.filter(
       (one) => hasEnded(one.worker_id) || silentFor.get(one.task_id)! > DEAD_AFTER_MS,
     );
     return Map.groupBy(dead, (one) => one.worker_id);
-  };
-  const countOf = (kind: Claim['kind']): number =>
-    [...running.values()].filter(({ claim }) => claim.kind === kind).length;
+  }
 
-  /** How many more of a kind can be begun. */
-  const freeFor = (kind: Claim['kind']): number => {
-    const free = limits[kind] - countOf(kind);
-    if (isSession(kind)) return free;
-    const threads = kinds.filter((one) => !isSession(one)).map(countOf);
-    return Math.min(free, workers - threads.reduce((sum, count) => sum + count, 0));
-  };
-
-  const look = async (): Promise<void> => {
-    for (const { task_id, isCanceled } of await listTasksToEnd(storage.read, worker_id)) {
-      const own = running.get(task_id);
-      if (isCanceled) own?.stop('canceled');
-      else own?.wrapUp();
-    }
-    if (isOut) {
-      await returnDropped();
-      silence.reset();
-      fairShare.reset();
-      isOut = false;
-    }
-    await leaveHeld();
-    if (countOf('production') > 0) {
-      const wanted = await listDeploymentsToEnd(storage.read, worker_id);
-      for (const task_id of wanted) running.get(task_id)?.wrapUp();
-    }
-    for (const [who, tasks] of await tasksOfDead()) await takeFrom(who, tasks);
-    for (const kind of kinds) await takeWaiting(kind);
-  };
-
-  /** Gives back the paper sessions here while nothing may trade by the database. */
-  const leaveHeld = async (): Promise<void> => {
-    const sessions = [...running.values()].filter(({ claim }) => claim.kind === 'paper');
-    if (sessions.length === 0) return;
-    const hold = await tradingHold(storage.read);
-    if (hold === undefined) return;
-    log.warn(`${sessions.length} paper sessions are given back: ${notAdopted(hold).message}`);
-    for (const { stop } of sessions) stop('not_adopted');
-  };
-
-  const takeWaiting = async (kind: Claim['kind']): Promise<void> => {
-    let free: number;
-    while ((free = freeFor(kind)) > 0 && (await hasQueuedTask(storage.read, kind))) {
-      if (stopping.signal.aborted) return;
-      const most = isSession(kind)
-        ? Math.min(free, MOST_AT_ONCE, (await fairShare.most(kind)) - countOf(kind))
-        : 1;
-      // Other workers take the rest.
-      if (most <= 0) return;
-      const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
-      for (const claim of claims) begin(claim);
-    }
-    fairShare.noneWaits(kind);
-  };
-
-  /**
-   * Releases tasks that this worker has claimed without knowing it, because the answer to its claim
-   * was lost.
-   */
-  const returnDropped = async (): Promise<void> => {
-    const own = await listRunningTasks(storage.read, worker_id);
-    for (const task of own) {
-      if (running.has(task.task_id)) continue;
-      await storage.write((tx) => returnToQueue(tx, task, clock(), 'claim_lost'));
-    }
-  };
-
-  const takeFrom = async (who: string, dead: readonly HeldTask[]): Promise<void> => {
+  async #reclaim(worker_id: string, dead: readonly HeldTask[]): Promise<void> {
+    const { storage, clock } = this.#service;
     const seen = new Map(dead.map((one) => [one.task_id, heartbeatOf(one)]));
-    const tasks = (await listRunningTasks(storage.read, who)).filter(
-      (task) => !running.has(task.task_id) && seen.get(task.task_id) === heartbeatOf(task),
+    const tasks = (await listRunningTasks(storage.read, worker_id)).filter(
+      (task) => !this.#own.has(task.task_id) && seen.get(task.task_id) === heartbeatOf(task),
     );
     if (tasks.length > 0) {
-      log.warn(`${who} is dead: its tasks are begun anew, ${tasks.length} of them`);
+      this.#log.warn(`the worker ${worker_id} is dead; ${tasks.length} of its tasks restart`);
     }
-    for (let done = 0; done < tasks.length; done += MOST_AT_ONCE) {
-      const some = tasks.slice(done, done + MOST_AT_ONCE);
+    for (let done = 0; done < tasks.length; done += MOST_PER_WRITE) {
+      const some = tasks.slice(done, done + MOST_PER_WRITE);
       await storage.write(async (tx) => {
         for (const task of some) await recoverTask(tx, task, clock());
       });
     }
-    if (hasEnded(who)) await remove(workDirectory(who));
-  };
+    if (hasEnded(worker_id)) await removeDirectory(workDirectory(worker_id));
+  }
 
-  const begin = (claim: Claim): void => {
+  async #claimQueued(kind: Claim['kind']): Promise<void> {
+    const { storage, clock } = this.#service;
+    let free: number;
+    while ((free = this.#own.free(kind)) > 0 && (await hasQueuedTask(storage.read, kind))) {
+      if (this.#stopping.signal.aborted) return;
+      const most = isSession(kind)
+        ? Math.min(free, MOST_PER_WRITE, (await this.#share.most(kind)) - this.#own.count(kind))
+        : 1;
+      // Other workers claim the rest.
+      if (most <= 0) return;
+      const claims = await storage.write((tx) =>
+        claimTasks(tx, clock(), this.#worker_id, kind, most),
+      );
+      for (const claim of claims) this.#start(claim);
+    }
+    this.#share.noneWaits(kind);
+  }
+
+  #start(claim: Claim): void {
+    const { task_id, kind } = claim;
     const stop = new AbortController();
-    if (stopping.signal.aborted) stop.abort('server_stops' satisfies StopReason);
+    if (this.#stopping.signal.aborted) stop.abort('server_stops' satisfies StopReason);
     const wrapUp = new AbortController();
-    const at: ControlledDeployment =
-      claim.kind === 'production'
-        ? conduct(claim, stop.signal)
+    const started: ControlledDeployment =
+      kind === 'production'
+        ? this.#startController(claim, stop.signal)
         : {
             wake: () => wrapUp.abort(),
-            ended: work(claim, { stop, wrapUp: wrapUp.signal }),
+            ended: this.#attempts.perform(claim, { stop, wrapUp: wrapUp.signal }),
           };
-    const ended = at.ended
+    const ended = started.ended
       .catch((error: unknown) => {
-        log.error({ err: error, msg: `task ${claim.task_id} could not be seen to its end` });
+        this.#log.error({ err: error, msg: `the outcome of task ${task_id} cannot be recorded` });
       })
       .finally(() => {
-        // The task may have been claimed again meanwhile.
-        if (running.get(claim.task_id) === own) running.delete(claim.task_id);
-        wake();
+        // Unless this worker has claimed the task again in the meantime.
+        if (this.#own.get(task_id) === own) this.#own.delete(task_id);
+        this.wake();
       });
-    const own: Running = {
+    const own: OwnTask = {
       claim,
-      begun: performance.now(),
+      startedAt: performance.now(),
       stop: (reason) => stop.abort(reason),
-      wrapUp: at.wake,
+      wrapUp: started.wake,
       ended,
     };
-    running.set(claim.task_id, own);
-  };
+    this.#own.set(task_id, own);
+  }
 
-  const conduct = (claim: Claim, signal: AbortSignal): ControlledDeployment => {
-    const controlled = controllers!.control(claim, signal);
-    const leave = async (): Promise<void> => {
-      await controlled.ended;
+  #startController(claim: Claim, signal: AbortSignal): ControlledDeployment {
+    const { storage, clock } = this.#service;
+    const { wake, ended } = this.#controllers!.control(claim, signal);
+    const release = async (): Promise<void> => {
+      await ended;
       if ((signal.reason as StopReason) !== 'server_stops') return;
       await storage.write((tx) => returnToQueue(tx, claim, clock(), 'server_stopped'));
     };
-    return { wake: controlled.wake, ended: leave() };
-  };
+    return { wake, ended: release() };
+  }
 
-  /** From its claim to whatever becomes of it. */
-  const work = async (claim: Claim, ends: Ends): Promise<void> => {
-    const { signal } = ends.stop;
-    let progress: Progress | undefined;
-    const isPaper = claim.kind === 'paper';
-    const beating = isPaper ? undefined : keepBeating(claim, ends.stop, () => progress);
-    const directory = join(workDirectory(worker_id), claim.task_id);
-    try {
-      const outcome = await attempt(claim, ends, directory, (made) => (progress = made)).finally(
-        // Before the task is released: its next attempt may be made here, too.
-        () => remove(directory),
-      );
-      if (outcome !== undefined) {
-        await persist(() =>
-          storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
-        );
-      } else {
-        const reason = GIVEN_BACK[signal.reason as StopReason];
-        if (reason === undefined) return;
-        await storage.write((tx) => returnToQueue(tx, claim, clock(), reason));
-      }
-    } catch (error) {
-      if (error instanceof NotOurs) return;
-      await leave(claim, error);
-    } finally {
-      clearInterval(beating);
-    }
-  };
-
-  /** Releases a task that could not be finished here, so that it restarts at once. */
-  const leave = async (claim: Claim, error: unknown): Promise<void> => {
-    const { task_id } = claim;
-    if (isStorageFault(error)) {
-      log.warn({ err: error, msg: `task ${task_id} is released: the database does not answer` });
-      await persist(() =>
-        storage.write((tx) => returnToQueue(tx, claim, clock(), 'storage_unavailable')),
-      );
-      return;
-    }
-    if (error instanceof ThreadDied) {
-      log.warn(`paper session ${task_id} begins again: ${error.message}`);
-    } else {
-      log.error({ err: error, msg: `task ${task_id} restarts after an unexpected error` });
-    }
-    await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
-  };
-
-  /** @returns undefined when it is to be left as it is, or given back. */
-  const attempt = async (
-    claim: Claim,
-    { stop: { signal }, wrapUp }: Ends,
-    directory: string,
-    onProgress: (progress: Progress) => void,
-  ): Promise<TaskOutcome | undefined> => {
-    const { task_id: runId, bot_id, version } = claim;
-    try {
-      const runnable = await persist(() => getRunnableVersion(service, bot_id, version));
-      const code = { ...runnable, customCode: service.customCode };
-      const asked = { runId, ...code, catalogueDir, timeoutMs, directory };
-      const done =
-        claim.kind === 'paper'
-          ? await trade(claim, asked, signal, wrapUp)
-          : claim.kind === 'backtest'
-            ? await backtest(claim, asked, signal, onProgress)
-            : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
-      if (done === undefined) return { status: 'canceled' };
-      for (const name of done.files) {
-        const path = join(directory, `${name}.gz`);
-        const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
-        if (!isKept) return undefined;
-      }
-      return { status: 'success', result: JSON.stringify(done.result), summary: done.summary };
-    } catch (error) {
-      if (signal.aborted) {
-        return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
-      }
-      // A version that is not to be run.
-      if (error instanceof ServiceError && !error.retryable) {
-        return { status: 'failed', error: toErrorData(error).error };
-      }
-      if (!(error instanceof TaskFailure)) throw error;
-      if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });
-      return { status: 'failed', error: error.error };
-    }
-  };
-
-  const backtest = async (
-    claim: Claim,
-    asked: Omit<BacktestWork, 'changes' | 'locked'>,
-    signal: AbortSignal,
-    onProgress: (progress: Progress) => void,
-  ): Promise<TaskDone> => {
-    const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
-    const locked = verify_lock
-      ? await persist(() => findFirstLock(storage.read, claim, changes))
-      : undefined;
-    return doneOf(await runBacktestThread({ ...asked, changes, locked }, signal, onProgress));
-  };
-
-  /** A paper session, from what was recorded of it. */
-  const trade = async (
-    claim: Claim,
-    asked: Omit<PaperWork, 'input' | 'recorded'>,
-    gone: AbortSignal,
-    wrapUp: AbortSignal,
-  ): Promise<TaskDone | undefined> => {
-    const { task_id } = claim;
-    const { batches, steps, state } = await persist(() => readSession(storage.read, task_id));
-    const recorded = { batches, steps, state: JSON.parse(state) as SessionState };
-    const input = JSON.parse(claim.input) as PaperInput;
-    const read = recordedInputs(storage.read, claim);
-    let written: Promise<void> = Promise.resolve();
-    const record = async (batch: Batch): Promise<void> => {
-      const isOurs = await persist(() =>
-        storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
-      );
-      if (!isOurs) throw new NotOurs(`${task_id} is not this worker's any more`);
-    };
-    const done = await hosts.run(
-      { ...asked, input, recorded },
-      {
-        steps: () => persist(read),
-        readSupervision: () => persist(() => readSupervision(task_id)),
-        // One after the other: each follows from the one before.
-        record: (batch) => (written = written.then(() => record(batch))),
-        stop: wrapUp,
-        gone,
-      },
-    );
-    return done && doneOf(done);
-  };
-
-  /** Other processes can work on the same tasks. */
-  const isShared = storage.kind === 'postgres';
-
-  /**
-   * Sends heartbeats for this worker's sessions, and stops sessions that other workers have
-   * claimed.
-   */
-  const beatForSessions = async (): Promise<void> => {
-    const sessions = [...running.values()].filter(({ claim }) => isSession(claim.kind));
-    if (sessions.length === 0 && !isShared) return;
+  /** Sends heartbeats for this worker and its sessions, and stops sessions that others have claimed. */
+  async #sendHeartbeats(): Promise<void> {
+    const { storage, clock } = this.#service;
+    const sessions = this.#own.ofKind(isSession);
+    if (sessions.length === 0 && !this.#isShared) return;
     const now = performance.now();
-    const claims = sessions.map(({ claim, begun }) => {
-      const ms = now - begun;
-      const isProven = ms >= PROVEN_AFTER_MS && ms < PROVEN_AFTER_MS + 2 * BEAT_EVERY_MS;
+    const claims = sessions.map(({ claim, startedAt }) => {
+      const ms = now - startedAt;
+      const isProven = ms >= PROVEN_AFTER_MS && ms < PROVEN_AFTER_MS + 2 * HEARTBEAT_EVERY_MS;
       return { claim, isProven };
     });
     try {
       const held = await storage.write(async (tx) => {
-        const isStaying = isShared && !stopping.signal.aborted;
-        if (isStaying) await announceWorker(tx, clock(), worker_id, limits);
-        return recordSessionHeartbeats(tx, clock(), worker_id, claims);
+        const isStaying = this.#isShared && !this.#stopping.signal.aborted;
+        if (isStaying) await announceWorker(tx, clock(), this.#worker_id, this.#limits);
+        return recordSessionHeartbeats(tx, clock(), this.#worker_id, claims);
       });
       const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
       for (const { stop } of lost) stop('not_ours');
-      // It may be for that that another server has halted them.
-      if (lost.length > 0) hosts.endHung();
+      // Another server may have halted them because they hang.
+      if (lost.length > 0) this.#hosts.endHung();
     } catch (error) {
-      log.warn({ err: error, msg: 'nobody hears of the sessions' });
+      this.#log.warn({ err: error, msg: 'the heartbeats of the sessions cannot be written' });
     }
-  };
+  }
 
   /** Removes this worker, so that others can take its share. */
-  const leaveOthers = async (): Promise<void> => {
+  async #removeWorker(): Promise<void> {
+    const { storage, clock } = this.#service;
     try {
-      await storage.write((tx) => removeWorker(tx, clock(), worker_id));
+      await storage.write((tx) => removeWorker(tx, clock(), this.#worker_id));
     } catch (error) {
-      log.warn({ err: error, msg: 'other workers reserve a share for this one for ten seconds' });
+      this.#log.warn({
+        err: error,
+        msg: 'other workers reserve a share for this one for ten seconds',
+      });
     }
-  };
-
-  const keepBeating = (
-    claim: Claim,
-    stop: AbortController,
-    progressOf: () => Progress | undefined,
-  ): NodeJS.Timeout => {
-    let told = 0;
-    return setInterval(() => {
-      const progress = progressOf();
-      const share = progress === undefined ? 0 : progress.done / progress.total;
-      const isNews = share < 1 && share - told >= TOLD_SHARE;
-      if (isNews) told = share;
-      storage
-        .write((tx) => recordHeartbeat(tx, claim, clock(), progress, isNews))
-        .then(
-          (isOurs) => isOurs || stop.abort('not_ours' satisfies StopReason),
-          (error: unknown) => log.warn({ err: error, msg: `nobody hears of ${claim.task_id}` }),
-        );
-    }, BEAT_EVERY_MS);
-  };
-
-  /** Goes on trying while the database does not answer. */
-  const persist = async <T>(access: () => Promise<T>): Promise<T> => {
-    for (;;) {
-      try {
-        return await access();
-      } catch (error) {
-        const isTransient = error instanceof ServiceError && error.retryable;
-        if (!isTransient || stopping.signal.aborted) throw error;
-        await wait(LOOK_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {});
-      }
-    }
-  };
-
-  let isAsked = false;
-  let looking: Promise<void> | undefined;
-  const wake = (): void => {
-    isAsked = true;
-    looking ??= lookWhileAsked();
-  };
-  const lookWhileAsked = async (): Promise<void> => {
-    while (isAsked && !stopping.signal.aborted) {
-      isAsked = false;
-      try {
-        await look();
-      } catch (error) {
-        if (isStorageFault(error)) isOut = true;
-        log.warn({ err: error, msg: 'tasks cannot be looked for' });
-      }
-    }
-    looking = undefined;
-  };
-  const timer = setInterval(wake, LOOK_EVERY_MS);
-  const beatingForSessions = setInterval(() => void beatForSessions(), BEAT_EVERY_MS);
-  // Announced before the first poll, so that other workers leave a share for this one.
-  void beatForSessions().then(wake);
-  return {
-    wake,
-    release(task_ids) {
-      for (const task_id of task_ids) running.get(task_id)?.stop('not_ours');
-      hosts.endHung();
-    },
-    async stop() {
-      clearInterval(timer);
-      stopping.abort();
-      await looking;
-      const leaving = isShared ? leaveOthers() : undefined;
-      const open = [...running.values()];
-      for (const { stop } of open) stop('server_stops');
-      await Promise.all(open.map(({ ended }) => ended));
-      clearInterval(beatingForSessions);
-      await leaving;
-      await hosts.close();
-      await remove(workDirectory(worker_id));
-      retire(worker_id);
-    },
-  };
+  }
 }
 
-/** A value that is another after each report of a worker, and for each worker. */
+/** A value that changes with each heartbeat of a worker, and differs between workers. */
 function heartbeatOf({ worker_id, heartbeat_at }: HeldTask): string {
   return `${worker_id} ${heartbeat_at}`;
-}
-
-/** Whether the database did not answer, which is no failure of a task or of its bot. */
-function isStorageFault(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === 'storage_unavailable';
-}
-
-/** A directory that cannot be removed does not invalidate the result. */
-async function remove(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true }).catch(() => {});
-}
-
-/** Of a run over bars. */
-function doneOf(done: BacktestDone | PaperDone): TaskDone {
-  const { summary, files } = done;
-  return { result: summary, summary: digestOf(done), files };
-}
-
-const DIGEST_FIGURES = [
-  'total_return',
-  'cagr',
-  'sharpe',
-  'max_drawdown',
-  'trades',
-  'end_equity',
-] as const satisfies readonly FigureName[];
-
-/** What events and lists tell of a result. */
-function digestOf(done: BacktestDone | PaperDone): Readonly<Record<string, unknown>> {
-  const { summary, notes } = done;
-  const { window, gates, hashes } = summary;
-  return {
-    metrics: Object.fromEntries(DIGEST_FIGURES.map((name) => [name, readFigure(summary, name)])),
-    gates: { met: gates.filter(({ pass }) => pass).length, total: gates.length },
-    window,
-    hashes,
-    notes,
-    ...('stopped' in done && done.stopped && { stopped: true }),
-  };
 }

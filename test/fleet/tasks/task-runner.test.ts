@@ -15,13 +15,13 @@ import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/storage
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
 import { listFiles, readFile } from '../../../src/fleet/tasks/task-files.ts';
 import {
-  recordHeartbeat,
   claimTasks,
   finishTask,
   returnToQueue,
   recoverTask,
-  listRunningTasks,
 } from '../../../src/fleet/tasks/lifecycle.ts';
+import { recordHeartbeat } from '../../../src/fleet/tasks/heartbeats.ts';
+import { listRunningTasks } from '../../../src/fleet/tasks/open-tasks.ts';
 import { startPaper } from '../../../src/fleet/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { announceWorker, fairShare } from '../../../src/fleet/tasks/session-share.ts';
@@ -387,7 +387,7 @@ describe('a worker whose database does not answer', () => {
     isOut = true;
     advance(60_000);
     runner.wake();
-    await vi.waitFor(() => expect(log.join()).toContain('tasks cannot be looked for'));
+    await vi.waitFor(() => expect(log.join()).toContain('the queue of tasks cannot be read'));
     isOut = false;
     // Another task is done only after the worker has looked for dead ones.
     await start().then(ended);

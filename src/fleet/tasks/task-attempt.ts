@@ -1,0 +1,316 @@
+/** One attempt at a claimed task, from its claim until it has ended or is back in the queue. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { toErrorData } from '../../base/error-data.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { readFigure, type FigureName } from '../../base/run-figures.ts';
+import type { SessionState } from '../../events/session-state.ts';
+import { recordedInputs } from '../../trading/recorded-bars.ts';
+import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
+import { watchSupervision } from '../thresholds/read-supervision.ts';
+import { runBacktestThread, TaskFailure, ThreadDied } from './backtest-thread.ts';
+import type { BacktestDone, BacktestWork } from './backtest-work.ts';
+import type { Claim } from './claim.ts';
+import { recordHeartbeat } from './heartbeats.ts';
+import {
+  finishTask,
+  retryTask,
+  returnToQueue,
+  type Progress,
+  type TaskOutcome,
+} from './lifecycle.ts';
+import type { StopReason } from './own-tasks.ts';
+import type { SessionHosts } from './paper-hosts.ts';
+import type { PaperDone, PaperWork } from './paper-session.ts';
+import type { PaperInput } from './paper.ts';
+import { readSession, recordBatch, type Batch } from './session-record.ts';
+import { storeFile } from './task-files.ts';
+import type { BacktestInput, TaskService } from './tasks.ts';
+import { findFirstLock } from './verify-lock.ts';
+
+/** Interval of a task's heartbeat. */
+export const HEARTBEAT_EVERY_MS = 2000;
+/** Wait before an access is repeated while the database does not answer. */
+const RETRY_MS = 1000;
+/** Share of a task's steps between two progress events. */
+const PROGRESS_EVENT_SHARE = 1 / 4;
+
+/**
+ * Performs a conformance or stress test, and leaves its files as `<name>.gz` in the directory.
+ * @throws TaskFailure; ServiceError; the reason with which `signal` was aborted.
+ */
+export type TestBot = (
+  claim: Claim,
+  tested: RunnableVersion,
+  surroundings: {
+    readonly directory: string;
+    readonly signal: AbortSignal;
+    readonly onProgress: (progress: Progress) => void;
+    /** Repeats an access until the database answers. */
+    readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
+  },
+) => Promise<TaskDone>;
+
+interface TaskDone {
+  readonly result: object;
+  /** Short form of the result, for events and lists. */
+  readonly summary: Readonly<Record<string, unknown>>;
+  readonly files: readonly string[];
+}
+
+/** Requests to end a task, from the worker that runs it. */
+export interface EndSignals {
+  /** Aborted with a `StopReason`. */
+  readonly stop: AbortController;
+  /** Aborted when a paper session must end with its present result. */
+  readonly wrapUp: AbortSignal;
+}
+
+/** Reasons with which a stopped task returns to the queue; other stopped tasks stay as they are. */
+const REQUEUE_REASONS: Readonly<
+  Partial<Record<StopReason, 'server_stopped' | 'database_not_adopted'>>
+> = { server_stops: 'server_stopped', not_adopted: 'database_not_adopted' };
+
+/** A batch was rejected: another process has the task, or is about to end it. */
+class NotOurs extends Error {}
+
+export interface AttemptOptions {
+  readonly hosts: SessionHosts;
+  /** Parent of the directories of all attempts. */
+  readonly directory: string;
+  /** Longest time without progress that a strategy may take, ms. */
+  readonly timeoutMs: number;
+  readonly testBot?: TestBot | undefined;
+  readonly log: Log;
+  /** Aborted when the worker stops: accesses to the database are no longer repeated. */
+  readonly stopping: AbortSignal;
+}
+
+/** Performs the tasks of one worker. */
+export class TaskAttempts {
+  readonly #service: TaskService;
+  readonly #options: AttemptOptions;
+  readonly #readSupervision: ReturnType<typeof watchSupervision>;
+
+  constructor(service: TaskService, options: AttemptOptions) {
+    this.#service = service;
+    this.#options = options;
+    this.#readSupervision = watchSupervision(service.storage.read, service.clock);
+  }
+
+  /** Performs a task, and writes its outcome or puts it back into the queue. */
+  async perform(claim: Claim, ends: EndSignals): Promise<void> {
+    const { storage, clock } = this.#service;
+    const { signal } = ends.stop;
+    let progress: Progress | undefined;
+    const heartbeat =
+      claim.kind === 'paper' ? undefined : this.#startHeartbeat(claim, ends.stop, () => progress);
+    const directory = join(this.#options.directory, claim.task_id);
+    try {
+      const outcome = await this.#work(claim, ends, directory, (made) => (progress = made)).finally(
+        // Before the task is released: its next attempt may use the same directory.
+        () => removeDirectory(directory),
+      );
+      if (outcome !== undefined) {
+        await this.#persist(() =>
+          storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
+        );
+      } else {
+        const reason = REQUEUE_REASONS[signal.reason as StopReason];
+        if (reason === undefined) return;
+        await storage.write((tx) => returnToQueue(tx, claim, clock(), reason));
+      }
+    } catch (error) {
+      if (error instanceof NotOurs) return;
+      await this.#release(claim, error);
+    } finally {
+      clearInterval(heartbeat);
+    }
+  }
+
+  /** Puts a task that could not be finished here back into the queue, so that it restarts at once. */
+  async #release(claim: Claim, error: unknown): Promise<void> {
+    const { storage, clock } = this.#service;
+    const { log } = this.#options;
+    const { task_id } = claim;
+    if (isStorageFault(error)) {
+      log.warn({ err: error, msg: `task ${task_id} is released: the database does not answer` });
+      await this.#persist(() =>
+        storage.write((tx) => returnToQueue(tx, claim, clock(), 'storage_unavailable')),
+      );
+      return;
+    }
+    if (error instanceof ThreadDied) {
+      log.warn(`paper session ${task_id} restarts: ${error.message}`);
+    } else {
+      log.error({ err: error, msg: `task ${task_id} restarts after an unexpected error` });
+    }
+    await this.#persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
+  }
+
+  /** @returns undefined when the task must stay as it is, or return to the queue. */
+  async #work(
+    claim: Claim,
+    { stop: { signal }, wrapUp }: EndSignals,
+    directory: string,
+    onProgress: (progress: Progress) => void,
+  ): Promise<TaskOutcome | undefined> {
+    const { storage, catalogueDir, customCode } = this.#service;
+    const { timeoutMs, testBot, log } = this.#options;
+    const { task_id: runId, bot_id, version } = claim;
+    const persist = <T>(access: () => Promise<T>) => this.#persist(access);
+    try {
+      const runnable = await persist(() => getRunnableVersion(this.#service, bot_id, version));
+      const work = { runId, ...runnable, customCode, catalogueDir, timeoutMs, directory };
+      const done =
+        claim.kind === 'paper'
+          ? await this.#trade(claim, work, signal, wrapUp)
+          : claim.kind === 'backtest'
+            ? await this.#backtest(claim, work, signal, onProgress)
+            : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
+      if (done === undefined) return { status: 'canceled' };
+      for (const name of done.files) {
+        const path = join(directory, `${name}.gz`);
+        const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
+        if (!isKept) return undefined;
+      }
+      return { status: 'success', result: JSON.stringify(done.result), summary: done.summary };
+    } catch (error) {
+      if (signal.aborted) {
+        return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
+      }
+      // The version may not run here, for example because its bundle was changed.
+      if (error instanceof ServiceError && !error.retryable) {
+        return { status: 'failed', error: toErrorData(error).error };
+      }
+      if (!(error instanceof TaskFailure)) throw error;
+      if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });
+      return { status: 'failed', error: error.error };
+    }
+  }
+
+  async #backtest(
+    claim: Claim,
+    work: Omit<BacktestWork, 'changes' | 'locked'>,
+    signal: AbortSignal,
+    onProgress: (progress: Progress) => void,
+  ): Promise<TaskDone> {
+    const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
+    const locked = verify_lock
+      ? await this.#persist(() => findFirstLock(this.#service.storage.read, claim, changes))
+      : undefined;
+    return toTaskDone(await runBacktestThread({ ...work, changes, locked }, signal, onProgress));
+  }
+
+  /** Continues a paper session from its recorded state. */
+  async #trade(
+    claim: Claim,
+    work: Omit<PaperWork, 'input' | 'recorded'>,
+    gone: AbortSignal,
+    wrapUp: AbortSignal,
+  ): Promise<TaskDone | undefined> {
+    const { storage, clock } = this.#service;
+    const { task_id } = claim;
+    const { batches, steps, state } = await this.#persist(() => readSession(storage.read, task_id));
+    const recorded = { batches, steps, state: JSON.parse(state) as SessionState };
+    const input = JSON.parse(claim.input) as PaperInput;
+    const read = recordedInputs(storage.read, claim);
+    let written: Promise<void> = Promise.resolve();
+    const record = async (batch: Batch): Promise<void> => {
+      const isOurs = await this.#persist(() =>
+        storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
+      );
+      if (!isOurs) throw new NotOurs(`task ${task_id} no longer belongs to this worker`);
+    };
+    const done = await this.#options.hosts.run(
+      { ...work, input, recorded },
+      {
+        steps: () => this.#persist(read),
+        readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
+        // One after the other, because each batch continues the one before.
+        record: (batch) => (written = written.then(() => record(batch))),
+        stop: wrapUp,
+        gone,
+      },
+    );
+    return done && toTaskDone(done);
+  }
+
+  #startHeartbeat(
+    claim: Claim,
+    stop: AbortController,
+    progressOf: () => Progress | undefined,
+  ): NodeJS.Timeout {
+    const { storage, clock } = this.#service;
+    const { task_id } = claim;
+    let recorded = 0;
+    return setInterval(() => {
+      const progress = progressOf();
+      const share = progress === undefined ? 0 : progress.done / progress.total;
+      const isEvent = share < 1 && share - recorded >= PROGRESS_EVENT_SHARE;
+      if (isEvent) recorded = share;
+      storage
+        .write((tx) => recordHeartbeat(tx, claim, clock(), progress, isEvent))
+        .then(
+          (isOurs) => isOurs || stop.abort('not_ours' satisfies StopReason),
+          (error: unknown) =>
+            this.#options.log.warn({
+              err: error,
+              msg: `the heartbeat of task ${task_id} cannot be written`,
+            }),
+        );
+    }, HEARTBEAT_EVERY_MS);
+  }
+
+  /** Repeats an access while the database does not answer, until the worker stops. */
+  async #persist<T>(access: () => Promise<T>): Promise<T> {
+    const { stopping } = this.#options;
+    for (;;) {
+      try {
+        return await access();
+      } catch (error) {
+        const isTransient = error instanceof ServiceError && error.retryable;
+        if (!isTransient || stopping.aborted) throw error;
+        await wait(RETRY_MS, undefined, { signal: stopping }).catch(() => {});
+      }
+    }
+  }
+}
+
+/** Whether the database did not answer, which is no failure of a task or its bot. */
+export function isStorageFault(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'storage_unavailable';
+}
+
+/** Ignores errors: a leftover directory does not invalidate a result. */
+export async function removeDirectory(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true }).catch(() => {});
+}
+
+const DIGEST_FIGURES = [
+  'total_return',
+  'cagr',
+  'sharpe',
+  'max_drawdown',
+  'trades',
+  'end_equity',
+] as const satisfies readonly FigureName[];
+
+function toTaskDone(done: BacktestDone | PaperDone): TaskDone {
+  const { summary, notes, files } = done;
+  const { window, gates, hashes } = summary;
+  return {
+    result: summary,
+    summary: {
+      metrics: Object.fromEntries(DIGEST_FIGURES.map((name) => [name, readFigure(summary, name)])),
+      gates: { met: gates.filter(({ pass }) => pass).length, total: gates.length },
+      window,
+      hashes,
+      notes,
+      ...('stopped' in done && done.stopped && { stopped: true }),
+    },
+    files,
+  };
+}
