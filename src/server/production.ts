@@ -3,13 +3,13 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
 import { licenseInvalid } from '../gate/decide.ts';
+import { deploy } from '../fleet/deployments/deploy.ts';
 import {
-  deploy,
   diffDeployment,
-  renderManifests,
   planDeployment,
-  stopDeployment,
-} from '../fleet/deployments/deploy.ts';
+  renderManifests,
+} from '../fleet/deployments/plan-deployment.ts';
+import { stopDeployment } from '../fleet/deployments/stop-deployment.ts';
 import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
 import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import {

@@ -90,7 +90,7 @@ test('creates a bot once, and shows and lists it', async () => {
   );
   const again = await bots(['create', '-f', path]);
   expect(again).toMatchObject({ code: 6, stdout: '' });
-  expect(again.stderr).toMatch(/^error conflict: there already is a bot first/);
+  expect(again.stderr).toMatch(/^error conflict: a bot with the slug first already exists/);
 
   const bot = await json<BotDetail>('get', 'first');
   expect(bot).toMatchObject({ slug: 'first', document: exampleDocument('first', 10) });

@@ -2,13 +2,12 @@
 import type { Problem } from '../../base/errors.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
-import { endTask, endUnattended, type TaskOutcome } from '../tasks/lifecycle.ts';
+import { appendRunEvent, endTask, endUnattended, type TaskOutcome } from '../tasks/lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { listLatches } from '../tasks/latches.ts';
 import { openingProblems } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { openAfter, readPlannedRules, withoutRisk } from './account.ts';
-import { appendDeployEvent } from './deploy.ts';
 import { readDeploymentState, type DeploymentState, type EndRequest } from './deployment-state.ts';
 import type { DeployInput } from './production-plan.ts';
 import type { EndedOrder } from './runner-reports.ts';
@@ -42,7 +41,7 @@ export async function endDeployment(
   const why = known.halt ? 'halt' : wanted.why;
   const outcome = outcomeOf(why, known, left, failure);
   const first = await seqOf(tx, held.bot_id);
-  await appendDeployEvent(tx, held, now, 'deploy.ended', { why, verified, orders });
+  await appendRunEvent(tx, held, now, 'deploy.ended', { why, verified, orders });
   await endTask(tx, held, now, outcome);
   const last = await seqOf(tx, held.bot_id);
   if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
@@ -169,7 +168,7 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
     .set({ waits: 0, opening: opening && JSON.stringify(opening) })
     .where('deployment_id', '=', next.deployment_id)
     .execute();
-  if (opening) await appendDeployEvent(tx, next, now, 'deploy.account_continued', { opening });
+  if (opening) await appendRunEvent(tx, next, now, 'deploy.account_continued', { opening });
 }
 
 const LATCHED: ErrorData = {

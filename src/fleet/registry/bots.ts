@@ -1,31 +1,30 @@
 /**
- * The bots that a server keeps. A bot has a name and a slug, as its current version says, and goes
- * from draft to active and archived. Each change is in its events, by which it was made and by whom,
- * in the same write. Nothing is ever deleted. Times are milliseconds since the Unix epoch.
+ * The bots of a server. A bot has the name and slug of its current version, and is a draft, active or
+ * archived. Each change is recorded as an event in the same write. Bots are never deleted. Times are
+ * milliseconds since the Unix epoch.
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
-import { bundleHash, codeOf, versionHash } from '../../bots/bundle.ts';
-import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../../bots/hosted.ts';
+import { invalidSpec, type SentSpec } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../../events/event.ts';
 import type { StateEvent } from '../../events/state.ts';
-import { openHosted, type CodeLimits } from '../../trading/sandbox/hosted.ts';
+import type { CodeLimits } from '../../trading/sandbox/hosted.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { BotsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
+import type { BotsTable, Db } from '../../storage/tables.ts';
+import { admitSpec, hashVersion, insertVersion } from './new-version.ts';
 
-/** What the registry of bots works with. */
 export interface BotRegistry {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Undefined where only built-in strategies are taken. */
+  /** Undefined if the server accepts only built-in strategies. */
   readonly customCode?: CodeLimits | undefined;
 }
 
-/** What lists show of a bot. */
+/** A bot in a list. */
 export type BotRow = Readonly<
   Pick<BotsTable, 'bot_id' | 'name' | 'slug' | 'kind' | 'status' | 'current_version'>
 >;
@@ -34,32 +33,32 @@ export type BotRow = Readonly<
 export interface Bot extends BotRow {
   readonly created_at: number;
   readonly updated_at: number;
-  /** JSON: the spec as its author wrote it. */
+  /** The spec as its author wrote it, as JSON. */
   readonly document: string;
-  /** See `specHash`. */
+  /** Result of `versionHash`. */
   readonly version_hash: string;
 }
 
-/** Stands for version and status of a bot, as an `ETag` (RFC 9110). */
+/** `ETag` (RFC 9110) of a bot, which changes with its version and status. */
 export function formatEtag({ bot_id, current_version, version_hash, status }: Bot): string {
   return `"${bot_id}.${current_version}.${version_hash}.${status}"`;
 }
 
-/** Says of a bot's tag whether it is one that the caller knows; undefined when he named none. */
+/** Whether an ETag is one of those in the `If-Match` header; undefined without the header. */
 export type EtagMatch = ((tag: string) => boolean) | undefined;
 
 /**
- * Makes a bot, a draft at version 1.
+ * Creates a bot, a draft at version 1.
  *
- * @param by who does it, as in the audit log: `administrator:…`.
- * @throws ServiceError `invalid_spec`, `conflict` when another bot has the slug.
+ * @param by caller as in the audit log: `administrator:…`.
+ * @throws ServiceError `invalid_spec`, `payload_too_large`; `conflict` when another bot has the slug.
  */
 export async function createBot(
   { storage, clock, customCode }: BotRegistry,
   by: string,
   sent: SentSpec,
 ): Promise<Bot> {
-  const hosted = await admit(sent, customCode);
+  const hosted = await admitSpec(sent, customCode);
   const { metadata, spec } = hosted.spec;
   return storage.write(async (tx) => {
     const now = clock();
@@ -79,26 +78,23 @@ export async function createBot(
       .insertInto('bots')
       .values({ ...bot, ...NO_EVENTS })
       .execute();
-    const version = versionOf(hosted, { bot_id: bot.bot_id, version: 1, now, by });
-    await keepFiles(tx, hosted, now);
-    await tx.insertInto('bot_versions').values(version).execute();
-    const { hash } = version;
-    const { kind } = bot;
+    const { bot_id, kind } = bot;
+    const made = { bot_id, version: 1, created_at: now, created_by: by };
+    const { hash, document } = await insertVersion(tx, hosted, made);
     const place = { version: 1, occurred_at: now };
-    await append(tx, bot.bot_id, now, [
+    await append(tx, bot_id, now, [
       { kind: 'bot.created', ...place, payload: { slug, name, kind, by } },
       { kind: 'version.created', ...place, payload: { hash, by } },
     ]);
-    return { ...bot, document: version.document, version_hash: hash };
+    return { ...bot, document, version_hash: hash };
   });
 }
 
 /**
- * Gives a bot a new version. A document with the hash of the current one makes none. An archived bot
- * becomes active.
+ * Adds a version to a bot, unless the spec equals the current version. An archived bot becomes active.
  *
- * @throws ServiceError `not_found`, `precondition_required`, `stale`, `invalid_spec`; `conflict` when
- * another bot has the slug.
+ * @throws ServiceError `not_found`, `precondition_required`, `stale`, `invalid_spec`,
+ * `payload_too_large`; `conflict` when another bot has the slug.
  */
 export async function updateBot(
   { storage, clock, customCode }: BotRegistry,
@@ -107,8 +103,8 @@ export async function updateBot(
   matches: EtagMatch,
   sent: SentSpec,
 ): Promise<Bot> {
-  const hosted = await admit(sent, customCode);
-  const hash = hashOf(hosted);
+  const hosted = await admitSpec(sent, customCode);
+  const hash = hashVersion(hosted);
   return storage.write(async (tx) => {
     const bot = await getBot(tx, ref);
     requireMatch(bot, matches);
@@ -134,9 +130,8 @@ export async function updateBot(
       if (Object.keys(renamed).length > 0) {
         events.push({ kind: 'bot.updated', ...place, payload: { ...renamed, by } });
       }
-      const version = versionOf(hosted, { bot_id, version: current_version, now, by });
-      await keepFiles(tx, hosted, now);
-      await tx.insertInto('bot_versions').values(version).execute();
+      const made = { bot_id, version: current_version, created_at: now, created_by: by };
+      await insertVersion(tx, hosted, made);
       events.push({ kind: 'version.created', ...place, payload: { hash, by } });
     }
     const status = bot.status === 'archived' ? 'active' : bot.status;
@@ -149,7 +144,7 @@ export async function updateBot(
 }
 
 /**
- * Puts a bot away. Doing it again does nothing, whatever the tag.
+ * Archives a bot. Does nothing to an archived bot, whatever the ETag.
  * @throws ServiceError `not_found`, `precondition_required`, `stale`; `conflict` while it is deployed.
  */
 export async function archiveBot(
@@ -174,8 +169,8 @@ export async function archiveBot(
 }
 
 /**
- * Makes a draft active, as its first deployment does; does nothing to another bot.
- * @throws ServiceError `conflict` for an archived one.
+ * Makes a draft active; does nothing to an active bot.
+ * @throws ServiceError `conflict` for an archived bot.
  */
 export async function activateDraft(
   tx: Db,
@@ -184,9 +179,9 @@ export async function activateDraft(
   now: number,
 ): Promise<void> {
   if (status === 'archived') {
-    throw new ServiceError('conflict', `the bot ${slug} is archived`, {
+    throw new ServiceError('conflict', `bot ${slug} is archived`, {
       reason: 'archived',
-      remedy: 'Make it active with `service-local bots apply`, or an update.',
+      remedy: 'Reactivate it with `service-local bots apply`.',
     });
   }
   if (status === 'active') return;
@@ -197,7 +192,7 @@ export async function activateDraft(
   ]);
 }
 
-/** Only what the state of a bot is made of. */
+/** Accepts only events that change the state of a bot. */
 async function append(
   tx: Db,
   bot_id: string,
@@ -207,66 +202,6 @@ async function append(
   await appendEvents(tx, bot_id, now, events);
 }
 
-/** In characters. To read one takes a second of the thread, and requests with models are larger. */
-const LONGEST_SPEC = 128 * 1024;
-
-/**
- * A spec that the server takes, whose strategy has been loaded, where it is one of its own.
- * @throws ServiceError `invalid_spec`, `payload_too_large`
- */
-async function admit(sent: SentSpec, limits: CodeLimits | undefined): Promise<HostedSpec> {
-  const { length } = 'yaml' in sent ? sent.yaml : JSON.stringify(sent.document);
-  if (length > LONGEST_SPEC) {
-    throw new ServiceError('payload_too_large', `the spec has ${length} characters`, {
-      remedy: `One has at most ${LONGEST_SPEC}, besides the files that go with it.`,
-    });
-  }
-  const hosted = readHostedSpec(sent, limits !== undefined, false);
-  if (codeOf(hosted.files) === undefined) return hosted;
-  try {
-    const { close } = await openHosted({ ...hosted, models: [] }, limits);
-    await close();
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code === 'invalid_spec') throw error;
-    const { code, message, remedy = '' } = error;
-    const problem = { code, pointer: '/spec/strategy/module', message: `${message}; ${remedy}` };
-    throw invalidSpec([problem], 'yaml' in sent);
-  }
-  return hosted;
-}
-
-function hashOf({ hash, files }: HostedSpec): string {
-  return versionHash(hash, files === undefined ? null : bundleHash(files));
-}
-
-/** The same files are kept once, whosever they are. */
-async function keepFiles(tx: Db, { files }: HostedSpec, created_at: number): Promise<void> {
-  if (files === undefined) return;
-  const row = { hash: bundleHash(files), files: JSON.stringify(files), created_at };
-  await tx
-    .insertInto('bundles')
-    .values(row)
-    .onConflict((conflict) => conflict.column('hash').doNothing())
-    .execute();
-}
-
-function versionOf(
-  hosted: HostedSpec,
-  { bot_id, version, now, by }: Record<'bot_id' | 'by', string> & Record<'version' | 'now', number>,
-): BotVersionsTable {
-  const { document, files } = hosted;
-  return {
-    bot_id,
-    version,
-    hash: hashOf(hosted),
-    document: JSON.stringify(document),
-    created_at: now,
-    created_by: by,
-    bundle_hash: files === undefined ? null : bundleHash(files),
-  };
-}
-
-/** @throws ServiceError `conflict` */
 async function refuseTaken(tx: Db, slug: string): Promise<void> {
   const holder = await tx
     .selectFrom('bots')
@@ -275,13 +210,16 @@ async function refuseTaken(tx: Db, slug: string): Promise<void> {
     .executeTakeFirst();
   if (holder === undefined) return;
   const what = holder.status === 'archived' ? 'an archived bot' : 'a bot';
-  throw new ServiceError('conflict', `there already is ${what} ${slug}, ${holder.bot_id}`, {
-    reason: 'slug_taken',
-    remedy: 'Update that one, or give this one another slug.',
-  });
+  throw new ServiceError(
+    'conflict',
+    `${what} with the slug ${slug} already exists: ${holder.bot_id}`,
+    {
+      reason: 'slug_taken',
+      remedy: 'Update that bot with `service-local bots apply`, or choose another slug.',
+    },
+  );
 }
 
-/** @throws ServiceError `conflict` */
 async function refuseDeployed(tx: Db, { bot_id, slug }: BotRow): Promise<void> {
   const deployment = await tx
     .selectFrom('bot_deployments')
@@ -291,28 +229,27 @@ async function refuseDeployed(tx: Db, { bot_id, slug }: BotRow): Promise<void> {
     .executeTakeFirst();
   if (deployment === undefined) return;
   const { target, task_id } = deployment;
-  throw new ServiceError('conflict', `a ${target} of the bot ${slug} is under way`, {
+  throw new ServiceError('conflict', `bot ${slug} has an active deployment: ${target}`, {
     reason: 'deployment_active',
-    remedy: `Wait for its end, or end it with \`service-local tasks cancel ${task_id}\`.`,
+    remedy: `Wait until it has ended, or end it with \`service-local tasks cancel ${task_id}\`.`,
   });
 }
 
-/** @throws ServiceError `precondition_required`, `stale` */
 function requireMatch(bot: Bot, matches: EtagMatch): void {
   if (matches === undefined) {
-    throw new ServiceError('precondition_required', 'the request does not say what it changes', {
-      remedy: 'Send the ETag of the bot, as you have read it, as If-Match.',
+    throw new ServiceError('precondition_required', 'the request has no If-Match header', {
+      remedy: 'Read the bot, and send its ETag as If-Match.',
     });
   }
   const tag = formatEtag(bot);
   if (matches(tag)) return;
-  throw new ServiceError('stale', `the bot ${bot.slug} has been changed: it is ${tag} by now`, {
-    remedy: 'Read it again, and see whether your change still fits.',
+  throw new ServiceError('stale', `bot ${bot.slug} has changed; its ETag is now ${tag}`, {
+    remedy: 'Read the bot again, and check whether your change still applies.',
   });
 }
 
 function otherKind({ slug, kind }: Bot, sent: SentSpec): ServiceError {
-  const message = `must be ${kind}: a bot keeps its kind, and ${slug} is one of these`;
+  const message = `must be ${kind}: the kind of bot ${slug} cannot change`;
   const problem = { code: 'invalid_value', pointer: '/spec/kind', message, suggestion: kind };
   return invalidSpec([problem], 'yaml' in sent);
 }
@@ -320,7 +257,7 @@ function otherKind({ slug, kind }: Bot, sent: SentSpec): ServiceError {
 const BOT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * @param ref its `bot_id` or its slug, which never has the form of an id.
+ * @param ref `bot_id` or slug; a slug never has the form of an id.
  * @throws ServiceError `not_found`
  */
 export async function getBot(db: Db, ref: string): Promise<Bot> {
@@ -352,24 +289,22 @@ export async function getBotId(db: Db, ref: string): Promise<string> {
 
 function unknownRef(ref: string): ServiceError {
   return new ServiceError('not_found', `there is no bot ${JSON.stringify(ref)}`, {
-    remedy: 'See `service-local bots list`, or create it first.',
+    remedy: 'See `service-local bots list`, or create it with `service-local bots apply`.',
   });
 }
 
 const SUMMARY = ['bots.bot_id', 'name', 'slug', 'kind', 'status', 'current_version'] as const;
 
-/** What of the list is wanted; all of it when nothing is said. */
 export interface BotFilter {
   readonly kind?: BotRow['kind'] | undefined;
   readonly status?: BotRow['status'] | undefined;
-  /** Part of the slug or the name; of letters beyond ASCII, the case counts. */
+  /** Part of the slug or the name, case-insensitive for ASCII letters. */
   readonly q?: string | undefined;
-  /** Only these. */
   readonly bot_ids?: readonly string[] | undefined;
 }
 
 /**
- * Bots, by slug.
+ * Lists bots by slug.
  * @throws ServiceError `invalid_request` for a cursor of another list.
  */
 export async function listBots(

@@ -7,20 +7,20 @@ import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
 import { getBotId, type BotRegistry } from './bots.ts';
 
-/** What lists show of a version. Times are milliseconds since the Unix epoch. */
+/** A version in a list. Times are milliseconds since the Unix epoch. */
 export type BotVersionRow = Readonly<
   Pick<BotVersionsTable, 'version' | 'hash' | 'bundle_hash' | 'created_at' | 'created_by'>
 >;
 
 export interface BotVersion extends BotVersionRow {
-  /** JSON: the spec as its author wrote it. */
+  /** The spec as its author wrote it, as JSON. */
   readonly document: string;
 }
 
 const SUMMARY = ['version', 'hash', 'bundle_hash', 'created_at', 'created_by'] as const;
 
 /**
- * The versions of a bot, the newest first.
+ * Lists the versions of a bot, newest first.
  * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
  */
 export async function listVersions(
@@ -45,7 +45,7 @@ export async function listVersions(
   );
 }
 
-/** @throws ServiceError `not_found` for the bot, or the version. */
+/** @throws ServiceError `not_found` for the bot or the version. */
 export async function getVersion(db: Db, ref: string, version: number): Promise<BotVersion> {
   const bot_id = await getBotId(db, ref);
   const found = await db
@@ -55,20 +55,20 @@ export async function getVersion(db: Db, ref: string, version: number): Promise<
     .where('version', '=', version)
     .executeTakeFirst();
   if (found !== undefined) return found;
-  throw new ServiceError('not_found', `the bot ${ref} has no version ${version}`, {
+  throw new ServiceError('not_found', `bot ${ref} has no version ${version}`, {
     remedy: `See \`service-local bots versions ${ref}\`.`,
   });
 }
 
-/** What differs between two versions: their documents, and the code that came with them. */
+/** Differences between the documents and the bundles of two versions. */
 export interface VersionDiff {
   readonly changes: Change[];
   readonly files: FileChange[];
 }
 
 /**
- * What differs between two versions of a bot: something, where their hashes do.
- * @throws ServiceError `not_found` for the bot, or a version; `bundle_tampered`.
+ * Compares two versions of a bot. Versions with different hashes always differ.
+ * @throws ServiceError `not_found` for the bot or a version; `bundle_tampered`.
  */
 export async function diffVersions(
   db: Db,
@@ -87,18 +87,17 @@ export async function diffVersions(
   };
 }
 
-/** A version that is to run: as it was when it was made. */
 export interface RunnableVersion {
-  /** As authored. */
+  /** The spec as its author wrote it. */
   readonly document: unknown;
-  /** Code and models that came with it. */
+  /** Custom code and models. */
   readonly files: Bundle | undefined;
 }
 
 /**
- * A version with its code, once both are found to have the hash that the version has.
- * @throws ServiceError `not_found` for the bot, or the version; `bundle_tampered`; `invalid_spec` where
- * the server runs no code but its own.
+ * Reads a version and its bundle, and verifies their hash.
+ * @throws ServiceError `not_found` for the bot or the version; `bundle_tampered`; `invalid_spec` for
+ * custom code on a server that does not run it.
  */
 export async function getRunnableVersion(
   { storage: { read }, customCode }: BotRegistry,
@@ -113,10 +112,7 @@ export async function getRunnableVersion(
   return { document: JSON.parse(found.document), files };
 }
 
-/**
- * What came with a version; undefined where nothing did.
- * @throws ServiceError `bundle_tampered`
- */
+/** @throws ServiceError `bundle_tampered` */
 export async function readBundle(
   db: Db,
   ref: string,
@@ -134,7 +130,12 @@ export async function readBundle(
     bundleHash(files) === bundle_hash &&
     versionHash(specHash(JSON.parse(document)), bundle_hash) === hash;
   if (isWhole) return files;
-  throw new ServiceError('bundle_tampered', `version ${version} of ${ref} is not as it was made`, {
-    remedy: 'Find out who can write to the database, and make a new version of the bot.',
-  });
+  throw new ServiceError(
+    'bundle_tampered',
+    `version ${version} of bot ${ref} does not match its hash`,
+    {
+      remedy:
+        'Check who can write to the database, then create a new version with `service-local bots apply`.',
+    },
+  );
 }

@@ -265,7 +265,7 @@ export async function appendRunEvent(
   tx: Db,
   { task_id, bot_id, version, deployment_id }: Row,
   now: number,
-  kind: `run.${string}`,
+  kind: `${'run' | 'deploy'}.${string}`,
   payload: NewEvent['payload'],
 ): Promise<ChainHead> {
   return appendEvents(tx, bot_id, now, [

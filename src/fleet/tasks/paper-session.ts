@@ -260,7 +260,7 @@ async function open(
     },
     state: () => session.state(),
     push,
-    supervise: (input) => session.supervise(input),
+    supervise: (one) => session.supervise(one),
     halt: () => session.halt(),
     result: () => session.result(),
   };

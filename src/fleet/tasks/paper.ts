@@ -1,4 +1,4 @@
-/** What is asked of paper sessions: to start, and to stop. */
+/** Requests to start and stop paper sessions. */
 import { activateDraft, getBot } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
@@ -18,50 +18,50 @@ import { NO_LIVE_MARKETS } from '../../trading/live-thread.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { refuseHalted } from './halt-in-force.ts';
 import { endUnattended, appendRunEvent } from './lifecycle.ts';
-import { appendSession, readSession, stateEvent } from './session-record.ts';
+import { readSession, startSession } from './session-record.ts';
 import { refuseLatched } from './latches.ts';
 import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
 
 export interface PaperRequest extends SpecChanges {
-  /** The current one by default. */
+  /** Default: the current version. */
   readonly version?: number | undefined;
-  /** How many times as fast as the market was, above 0, or as fast as it goes; 1 by default. */
+  /** Multiple of the market's pace, above 0; default 1. `max` does not wait between bars. */
   readonly speed?: number | 'max' | undefined;
-  /** Bars of an exchange as they close, in place of those of the catalogue. */
+  /** Trades on live bars of an exchange instead of bars of the catalogue. */
   readonly live?: LiveRequest | undefined;
-  /** Reason to let the loss limits of a live session count from its own cash. */
+  /** Reason for counting the loss limits of a live session from its own cash. */
   readonly reset_losses?: string | undefined;
 }
 
 export interface LiveRequest {
-  /** As the server calls it; the only one it knows by default. */
+  /** Name in the server's exchanges file; may be omitted if there is only one. */
   readonly exchange?: string | undefined;
 }
 
-/** What a task keeps of it. */
+/** Input of the task of a paper session. */
 export interface PaperInput extends SpecChanges {
   readonly speed: number | 'max';
   readonly live?: { readonly exchange: string };
   readonly reset_losses?: string;
-  /** Its own cash, with the used share of the previous live session's loss limits. */
+  /** Cash of the spec, with the share of the loss limits that the previous live session used. */
   readonly opening?: Opening;
 }
 
-/** A session that is queued, and what whoever started it may not expect. */
 export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
-  /** How many other sessions of the bot have not ended. */
+  /** Number of other paper sessions of the bot that have not ended. */
   readonly other_sessions: number;
-  /** Where bars come at a pace: how far apart they are, and about how long all of them take. */
+  /** Time between bars and approximate total time; null for live bars and the speed `max`. */
   readonly pace: { readonly bar_seconds: number; readonly total_seconds: number } | null;
 }
 
 /**
- * Queues a paper session of a version of a bot. A draft becomes active.
+ * Queues a paper session of a bot version. A draft becomes active.
  *
- * @param by who asks for it, as in the audit log: `administrator:…`.
- * @throws ServiceError `database_not_adopted`; `not_found` for the bot, or the version; `conflict` for a bot that is archived,
- * halted or latched, or names nobody where thresholds ask for it; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
- * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
+ * @param by caller as in the audit log: `administrator:…`.
+ * @throws ServiceError `database_not_adopted`; `not_found` for the bot or the version; `conflict` for a
+ * bot that is archived, halted or latched, or lacks an attribution that thresholds require;
+ * `invalid_spec` for invalid changes, missing data, a missing limit in `risk`, or a bot that does not
+ * trade; errors of `LiveMarkets.choose`.
  */
 export async function startPaper(
   service: TaskService,
@@ -83,7 +83,7 @@ export async function startPaper(
   const input: PaperInput = {
     ...changes,
     speed,
-    ...(live && { live: await settleLive(service, hosted.spec, live) }),
+    ...(live && { live: await chooseLive(service, hosted.spec, live) }),
     ...(reset_losses !== undefined && { reset_losses }),
   };
   const { cash } = engineConfig(hosted.spec);
@@ -102,24 +102,8 @@ export async function startPaper(
       version,
       input: { ...input, ...(opening && { opening }) },
     });
-    const { task_id, seq: first_seq } = task;
-    const state: SessionState = {
-      status: 'running',
-      time: null,
-      seq: 0,
-      cash,
-      equity: cash,
-      positions: {},
-      working: [],
-    };
-    const counts = { batches: 0, steps: 0, failures: 0 };
-    const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
-    const supervised = { subjects, latches_lifted: 0 };
-    await tx
-      .insertInto('trading_sessions')
-      .values({ task_id, bot_id, first_seq, ...counts, ...recorded, ...supervised })
-      .execute();
-    await appendSession(tx, task, now, [stateEvent(task, state, now)]);
+    await startSession(tx, task, now, { cash, subjects });
+    const { task_id } = task;
     return { task_id, status: 'queued' as const, other_sessions, pace };
   });
 }
@@ -167,7 +151,6 @@ function paceOf(
   };
 }
 
-/** Of a bot, those that have not ended. */
 async function countSessions(db: Db, bot_id: string): Promise<number> {
   const { count } = await db
     .selectFrom('bot_deployments')
@@ -179,8 +162,7 @@ async function countSessions(db: Db, bot_id: string): Promise<number> {
   return Number(count);
 }
 
-/** @throws ServiceError as `LiveMarkets.choose`. */
-async function settleLive(
+async function chooseLive(
   { live = NO_LIVE_MARKETS }: TaskService,
   { spec: { universe, data } }: BotSpec,
   { exchange: asked }: LiveRequest,
@@ -190,10 +172,10 @@ async function settleLive(
 }
 
 /**
- * Asks for the end of a paper session: its worker cancels what orders are working and works out what
- * it has come to. One that has seen no bars is canceled. What has ended stays as it ended.
+ * Requests the end of a paper session: its worker cancels the working orders and writes the result. A
+ * session without bars is canceled; an ended one stays as it is.
  *
- * @throws ServiceError `not_found`; `conflict` for a task that is no paper session.
+ * @throws ServiceError `not_found`; `conflict` for another kind of task.
  */
 export async function stopPaper(
   { storage, clock }: Pick<TaskService, 'storage' | 'clock'>,
@@ -202,7 +184,7 @@ export async function stopPaper(
 ): Promise<Task> {
   return storage.write(async (tx) => {
     const task = await getTask(tx, task_id);
-    if (task.kind !== 'paper') throw noSession(task_id);
+    if (task.kind !== 'paper') throw notPaper(task_id);
     const { steps, stop_requested_at } = await readSession(tx, task_id);
     if (task.ended_at !== null || stop_requested_at !== null) return task;
     const now = clock();
@@ -218,8 +200,8 @@ export async function stopPaper(
   });
 }
 
-function noSession(task_id: string): ServiceError {
-  return new ServiceError('conflict', `the task ${task_id} is no paper session`, {
+function notPaper(task_id: string): ServiceError {
+  return new ServiceError('conflict', `task ${task_id} is not a paper session`, {
     reason: 'not_paper',
     remedy: `Cancel it with \`service-local tasks cancel ${task_id}\`.`,
   });

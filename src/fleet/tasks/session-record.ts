@@ -32,6 +32,29 @@ export type SessionTask = Readonly<
 >;
 
 /**
+ * Records a session that has not begun, with its state and further events.
+ * @param subjects result of `serializeSubjects`.
+ */
+export async function startSession(
+  tx: Db,
+  task: SessionTask & Pick<EventHead, 'seq'>,
+  now: number,
+  { cash, subjects }: { readonly cash: number; readonly subjects: string },
+  events: readonly SessionEvent[] = [],
+): Promise<void> {
+  const { task_id, bot_id, seq: first_seq } = task;
+  const account = { cash, equity: cash, positions: {}, working: [] };
+  const state: SessionState = { status: 'running', time: null, seq: 0, ...account };
+  const counts = { batches: 0, steps: 0, failures: 0, latches_lifted: 0 };
+  const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
+  await tx
+    .insertInto('trading_sessions')
+    .values({ task_id, bot_id, first_seq, ...counts, ...recorded, subjects })
+    .execute();
+  await appendSession(tx, task, now, [stateEvent(task, state, now), ...events]);
+}
+
+/**
  * Adds a batch to the log of the bot, and the state after it where that is another.
  *
  * @param now milliseconds since the Unix epoch.
