@@ -75,7 +75,7 @@ it('a session whose thread hangs is halted by another server, and the others of 
   expect(report).toMatchObject({ verified: true, deployments: [{ task_id: hung }] });
   const since = await timeOf('other', other);
   await vi.waitFor(async () => expect(await timeOf('other', other)).not.toBe(since), WITHIN);
-  expect(server.log.join()).toContain(`paper session ${other} begins again`);
+  expect(server.log.join()).toContain(`paper session ${other} restarts`);
 });
 
 const WITHIN = { timeout: 20_000, interval: 50 };
