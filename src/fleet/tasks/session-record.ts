@@ -37,7 +37,7 @@ export type SessionTask = Readonly<
  */
 export async function startSession(
   tx: Db,
-  task: SessionTask & Pick<EventHead, 'seq'>,
+  task: SessionTask & Pick<ChainHead, 'seq'>,
   now: number,
   { cash, subjects }: { readonly cash: number; readonly subjects: string },
   events: readonly SessionEvent[] = [],
