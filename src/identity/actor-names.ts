@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
 import type { Db } from '../storage/tables.ts';
 
-/** Beside each field with an actor, as `created_by`, his name, as `created_by_name`. */
+/** Adds the name of each actor: `created_by_name` for the field `created_by`. */
 export type WithNames<T, F extends string> = T & Readonly<Record<`${F}_name`, string | null>>;
 
 /**
- * Rows with the names, as they are now, of who did what they tell of: logins of administrators, and
- * what devices call themselves. Null for those who have none: the operator, the server, and who is
- * not known. One query, however many rows.
+ * Adds the current names of the administrators and devices in `fields`; null for the operator, the
+ * server and unknown actors. Runs one query for all rows.
  */
 export async function withNames<T extends object, F extends keyof T & string>(
   db: Db,

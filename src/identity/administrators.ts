@@ -9,22 +9,22 @@ import { hashPassword, passwordProblem } from './password.ts';
 import { replaceRecoveryCodes } from './second-factor.ts';
 import { addToken, checkTokenTerms, type NewToken, type TokenTerms } from './tokens.ts';
 
-/** With what an administrator is to log in. */
+/** Credentials with which an administrator logs in. */
 export interface Factors {
   readonly password: string;
-  /** `secret` of `newTotpSecret`, which his app has, too. */
+  /** The `secret` of `newTotpSecret`. */
   readonly totp_secret: string;
-  /** Of the code with which he has shown that the app has it; 0 when he has not. */
+  /** Time step of the code with which the administrator confirmed the app; 0 if unconfirmed. */
   readonly totp_last_step: number;
 }
 
-/** What is told once and kept nowhere. */
+/** Returned once: codes and token are stored only as hashes. */
 export interface Enrolled {
   readonly administrator_id: string;
   readonly name: string;
-  /** Each good for one code of the app. */
+  /** Each replaces one code of the app. */
   readonly recovery_codes: readonly string[];
-  /** With the terms of one. */
+  /** Present if terms of a token were given. */
   readonly token?: NewToken;
 }
 
@@ -34,33 +34,33 @@ export interface AdministratorState {
   readonly name: string;
   readonly created_at: number;
   readonly disabled_at: number | null;
-  /** How many have not been used. */
+  /** Count of unused codes. */
   readonly recovery_codes: number;
 }
 
 type Parts = Pick<Identity, 'storage' | 'clock'>;
 
 /**
- * Refuses what `addAdministrator` would refuse, before anybody is asked for more.
+ * Checks a name before the operator is asked for a password.
  * @throws ServiceError `usage`, `conflict`
  */
 export async function checkNewName(db: Db, name: string): Promise<void> {
   if (!isAdministratorName(name)) {
-    throw new ServiceError('usage', `'${name}' is no name for an administrator`, {
-      remedy: 'Use 1 to 64 of a to z, 0 to 9 and . _ @ + -, a letter or digit first.',
+    throw new ServiceError('usage', `'${name}' is not a valid administrator name`, {
+      remedy:
+        'Use 1 to 64 of the characters a-z, 0-9 and . _ @ + -, beginning with a letter or digit.',
     });
   }
   if ((await findByName(db, name)) === undefined) return;
-  throw new ServiceError('conflict', `there is an administrator ${name} already`, {
-    remedy: 'Use another name, or `service-local identity administrators reset`.',
+  throw new ServiceError('conflict', `the administrator ${name} already exists`, {
+    remedy:
+      'Choose another name, or set new credentials with `service-local identity administrators reset`.',
   });
 }
 
 /**
- * All of this file is done by an operator, on the server's machine.
- *
- * @param terms of a first token, if one is wanted.
- * @throws ServiceError `usage`, `conflict`, `invalid_request` for the terms.
+ * @param terms of a first token; without them, none is created.
+ * @throws ServiceError `usage`, `conflict`; `invalid_request` for invalid terms.
  */
 export async function addAdministrator(
   { storage, clock }: Parts,
@@ -100,13 +100,13 @@ export async function addAdministrator(
   });
 }
 
-/** Whether anybody can administer the server, or could once. */
+/** True also if all administrators are disabled. */
 export async function hasAdministrators(db: Db): Promise<boolean> {
   const first = db.selectFrom('administrators').select('administrator_id').limit(1);
   return (await first.executeTakeFirst()) !== undefined;
 }
 
-/** By name. */
+/** Returns all administrators, ordered by name. */
 export async function listAdministrators(db: Db): Promise<AdministratorState[]> {
   return db
     .selectFrom('administrators')
@@ -127,17 +127,17 @@ export async function listAdministrators(db: Db): Promise<AdministratorState[]> 
     .execute();
 }
 
-/** What he has to log in with: `getAccount`'s. Times are milliseconds since the Unix epoch. */
+/** Times are milliseconds since the Unix epoch. */
 export interface Account {
   readonly administrator_id: string;
   readonly name: string;
   readonly created_at: number;
-  /** How many have not been used. */
+  /** Count of unused codes. */
   readonly recovery_codes: number;
   readonly passkeys: number;
 }
 
-/** Of one that there is. */
+/** @param administratorId of an existing administrator. */
 export async function getAccount(db: Db, administratorId: string): Promise<Account> {
   return db
     .selectFrom('administrators')
@@ -166,7 +166,7 @@ export async function getAccount(db: Db, administratorId: string): Promise<Accou
 }
 
 /**
- * From now on he cannot log in, and his tokens and sessions are refused. Doing so again changes nothing.
+ * Rejects logins, tokens and sessions of the administrator from now on. Idempotent.
  * @throws ServiceError `not_found`
  */
 export async function disableAdministrator({ storage, clock }: Parts, name: string): Promise<void> {
@@ -189,8 +189,8 @@ export async function disableAdministrator({ storage, clock }: Parts, name: stri
 }
 
 /**
- * Gives an administrator new factors and recovery codes, and ends all that the old ones have led to:
- * tokens, sessions, passkeys, step-ups, the limit on tries. One who is disabled is let in again.
+ * Replaces the credentials and recovery codes of an administrator. Ends tokens, sessions, passkeys
+ * and step-ups, lifts the limit on failed logins, and enables a disabled administrator.
  *
  * @throws ServiceError `usage`, `not_found`
  */

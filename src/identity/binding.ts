@@ -36,7 +36,7 @@ export function machineHashProblems(hash: string | undefined, pointer: string): 
 }
 
 /**
- * What a lease states about its use.
+ * Claims of a lease about product and binding.
  *
  * @throws ServiceError `not_allowed` with the reason `device_required` or `machine_id_required` for
  * a holder to which the lease cannot be bound.
@@ -74,7 +74,7 @@ export function machineIdRequired(planId: string): ServiceError {
     {
       reason: 'machine_id_required',
       remedy:
-        'Update service-local on the machine, and try again. Containers need a plan with the binding none.',
+        'Update service-local on the machine and try again. Containers need a plan with the binding none.',
     },
   );
 }

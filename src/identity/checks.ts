@@ -6,31 +6,28 @@ import { formatSeconds } from '../base/seconds.ts';
 
 const MAX_TEXT_LENGTH = 200;
 
-/**
- * Refuses a request for all that was found wrong with it, if anything was.
- * @throws ServiceError `invalid_request`
- */
+/** @throws ServiceError `invalid_request` that lists all problems, if there are any. */
 export function refuseInvalid(problems: readonly Problem[]): void {
   if (problems.length === 0) return;
-  throw new ServiceError('invalid_request', 'the request asks for what cannot be', {
+  throw new ServiceError('invalid_request', 'the request has invalid values', {
     problems,
-    remedy: 'Correct what is named there, and ask again.',
+    remedy: 'Correct the listed values, and repeat the request.',
   });
 }
 
-/** Of an id for something new, which gets one made for it when none is given. */
+/** Checks the id of a new record; undefined if the server generates the id. */
 export function idProblems(pointer: string, id: string | undefined): Problem[] {
   return problemUnless(id === undefined || ID_FORMAT.test(id), pointer, ID_FORMAT_RULE);
 }
 
-/** Of names and reasons, which are shown in one line. */
+/** Checks names and reasons, which are displayed on one line. */
 export function textProblems(pointer: string, text: string): Problem[] {
   const hidden = hiddenCharacterProblem(text);
   if (hidden !== undefined) return problemUnless(false, pointer, hidden);
   return problemUnless(
     text.length <= MAX_TEXT_LENGTH && text.trim() !== '',
     pointer,
-    `a text here is one line of 1 to ${MAX_TEXT_LENGTH} characters`,
+    `the text must be one line of 1 to ${MAX_TEXT_LENGTH} characters`,
   );
 }
 
@@ -46,7 +43,7 @@ export function entitlementProblems(pointer: string, names: readonly string[]): 
     ...problemUnless(
       names.length <= MAX_ENTITLEMENTS,
       pointer,
-      `there can be at most ${MAX_ENTITLEMENTS} entitlements, not ${names.length}`,
+      `at most ${MAX_ENTITLEMENTS} entitlements are allowed, not ${names.length}`,
     ),
   ];
 }
@@ -60,7 +57,7 @@ export function secondsProblems(
   return problemUnless(
     Number.isSafeInteger(seconds) && seconds >= least && seconds <= most,
     pointer,
-    `this server takes whole seconds from ${least} to ${most} (${formatSeconds(most)}), not ${seconds}`,
+    `must be whole seconds from ${least} to ${most} (${formatSeconds(most)}), not ${seconds}`,
   );
 }
 

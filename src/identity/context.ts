@@ -2,35 +2,31 @@ import type { ServiceError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Signer } from './signing-key.ts';
 
-/** What every part of the identity service works with. */
+/** Dependencies of the identity service. */
 export interface Identity {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
   readonly policy: LeasePolicy;
-  /** Or why there is none: all but issuing works without. */
+  /** The signing key, or the reason why none can be used; only issuing needs one. */
   readonly signer: Signer | ServiceError;
 }
 
-/** What an operator decides about leases, once for all of them. */
+/** Settings of the server for all leases. */
 export interface LeasePolicy {
-  /** Named in every lease. */
   readonly issuer: string;
-  /** Product of leases whose plan names none. */
+  /** Default for plans that name no product. */
   readonly product: string;
-  /** Of leases for which neither request, contract nor plan says one. */
+  /** Default if request, contract and plan set no TTL. */
   readonly ttl_seconds: number;
   readonly ttl_max_seconds: number;
   readonly grace_period_seconds: number;
   readonly grace_period_max_seconds: number;
-  /** Whether what is revoked is refused renewal. */
+  /** Whether leases of revoked installations and devices are refused. */
   readonly registry_enforced: boolean;
-  /** What to do when a lease is renewed a second time: tell the operator, or also refuse. */
+  /** Reaction to a suspected clone of a device: raise an alert, or also refuse the lease. */
   readonly clone_policy: 'alert' | 'refuse';
 }
 
-/**
- * A device asks at most 30 times an hour, so that one of less than three minutes would lapse; this
- * leaves room for attempts that fail.
- */
+/** Devices renew at most 30 times an hour; the minimum leaves time for failed attempts. */
 export const TTL_MIN_SECONDS = 300;

@@ -31,22 +31,21 @@ import {
   type Conditions,
 } from './registry.ts';
 
-/** What a customer has bought, and until when. */
 export type Contract = Parsed<ContractsTable>;
 
 export interface NewContract extends Partly<Conditions> {
   readonly contract_id?: string | undefined;
   readonly customer_id: string;
   readonly plan_id: string;
-  /** In whole seconds. */
+  /** Milliseconds since the Unix epoch, in whole seconds. */
   readonly ends_at: number;
 }
 
 export type ContractChanges = Partly<Pick<Contract, 'plan_id' | 'ends_at' | keyof Conditions>>;
 
-/** Earlier ends than this are slips of the pen. */
+/** Earlier ends are considered typing errors. */
 const EARLIEST_END = Date.UTC(2000, 0, 1);
-/** The last second that RFC 3339 can write. */
+/** The last second that RFC 3339 can represent. */
 const LATEST_END = Date.UTC(9999, 11, 31, 23, 59, 59);
 
 /**
@@ -93,10 +92,10 @@ export async function createContract(
 }
 
 /**
- * Holds for the next lease of every installation under the contract; leases that are out there stay as
- * they are. An end in the past ends the contract now.
+ * Affects the next lease of each installation under the contract; issued leases do not change. An end
+ * in the past ends the contract now.
  *
- * @param by needs a step-up for `contract:ID` where the change gives more.
+ * @param by needs a step-up for `contract:ID` if the change grants more.
  * @throws ServiceError `invalid_request`; `not_found` for the contract or the plan;
  * `step_up_required`.
  */
@@ -143,7 +142,7 @@ function endProblems(endsAt: number, after: number): Problem[] {
   return problemUnless(
     Number.isInteger(endsAt / 1000) && endsAt > after && endsAt <= LATEST_END,
     '/ends_at',
-    `this contract can end at a whole second after ${formatTime(after)}`,
+    `must be a whole second after ${formatTime(after)}`,
   );
 }
 
@@ -165,7 +164,7 @@ async function findContract(db: Db, id: string): Promise<Contract | undefined> {
   return row && parseRow(row);
 }
 
-/** When the last lease issued under the contract stops working; null when none works. */
+/** Time at which the last lease under the contract stops working, ms; null if none works. */
 export async function lastLeaseEnd(db: Db, id: string, now: number): Promise<number | null> {
   const { last } = await db
     .selectFrom('deployments')

@@ -6,17 +6,16 @@ import { LeaseError } from '../lease/refusal.ts';
 /** RFC 7638 thumbprint of a device's key. */
 export const THUMBPRINT = z.string().regex(/^[\w-]{43}$/);
 
-/** A kind of JWT that devices sign. */
 export interface JwtForm<T> {
   readonly typ: string;
   readonly claims: z.ZodType<T>;
-  /** In characters: several times what one needs. */
+  /** In characters. */
   readonly maxLength: number;
-  /** Makes the error for what is none. */
+  /** Creates the error for a malformed JWT. */
   readonly malformed: (detail: string) => Error;
 }
 
-/** What the JWT says, by a signature yet to be checked: issuer, subject and key are one device. */
+/** Returns the claims without verifying the signature. Issuer, subject and key must be equal. */
 export function readDeviceJwt<T extends { readonly iss: string; readonly sub: string }>(
   jwt: string,
   form: JwtForm<T>,
@@ -25,7 +24,7 @@ export function readDeviceJwt<T extends { readonly iss: string; readonly sub: st
   if (jwt.length > maxLength) throw malformed(`it has more than ${maxLength} characters`);
   const parts = jwt.split('.');
   const [header, payload] = parts;
-  // The library is lenient about base64, and would take several texts for one JWT.
+  // The library accepts several base64 spellings of the same JWT.
   if (
     header === undefined ||
     payload === undefined ||
@@ -38,7 +37,7 @@ export function readDeviceJwt<T extends { readonly iss: string; readonly sub: st
     typ: z.literal(typ),
     alg: z.literal('EdDSA'),
     kid: THUMBPRINT,
-    // RFC 7515 §4.1.11: it names what a reader must understand, and there is nothing of the kind.
+    // RFC 7515 §4.1.11: `crit` lists extensions that must be understood; none are.
     crit: z.undefined().optional(),
   });
   const { kid } = readPart(header, 'header', headerSchema, malformed);
@@ -50,9 +49,8 @@ export function readDeviceJwt<T extends { readonly iss: string; readonly sub: st
 }
 
 /**
- * Whether the holder of the key signed it. Node refuses what `src/lease/ed25519.ts` refuses of
- * signatures: scalars out of range and points that are not canonical. Keys are checked when they are
- * enrolled.
+ * Verifies the signature. Like `src/lease/ed25519.ts`, Node rejects scalars out of range and points
+ * that are not canonical. Keys are checked when they are enrolled.
  *
  * @param x the public key, base64url.
  */

@@ -11,47 +11,46 @@ import type { Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { newSecret } from './secrets.ts';
 
-/** In characters: several times what a proof needs. */
+/** In characters. */
 const MAX_LENGTH = 4096;
 
-/** How far the clock of a device may be from that of the server. */
+/** Maximum difference between the clocks of device and server. */
 const CLOCK_TOLERANCE_MS = 60_000;
 
-/** How long a nonce can be used, in any number of proofs. */
+/** Lifetime of a nonce, which can be used in any number of proofs. */
 const NONCE_MS = 5 * 60_000;
 
 /**
- * How long used `jti` are kept. A proof that is taken now is too old when its nonce is over, or in
- * two minutes without; the rest is for the clocks of several servers on one database.
+ * Time for which a used `jti` is stored. A proof expires with its nonce, or after two minutes without
+ * a nonce; the remaining time covers differing clocks of servers that share a database.
  */
 const USED_PROOF_MS = 2 * NONCE_MS;
 
 const NEW_PROOF = 'Sign a new proof for each request.';
 const ENROLL = 'Enroll it with a new code: `service-local license enroll`.';
 const NEW_KEY = `Move its device.key away. ${ENROLL}`;
-const ADDRESS = 'Use the URL at which the server is known, see its setting server_public_url.';
+const ADDRESS = 'Use the public URL of the server; see its setting server_public_url.';
 
-/** Why a proof is refused. */
 const REFUSALS = {
-  malformed: ['the proof is no signed JWT of the expected form', NEW_PROOF],
+  malformed: ['the proof is not a valid JWT', NEW_PROOF],
   unknown_device: ['no device with this key is enrolled', ENROLL],
-  revoked_device: ['the device was revoked, or another key has taken its place', NEW_KEY],
+  revoked_device: ['the device was revoked, or its key was replaced', NEW_KEY],
   bad_signature: [
     'the proof was changed, or another key signed it',
-    'Sign it with the key it names.',
+    'Sign the proof with the key that it names.',
   ],
   wrong_audience: ['the proof is for another server', ADDRESS],
   wrong_method: ['the proof is for another method', NEW_PROOF],
   wrong_url: ['the proof is for another URL', ADDRESS],
   body_changed: ['the proof is for another body', NEW_PROOF],
-  lifetime: [`the proof does not end within ${PROOF_SECONDS} seconds of its beginning`, NEW_PROOF],
+  lifetime: [`the proof is valid for more than ${PROOF_SECONDS} seconds`, NEW_PROOF],
   use_nonce: [
     'the clock of the device and that of the server differ by more than a minute',
-    'Repeat the request with the nonce of this answer in its proof, and set the clock.',
+    'Repeat the request with the nonce of this response in the proof, and set the clock.',
   ],
   unknown_nonce: [
-    'the nonce is not for this device, or is over',
-    'Repeat the request with the nonce of this answer in its proof.',
+    'the nonce is not for this device, or has expired',
+    'Repeat the request with the nonce of this response in the proof.',
   ],
   replayed: ['the proof was used before', NEW_PROOF],
 } as const satisfies Readonly<Record<string, readonly [message: string, remedy: string]>>;
@@ -60,7 +59,7 @@ export type ProofReason = keyof typeof REFUSALS;
 
 /** A refused proof: ServiceError `invalid_device_proof` with one of `ProofReason`. */
 export class ProofRefusal extends ServiceError {
-  /** For the device to put into its next proof, where the reason is one of the two about nonces. */
+  /** Nonce for the next proof, if the reason is `use_nonce` or `unknown_nonce`. */
   readonly nonce: string | undefined;
 
   constructor(reason: ProofReason, detail?: string, nonce?: string) {
@@ -74,25 +73,24 @@ export class ProofRefusal extends ServiceError {
   }
 }
 
-/** The request that came with a proof. */
 export interface ProvenRequest {
   readonly method: string;
-  /** Of which only the path counts: its origin is what the caller wants it to be. */
+  /** Only the path is compared: the origin is chosen by the caller. */
   readonly url: string;
   readonly body: Uint8Array;
 }
 
-/** A proof that is good but for having been used, which only a write can tell. */
+/** A verified proof. Only `useDeviceProof` finds out whether the proof was used before. */
 export interface CheckedProof {
   readonly device: DevicesTable;
   readonly jti: string;
 }
 
 /**
- * Checks the proof of an enrolled device. It is good once `useDeviceProof` has taken it, in the
- * write that does what was asked for.
+ * Verifies the proof of an enrolled device. The caller then passes the result to `useDeviceProof` in
+ * the transaction of the requested change.
  *
- * @param audiences origins under which this server is known.
+ * @param audiences public origins of this server.
  * @throws ProofRefusal
  */
 export async function checkDeviceProof(
@@ -119,10 +117,10 @@ export async function checkDeviceProof(
 }
 
 /**
- * Uses up a checked proof, within the write that does what was asked for.
+ * Marks a verified proof as used, in the caller's transaction.
  *
- * @returns the device as it is now.
- * @throws ProofRefusal when the proof has been used, or the device revoked, meanwhile.
+ * @returns the current state of the device.
+ * @throws ProofRefusal if the proof was used or the device revoked in the meantime.
  */
 export async function useDeviceProof(
   tx: Db,
@@ -141,8 +139,8 @@ export async function useDeviceProof(
 }
 
 /**
- * Checks that whoever made the request has the private part of a key that is not enrolled. Says
- * nothing about when: that has to follow from what is in the body.
+ * Checks that the client has the private part of a key that is not enrolled. Does not check the time
+ * of the proof: the body must show that the request is not a repetition.
  *
  * @param x the public key, base64url.
  * @throws ProofRefusal
@@ -212,15 +210,15 @@ function checkRequest(
   }
 }
 
-/** Whether the times of a proof, which passed `checkRequest`, are those of the server. */
+/** Checks the times of a proof that passed `checkRequest`. */
 function isTimely({ iat, exp }: UncheckedClaims, now: number): boolean {
   return Math.abs(now - iat * 1000) <= CLOCK_TOLERANCE_MS && now < exp! * 1000;
 }
 
 /**
- * What shows that a proof is not old, whatever the clock of its device (RFC 9449 §8). It says by
- * itself until when it is good, and for which device. None is kept, so whoever sends old proofs to
- * get nonces takes none from the device.
+ * A nonce shows that a proof is recent, whatever the clock of the device (RFC 9449 §8). It contains
+ * its expiry and is valid for one device. Nonces are not stored, so a client that requests many of
+ * them takes none from the device.
  */
 function nonceUntil(end: number, secret: string, deviceId: string): string {
   const code = createHmac('sha256', secret).update(`${deviceId} ${end}`).digest('base64url');
@@ -232,7 +230,7 @@ function isGoodNonce(nonce: string, secret: string, deviceId: string, now: numbe
   const given = Buffer.from(nonce);
   const good = Buffer.from(nonceUntil(end, secret, deviceId));
   if (given.length !== good.length || !timingSafeEqual(given, good)) return false;
-  // The clock of a server that has been set back must not make it outlive the `jti` used with it.
+  // If the clock of the server was set back, the nonce must not outlive the stored `jti`.
   return now < end && end <= now + NONCE_MS + CLOCK_TOLERANCE_MS;
 }
 
@@ -259,7 +257,7 @@ const selectSecret = prepareQuery((db, { name }: { readonly name: string }) =>
   db.selectFrom('server_secrets').select('value').where('name', '=', name),
 );
 
-/** The same for all servers on one database; made by the first that needs it. */
+/** Shared by all servers on one database; created by the first server that needs it. */
 async function nonceSecret(storage: Storage): Promise<string> {
   const find = (db: Db) =>
     db

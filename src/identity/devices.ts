@@ -24,14 +24,12 @@ import { installationRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
 import { selectTrust } from './trust.ts';
 
-/** A machine that gets leases by itself. */
 export type Device = Readonly<DevicesTable>;
 
 const CODE_MS = 10 * 60_000;
 
-/** Valid for the enrollment of one device. */
 export interface EnrollmentCode {
-  /** Shown once and kept as a hash; with the fingerprint of the issuer's root, where it has one. */
+  /** Shown once and stored as a hash; includes the fingerprint of the issuer's root, if it has one. */
   readonly code: string;
   readonly root_fingerprint: string | null;
   readonly deployment_id: string;
@@ -39,7 +37,7 @@ export interface EnrollmentCode {
   readonly expires_at: number;
 }
 
-/** @throws ServiceError `not_found`; `license_revoked` while the registry is enforced. */
+/** @throws ServiceError `not_found`; `license_revoked` if the registry is enforced. */
 export async function createEnrollmentCode(
   { storage, clock, policy }: Identity,
   by: Registrar,
@@ -86,23 +84,22 @@ export interface EnrollmentRequest {
   readonly code: string;
   /** The public key, base64url. */
   readonly x: string;
-  /** What people call the device. */
   readonly name: string;
-  /** `machineHash` of its machine, which a plan may need. */
+  /** `machineHash` of the machine; required by plans that bind leases to machines. */
   readonly machine_hash?: string | undefined;
 }
 
 /**
- * Makes a key the credential of a device of the code's installation. The proof is by that key; that it
- * is no old one follows from the code in the body, which is good once. So a device whose clock is
- * wrong needs no nonce here, and one that did not hear the answer can ask again, whenever: the same
- * code and key get the same answer. A device that enrolls again with a new code may do so on another
- * machine.
+ * Enrolls a key as a device of the code's installation. The proof is signed by that key. It needs no
+ * nonce, because the code in the body works once. A client that did not receive the response can
+ * repeat the request at any time: the same code and key get the same response. A device that enrolls
+ * again with a new code may be on another machine.
  *
- * @throws ServiceError `not_authenticated` with a reason for a code that is not good; `not_allowed`,
- * reason `machine_id_required`, where the plan needs the machine and the request states none;
- * `invalid_request` for a key or name that is not; `conflict` for a key that was revoked or belongs
- * to another installation. ProofRefusal.
+ * @throws ServiceError `not_authenticated` with a reason for an invalid code; `not_allowed`, reason
+ * `machine_id_required`, if the plan binds leases to machines and the request has no machine hash;
+ * `invalid_request` for an invalid key or name; `conflict` for a key that was revoked or belongs to
+ * another installation.
+ * @throws ProofRefusal
  */
 export async function enrollDevice(
   { storage, clock }: Identity,
@@ -114,7 +111,7 @@ export async function enrollDevice(
   refuseInvalid(textProblems('/name', name));
   const device_id = checkedKey(x);
   await checkPossession(x, proof, request, audiences);
-  // Anybody gets this far, so only what changes something may take a place in the queue of writes.
+  // Any client can get here, so only requests that change something enter the queue of writes.
   const before = await findCode(storage.read, clock(), code, device_id);
   if (before.known !== undefined && before.isUsed) return before.known;
   const { plan_id, binding } = await groundsOf(storage.read, before.deployment_id);
@@ -155,18 +152,17 @@ export async function setMachine(
     .execute();
 }
 
-/** A device, or what is to be one. */
 export interface Candidate {
   readonly device: Device;
   readonly isKnown: boolean;
-  /** Makes it one of the installation, if it is none yet. */
+  /** Adds the device to the installation, unless it is known. */
   readonly admit: () => Promise<void>;
 }
 
 /**
- * The device with a key that an administrator takes for one of the installation.
+ * Finds or prepares the device that an administrator admits to an installation.
  *
- * @param about key and name are checked already.
+ * @param about with a key and name that have been checked.
  * @throws ServiceError `conflict` for a key that was revoked or belongs to another installation.
  */
 export async function deviceToAdmit(
@@ -197,15 +193,15 @@ export async function deviceToAdmit(
 interface FoundCode {
   readonly code_hash: string;
   readonly deployment_id: string;
-  /** The device that wants to use it, when it is one already. */
+  /** The requesting device, if it is already enrolled. */
   readonly known: Device | undefined;
-  /** By this device: it asks again. */
+  /** Whether the requesting device used the code before. */
   readonly isUsed: boolean;
 }
 
 /**
- * @throws ServiceError `not_authenticated`, unless the device may use the code or has done so;
- * `conflict` when its key is known for something else than to be a device of the code's installation.
+ * @throws ServiceError `not_authenticated` unless the device may use the code or has used it;
+ * `conflict` if its key was revoked or belongs to another installation.
  */
 async function findCode(db: Db, now: number, code: string, deviceId: string): Promise<FoundCode> {
   const row = await db
@@ -213,7 +209,7 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
     .selectAll()
     .where('code_hash', '=', hashCode(parseEnrollmentText(code)?.code ?? code))
     .executeTakeFirst();
-  if (row === undefined) throw badCode('unknown_code', 'there is no such enrollment code');
+  if (row === undefined) throw badCode('unknown_code', 'the enrollment code is unknown');
   const isUsed = row.device_id === deviceId;
   if (!isUsed && row.used_at !== null) {
     throw badCode('used_code', 'the enrollment code has been used');
@@ -232,17 +228,17 @@ function badCode(reason: string, message: string): ServiceError {
   });
 }
 
-/** Refuses a key that is known for something else than to be a device of this installation. */
+/** Rejects a key that was revoked or belongs to another installation. */
 function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: string): void {
   if (revoked_at === null && deployment_id === wanted) return;
   const why = revoked_at === null ? `belongs to the installation ${deployment_id}` : 'was revoked';
   throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
     reason: revoked_at === null ? 'other_deployment' : 'revoked_key',
-    remedy: 'Move device.key away, and enroll again, which creates a new key.',
+    remedy: 'Move device.key away and enroll again; this creates a new key.',
   });
 }
 
-/** The device's key id. @throws ServiceError `invalid_request` for a key that proves nothing. */
+/** Returns the key id. @throws ServiceError `invalid_request` for an invalid or weak key. */
 export function checkedKey(x: string, pointer = '/jwk/x'): string {
   const kid = publicKeyId(x);
   const imported = importKeyset({ keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid }] });
@@ -251,7 +247,7 @@ export function checkedKey(x: string, pointer = '/jwk/x'): string {
   throw new ServiceError('invalid_request', 'the public key cannot be used', {
     reason,
     problems: [{ code: 'invalid_value', pointer, message: detail }],
-    remedy: 'Make a new Ed25519 key pair.',
+    remedy: 'Generate a new Ed25519 key pair.',
   });
 }
 
@@ -269,21 +265,19 @@ function newDevice(
   };
 }
 
-/** The key that is to take the place of a device's. */
 export interface Successor {
-  /** Its public key, base64url. */
+  /** The public key, base64url. */
   readonly x: string;
-  /** A proof by it, of the same request with `successionBody` of the old device as its body. */
+  /** Proof signed by this key for the same request, with `successionBody` of the old device as body. */
   readonly proof: string;
 }
 
 /**
- * Registers the next key of a device. Both are good until the new one is first used, so that it does
- * no harm when the answer is lost, or when it is asked for again. A key registered before that was
- * never used is revoked: the device has lost it.
+ * Registers the next key of a device. Both keys work until the first use of the new one, so a lost
+ * response or a repeated request does no harm. Revokes an earlier successor that was never used.
  *
- * @throws ServiceError `invalid_request` for a key that cannot be used, `conflict` for one that is
- * known. ProofRefusal.
+ * @throws ServiceError `invalid_request` for an invalid key, `conflict` for a known one.
+ * @throws ProofRefusal
  */
 export async function rotateDevice(
   { storage, clock }: Identity,
@@ -303,9 +297,9 @@ export async function rotateDevice(
     const known = await findDevice(tx, device_id);
     if (known?.replaces === device.device_id && known.revoked_at === null) return known;
     if (known !== undefined) {
-      throw new ServiceError('conflict', `the key ${device_id} is known already`, {
+      throw new ServiceError('conflict', `the key ${device_id} is already registered`, {
         reason: 'known_key',
-        remedy: 'Move device.key.next away, and rotate again, which creates a new key.',
+        remedy: 'Move device.key.next away and rotate again; this creates a new key.',
       });
     }
     const { deployment_id, name, machine_hash } = device;
@@ -333,7 +327,7 @@ export async function rotateDevice(
 
 const REPLACED = 'replaced';
 
-/** The keys that are registered to come after the device's own: one, or none. */
+/** Returns the ids of registered successors that were not used yet: one or none. */
 async function waitingSuccessors(tx: Db, { device_id }: Device): Promise<string[]> {
   const rows = await tx
     .selectFrom('devices')
@@ -344,7 +338,7 @@ async function waitingSuccessors(tx: Db, { device_id }: Device): Promise<string[
   return rows.map((row) => row.device_id);
 }
 
-/** Notes that a device has used its key: from the first time on, the key before it is good no more. */
+/** Records the first use of a key, which revokes the key that it replaces. */
 export async function markDeviceUsed(tx: Db, now: number, device: Device): Promise<void> {
   if (device.first_used_at !== null) return;
   const actor = `device:${device.device_id}` as const;
@@ -370,7 +364,7 @@ export async function markDeviceUsed(tx: Db, now: number, device: Device): Promi
 }
 
 /**
- * The devices by id, of all installations or of one.
+ * Returns the devices of all installations or of one, ordered by id.
  * @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the installation.
  */
 export async function listDevices(
@@ -400,8 +394,8 @@ export async function listDevices(
 }
 
 /**
- * Refuses the device from now on, and the key that it may have registered to come after its own.
- * Its leases go on: they are revoked by themselves. Revoking again changes nothing.
+ * Revokes a device and its unused successor. Issued leases keep working; they are revoked separately.
+ * Idempotent.
  *
  * @throws ServiceError `not_found`, `invalid_request`
  */
@@ -414,7 +408,7 @@ export async function revokeDevice(
   refuseInvalid(textProblems('/reason', reason));
   return storage.write(async (tx) => {
     const now = clock();
-    // PostgreSQL takes no text with a NUL, so what is no id is not asked for.
+    // Invalid ids are not queried: PostgreSQL rejects texts that contain NUL.
     const device = isId(deviceId) ? await findDevice(tx, deviceId) : undefined;
     if (device === undefined) {
       throw new ServiceError('not_found', `there is no device ${JSON.stringify(deviceId)}`, {
@@ -439,7 +433,7 @@ export async function revokeDevice(
   });
 }
 
-/** Forgets what is refused by its age alone. Used codes stay: they say which device came of which. */
+/** Deletes expired proofs and unused codes. Used codes stay as a record of each enrollment. */
 export async function purgeDevices(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('used_proofs').where('expires_at', '<=', now).execute();
   await tx

@@ -130,15 +130,15 @@ async function refuseRetired(db: Db, id: string): Promise<void> {
     .where('public_key_id', '=', id)
     .executeTakeFirst();
   if (key?.status !== 'retired') return;
-  throw new ServiceError('conflict', `the key ${id} was retired, and cannot be trusted again`, {
+  throw new ServiceError('conflict', `the key ${id} was retired and cannot be used again`, {
     reason: 'retired_key',
-    remedy: 'Make another with `service-local identity keys generate`.',
+    remedy: 'Generate another with `service-local identity keys generate`.',
   });
 }
 
 function hasRoot(x: string): ServiceError {
-  return new ServiceError('conflict', 'the trust root vouches for keys here', {
+  return new ServiceError('conflict', 'this issuer has a trust root, which vouches for its keys', {
     reason: 'has_root',
-    remedy: `Run \`service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${x} --upload\` where the root key is.`,
+    remedy: `Run \`service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${x} --upload\` on the machine with the root key.`,
   });
 }

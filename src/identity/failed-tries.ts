@@ -2,11 +2,11 @@ import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 
-/** Failures within the window after which a network is refused. */
+/** Failures within the window after which a network is blocked. */
 export const MOST_FAILURES = 5;
 /**
- * Failures within the window after which all networks are refused from which the administrator has
- * not logged in before. A guessed code has a chance of 3 in 1,000,000, so codes have fewer.
+ * Failures within the window after which all networks are blocked from which the administrator has
+ * not logged in before. Codes allow fewer, because a guess succeeds with probability 3 in 1,000,000.
  */
 const MOST_FAILURES_ANYWHERE = { login: 20, code: 10 } as const;
 export const WINDOW_MINUTES = 15;
@@ -18,8 +18,8 @@ const KNOWN_DAYS = 90;
 const KNOWN_MS = KNOWN_DAYS * 86_400_000;
 
 /**
- * What can be tried only so often. Logins are counted by name, so that an unknown name is treated
- * like any other. Codes are counted by administrator, and only after a right password or token.
+ * Key under which failures are counted. Logins are counted by name, so that an unknown name is
+ * treated like any other. Codes are counted by administrator, after a valid password or token.
  */
 export type Subject = `login:${string}` | `code:${string}`;
 
@@ -32,7 +32,6 @@ export function codeSubject(administratorId: string): Subject {
   return `code:${administratorId}`;
 }
 
-/** Where tries come from. */
 export interface Origin {
   /** An IPv4 address, or the /64 of an IPv6 address; empty if it is not known. */
   readonly network: string;
@@ -94,11 +93,11 @@ function limited(
   const retryAfterSeconds = Math.ceil((failedAt + WINDOW_MS - now) / 1000);
   const elsewhere =
     reason === 'all_addresses'
-      ? `, use a passkey, log in from an address that you have used in the last ${KNOWN_DAYS} days`
+      ? `, use a passkey, log in from an address that you used in the last ${KNOWN_DAYS} days`
       : '';
   return new ServiceError(
     'rate_limited',
-    `${most} tries ${from} have failed within ${WINDOW_MINUTES} minutes`,
+    `${most} attempts ${from} failed within ${WINDOW_MINUTES} minutes`,
     {
       reason,
       remedy:
@@ -125,7 +124,7 @@ export async function countFailures(
     .execute();
 }
 
-/** Forgets the failures from one network; without one, those of all. */
+/** Deletes the failures from one network, or from all networks. */
 export async function forgetFailures(
   tx: Db,
   subjects: readonly Subject[],
@@ -138,7 +137,7 @@ export async function forgetFailures(
     .execute();
 }
 
-/** Whether the administrator has logged in from the network within 90 days. */
+/** Whether the administrator logged in from the network within 90 days. */
 export async function isKnownNetwork(
   db: Db,
   now: number,
@@ -154,7 +153,7 @@ export async function isKnownNetwork(
   return row !== undefined;
 }
 
-/** Records a login. Only the networks used last are kept. */
+/** Records a login. Keeps the most recently used networks only. */
 export async function rememberNetwork(
   tx: Db,
   now: number,

@@ -4,22 +4,18 @@ import type { LeaseState } from './leases.ts';
 import { isSilent } from './licenses.ts';
 import { selectTrust } from './trust.ts';
 
-/** What an operator watches. */
 export interface IdentityFigures {
-  /** Those that are revoked count as such until they end, and as expired from then on. */
+  /** A revoked lease counts as revoked until it ends, then as expired. */
   readonly leases: Readonly<Record<LeaseState, number>>;
-  /**
-   * Installations with a device that has not renewed although half of the time that it has for it is
-   * over: their owner should be told before the lease ends.
-   */
+  /** Count of installations with an overdue device; see `isSilent`. */
   readonly silent_installations: number;
-  /** When the key that signs became the active one; null without one. */
+  /** Time at which the signing key became active, ms; null without one. */
   readonly key_activated_at: number | null;
   /** Expiry of the trust root and its keyset, ms since the Unix epoch; null without a root. */
   readonly trust: { readonly root: number; readonly keyset: number } | null;
 }
 
-/** Reads a row for every device and every lease that has not ended, so not for every request. */
+/** Expensive: reads a row for every device and every current lease. */
 export async function identityFigures(db: Db, now: number): Promise<IdentityFigures> {
   const { all } = await db
     .selectFrom('license_leases')

@@ -122,7 +122,7 @@ export async function allowGiving(
   if (step_up_token === undefined) {
     throw new ServiceError(
       'step_up_required',
-      `the change gives more (it ${gained.join(', ')}): this needs a fresh second factor`,
+      `this change requires a step-up, because it ${gained.join(', ')}`,
       {
         reason: 'missing',
         remedy: `Get a step-up for ${GIVE_ACTION} and ${target} with POST /identity/step-ups.`,

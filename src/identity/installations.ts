@@ -8,7 +8,6 @@ import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
-/** An installation at a customer's, to which leases are issued. */
 export type Installation = Readonly<InstallationsTable>;
 
 export interface NewInstallation {
@@ -45,8 +44,8 @@ export async function createInstallation(
 const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null } as const;
 
 /**
- * Takes back that the installation was revoked, and its leases with it: its devices can renew again.
- * What was revoked lease by lease stays so.
+ * Reverses the revocation of an installation and its leases, so that its devices can renew again.
+ * Leases that were revoked individually stay revoked.
  * @param by needs a step-up for `deployment:ID`.
  * @throws ServiceError `not_found`, `step_up_required`
  */

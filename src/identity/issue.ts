@@ -20,18 +20,17 @@ import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 import { meansOf, type Caller } from './tokens.ts';
 
-/** What an administrator asks for. */
 export interface IssueRequest extends Wishes {
   readonly deployment_id: string;
-  /** To be sure: that of the installation's contract. */
+  /** Optional check: the customer of the installation's contract. */
   readonly customer_id?: string | undefined;
 }
 
 /**
  * Issues a lease to an administrator.
  *
- * @param request `issue_id` is made by whoever asks: with the same one there is no second lease.
- * @returns the body of the answer, see `LeaseAnswer`; it is kept nowhere.
+ * @param request a repeated `issue_id`, which the client chooses, is refused.
+ * @returns the response body, see `LeaseAnswer`; it is not stored.
  * @throws ServiceError `license_lease_unavailable`, `not_found`, `license_revoked`,
  * `contract_ended`, `not_allowed`, `invalid_request`; `conflict` with the reason `already_issued`.
  */
@@ -76,13 +75,13 @@ export async function issueLease(
     }
     return { lease, limits: terms.limits, signer: usable };
   });
-  // Only now, since all other writes wait until one is done.
+  // After the transaction, because other writes wait for it.
   const signature = issued.signer.sign(issued.lease.toSign);
   return answerText(issued.lease, signature, issued.limits, []);
 }
 
 /**
- * What `issueLease` would give. Nothing is issued, and nothing recorded.
+ * Returns the result that `issueLease` would have, without issuing or recording anything.
  * @throws ServiceError as `issueLease`
  */
 export async function previewLease(
@@ -104,7 +103,7 @@ export async function previewLease(
   };
 }
 
-/** The checks of `issueLease`, and what comes of them. */
+/** Checks a request and determines the terms of the lease. */
 async function planIssue(
   { policy, signer }: Identity,
   db: Db,
@@ -126,7 +125,7 @@ async function planIssue(
 
 const NO_DEVICE = { device_id: null, machine_hash: null } as const;
 
-/** A lease is told once, so that asking again cannot give it again: it gets no second one. */
+/** The signed lease is not stored, so a repeated request cannot be answered again. */
 async function refuseIssued(tx: Db, deployment_id: string, issue_id: string): Promise<void> {
   const issued = await tx
     .selectFrom('renewals')
@@ -137,20 +136,22 @@ async function refuseIssued(tx: Db, deployment_id: string, issue_id: string): Pr
   if (issued === undefined) return;
   throw new ServiceError(
     'conflict',
-    `the lease ${issued.lease_id} was issued for this request already, and was told then`,
-    { reason: 'already_issued', remedy: 'If it did not arrive, revoke it and issue another.' },
+    `the lease ${issued.lease_id} was already issued and returned for this issue_id`,
+    {
+      reason: 'already_issued',
+      remedy: 'If it did not arrive, revoke it and issue another with a new issue_id.',
+    },
   );
 }
 
 /**
- * Issues to an administrator the lease that a device without a network asks for. It is the renewal
- * that the device would ask for by itself, with all that this means for asking again; when what is
- * wished is another, so is the lease. A device that nobody knows is one of the installation from then
- * on, unless it is refused.
+ * Issues the lease that a device without network access requests through an administrator. It is the
+ * renewal that the device would request itself, so a repeated request gets the same response; other
+ * terms give another lease. Admits an unknown device to the installation, unless the lease is refused.
  *
- * @param offlineRequest a JWT of `OfflineRequestClaims`.
- * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for what is
- * no such request; `conflict` for a key that was revoked or belongs to another installation.
+ * @param offlineRequest a JWT with `OfflineRequestClaims`.
+ * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for an
+ * invalid JWT; `conflict` for a key that was revoked or belongs to another installation.
  */
 export async function issueForRequest(
   identity: Identity,
@@ -193,7 +194,7 @@ export async function issueForRequest(
 
 const POINTER = '/offline_request';
 
-/** Several times what a device makes of its lease. */
+/** In characters. */
 const MAX_LENGTH = 64 * 1024;
 
 const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
@@ -209,21 +210,21 @@ const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
     machine_hash: z.string().optional(),
   }),
   maxLength: MAX_LENGTH,
-  malformed: (detail) => noRequest('malformed', `it is no request of a device: ${detail}`),
+  malformed: (detail) => noRequest('malformed', `the offline request is invalid: ${detail}`),
 };
 
 /** @throws ServiceError `invalid_request` */
 async function readOfflineRequest(text: string): Promise<OfflineRequestClaims> {
   const claims = readDeviceJwt(text, OFFLINE_REQUEST);
   const { x } = claims.jwk;
-  // Of what is no key, no signature can be checked.
+  // First, because an invalid key cannot verify a signature.
   const isOwn = checkedKey(x, POINTER) === claims.iss;
   refuseInvalid([
     ...textProblems(POINTER, claims.name),
     ...machineHashProblems(claims.machine_hash, POINTER),
   ]);
   if (isOwn && (await isSignedBy(text, x))) return claims;
-  throw noRequest('bad_signature', 'the request was changed, or another key signed it');
+  throw noRequest('bad_signature', 'the offline request was changed, or another key signed it');
 }
 
 function noRequest(reason: string, message: string): ServiceError {

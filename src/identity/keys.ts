@@ -10,32 +10,33 @@ import type { Identity } from './context.ts';
 import { unavailable, type Signer } from './signing-key.ts';
 import { activateKey, isVouchedFor, SIGN_COMMAND, trustState } from './trust.ts';
 
-/** A signing key and how far its rotation is. Times are milliseconds since the Unix epoch. */
+/** Times are milliseconds since the Unix epoch. */
 export interface KeyState {
   readonly public_key_id: string;
   readonly x: string;
   /**
-   * `active` signs; `retiring` does so only where a server has not been restarted yet; both are
-   * published. `retired` is not trusted any more. `pending` waits until the signed keyset holds it.
+   * `active`: signs leases. `retiring`: signs only on servers that have not been restarted yet; active
+   * and retiring keys are published. `retired`: no longer trusted. `pending`: waits until the signed
+   * keyset contains the key.
    */
   readonly status: SigningKeysTable['status'] | 'pending';
   /** For a pending key, the time at which a server was first started with it. */
   readonly activated_at: number;
   readonly retiring_at: number | null;
   readonly retired_at: number | null;
-  /** Leases under it that could still be worth something. */
+  /** Count of leases signed by the key that may still work. */
   readonly outstanding_leases: number;
-  /** From when on it can be retired; null while it signs, and once it is retired. */
+  /** Earliest time at which the key can be retired; null unless it is retiring. */
   readonly retirable_at: number | null;
-  /** Whether the signed keyset holds the key; null where the issuer has no trust root. */
+  /** Whether the signed keyset contains the key; null if the issuer has no trust root. */
   readonly in_keyset: boolean | null;
 }
 
 /**
- * Makes the signer's key the active one, and the former one a retiring one. Where the issuer has a
- * trust root whose keyset lacks the key, the key stays pending, and `usableSigner` refuses it.
+ * Activates the signer's key; the previous key begins to retire. If the issuer has a trust root whose
+ * keyset lacks the key, the key stays pending and `usableSigner` refuses it.
  *
- * @returns the signer; or why it must not sign, for a key that has been retired.
+ * @returns the signer, or an error for a retired key.
  */
 export async function registerSigner(
   { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
@@ -74,40 +75,40 @@ async function isPending(db: Db, id: string): Promise<boolean> {
 }
 
 /**
- * The signer, if what it signs will be trusted.
+ * Returns the signer if verifiers trust its signatures.
  * @throws ServiceError `license_lease_unavailable`
  */
 export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<Signer> {
   if (signer instanceof ServiceError) {
-    // Customers are told, too, and have no business with the paths of this machine.
-    throw new ServiceError('license_lease_unavailable', 'this server has no key to sign with', {
+    // The detail is omitted because customers see this error, and it may name paths of the server.
+    throw new ServiceError('license_lease_unavailable', 'this server has no usable signing key', {
       ...(signer.reason !== undefined && { reason: signer.reason }),
-      remedy: 'The log of the server says why, where it starts.',
+      remedy: 'See the error about the key that the server logged when it started.',
     });
   }
   const key = await findKey(tx, signer.publicKeyId);
   if (key?.status === 'active') return signer;
   if (await isPending(tx, signer.publicKeyId)) throw unsigned(signer.publicKeyId);
-  // Another server may have retired it while this one was running.
+  // Another server may have retired the key while this one was running.
   if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
-  // A later keyset may have withdrawn it while this server was running.
+  // A later keyset may have withdrawn the key while this server was running.
   if (!(await isVouchedFor(tx, signer.publicKeyId))) throw unsigned(signer.publicKeyId);
   return signer;
 }
 
 function unsigned(id: string): ServiceError {
-  const message = `the signed keyset does not hold the key ${id}, so that every verifier would refuse its leases`;
+  const message = `the signed keyset does not contain the key ${id}, so verifiers would refuse its leases`;
   return new ServiceError('license_lease_unavailable', message, {
     reason: 'unsigned_key',
-    remedy: `Run \`${SIGN_COMMAND}\` where the root key is.`,
+    remedy: `Run \`${SIGN_COMMAND}\` on the machine with the root key.`,
   });
 }
 
 function retired(id: string): ServiceError {
-  return unavailable('retired_key', `the key ${id} has been retired, and nobody would trust it`);
+  return unavailable('retired_key', `the key ${id} was retired and is no longer trusted`);
 }
 
-/** The keys that verifiers trust, the active one first: what `importKeyset` of src/lease reads. */
+/** Returns the keys that verifiers trust, the active one first, in the format of `importKeyset`. */
 export async function publishedKeys(db: Db): Promise<PublicKey[]> {
   const rows = await db
     .selectFrom('signing_keys')
@@ -167,7 +168,7 @@ async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<Key
       fn.max('grace_ends_at').as('last'),
     ])
     .where('public_key_id', '=', row.public_key_id)
-    // A verifier whose clock is late, within the tolerance, takes the lease for good a little longer.
+    // A verifier whose clock is late, within the tolerance, accepts the lease longer.
     .where('grace_ends_at', '>', now - CLOCK_TOLERANCE_SECONDS * 1000)
     .executeTakeFirstOrThrow();
   return {
@@ -184,10 +185,10 @@ async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<Key
 }
 
 /**
- * Takes a key out of the published ones for good.
+ * Removes a key from the published keys for good.
  *
- * @throws ServiceError `not_found`; `key_in_use` while it signs, or while a lease under it could
- * still be in its grace period, with the time from which on it can be retired.
+ * @throws ServiceError `not_found`; `key_in_use` while the key signs or a lease that it signed may
+ * still work, with the time from which on it can be retired.
  */
 export async function retireKey(
   { storage, clock }: Identity,
@@ -204,9 +205,9 @@ export async function retireKey(
     }
     if (row.status === 'retired') return keyState(tx, row, now);
     if (row.status === 'active') {
-      throw new ServiceError('key_in_use', `the key ${id} is the one that signs`, {
+      throw new ServiceError('key_in_use', `the key ${id} is the active signing key`, {
         reason: 'active',
-        remedy: 'Start the server with a new key first; this one then begins to retire.',
+        remedy: 'Start the server with a new key first; this key then begins to retire.',
       });
     }
     const state = await keyState(tx, row, now);
@@ -214,7 +215,7 @@ export async function retireKey(
       const date = formatTime(Math.ceil(state.retirable_at! / 1000) * 1000);
       throw new ServiceError(
         'key_in_use',
-        `${formatCountOf(state.outstanding_leases, 'lease')} under the key ${id} could still be in use until ${date}`,
+        `${formatCountOf(state.outstanding_leases, 'lease')} signed by the key ${id} may be in use until ${date}`,
         { reason: 'outstanding_leases', remedy: `Retire it after ${date}.` },
       );
     }
@@ -238,7 +239,7 @@ const selectKey = prepareQuery((db, { id }: { readonly id: string }) =>
   db.selectFrom('signing_keys').selectAll().where('public_key_id', '=', id),
 );
 
-/** The key that signs, of whichever server started last. */
+/** Returns the signing key of the server that was started last. */
 export async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
   return db
     .selectFrom('signing_keys')

@@ -12,14 +12,14 @@ import { entitlementSet } from './registry.ts';
 import type { Signer } from './signing-key.ts';
 import type { Grounds, Limit, Terms } from './terms.ts';
 
-/** The answer to issuing and renewing: the signed lease, and what its file does not say. */
+/** Response to issuing and renewing. */
 export interface LeaseAnswer {
-  /** The content of a lease file, as JSON. */
+  /** Content of the lease file, as JSON. */
   readonly lease: unknown;
   readonly lease_id: string;
   readonly deployment_id: string;
   readonly entitlements: readonly string[];
-  /** RFC 3339, as the lease has them. */
+  /** RFC 3339, as are the other times. */
   readonly issued_at: string;
   readonly expires_at: string;
   readonly grace_ends_at: string;
@@ -27,21 +27,20 @@ export interface LeaseAnswer {
   readonly warnings: readonly Warning[];
 }
 
-/** What somebody should look into, though the lease is good. */
+/** A finding to investigate; the lease itself is valid. */
 export interface Warning {
   readonly code: 'credential_cloned' | 'unknown_lease';
   readonly detail: string;
 }
 
-/** Where a lease comes from. */
 export interface Origin extends Holder {
   readonly issued_by: Actor;
   readonly renewal_id: string | null;
-  /** The one it renews. */
+  /** The lease that it renews. */
   readonly previous: { readonly lease_id: string; readonly lineage_id: string } | null;
 }
 
-/** The registry's word on an installation. @throws ServiceError `not_found` */
+/** @throws ServiceError `not_found` */
 export async function groundsOf(
   db: Db,
   installationId: string,
@@ -95,9 +94,9 @@ const selectGrounds = prepareQuery((db, { installationId }: { readonly installat
 /** A lease that is neither recorded nor signed. */
 export interface NewLease {
   readonly claims: LeaseClaims;
-  /** The claims as they are signed. */
+  /** The serialized claims. */
   readonly payload: Uint8Array;
-  /** What the signature is of. */
+  /** The bytes to sign. */
   readonly toSign: Uint8Array;
 }
 
@@ -131,7 +130,7 @@ export function newLease(
   return { claims, ...leaseToSign(claims) };
 }
 
-/** Puts the lease into the registry: what it says, and nothing from which it could be made again. */
+/** Records the claims of a lease, without its signature. */
 export async function recordLease(
   tx: Db,
   { claims }: NewLease,
@@ -165,7 +164,7 @@ const insertLease = prepareQuery((db, row: LicenseLeasesTable) =>
   db.insertInto('license_leases').values(row),
 );
 
-/** The body of the answer, written once: asking again must give the same bytes. */
+/** Serializes the response; a repeated request gets these bytes again. */
 export function answerText(
   { claims, payload }: NewLease,
   signature: Uint8Array,

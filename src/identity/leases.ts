@@ -10,23 +10,22 @@ export type LeaseState = (typeof LEASE_STATES)[number];
 /** A lease in the registry. Times are milliseconds since the Unix epoch. */
 export interface LeaseRecord extends Omit<LicenseLeasesTable, 'entitlements'> {
   readonly entitlements: readonly string[];
-  /** Revoked, else what it is worth by the server's clock. */
+  /** By the server's clock. */
   readonly state: LeaseState;
 }
 
-/** What of the list is wanted; all of it when nothing is said. */
 export interface LeaseFilter {
   readonly deployment_id?: string | undefined;
   readonly state?: LeaseState | undefined;
-  /** The first of a line of renewals. */
+  /** Id of the first lease of a chain of renewals. */
   readonly lineage_id?: string | undefined;
-  /** The one that they renew. */
+  /** Only renewals of this lease. */
   readonly previous_lease_id?: string | undefined;
   readonly within?: Narrowing | undefined;
 }
 
 /**
- * Leases, the newest first.
+ * Lists leases, newest first.
  * @throws ServiceError `invalid_request` for a cursor of another list, `not_found` for the installation.
  */
 export async function listLeases(
@@ -82,7 +81,7 @@ export async function getLease(db: Db, now: number, leaseId: string): Promise<Le
 const LEASE = 'license_leases.revoked_at';
 const INSTALLATION = 'deployments.revoked_at';
 
-/** With what was revoked with the whole installation, which is not noted with each lease. */
+/** Selects leases; a revocation of the whole installation counts for each of its leases. */
 function leases(db: Db) {
   return db
     .selectFrom('license_leases')

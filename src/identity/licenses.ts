@@ -9,7 +9,7 @@ import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 
 export const LICENSE_STATES = ['valid', 'grace', 'expired', 'revoked', 'none'] as const;
 
-/** Of an installation: revoked, else what its newest lease is worth, if it has one. */
+/** `revoked` if the installation is revoked, otherwise the state of its newest lease. */
 export type LicenseState = (typeof LICENSE_STATES)[number];
 
 /** An installation with its newest lease. Times are milliseconds since the Unix epoch. */
@@ -22,7 +22,7 @@ export interface License {
   readonly contract_id: string;
   readonly contract_ends_at: number;
   readonly state: LicenseState;
-  /** Whether a device has not renewed although half of the time that it has for it is over. */
+  /** Whether a device is overdue; see `isSilent`. */
   readonly silent: boolean;
   readonly lease: NewestLease | null;
 }
@@ -36,10 +36,9 @@ export interface NewestLease {
   readonly grace_ends_at: number;
 }
 
-/** What of the list is wanted; all of it when nothing is said. */
 export interface LicenseFilter {
   readonly state?: LicenseState | undefined;
-  /** Only those that are silent. */
+  /** Only silent installations. */
   readonly silent?: boolean | undefined;
   /** Part of the id or name of an installation or customer, or the id of a lease or device. */
   readonly search?: string | undefined;
@@ -47,7 +46,7 @@ export interface LicenseFilter {
 }
 
 /**
- * Installations with their newest leases, by id.
+ * Lists installations with their newest leases, ordered by id.
  * @throws ServiceError `invalid_request` for a cursor of another list.
  */
 export async function listLicenses(
@@ -76,7 +75,7 @@ export async function listLicenses(
 
 /** @throws ServiceError `not_found` */
 export async function getLicense(db: Db, now: number, id: string): Promise<License> {
-  // PostgreSQL takes no text with a NUL, so what is no id is not asked for.
+  // Invalid ids are not queried: PostgreSQL rejects texts that contain NUL.
   const [license] = isId(id)
     ? await select(db, now, [sql`deployments.deployment_id = ${id}`], 1)
     : [];
@@ -87,17 +86,17 @@ export async function getLicense(db: Db, now: number, id: string): Promise<Licen
 }
 
 /**
- * Whether an installation has a device that has not renewed although half of the time that it has for it
- * is over: its owner should be told before the lease ends. To stand in a query with `deployments` and
- * `contracts`.
+ * SQL condition for a silent installation: one of its devices has not renewed although half of the
+ * time in which devices renew is over. The owner should be notified before the lease ends. For queries
+ * that contain `deployments` and `contracts`.
  */
 export function isSilent(now: number): RawBuilder<unknown> {
   return sql`(${isExpected(now)} and exists (${silentDevices(now)}))`;
 }
 
 /**
- * The same of the few rows of a page. PostgreSQL would look at the devices of all installations for them,
- * which it does not where an offset is.
+ * As `isSilent`, for the few rows of a page. The offset keeps PostgreSQL from scanning the devices of
+ * all installations.
  */
 function isSilentInPage(now: number): RawBuilder<unknown> {
   return sql`(${isExpected(now)} and exists (${silentDevices(now)} limit 1 offset 0))`;
@@ -108,7 +107,7 @@ function isExpected(now: number): RawBuilder<unknown> {
 }
 
 function silentDevices(now: number): RawBuilder<unknown> {
-  // A device renews while between all and three quarters of the rest are left; see src/lease.
+  // When a device renews is defined in src/lease/schedule.ts.
   return sql`select 1 from devices
     join license_leases latest on latest.lease_id = (
       select lease_id from license_leases

@@ -19,13 +19,13 @@ import { findCode, useCode } from './second-factor.ts';
 export interface Credentials {
   readonly name: string;
   readonly password: string;
-  /** Code of the authenticator app, or a recovery code. */
+  /** Code of the authenticator app, or recovery code. */
   readonly code: string;
   /** Network of the client, by which failures are counted; see `Origin`. */
   readonly network?: string;
 }
 
-/** Stands in for unknown names, so that their refusal takes the same time. */
+/** Used for unknown names, so that their refusal takes the same time. */
 const NOBODY = {
   administrator_id: '',
   password_hash: NOBODYS_HASH,
@@ -35,8 +35,8 @@ const NOBODY = {
 } as const;
 
 /**
- * Does something for an administrator who shows who he is, in the same write that uses up the code.
- * A refusal does not say what was wrong, nor whether there is such a name, only the audit log does.
+ * Runs `effect` for an administrator after verifying the credentials, in the transaction that uses up
+ * the code. An error does not reveal what was wrong or whether the name exists; the audit log does.
  *
  * @throws ServiceError `not_authenticated`; `rate_limited` as `tryLimit`; `overloaded`; what `effect` throws.
  */
@@ -53,7 +53,7 @@ export async function login<T>(
   const isKnown = await isKnownNetwork(storage.read, clock(), origin);
   const matches = await isPassword(password, before.password_hash, isKnown);
 
-  // A failure must be counted though it is refused, so the work returns what is then thrown.
+  // Errors are returned and thrown later, because throwing here would roll back the counted failure.
   const outcome = await storage.write(
     async (tx): Promise<{ done: T } | { refusal: ServiceError }> => {
       const now = clock();
@@ -64,8 +64,8 @@ export async function login<T>(
       const target = `administrator:${administrator_id}`;
       const codes = codeSubject(administrator_id);
       const found = await findCode(tx, now, administrator, typed);
-      // Always looked up and never reported: it would reveal that the name exists or, if reported
-      // only after a right password, that the password is right.
+      // Always checked and never reported: the error would reveal that the name exists or, after a
+      // correct password, that the password is correct.
       const areCodesLimited = (await tryLimit(tx, now, codes, origin)) !== undefined;
       const code = areCodesLimited ? undefined : found;
       const knowsPassword = matches && administrator.password_hash === before.password_hash;
@@ -103,8 +103,8 @@ function wrongCredentials(): ServiceError {
   return new ServiceError('not_authenticated', 'name, password or code is wrong', {
     reason: 'wrong_credentials',
     remedy:
-      'Check name, password and code; a code works once. ' +
-      `After ${MOST_FAILURES} failed logins, your address is refused for ${WINDOW_MINUTES} minutes.`,
+      'Check name, password and code; each code works once. ' +
+      `After ${MOST_FAILURES} failed logins, your address is blocked for ${WINDOW_MINUTES} minutes.`,
   });
 }
 

@@ -167,7 +167,7 @@ export function isWithin(
     : sql<SqlBool>`${column} in (select c.contract_id from contracts c where c.customer_id = ${customer_id})`;
 }
 
-/** For the key of a list's cursor. */
+/** Part of the key of a list's cursor. */
 export function narrowingKey(within: Narrowing | undefined): string | undefined {
   return within && JSON.stringify([within.deployment_ids, within.customer_id]);
 }
@@ -218,7 +218,7 @@ function ttlAbove(ttl: number, max: number): ServiceError {
     `the token issues leases of up to ${formatSeconds(max)}, and this one would last ${formatSeconds(ttl)}`,
     {
       reason: 'ttl_above_token_maximum',
-      remedy: `Ask for a TTL of at most ${formatSeconds(max)}, or use a token with another maximum.`,
+      remedy: `Request a TTL of at most ${formatSeconds(max)}, or use a token with another maximum.`,
     },
   );
 }

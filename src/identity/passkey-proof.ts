@@ -11,7 +11,7 @@ import { hashSecret, newSecret } from './secrets.ts';
 
 type Parts = Pick<Identity, 'storage' | 'clock'>;
 
-/** For what a passkey signs: for a step-up, the very action and target. */
+/** Purpose of a challenge. */
 export type PasskeyUse =
   | { readonly purpose: 'sign_in' }
   | { readonly purpose: 'add'; readonly administrator_id: string }
@@ -22,24 +22,24 @@ export type PasskeyUse =
       readonly target: string;
     };
 
-/** Of a passkey that has signed; to be used up by `usePasskey`. */
+/** A verified signature, to be passed to `usePasskey`. */
 export interface PasskeyProof {
   readonly passkey_id: string;
   readonly administrator_id: string;
-  /** What it says it has signed before, and now. */
+  /** Signature counter of the passkey before this signature. */
   readonly former: number;
   readonly counter: number;
 }
 
 const CHALLENGE_MS = 5 * 60_000;
 
-/** The host of a page as passkeys know it; undefined for an address, for which there can be none. */
+/** Returns the relying party id of an origin; undefined for IP addresses, which cannot have passkeys. */
 export function siteOf(origin: string): string | undefined {
   const { hostname } = new URL(origin);
   return isIP(hostname.replaceAll(/[[\]]/g, '')) === 0 ? hostname : undefined;
 }
 
-/** What a browser needs to ask for a passkey. @param site the host of which the page is. */
+/** Returns the options for `navigator.credentials.get`. @param site host of the page. */
 export async function passkeyOptions(
   identity: Parts,
   site: string,
@@ -58,13 +58,12 @@ export async function passkeyOptions(
     rpID: site,
     challenge: Buffer.from(await newChallenge(identity, use), 'base64url'),
     allowCredentials: own.map(credentialOf),
-    // It stands for both factors: what one has, and what one knows or is.
+    // The passkey replaces both factors, so it must verify the user.
     userVerification: 'required',
     timeout: CHALLENGE_MS,
   });
 }
 
-/** How browsers name a passkey. */
 export function credentialOf(row: Pick<PasskeysTable, 'credential_id' | 'transports'>): {
   readonly id: string;
   readonly transports: string[];
@@ -72,7 +71,7 @@ export function credentialOf(row: Pick<PasskeysTable, 'credential_id' | 'transpo
   return { id: row.credential_id, transports: JSON.parse(row.transports) as string[] };
 }
 
-/** @returns base64url; to be signed once, and soon. */
+/** Returns a challenge in base64url, valid once within five minutes. */
 export async function newChallenge({ storage, clock }: Parts, use: PasskeyUse): Promise<string> {
   const challenge = newSecret();
   const row: ChallengesTable = {
@@ -88,9 +87,9 @@ export async function newChallenge({ storage, clock }: Parts, use: PasskeyUse): 
 }
 
 /**
- * Uses up the challenge that was signed, whatever else is wrong.
- * @returns it. @throws ServiceError `not_authenticated` with the reason `challenge_expired`,
- * also for one that was used, or was for something else.
+ * Deletes and returns the signed challenge, even if the rest of the response is invalid.
+ * @throws ServiceError `not_authenticated`, reason `challenge_expired`, also for a challenge that was
+ * used or has another purpose.
  */
 export async function useChallenge(
   { storage, clock }: Parts,
@@ -124,10 +123,10 @@ export async function useChallenge(
   ) {
     throw new ServiceError(
       'not_authenticated',
-      'what the passkey signed is not asked for any more',
+      'the challenge that the passkey signed has expired',
       {
         reason: 'challenge_expired',
-        remedy: 'Try again: each try is good once, for five minutes and for one thing.',
+        remedy: 'Try again; each challenge is valid once, for five minutes and one action.',
       },
     );
   }
@@ -146,9 +145,9 @@ function challengeIn(clientDataJSON: string): string {
 }
 
 /**
- * Checks what a passkey made of a challenge.
+ * Verifies the response of a passkey to a challenge.
  *
- * @param origins under which the server is known.
+ * @param origins public origins of the server.
  * @throws ServiceError `not_authenticated` with the reason `wrong_passkey` or `challenge_expired`.
  */
 export async function checkPasskey(
@@ -188,7 +187,10 @@ export async function checkPasskey(
   }
 }
 
-/** Within the write of what it was for. @throws ServiceError `not_authenticated` when it has been used or deleted since. */
+/**
+ * Records the use of a passkey, in the transaction of the action that it confirms.
+ * @throws ServiceError `not_authenticated` if the passkey was used or deleted in the meantime.
+ */
 export async function usePasskey(
   tx: Db,
   now: number,
@@ -204,14 +206,18 @@ export async function usePasskey(
 }
 
 function wrongPasskey(cause?: unknown): ServiceError {
-  return new ServiceError('not_authenticated', 'this passkey is none of yours here', {
-    reason: 'wrong_passkey',
-    remedy: 'Use another passkey, or a code.',
-    cause,
-  });
+  return new ServiceError(
+    'not_authenticated',
+    'this passkey does not belong to your account on this site',
+    {
+      reason: 'wrong_passkey',
+      remedy: 'Use another passkey, or a code of the authenticator app.',
+      cause,
+    },
+  );
 }
 
-/** Forgets challenges that nobody has signed in time. */
+/** Deletes expired challenges. */
 export async function purgeChallenges(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('challenges').where('expires_at', '<=', now).execute();
 }

@@ -7,6 +7,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Db, PasskeysTable } from '../storage/tables.ts';
+import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
@@ -30,18 +31,17 @@ export type PasskeyState = Pick<
   'passkey_id' | 'administrator_id' | 'site' | 'name' | 'created_at' | 'last_used_at'
 >;
 
-/** COSE: Ed25519, P-256, RSA. To look for more, the library warns that Node is trying them out. */
+/** COSE ids of Ed25519, P-256 and RSA. Node prints warnings for others, which are experimental. */
 const ALGORITHMS = [-8, -7, -257];
 
-/** More than anybody has. */
 const MOST_PASSKEYS = 20;
 
 /**
- * What a browser needs to make a passkey for the caller. It uses up the step-up for
- * `identity.passkey.add`: whoever only holds a session may not make himself a way in that lasts.
+ * Returns the options for `navigator.credentials.create`. Consumes the step-up for
+ * `identity.passkey.add`, so that a stolen session is not enough to add a permanent credential.
  *
- * @param site the host of which the page is, and for which the passkey will be good.
- * @throws ServiceError `step_up_required`; `conflict` when there are too many.
+ * @param site host of the page, for which the passkey will be valid.
+ * @throws ServiceError `step_up_required`; `conflict` if the caller has too many passkeys.
  */
 export async function addPasskeyOptions(
   identity: Parts,
@@ -70,8 +70,8 @@ export async function addPasskeyOptions(
     return { name: administrator.name, own: passkeys };
   });
   if (own.length >= MOST_PASSKEYS) {
-    throw new ServiceError('conflict', `there are ${MOST_PASSKEYS} passkeys already`, {
-      remedy: 'Delete one that you do not use.',
+    throw new ServiceError('conflict', `you already have ${MOST_PASSKEYS} passkeys`, {
+      remedy: 'Delete one with `service-local identity passkeys delete`.',
     });
   }
   return generateRegistrationOptions({
@@ -91,11 +91,11 @@ export async function addPasskeyOptions(
 }
 
 /**
- * Adds the passkey that a browser made of `addPasskeyOptions`.
+ * Adds the passkey that a browser created with `addPasskeyOptions`.
  *
- * @param origins under which the server is known.
+ * @param origins public origins of the server.
  * @throws ServiceError `invalid_request`; `not_authenticated` with the reason `challenge_expired`;
- * `conflict` for a passkey that is known already.
+ * `conflict` for a passkey that is already registered.
  */
 export async function addPasskey(
   identity: Parts,
@@ -137,7 +137,10 @@ export async function addPasskey(
       .select('passkey_id')
       .where('credential_id', '=', credential.id)
       .executeTakeFirst();
-    if (known) throw new ServiceError('conflict', 'this passkey is known already');
+    if (known)
+      throw new ServiceError('conflict', 'this passkey is already registered', {
+        remedy: 'Sign in with it, or use another authenticator.',
+      });
     const passkey_id = uuidv7({ msecs: now });
     await appendAudit(tx, now, {
       actor: `administrator:${administrator_id}`,
@@ -168,8 +171,8 @@ export async function addPasskey(
 }
 
 /**
- * None were asked for. To check some, the library asks for lists of what was revoked, at whatever
- * address the certificates themselves name.
+ * Rejects attestation certificates, which were not requested. To check them, the library would fetch
+ * revocation lists from addresses that the certificates name.
  */
 async function refuseCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -181,17 +184,21 @@ async function refuseCertificates(attestationObject: string): Promise<void> {
 }
 
 function notAPasskey(cause?: unknown): ServiceError {
-  return new ServiceError('invalid_request', 'what the browser sent is no passkey for here', {
-    cause,
-  });
+  return new ServiceError(
+    'invalid_request',
+    'the response of the browser is not a valid passkey for this site',
+    {
+      cause,
+    },
+  );
 }
 
 /**
- * Signs in with a passkey, which stands for password and code. It shares no limit with them: no
- * number of wrong passwords keeps its owner out.
+ * Signs in with a passkey instead of password and code. The limit on failed logins does not apply, so
+ * wrong passwords cannot lock out the owner of a passkey.
  *
  * @param network of the client, for `rememberNetwork`.
- * @returns what the cookie is to have; it is kept nowhere.
+ * @returns the secret for the cookie, which is stored only as a hash.
  * @throws ServiceError as `checkPasskey`
  */
 export async function signInWithPasskey(
@@ -211,11 +218,7 @@ export async function signInWithPasskey(
       .select('disabled_at')
       .where('administrator_id', '=', administrator_id)
       .executeTakeFirstOrThrow();
-    if (disabled_at !== null) {
-      throw new ServiceError('not_authenticated', 'its owner is disabled', {
-        reason: 'administrator_disabled',
-      });
-    }
+    if (disabled_at !== null) throw administratorDisabled();
     await appendAudit(tx, now, {
       actor: `administrator:${administrator_id}`,
       action: 'admin.identity.administrator.login',
@@ -228,7 +231,7 @@ export async function signInWithPasskey(
   });
 }
 
-/** The caller's own, the oldest first. */
+/** Lists the caller's own passkeys, oldest first. */
 export async function listPasskeys(
   db: Db,
   { administrator_id }: Caller,
@@ -247,7 +250,7 @@ export async function listPasskeys(
   );
 }
 
-/** @throws ServiceError `not_found` for one that is not the caller's; `invalid_request` */
+/** @throws ServiceError `not_found` for a passkey of another administrator; `invalid_request` */
 export async function renamePasskey(
   { storage, clock }: Parts,
   caller: Caller,
@@ -271,7 +274,7 @@ export async function renamePasskey(
 }
 
 /**
- * Deletes a passkey of the caller's for good, and uses up the step-up for `identity.passkey.delete`.
+ * Deletes a passkey of the caller. Consumes the step-up for `identity.passkey.delete`.
  * @throws ServiceError `not_found`, `step_up_required`
  */
 export async function deletePasskey(

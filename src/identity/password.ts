@@ -2,7 +2,7 @@ import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:c
 import { promisify } from 'node:util';
 import { ServiceError } from '../base/errors.ts';
 
-/** RFC 7914. One password costs a thief of the database 128 MiB and a quarter of a second to try. */
+/** Parameters of scrypt (RFC 7914). Each guess costs 128 MiB and about a quarter of a second. */
 const LOG2_N = 17;
 const BLOCK_SIZE = 8;
 const PARALLEL = 1;
@@ -12,19 +12,19 @@ const SALT_BYTES = 16;
 const LEAST_CHARACTERS = 12;
 const MOST_CHARACTERS = 256;
 
-/** With more than these waiting, the last would wait longer than anybody does. */
+/** Bounds the time for which the last client waits. */
 const MOST_WAITING = 20;
-/** Additional places for known clients, so that other clients cannot occupy all of them. */
+/** Additional places for known clients, so that other clients cannot take all places. */
 const MORE_FOR_KNOWN = 10;
 
 /** Why a new password is refused; `undefined` if it is accepted. */
 export function passwordProblem(password: string): string | undefined {
   const { length } = Array.from(password);
   if (!password.isWellFormed() || /\p{Cc}/u.test(password)) {
-    return 'a password has no control characters';
+    return 'a password must not contain control characters';
   }
   if (length >= LEAST_CHARACTERS && length <= MOST_CHARACTERS) return undefined;
-  return `a password has ${LEAST_CHARACTERS} to ${MOST_CHARACTERS} characters, not ${length}`;
+  return `a password must have ${LEAST_CHARACTERS} to ${MOST_CHARACTERS} characters, not ${length}`;
 }
 
 /** `scrypt$<log2 N>$<r>$<p>$<salt>$<key>`, the last two in base64url. @throws ServiceError `overloaded` */
@@ -43,7 +43,7 @@ function format(salt: Buffer, key: Buffer): string {
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(KEY_BYTES));
 
 /**
- * @param isKnown whether it comes from where its owner has logged in before.
+ * @param isKnown whether the administrator logged in from the same network before.
  * @throws ServiceError `overloaded`
  */
 export async function isPassword(
@@ -68,7 +68,7 @@ const scryptInThread = promisify<string, Buffer, number, ScryptOptions, Buffer>(
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
 
-/** One at a time: anybody can ask for one, and each takes its memory and a thread that others need. */
+/** Computes one key at a time, because any client can request one and each takes memory and a thread. */
 function derive(
   password: string,
   salt: Buffer,
@@ -87,7 +87,7 @@ function derive(
   waiting++;
   const N = 2 ** log2N;
   const derived = last
-    // The same characters may come composed or not, depending on the keyboard.
+    // Keyboards differ in whether they compose characters.
     .then(() =>
       scryptInThread(password.normalize('NFKC'), salt, KEY_BYTES, {
         N,

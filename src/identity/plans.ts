@@ -28,7 +28,6 @@ import {
   type Conditions,
 } from './registry.ts';
 
-/** What is sold: contracts refer to it, and may go beyond. */
 export type Plan = Parsed<PlansTable>;
 
 export interface NewPlan extends Partly<Conditions> {
@@ -36,14 +35,14 @@ export interface NewPlan extends Partly<Conditions> {
   readonly name: string;
   /** The product in the server's settings if null or absent. */
   readonly product?: string | null | undefined;
-  /** `none` when absent. */
+  /** Default: `none`. */
   readonly binding?: Binding | undefined;
 }
 
 export type PlanChanges = Partly<Pick<Plan, 'name' | 'product' | 'binding' | keyof Conditions>>;
 
 /**
- * A plan gives nothing until a contract refers to it, so this needs no step-up.
+ * Needs no step-up, because a plan grants nothing until a contract refers to it.
  * @throws ServiceError `invalid_request`, `conflict`
  */
 export async function createPlan(
@@ -81,8 +80,8 @@ export async function createPlan(
 }
 
 /**
- * Holds for the next lease of everybody who has the plan; leases that are out there stay as they are.
- * @param by needs a step-up for `plan:ID` where the change gives more.
+ * Affects the next lease of each installation with the plan; issued leases do not change.
+ * @param by needs a step-up for `plan:ID` if the change grants more.
  * @throws ServiceError `invalid_request`, `not_found`, `step_up_required`
  */
 export async function updatePlan(
@@ -123,7 +122,7 @@ export async function updatePlan(
   });
 }
 
-/** Each contract under the plan has its own, and the sum must fit into a lease. */
+/** Plan and contract together must not exceed the limit of a lease. */
 async function refuseTooMany(tx: Db, { plan_id, entitlements }: Plan): Promise<void> {
   const contracts = await tx
     .selectFrom('contracts')

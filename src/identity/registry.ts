@@ -1,8 +1,8 @@
 /**
- * Who may get leases, and which: a customer has contracts, each under a plan, and runs installations
- * under them. Here is what `customers.ts`, `plans.ts`, `contracts.ts` and `installations.ts` share.
- * Whoever creates something may give its id, which it keeps; nothing is ever deleted; each creation
- * and change is in the audit log. Times are milliseconds since the Unix epoch.
+ * Shared code of the registry: `customers.ts`, `plans.ts`, `contracts.ts` and `installations.ts`. A
+ * customer has contracts, each with a plan, and runs installations under them. The caller may choose
+ * the id of a new record. Records are never deleted, and each creation and change is in the audit log.
+ * Times are milliseconds since the Unix epoch.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuidv7 } from 'uuid';
@@ -20,23 +20,23 @@ const LIST_COMMANDS = {
 
 type Noun = keyof typeof LIST_COMMANDS;
 
-/** What plans say about leases, and contracts beyond or instead of that. */
+/** Terms of leases, in plans and contracts. A contract adds entitlements and overrides the periods. */
 export interface Conditions {
-  /** Each once, in the order of their letters. */
+  /** Sorted, without duplicates. */
   readonly entitlements: readonly string[];
-  /** Null where it is said elsewhere: for a contract by its plan, for a plan by the server. */
+  /** Null for the default: of a contract its plan, of a plan the server. */
   readonly ttl_seconds: number | null;
   readonly grace_period_seconds: number | null;
 }
 
-/** A row of a table as the rest of the code sees it: its list is one. */
+/** A row of a table with its JSON list parsed. */
 export type Parsed<Row> = Readonly<Omit<Row, 'entitlements'>> & Pick<Conditions, 'entitlements'>;
 
 export function parseRow<Row extends { readonly entitlements: string }>(row: Row): Parsed<Row> {
   return { ...row, entitlements: JSON.parse(row.entitlements) as string[] };
 }
 
-/** Of a change, where what is absent stays as it is; or of something new. */
+/** Absent fields stay unchanged or, in a new record, take their defaults. */
 export type Partly<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
 export function conditionProblems(policy: LeasePolicy, conditions: Partly<Conditions>): Problem[] {
@@ -49,7 +49,6 @@ export function conditionProblems(policy: LeasePolicy, conditions: Partly<Condit
   ];
 }
 
-/** Conditions of something new, as they are kept. */
 export function newConditions(conditions: Partly<Conditions>): Conditions {
   const { entitlements = [], ttl_seconds = null, grace_period_seconds = null } = conditions;
   return { entitlements: entitlementSet(entitlements), ttl_seconds, grace_period_seconds };
@@ -59,7 +58,7 @@ export function entitlementSet(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
-/** A lease must hold those of plan and contract together. */
+/** Checks the entitlements of plan and contract together. */
 export function entitlementCountProblems(
   plan: readonly string[],
   contract: readonly string[],
@@ -69,7 +68,7 @@ export function entitlementCountProblems(
   return problemUnless(
     count <= MAX_ENTITLEMENTS,
     '/entitlements',
-    `with its plan the contract ${contractId} has ${count} entitlements, of at most ${MAX_ENTITLEMENTS}`,
+    `the contract ${contractId} and its plan have ${count} entitlements together; at most ${MAX_ENTITLEMENTS} are allowed`,
   );
 }
 
@@ -77,16 +76,13 @@ export function newId(now: number): string {
   return uuidv7({ msecs: now });
 }
 
-/**
- * What `find` finds.
- * @throws ServiceError `not_found`
- */
+/** @throws ServiceError `not_found` if `find` returns undefined. */
 export async function found<T>(
   noun: Noun,
   id: string,
   find: () => Promise<T | undefined>,
 ): Promise<T> {
-  // PostgreSQL takes no text with a NUL, so what is no id is not asked for.
+  // Invalid ids are not queried: PostgreSQL rejects texts that contain NUL.
   const row = isId(id) ? await find() : undefined;
   if (row !== undefined) return row;
   throw new ServiceError('not_found', `there is no ${noun} ${JSON.stringify(id)}`, {
@@ -94,16 +90,16 @@ export async function found<T>(
   });
 }
 
-/** @throws ServiceError `conflict` when there is one already. */
+/** @throws ServiceError `conflict` if `existing` is defined. */
 export function refuseTaken(noun: Noun, id: string, existing: object | undefined): void {
   if (existing === undefined) return;
   throw new ServiceError('conflict', `the ${noun} ${id} already exists`, {
     reason: 'id_taken',
-    remedy: 'Give another id, or none to get a new one.',
+    remedy: 'Choose another id, or omit it to get a generated one.',
   });
 }
 
-/** What of `changes` differs from `before`, as it was and as it will be; nothing when nothing does. */
+/** Returns the fields that `changes` would change, with their old and new values, if there are any. */
 export function difference<T extends object>(
   before: T,
   changes: Partly<T>,

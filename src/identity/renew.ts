@@ -25,30 +25,29 @@ import { installationRevoked, machineRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 
-/** What a device asks for: nothing but a lease. Entitlements and TTL are the registry's. */
+/** Request of a device. The registry determines entitlements and TTL. */
 export interface RenewRequest {
-  /** Made and kept by the device before it asks: repeating it gets the same answer. */
+  /** Chosen by the device; a repeated request with the same id gets the same response. */
   readonly renewal_id: string;
-  /** The lease it holds, the content of its file; absent when it holds none. */
+  /** Content of the lease file that the device holds, if any. */
   readonly lease?: unknown;
-  /** `machineHash` of its machine, for a plan that binds leases to machines. */
+  /** `machineHash` of the machine; required by plans that bind leases to machines. */
   readonly machine_hash?: string | undefined;
 }
 
 export interface Renewed {
-  /** The body of the answer, see `LeaseAnswer`; of the same request the same bytes. */
+  /** Response body, see `LeaseAnswer`. A repeated request gets the same bytes. */
   readonly body: string;
-  /** False when the answer had been given before. */
+  /** False if the response repeats an earlier one. */
   readonly fresh: boolean;
   readonly warnings: readonly Warning[];
 }
 
-/** For so long the answer to a renewal is kept, so that one that was lost can be asked for again. */
+/** Time for which a response is stored, so that a client that did not receive it can repeat the request. */
 const REPEAT_MS = 24 * 3_600_000;
 
 /**
- * Gives a device the lease that follows the one it holds, or its first. The one it holds stays as
- * good as it was.
+ * Issues the next lease of a device. The lease that it holds stays valid.
  *
  * @throws ServiceError `invalid_device_proof`, `license_lease_unavailable`, `license_revoked`,
  * `contract_ended`, `credential_cloned`, `idempotency_mismatch`, `invalid_request`.
@@ -67,17 +66,16 @@ export async function renewLease(
     const event = { actor, action: 'identity.license.renew' };
     return giveLease(identity, tx, now, device, asked, event);
   });
-  // Thrown only here: the entry in the audit log stays.
+  // Thrown after the transaction, so that its audit entry is kept.
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
 }
 
-/** What a renewal would give: of `LeaseAnswer` all but the lease. */
 export type DryRun = Omit<LeaseAnswer, 'lease' | 'lease_id'>;
 
 /**
- * Makes all checks of a renewal and says what it would give. Nothing is issued, and nothing recorded
- * but that the proof was used.
+ * Runs all checks of a renewal and returns its result without issuing a lease. Records only that the
+ * proof was used.
  *
  * @throws ServiceError as `renewLease`
  */
@@ -108,21 +106,21 @@ export async function dryRunRenewal(
       warnings,
     };
   });
-  // Thrown only here: the proof stays used.
+  // Thrown after the transaction, so that the proof stays used.
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
 }
 
-/** A request of a device, whoever brings it. */
+/** A request of a device, from the device itself or through an administrator. */
 interface Asked {
   readonly renewal_id: string;
   readonly held: Held | undefined;
   readonly machine_hash: string | undefined;
-  /** Of the administrator who brings it. */
+  /** Terms of the administrator; undefined for a request from the device itself. */
   readonly wishes: Wishes | undefined;
-  /** The same for the same lease that is presented. */
+  /** Hash of the id of the presented lease. */
   readonly presented: string;
-  /** The same where what is wished is the same, too. */
+  /** Hash of the presented lease and of the terms of the administrator. */
   readonly hash: string;
 }
 
@@ -140,25 +138,23 @@ export function readRequest(
     grace_period_seconds,
     ...(wishes?.ttl_max_seconds === undefined ? [] : [wishes.ttl_max_seconds]),
   ];
-  // Where nothing is wished, the device gets the same when it asks by itself after all.
+  // Without terms, the hash equals that of the same request from the device itself.
   const isWish = wished.some((wish) => wish !== undefined);
   const hash = isWish ? `${presented} ${sha256(JSON.stringify(wished))}` : presented;
   return { renewal_id, held, machine_hash, wishes, presented, hash };
 }
 
-/** The lease that is to be given. */
 interface Planned {
   readonly usable: Signer;
   readonly grounds: Grounds;
   readonly terms: Terms;
   readonly holder: Holder;
   readonly previous: Previous | undefined;
-  /** A sentence about why the device may have been cloned. */
+  /** Reason to suspect a clone of the device, as a sentence. */
   readonly fork: string | undefined;
   readonly warnings: readonly Warning[];
 }
 
-/** The answer that was given to the same request before. */
 interface Given {
   readonly given: string;
 }
@@ -193,7 +189,7 @@ async function planRenewal(
   }
   // A key that was rotated since then gets a lease of its own.
   const isSame = before?.device_id === device.device_id && before.request_hash === hash;
-  // What took longer to be carried to the machine than it lasted is of no use.
+  // An expired lease is not repeated: an offline request may take long to reach the machine.
   const isOver = before && now >= Math.min(before.answered_at + REPEAT_MS, before.grace_ends_at);
   if (before?.answer && isSame && !isOver) return { given: before.answer };
 
@@ -214,11 +210,11 @@ async function planRenewal(
 }
 
 /**
- * Issues the lease, and keeps the answer for when it is asked for again.
+ * Issues a lease and stores the response for repeated requests.
  *
- * @param event as which it is recorded.
- * @param admit called once it is not refused, before anything is recorded of it.
- * @returns the error to throw once the write is done, where a clone is refused.
+ * @param event the audit event without its target.
+ * @param admit called before anything is recorded, unless the lease is refused.
+ * @returns an error, to be thrown after the transaction, if a suspected clone is refused.
  * @throws ServiceError as `renewLease`
  */
 export async function giveLease(
@@ -292,7 +288,7 @@ async function recordMachine(
   await setMachine(tx, { device_id, machine_hash });
 }
 
-/** Erases the answers that are not given again: the only stored copies of signed leases. */
+/** Deletes expired responses, which are the only stored copies of signed leases. */
 export async function eraseAnswers(tx: Db, now: number): Promise<void> {
   await tx
     .updateTable('renewals')
@@ -323,15 +319,15 @@ interface Previous {
   readonly lineage_id: string;
   readonly issued_at: number;
   readonly revoked_at: number | null;
-  /** Whose it is; null for one that an administrator was given. */
+  /** Null for a lease that was issued to an administrator. */
   readonly device_id: string | null;
-  /** Whether it is in the registry. */
+  /** Whether the registry contains the lease. */
   readonly known: boolean;
 }
 
 /**
- * The lease in the registry. One that is not there was forgotten with a restored backup of the
- * database, when its signature is good: the device must not pay for that.
+ * Finds the presented lease. A validly signed lease that the registry lacks is accepted, because it may
+ * have been lost when a backup was restored.
  */
 async function findHeld(
   tx: Db,
@@ -360,7 +356,7 @@ async function findHeld(
     throw otherLease('other_deployment', `the lease ${lease_id} belongs to another installation`);
   }
   if (device_id !== null && !line.includes(device_id)) {
-    throw otherLease('other_device', `the lease ${lease_id} was given to another device`);
+    throw otherLease('other_device', `the lease ${lease_id} was issued to another device`);
   }
   return { lease_id, ...previous, known: row !== undefined };
 }
@@ -368,13 +364,13 @@ async function findHeld(
 function otherLease(reason: string, message: string): ServiceError {
   return new ServiceError('not_allowed', message, {
     reason,
-    remedy: 'Present the lease that this device was given, or none.',
+    remedy: 'Send the latest lease of this device, or none.',
   });
 }
 
-/** Whether any key that ever signed here has signed it: retired ones count, as a lease may be old. */
+/** Whether a signing key of this service signed the lease, including retired keys. */
 async function isSigned(tx: Db, { payload, signatures }: Held['envelope']): Promise<boolean> {
-  // Anything else is no id of a key, and may be a text that the database does not take.
+  // Other texts are not ids of keys, and the database may reject them.
   const ids = signatures.map(({ keyid }) => keyid).filter((id) => /^[\w-]{43}$/.test(id));
   if (ids.length === 0) return false;
   const keys = await tx
@@ -395,11 +391,11 @@ function invalidLease(reason: string, message: string): ServiceError {
   return new ServiceError('invalid_request', message, {
     reason,
     problems: [{ code: reason, pointer: '/lease', message }],
-    remedy: 'Present the lease file as it was received, or none.',
+    remedy: 'Send the lease file unchanged, or none.',
   });
 }
 
-/** The device, and those whose keys it took over, one after the other. */
+/** Ids of the device and of the keys that it replaced, newest first. */
 async function lineOf(tx: Db, { device_id, replaces }: DevicesTable): Promise<readonly string[]> {
   if (replaces === null) return [device_id];
   const { rows } = await sql<{ device_id: string }>`
@@ -413,7 +409,7 @@ async function lineOf(tx: Db, { device_id, replaces }: DevicesTable): Promise<re
   return rows.map((row) => row.device_id);
 }
 
-/** Who was given a lease that is revoked must not get another by leaving it out. */
+/** Also used for requests without a lease, so that omitting a revoked lease does not help. */
 async function hasRevokedLease(tx: Db, line: readonly string[]): Promise<boolean> {
   const revoked = await tx
     .selectFrom('license_leases')
@@ -430,7 +426,6 @@ interface Answered {
   readonly answer: string | null;
   readonly answered_at: number;
   readonly grace_ends_at: number;
-  /** To which device. */
   readonly device_id: string | null;
 }
 
@@ -449,10 +444,11 @@ async function answered(
 }
 
 /**
- * What shows that a device asks from a place from which it, or what it was copied from, has gone on
- * already: a device asks once from each. Repeating a request is no such sign.
+ * Looks for signs of a clone: a device renews each lease once, so another renewal of the same lease, or
+ * a request that omits the latest lease, suggests that there are two copies of the device. A repeated
+ * request is no sign of a clone.
  *
- * @returns a sentence about it.
+ * @returns the reason as a sentence.
  */
 async function forkOf(
   tx: Db,
@@ -470,7 +466,7 @@ async function forkOf(
     if (child) return `the lease ${previous.lease_id} was renewed before, by another request`;
     if (previous.known && previous.device_id !== null) return undefined;
   }
-  // One that a restored database has forgotten is newer than all that it knows.
+  // A lease that a restored database lacks is newer than all leases that it contains.
   const since = previous === undefined || previous.known ? 0 : previous.issued_at + 1;
   const own = await other
     .where('device_id', 'in', line)
@@ -482,7 +478,7 @@ async function forkOf(
 function cloned(detail: string): ServiceError {
   return new ServiceError('credential_cloned', `${detail}: this device may have been cloned`, {
     remedy:
-      'The lease it holds stays good. Enroll each machine by a code of its own, after a look at `service-local identity audit list`.',
+      'The lease on the machine stays valid. Check `service-local identity audit list`, then enroll each machine with its own code.',
   });
 }
 

@@ -11,43 +11,42 @@ import { checkCaller, meansOf, type Caller } from './tokens.ts';
 export const REVOKE_ACTION = 'identity.license.revoke';
 
 /**
- * What is revoked: a lease, with its line of renewals and all else that the machine has which it was
- * given to; or an installation, with all its leases. A lease that an administrator was given stands for
- * no machine, so revoking it denies none of them a lease of its own.
+ * A lease, with its renewals and all other leases of the same machine, or an installation with all its
+ * leases. A lease that was issued to an administrator belongs to no machine, so revoking it affects
+ * only its renewals.
  */
 export type RevokeTarget = { readonly lease_id: string } | { readonly deployment_id: string };
 
 export interface RevokeRequest {
   readonly reason: string;
-  /** The installation's id, typed once more. */
+  /** The id of the installation, repeated as confirmation. */
   readonly confirm: string;
-  /** Of `grantStepUp`, for `REVOKE_ACTION` and `stepUpTarget`. */
+  /** From `grantStepUp`, for `REVOKE_ACTION` and `stepUpTarget`. */
   readonly step_up_token: string | undefined;
 }
 
 export interface Revoked {
   readonly deployment_id: string;
-  /** How many leases that still worked this call has revoked. */
+  /** Count of working leases that this call revoked. */
   readonly revoked_leases: number;
-  /** Milliseconds since the Unix epoch; when it was revoked first. */
+  /** Time of the first revocation, milliseconds since the Unix epoch. */
   readonly revoked_at: number;
   /**
-   * When the last copy stops working: until then nothing can take it back. Null when none works any
-   * more. It holds only while `registry_enforced`.
+   * Time at which the last copy of a lease stops working, which nothing can bring forward; null if none
+   * works. Applies only while `registry_enforced`.
    */
   readonly effective_at: number | null;
-  /** False: renewals go on all the same, by the server's setting. */
+  /** If false, renewals continue despite the revocation. */
   readonly registry_enforced: boolean;
 }
 
-/** What a step-up is granted for: `lease:…` or `deployment:…`. */
+/** Returns the target of the step-up: `lease:…` or `deployment:…`. */
 export function stepUpTarget(target: RevokeTarget): string {
   return 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${target.deployment_id}`;
 }
 
 /**
- * Denies renewal from now on. The audit entry comes first and in the same write: a revocation that
- * cannot be recorded does not happen. Revoking again changes nothing and answers the same.
+ * Denies renewal from now on. Idempotent.
  *
  * @throws ServiceError `invalid_request`, `not_found`, `confirmation_mismatch`, `step_up_required`.
  */
@@ -65,8 +64,8 @@ export async function revoke(
     if (request.confirm !== found.deployment_id) {
       throw new ServiceError(
         'confirmation_mismatch',
-        `confirm is not the id of the installation, ${found.deployment_id}`,
-        { remedy: 'Check that it is the one you mean, and type its id.' },
+        `confirm must be the id of the installation, ${found.deployment_id}`,
+        { remedy: 'Check that this is the installation that you mean, and send its id.' },
       );
     }
     const { administrator_id } = caller;
@@ -100,7 +99,7 @@ export async function revoke(
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: request.reason };
     if (found.lineage_id === undefined) {
-      // All leases of a revoked installation are revoked; that is not noted with each of them.
+      // Its leases are revoked with the installation; their rows do not change.
       await tx
         .updateTable('deployments')
         .set(change)
@@ -118,21 +117,18 @@ export async function revoke(
   });
 }
 
-/** What a revocation would do, before somebody confirms it. */
+/** Effects of a revocation that is not confirmed yet. */
 export interface Revocation extends Pick<
   Revoked,
   'deployment_id' | 'effective_at' | 'registry_enforced'
 > {
-  /** Leases that still work and are not revoked yet. */
+  /** Count of leases that work and are not revoked. */
   readonly working_leases: number;
-  /** The machines that have one that works. */
+  /** Devices with a working lease. */
   readonly device_ids: readonly string[];
 }
 
-/**
- * Whom `revoke` would hit, and when the last copy of what they have stops.
- * @throws ServiceError `not_found`
- */
+/** @throws ServiceError `not_found` */
 export async function previewRevocation(
   { storage, clock, policy }: Identity,
   target: RevokeTarget,
@@ -167,7 +163,7 @@ async function machinesOf(db: Db, found: Found, workingAt?: number): Promise<str
 
 interface Found {
   readonly deployment_id: string;
-  /** Undefined for a whole installation. */
+  /** Undefined for an installation. */
   readonly lineage_id: string | undefined;
   readonly revoked_at: number | null;
 }
@@ -211,7 +207,7 @@ function isMeant(is: ExpressionBuilder<Tables, 'license_leases'>, found: Found) 
 interface Outstanding {
   /** Leases not yet revoked. */
   readonly open: number;
-  /** Of them, those that still work. */
+  /** Open leases that still work. */
   readonly active: number;
   /** When the last copy of any lease, revoked or not, stops working; null when none works. */
   readonly effective_at: number | null;
@@ -235,10 +231,7 @@ async function outstanding(tx: Db, found: Found, now: number): Promise<Outstandi
   return { open, active, effective_at: last !== null && last > now ? last : null };
 }
 
-/**
- * Refuses a lease to an installation that is revoked.
- * @param remedy of whoever asks for it.
- */
+/** Returns the error for a lease of a revoked installation. */
 export async function installationRevoked(
   tx: Db,
   now: number,
@@ -254,8 +247,8 @@ export async function installationRevoked(
 }
 
 /**
- * Refuses a lease to a machine of which one is revoked.
- * @param line the device, and those whose keys it took over.
+ * Returns the error for a device with a revoked lease.
+ * @param line ids of the device and of the keys that it replaced.
  */
 export async function machineRevoked(
   tx: Db,
@@ -270,12 +263,13 @@ export async function machineRevoked(
   return revoked(`the license of the device ${line[0]} is revoked`, last, now, ASK);
 }
 
-const ASK = 'Ask whoever issued the license.';
+const ASK = 'Contact the issuer of the license.';
 
-/** For administrators. */
-export const REINSTATE = 'Take it back with `service-local identity deployments reinstate`.';
+/** Remedy for administrators. */
+export const REINSTATE = 'Reinstate it with `service-local identity deployments reinstate`.';
 
 function revoked(what: string, last: number | null, now: number, remedy: string): ServiceError {
-  const until = last === null || last <= now ? '' : `; what it has works until ${formatTime(last)}`;
+  const until =
+    last === null || last <= now ? '' : `; its issued leases work until ${formatTime(last)}`;
   return new ServiceError('license_revoked', what + until, { remedy });
 }

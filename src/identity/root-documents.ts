@@ -1,7 +1,6 @@
 /**
- * The documents of the trust root as an issuer makes them: first and later roots, signed keysets,
- * and signatures that several key holders add one after another. See `src/lease/root.ts` for what
- * verifiers ask of them. Nothing here reads or writes files, or asks a server.
+ * Creates the documents of a trust root: roots, signed keysets, and signatures that several key holders
+ * add one after another. See `src/lease/root.ts` for the rules of verifiers. Performs no I/O.
  */
 import { ServiceError } from '../base/errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
@@ -35,7 +34,7 @@ export interface TrustDocument {
   readonly keyset?: SignedDocument | undefined;
 }
 
-/** How many of the signatures that a document needs it has; one entry for each group of signers. */
+/** Count of present and required signatures of one group of signers. */
 export interface SignatureCount {
   readonly by: 'root' | 'former_root';
   readonly count: number;
@@ -43,7 +42,7 @@ export interface SignatureCount {
 }
 
 /**
- * Reads a trust document without judging its signatures, so that an incomplete one can be read.
+ * Parses a trust document without verifying its signatures, which may be incomplete.
  *
  * @param name of the file, for errors.
  * @throws ServiceError `invalid_data`
@@ -52,7 +51,7 @@ export function readTrustDocument(text: string, name: string): TrustDocument {
   const value = refusing(() => parseStrictJson(text, name));
   const { roots, keyset } = isJsonObject(value) ? value : {};
   if (!Array.isArray(roots) || roots.length === 0) {
-    throw invalid(`${name} has no list "roots"`);
+    throw invalid(`${name}: /roots must be a list with at least one root`);
   }
   const document = { roots: roots as SignedDocument[], keyset: keyset as SignedDocument };
   document.roots.forEach((root, index) => claimsOf(root, `${name}: roots[${index}]`));
@@ -76,12 +75,10 @@ export function keysetClaims({ keyset }: TrustDocument): KeysetClaims | undefine
   return keyset && (claimsOf(keyset, 'the keyset') as KeysetClaims);
 }
 
-/** Fingerprint of the newest root. */
 export function fingerprintOf({ roots }: TrustDocument): string {
   return rootFingerprint(payloadOf(roots.at(-1)!, 'the newest root'));
 }
 
-/** Fingerprint of the root with which the chain begins. */
 export function firstFingerprintOf({ roots }: TrustDocument): string {
   return rootFingerprint(payloadOf(roots[0]!, 'the first root'));
 }
@@ -96,7 +93,7 @@ export function signKeyset(claims: KeysetClaims, signers: readonly Signer[]): Si
   return sign(KEYSET_TYPE, refusing(() => keysetToSign(claims)).payload, signers);
 }
 
-/** The same document with signatures by these keys, too; a key that has signed does not again. */
+/** Returns the document with additional signatures by the keys that have not signed it yet. */
 export function addSignatures(
   document: SignedDocument,
   signers: readonly Signer[],
@@ -111,7 +108,7 @@ export function addSignatures(
   return { payloadType, payload, signatures: [...signatures, ...added.signatures] };
 }
 
-/** Missing signatures of the newest root, by its own keys and by the keys of the previous root. */
+/** Counts the signatures of the newest root by its own keys and by the keys of the previous root. */
 export function rootSignatures(document: TrustDocument): SignatureCount[] {
   const newest = document.roots.at(-1)!;
   const former = formerRootClaims(document);
@@ -129,7 +126,6 @@ export function isComplete(counts: readonly SignatureCount[]): boolean {
   return counts.every(({ count, threshold }) => count >= threshold);
 }
 
-/** When a document that is issued now expires. */
 export function lifetime(
   now: number,
   seconds: number,
@@ -142,7 +138,6 @@ export function publicKeyOf({ x, publicKeyId: kid }: Signer): PublicKey {
   return { kty: 'OKP', crv: 'Ed25519', x, kid };
 }
 
-/** @throws ServiceError `invalid_data` for what is no list of Ed25519 keys. */
 function checkKeys(keys: readonly PublicKey[], name: string): void {
   const imported = importKeyset({ keys });
   if (!imported.ok) throw invalid(`${name}: ${imported.detail}`);
@@ -166,7 +161,7 @@ function sign(type: string, payload: Uint8Array, signers: readonly Signer[]): Si
   return JSON.parse(encodeEnvelope(payload, signatures, type)) as SignedDocument;
 }
 
-/** Enough of the form for the document to be shown and signed; verifiers check the rest. */
+/** Checks the members that are needed to show and sign the document; verifiers check the rest. */
 function claimsOf(document: SignedDocument, what: string): RootClaims | KeysetClaims {
   const text = decodeUtf8(payloadOf(document, what));
   const claims = refusing(() => parseStrictJson(text ?? '', `the payload of ${what}`));
@@ -176,7 +171,7 @@ function claimsOf(document: SignedDocument, what: string): RootClaims | KeysetCl
     typeof issuer === 'string' &&
     typeof expires_at === 'string' &&
     Array.isArray(keys);
-  if (!isOne) throw invalid(`the payload of ${what} is no root and no keyset`);
+  if (!isOne) throw invalid(`the payload of ${what} is neither a root nor a keyset`);
   checkKeys(keys as PublicKey[], what);
   return claims as RootClaims | KeysetClaims;
 }

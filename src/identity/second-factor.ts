@@ -5,14 +5,14 @@ import { totpStep } from './totp.ts';
 
 const RECOVERY_CODES = 10;
 
-/** A code that is right and has not been used. */
+/** A valid, unused code. */
 export type Code =
   | { readonly kind: 'totp'; readonly step: number }
   | { readonly kind: 'recovery_code'; readonly code_hash: string };
 
 /**
- * What was typed as a second factor, if it is one: a TOTP code (RFC 6238) later than the last one
- * that was used, or a recovery code.
+ * Finds the code that was typed: a TOTP code (RFC 6238) later than the last used one, or an unused
+ * recovery code.
  */
 export async function findCode(
   db: Db,
@@ -32,7 +32,7 @@ export async function findCode(
   return row && { kind: 'recovery_code', ...row };
 }
 
-/** @throws ServiceError `conflict` when it has been used since it was found. */
+/** @throws ServiceError `conflict` if the code was used in the meantime. */
 export async function useCode(
   tx: Db,
   now: number,
@@ -53,10 +53,13 @@ export async function useCode(
           .where('code_hash', '=', code.code_hash)
           .where('used_at', 'is', null)
           .executeTakeFirstOrThrow();
-  if (numUpdatedRows !== 1n) throw new ServiceError('conflict', 'the code has just been used');
+  if (numUpdatedRows !== 1n)
+    throw new ServiceError('conflict', 'another request has just used the code', {
+      remedy: 'Repeat the request with the next code.',
+    });
 }
 
-/** Makes all recovery codes of an administrator anew. @returns them, which are kept nowhere. */
+/** Replaces all recovery codes of an administrator. Only hashes are stored. */
 export async function replaceRecoveryCodes(tx: Db, administratorId: string): Promise<string[]> {
   const codes = Array.from({ length: RECOVERY_CODES }, newCode);
   await tx.deleteFrom('recovery_codes').where('administrator_id', '=', administratorId).execute();

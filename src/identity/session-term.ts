@@ -1,9 +1,10 @@
 import { ServiceError } from '../base/errors.ts';
 import type { AdministratorsTable, Db, SessionsTable } from '../storage/tables.ts';
+import { administratorDisabled } from './administrator-disabled.ts';
 
-/** A session ends when nobody has used it for so long. */
+/** A login session ends after this time without use. */
 export const IDLE_MS = 2 * 3_600_000;
-/** And in any case so long after the sign-in. */
+/** Maximum duration of a login session. */
 export const SESSION_MS = 12 * 3_600_000;
 
 /** @throws ServiceError `not_authenticated` with the reason `session_ended` or `administrator_disabled`. */
@@ -13,22 +14,22 @@ export function checkSessionTerm(
     | (Pick<SessionsTable, 'seen_at' | 'expires_at'> & Pick<AdministratorsTable, 'disabled_at'>)
     | undefined,
 ): void {
-  if (row === undefined) throw ended('session_ended', 'the session has ended');
-  if (row.disabled_at !== null) throw ended('administrator_disabled', 'its owner is disabled');
+  if (row === undefined) throw sessionEnded('the login session has ended');
+  if (row.disabled_at !== null) throw administratorDisabled();
   if (Math.min(row.expires_at, row.seen_at + IDLE_MS) <= now) {
-    throw ended('session_ended', 'the session has expired');
+    throw sessionEnded('the login session has expired');
   }
 }
 
-function ended(reason: string, message: string): ServiceError {
+function sessionEnded(message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {
-    reason,
+    reason: 'session_ended',
     remedy: 'Sign in again at /console/sign-in.',
   });
 }
 
 /**
- * Whether a session is still one, within the write of what was asked for in it.
+ * Checks again within a transaction that the session has not ended.
  * @throws ServiceError as `checkSessionTerm`
  */
 export async function checkSession(tx: Db, now: number, sessionId: string): Promise<void> {

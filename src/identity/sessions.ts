@@ -13,26 +13,24 @@ import { ownerSeenBy, type Caller } from './tokens.ts';
 
 type Parts = Pick<Identity, 'storage' | 'clock'>;
 
-/** A browser in which somebody signs in. */
 export interface Browser {
-  /** As it calls itself. */
   readonly user_agent: string;
-  /** From where it asks; null where that is not known. */
+  /** Null if unknown. */
   readonly address: string | null;
-  /** What its cookie has had until now: that session ends. */
+  /** Secret of its current cookie, whose session ends. */
   readonly secret?: string | undefined;
 }
 
-/** Whose session came with a request. */
+/** The authenticated login session of a request. */
 export interface Session {
   readonly caller: Caller & { readonly session_id: string };
-  /** Of the administrator. */
+  /** Name of the administrator. */
   readonly name: string;
-  /** What each change is to be sent with, besides the cookie. */
+  /** Required in addition to the cookie for each change. */
   readonly csrf_token: string;
 }
 
-/** A session as lists have it. Times are milliseconds since the Unix epoch. */
+/** Times are milliseconds since the Unix epoch. */
 export interface SessionState extends Pick<
   SessionsTable,
   | 'session_id'
@@ -45,17 +43,17 @@ export interface SessionState extends Pick<
 > {
   /** Name of its owner. */
   readonly administrator: string;
-  /** When it ends if nobody uses it from now on. */
+  /** Time at which the session ends if it is not used again. */
   readonly expires_at: number;
 }
 
 const LONGEST_USER_AGENT = 300;
-/** A use is written down only so often: it is a write. */
+/** Minimum time between two updates of `seen_at`. */
 const SEEN_EVERY_MS = 60_000;
 
 /**
  * Signs in with password and code.
- * @returns what the cookie is to have; it is kept nowhere.
+ * @returns the secret for the cookie, which is stored only as a hash.
  * @throws ServiceError as `login`
  */
 export async function signIn(
@@ -68,7 +66,7 @@ export async function signIn(
   );
 }
 
-/** Opens a session with a secret of its own, for one who has shown who he is. */
+/** Opens a session for an administrator who was authenticated. @returns the secret for the cookie. */
 export async function openSession(
   tx: Db,
   now: number,
@@ -106,7 +104,7 @@ export async function openSession(
 }
 
 /**
- * Whose session it is. It has all scopes: an administrator may give himself a token of any.
+ * Login sessions have all scopes, because administrators can create tokens with any scope.
  * @throws ServiceError as `checkSessionTerm`
  */
 export async function authenticateSession(
@@ -118,7 +116,7 @@ export async function authenticateSession(
   checkSessionTerm(now, row);
   const { session_id, administrator_id, csrf_token, name, seen_at } = row!;
   if (seen_at <= now - SEEN_EVERY_MS) {
-    // The kill switch is behind it, too: however much waits to be written, it lets through.
+    // Urgent, so that the kill switch works however many writes are waiting.
     await storage.write(
       (tx) =>
         tx
@@ -153,7 +151,7 @@ const selectSession = prepareQuery((db, { secret_hash }: { readonly secret_hash:
     .where('sessions.secret_hash', '=', secret_hash),
 );
 
-/** Gives a session another secret, and ends the one it had. @returns the new one. */
+/** Replaces the secret of a session. @returns the new secret. */
 export async function rotateSession({ storage }: Parts, sessionId: string): Promise<string> {
   const secret = newSecret();
   await storage.write((tx) =>
@@ -166,7 +164,7 @@ export async function rotateSession({ storage }: Parts, sessionId: string): Prom
   return secret;
 }
 
-/** The oldest first, those that are not over: of everybody for the scope `admin`, else the caller's own. */
+/** Lists current sessions, oldest first: all for the scope `admin`, otherwise the caller's own. */
 export async function listSessions(
   { storage, clock }: Parts,
   caller: Caller,
@@ -198,7 +196,7 @@ export async function listSessions(
 
 /**
  * Ends a session at once.
- * @throws ServiceError `not_found`, also for that of somebody else without the scope `admin`.
+ * @throws ServiceError `not_found`, also for another owner's session without the scope `admin`.
  */
 export async function endSession(
   { storage, clock }: Parts,
@@ -212,20 +210,16 @@ export async function endSession(
       .where('session_id', '=', sessionId)
       .executeTakeFirst();
     if (row === undefined || (owner !== undefined && row.administrator_id !== owner)) {
-      throw new ServiceError(
-        'not_found',
-        `there is no session ${sessionId} that this one may end`,
-        {
-          remedy: 'See `service-local identity sessions list`.',
-        },
-      );
+      throw new ServiceError('not_found', `there is no session ${sessionId} that you may end`, {
+        remedy: 'See `service-local identity sessions list`.',
+      });
     }
     await end(tx, now, caller, [row]);
     return stateOf(row);
   });
 }
 
-/** Ends all sessions of the caller's administrator, the caller's own among them. @returns how many. */
+/** Ends all sessions of the caller's administrator, including the caller's own. @returns their count. */
 export async function endSessions({ storage, clock }: Parts, caller: Caller): Promise<number> {
   return storage.write(async (tx) => {
     const now = clock();
@@ -254,7 +248,6 @@ async function end(
   }
 }
 
-/** Those that are not over. */
 function selectSessions(db: Db, now: number) {
   return db
     .selectFrom('sessions')
@@ -278,7 +271,7 @@ function stateOf(row: SessionState): SessionState {
   return { ...row, expires_at: Math.min(row.expires_at, row.seen_at + IDLE_MS) };
 }
 
-/** Forgets sessions that are over. */
+/** Deletes ended sessions. */
 export async function purgeSessions(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('sessions')

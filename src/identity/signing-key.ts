@@ -10,30 +10,30 @@ import { open } from 'node:fs/promises';
 import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
-/** Makes the Ed25519 signatures of leases. The private key does not leave it. */
+/** Signs leases with Ed25519, without exposing the private key. */
 export interface Signer {
   /** RFC 7638 thumbprint of the public key. */
   readonly publicKeyId: string;
   /** The public key, base64url. */
   readonly x: string;
-  /** 64 bytes, by RFC 8032. */
+  /** Returns the 64 bytes of a signature (RFC 8032). */
   readonly sign: (bytes: Uint8Array) => Uint8Array;
 }
 
 const PEM = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM';
 const PATH = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH';
 
-/** Never to make a new key where there should be one: that would begin a rotation. */
+/** Only `no_key` suggests a new key: replacing an existing key would begin a rotation. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  no_key: `Name the file of the key in ${PATH}; make a first one with \`service-local identity keys generate\`.`,
-  two_keys: 'Start the server with one of them.',
+  no_key: `Name the file of the key in ${PATH}; create the first key with \`service-local identity keys generate\`.`,
+  two_keys: 'Set only one of the two variables, and start the server again.',
   retired_key: `Name the file of the key that signs in ${PATH}; see \`service-local identity keys list\`.`,
 };
-const CHECK = `Check that ${PATH} names the file of the key that signs, and that this user may read it.`;
+const CHECK = `Check that ${PATH} names the file of the signing key, and that this user may read it.`;
 
 /**
- * The signing key that the environment gives, as PKCS#8 PEM or as the path of a file with it; or why
- * it cannot be used, as `license_lease_unavailable`.
+ * Loads the signing key from the environment, which contains it as PKCS#8 PEM or names its file.
+ * @returns `license_lease_unavailable` if the key cannot be used.
  */
 export function loadSigner(env: NodeJS.ProcessEnv): Signer | ServiceError {
   try {
@@ -47,21 +47,18 @@ export function loadSigner(env: NodeJS.ProcessEnv): Signer | ServiceError {
 
 function readPem(env: NodeJS.ProcessEnv): { readonly text: string; readonly origin: string } {
   const { [PEM]: pem, [PATH]: path } = env;
-  if (pem && path) throw unavailable('two_keys', `${PEM} and ${PATH} are both set: keep one`);
+  if (pem && path) throw unavailable('two_keys', `${PEM} and ${PATH} are both set`);
   if (pem) return { text: pem, origin: PEM };
   if (!path) throw unavailable('no_key', `neither ${PATH} nor ${PEM} is set`);
   try {
     return { text: readFileSync(path, 'utf8'), origin: path };
   } catch (error) {
-    // The message of the system names the path and the reason, and nothing of the content.
+    // The message of the system contains the path and the reason, but no content.
     throw unavailable('unreadable_key', `${PATH}: ${(error as Error).message}`);
   }
 }
 
-/**
- * A signer from a PEM file that the caller names.
- * @throws ServiceError `invalid_signing_key`, whose message has nothing of the key.
- */
+/** @throws ServiceError `invalid_signing_key`, whose message contains nothing of the key. */
 export function readSigner(path: string): Signer {
   const fail = (message: string): ServiceError =>
     new ServiceError('invalid_signing_key', message, {
@@ -80,7 +77,7 @@ export function readSigner(path: string): Signer {
   }
 }
 
-/** @throws ServiceError whose message has nothing of the key. */
+/** @throws ServiceError whose message contains nothing of the key. */
 function privateKeyOf(pem: string, origin: string): KeyObject {
   let key: KeyObject;
   try {
@@ -91,7 +88,7 @@ function privateKeyOf(pem: string, origin: string): KeyObject {
   if (key.asymmetricKeyType !== 'ed25519') {
     throw unavailable(
       'wrong_key_type',
-      `${origin} holds a key of type ${key.asymmetricKeyType}, and leases are signed with Ed25519`,
+      `${origin} holds a key of type ${key.asymmetricKeyType}, but leases are signed with Ed25519`,
     );
   }
   return key;
@@ -107,10 +104,10 @@ export function signerOf(key: KeyObject): Signer {
 }
 
 /**
- * Writes a new key to a new file for its owner alone.
+ * Writes a new key to a new file with mode 0600.
  *
- * @returns the id of its public key.
- * @throws ServiceError `conflict` for a file that is there; `output_not_writable`.
+ * @returns the id of the public key.
+ * @throws ServiceError `conflict` if the file exists; `output_not_writable`.
  */
 export async function generateSigningKey(path: string): Promise<string> {
   const { privateKey } = generateKeyPairSync('ed25519');
@@ -125,8 +122,9 @@ export async function generateSigningKey(path: string): Promise<string> {
   } catch (error) {
     if (!isSystemError(error)) throw error;
     if (error.code === 'EEXIST') {
-      throw new ServiceError('conflict', `${path} is there already`, {
-        remedy: 'Name a file that is not: a key that is lost cannot be made again.',
+      throw new ServiceError('conflict', `${path} already exists`, {
+        remedy:
+          'Name a new file. Existing files are not overwritten, because a lost key cannot be restored.',
       });
     }
     throw new ServiceError('output_not_writable', `cannot write ${path} (${error.code})`, {
@@ -140,7 +138,6 @@ export async function generateSigningKey(path: string): Promise<string> {
   return signerOf(privateKey).publicKeyId;
 }
 
-/** Why nothing can be signed. */
 export function unavailable(reason: string, message: string): ServiceError {
   return new ServiceError('license_lease_unavailable', message, {
     reason,

@@ -26,7 +26,7 @@ export const STEP_UP_ACTIONS = [
 
 export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
 
-/** What needs a second factor of its own: its targets, and the scope that it needs, too. */
+/** Allowed targets of each action, and the scope that the action requires. */
 const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly target: RegExp }>> =
   {
     'identity.license.revoke': { scope: 'license', target: /^(lease|deployment):[!-~]{1,128}$/ },
@@ -43,35 +43,33 @@ const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly 
     },
   };
 
-/** What is to be done, and to what. */
 export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** `TYPE:ID`; `ACTIONS` has the types that each action takes. */
+  /** `TYPE:ID`, see `ACTIONS`. */
   readonly target: string;
 }
 
-/** With one of the two. */
+/** Contains either `code` or `passkey`. */
 export interface StepUpRequest extends StepUpSubject {
-  /** Of the authenticator app, or a recovery code. */
+  /** Code of the authenticator app, or recovery code. */
   readonly code?: string | undefined;
-  /** What a passkey made of a challenge for the same action and target, of `stepUpOptions`. */
+  /** Response of a passkey to `stepUpOptions` for the same action and target. */
   readonly passkey?: AuthenticationResponseJSON | undefined;
   /** Network of the client, by which wrong codes are counted; see `Origin`. */
   readonly network?: string;
 }
 
-/** The right to do one thing once. */
 export interface StepUp {
-  /** What to send as `Service-Step-Up: …`. It is kept nowhere. */
+  /** Value of the header `Service-Step-Up`; stored only as a hash. */
   readonly step_up_token: string;
   /** Milliseconds since the Unix epoch. */
   readonly expires_at: number;
 }
 
 /**
- * Lets the caller do one action to one target, once and soon, for a second factor.
+ * Verifies a second factor, and allows the caller one action on one target, once within five minutes.
  *
- * @param origins under which the server is known.
+ * @param origins public origins of the server.
  * @throws ServiceError `not_allowed` without the scope that the action needs; `invalid_request`;
  * `not_authenticated` for a wrong code or passkey; `rate_limited` as `tryLimit`.
  */
@@ -83,7 +81,7 @@ export async function grantStepUp(
 ): Promise<StepUp> {
   checkSubject(caller, { action, target });
   if ((typed === undefined) === (passkey === undefined)) {
-    const message = 'send a code, or what a passkey signed, and not both';
+    const message = 'send either a code or the response of a passkey';
     throw new ServiceError('invalid_request', message, {
       problems: [{ code: 'invalid_value', pointer: '/code', message }],
     });
@@ -92,7 +90,7 @@ export async function grantStepUp(
   const { storage, clock } = identity;
   const { administrator_id } = caller;
   const codes = codeSubject(administrator_id);
-  // A failure must be counted though it is refused, so the work returns what is then thrown.
+  // Errors are returned and thrown later, because throwing here would roll back the counted failure.
   const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
     const now = clock();
     await checkCaller(tx, now, caller);
@@ -127,15 +125,15 @@ function checkSubject(caller: Caller, { action, target }: StepUpSubject): void {
   const { scope, target: form } = ACTIONS[action];
   if (scope !== undefined) requireScope(caller, scope);
   if (form.test(target)) return;
-  const message = `${action} has no target of this form`;
+  const message = `invalid target for ${action}`;
   throw new ServiceError('invalid_request', message, {
     problems: [{ code: 'invalid_value', pointer: '/target', message }],
   });
 }
 
 /**
- * What a browser needs to ask for a passkey of the caller, for one action to one target.
- * @param site the host of which the page is.
+ * Returns the options for `navigator.credentials.get`, for one action on one target.
+ * @param site host of the page.
  * @throws ServiceError `not_allowed`, `invalid_request`
  */
 export async function stepUpOptions(
@@ -210,14 +208,14 @@ export async function purgeStepUps(tx: Db, now: number): Promise<void> {
 }
 
 function wrongCode(): ServiceError {
-  return new ServiceError('not_authenticated', 'the code is wrong, or has been used', {
+  return new ServiceError('not_authenticated', 'the code is wrong or was used before', {
     reason: 'wrong_code',
-    remedy: 'Check the code. It works once: after a try wait for the next one.',
+    remedy: 'Each code works once. Wait for the next code of your authenticator, and try again.',
   });
 }
 
 /**
- * Uses up what `grantStepUp` gave, in the write of the action itself: both happen, or neither.
+ * Consumes a step-up, in the transaction of the action itself.
  *
  * @throws ServiceError `step_up_required` with the reason `missing`, `unknown`,
  * `other_administrator`, `other_action`, `other_target`, `used` or `expired`.
@@ -230,20 +228,20 @@ export async function consumeStepUp(
   action: StepUpAction,
   target: string,
 ): Promise<void> {
-  if (token === undefined) throw required('missing', 'this needs a fresh second factor');
+  if (token === undefined) throw required('missing', 'this action requires a step-up');
   const token_hash = hashSecret(token);
   const grant = await tx
     .selectFrom('step_ups')
     .selectAll()
     .where('token_hash', '=', token_hash)
     .executeTakeFirst();
-  if (grant === undefined) throw required('unknown', 'there is no such step-up');
+  if (grant === undefined) throw required('unknown', 'the step-up is unknown');
   if (grant.administrator_id !== administratorId) {
-    throw required('other_administrator', 'the step-up is of another administrator');
+    throw required('other_administrator', 'the step-up belongs to another administrator');
   }
   if (grant.action !== action) throw required('other_action', 'the step-up is for another action');
   if (grant.target !== target) throw required('other_target', 'the step-up is for another target');
-  if (grant.used_at !== null) throw required('used', 'the step-up has been used');
+  if (grant.used_at !== null) throw required('used', 'the step-up was used before');
   if (grant.expires_at <= now) throw required('expired', 'the step-up has expired');
   await tx
     .updateTable('step_ups')
@@ -255,6 +253,6 @@ export async function consumeStepUp(
 function required(reason: string, message: string): ServiceError {
   return new ServiceError('step_up_required', message, {
     reason,
-    remedy: 'Get one for this action and target with POST /identity/step-ups.',
+    remedy: 'Get a step-up for this action and target with POST /identity/step-ups.',
   });
 }

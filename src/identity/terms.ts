@@ -4,19 +4,19 @@ import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 
-/** What the registry says of an installation: what its leases may be. */
+/** Terms of an installation in the registry. */
 export interface Grounds extends LeasePurpose {
   readonly deployment_id: string;
   readonly customer_id: string;
   readonly contract_id: string;
   readonly contract_ends_at: number;
   readonly entitlements: readonly string[];
-  /** By contract, else by plan; null when neither says. */
+  /** Of the contract or else the plan; null if neither sets it. */
   readonly ttl_seconds: number | null;
   readonly grace_period_seconds: number | null;
 }
 
-/** What an administrator may say instead. */
+/** Terms that an administrator may request. */
 export interface Wishes {
   readonly entitlements?: readonly string[] | undefined;
   readonly ttl_seconds?: number | undefined;
@@ -25,7 +25,7 @@ export interface Wishes {
   readonly ttl_max_seconds?: number | undefined;
 }
 
-/** A lease as it is to be. Times are milliseconds since the Unix epoch, in whole seconds. */
+/** Terms of a lease. Times are milliseconds since the Unix epoch, in whole seconds. */
 export interface Terms {
   readonly entitlements: readonly string[];
   readonly issued_at: number;
@@ -33,7 +33,7 @@ export interface Terms {
   readonly grace_ends_at: number;
   readonly ttl_seconds: number;
   readonly grace_period_seconds: number;
-  /** Where less was given than was due, and why. */
+  /** Periods that were shortened, with the reason. */
   readonly limits: readonly Limit[];
 }
 
@@ -48,11 +48,11 @@ export interface Limit {
 const BECAUSE = ['contract_end', 'token_maximum', 'server_maximum'] as const;
 
 /**
- * What a lease issued now would be. Nothing of it outlives the contract: TTL first, and what is left
- * then bounds the grace period.
+ * Determines the terms of a lease that is issued now. TTL and grace period together end with the
+ * contract at the latest; the TTL has precedence.
  *
- * @throws ServiceError `contract_ended`; `not_allowed` for an entitlement that plan and contract do
- * not give.
+ * @throws ServiceError `contract_ended`; `not_allowed` for an entitlement that neither plan nor
+ * contract includes.
  */
 export function leaseTerms(
   policy: LeasePolicy,
@@ -66,7 +66,7 @@ export function leaseTerms(
     const date = formatTime(grounds.contract_ends_at);
     throw new ServiceError(
       'contract_ended',
-      `the contract ${grounds.contract_id} ended on ${date}: no lease under it is issued`,
+      `the contract ${grounds.contract_id} ended on ${date}`,
       { remedy: 'Extend it with `service-local identity contracts update`.' },
     );
   }
@@ -115,11 +115,11 @@ function entitlementsOf(grounds: Grounds, wishes: Wishes): readonly string[] {
     const has = grounds.entitlements.join(', ') || 'nothing';
     throw new ServiceError(
       'not_allowed',
-      `the contract ${grounds.contract_id} does not give ${beyond.join(', ')}; it gives ${has}`,
+      `the contract ${grounds.contract_id} does not include ${beyond.join(', ')}; it includes ${has}`,
       {
         reason: 'entitlement_not_in_contract',
         remedy:
-          'Ask for less; or change the contract with `service-local identity contracts update`.',
+          'Request other entitlements, or change the contract with `service-local identity contracts update`.',
       },
     );
   }

@@ -5,6 +5,7 @@ import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../base/scopes.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
+import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
@@ -26,7 +27,7 @@ const TOKEN_MAX_SECONDS = 365 * 86_400;
 /** Stored as the expiry of a token that does not expire. */
 const NEVER = Date.UTC(9999, 11, 31, 23, 59, 59);
 
-/** Whose token, or session in a browser, came with a request, or whose agent asks by itself. */
+/** An administrator, authenticated by an API token or a login session, or represented by an agent. */
 export type Caller = {
   readonly administrator_id: string;
   readonly scopes: ReadonlySet<Scope>;
@@ -38,21 +39,20 @@ type Means =
   | { readonly session_id: string }
   | { readonly agent: ScheduledAgent };
 
-/** Which agent of which bot its administrator has had asked by itself. */
+/** An agent of a bot that runs on a schedule. */
 export interface ScheduledAgent {
   readonly bot_id: string;
   readonly role: string;
 }
 
-/** For the audit log: by what the caller was known. */
+/** Details for the audit log: the credential of the caller. */
 export function meansOf(caller: Caller): Means {
   if ('token_id' in caller) return { token_id: caller.token_id };
   return 'agent' in caller ? { agent: caller.agent } : { session_id: caller.session_id };
 }
 
-/** What a new token is to be. */
 export interface TokenTerms {
-  /** What it is for, for whoever reads the list. */
+  /** Purpose of the token, shown in lists. */
   readonly label: string;
   /** At least one. */
   readonly scopes: readonly Scope[];
@@ -77,13 +77,13 @@ export interface TokenState {
 }
 
 export interface NewToken extends TokenState {
-  /** What to send as `Authorization: Bearer …`. It is kept nowhere. */
+  /** Value for `Authorization: Bearer …`; its secret part is stored only as a hash. */
   readonly token: string;
 }
 
 /**
- * Logs in and makes a token.
- * @throws ServiceError `invalid_request`, and what `login` throws.
+ * Logs in and creates a token.
+ * @throws ServiceError `invalid_request`, and as `login`.
  */
 export async function createToken(
   identity: Pick<Identity, 'storage' | 'clock'>,
@@ -164,7 +164,7 @@ export async function addToken(
   return { ...state, token: `slt_${token_id.replaceAll('-', '')}_${secret}` };
 }
 
-/** Id and secret. */
+/** The groups are the parts of the id, and the secret. */
 const FORM = /^slt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_([\w-]{43})$/;
 
 /**
@@ -177,7 +177,7 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
   const [row] = await selectToken(db, { id: parts.join('-') });
   const isSecret =
     row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
-  if (!isSecret) throw refused('unknown_token', 'there is no such token');
+  if (!isSecret) throw refused('unknown_token', 'the token is unknown');
   checkTerm(now, row);
   const { administrator_id, token_id } = row;
   const narrowing = callerNarrowing(row);
@@ -190,8 +190,8 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
 }
 
 /**
- * Whether the caller still is one, within the write of what he asked for: it may have waited.
- * @throws ServiceError as `authenticateToken` or `checkSession`; with the reason `agent_stopped`.
+ * Checks the credential again within a transaction, because a request may have waited for it.
+ * @throws ServiceError as `authenticateToken` or `checkSession`, or with the reason `agent_stopped`.
  */
 export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<void> {
   if ('session_id' in caller) return checkSession(tx, now, caller.session_id);
@@ -203,14 +203,11 @@ export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<
     .select(['api_tokens.expires_at', 'api_tokens.revoked_at', 'administrators.disabled_at'])
     .where('api_tokens.token_id', '=', token_id)
     .executeTakeFirst();
-  if (row === undefined) throw refused('unknown_token', 'there is no such token');
+  if (row === undefined) throw refused('unknown_token', 'the token is unknown');
   checkTerm(now, row);
 }
 
-/**
- * What was left to an agent lasts longer than the token with which it was, as a login ends after
- * hours; but not when that is revoked.
- */
+/** A schedule outlives the expiry of the token that created it, but not its revocation. */
 async function checkAgent(
   tx: Db,
   administrator_id: string,
@@ -223,14 +220,14 @@ async function checkAgent(
     .select(['agent.next_run_at', 'administrators.disabled_at', 'api_tokens.revoked_at'])
     .where('agent.bot_id', '=', bot_id)
     .where('agent.role', '=', role)
-    // Somebody else may have turned it on meanwhile, as himself.
+    // Another administrator may have scheduled the agent in the meantime.
     .where('agent.administrator_id', '=', administrator_id)
     .executeTakeFirst();
   if (row === undefined || row.next_run_at === null) {
     throw refused('agent_stopped', 'the schedule of the agent has been turned off');
   }
-  if (row.disabled_at !== null) throw ownerDisabled();
-  if (row.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
+  if (row.disabled_at !== null) throw administratorDisabled();
+  if (row.revoked_at !== null) throw refused('revoked_token', 'the token was revoked');
 }
 
 function checkTerm(
@@ -238,8 +235,8 @@ function checkTerm(
   token: Pick<ApiTokensTable, 'expires_at' | 'revoked_at'> &
     Pick<AdministratorsTable, 'disabled_at'>,
 ): void {
-  if (token.disabled_at !== null) throw ownerDisabled();
-  if (token.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
+  if (token.disabled_at !== null) throw administratorDisabled();
+  if (token.revoked_at !== null) throw refused('revoked_token', 'the token was revoked');
   if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
 }
 
@@ -262,20 +259,11 @@ const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
     .where('api_tokens.token_id', '=', id),
 );
 
-function ownerDisabled(): ServiceError {
-  return new ServiceError('not_authenticated', 'its owner is disabled', {
-    reason: 'administrator_disabled',
-    remedy:
-      "Only the operator lets him in again, on the server's machine: " +
-      '`service-local identity administrators reset`.',
-  });
-}
-
 function refused(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {
     reason,
     remedy:
-      'Log in with `service-local login`, or make a token for a script with `service-local identity tokens create`.',
+      'Log in with `service-local login`, or create a token for a script with `service-local identity tokens create`.',
   });
 }
 
@@ -284,11 +272,11 @@ export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.has(scope)) return;
   const needed = SCOPES.filter((one) => one === scope || caller.scopes.has(one));
   throw new ServiceError('not_allowed', `the token lacks the scope ${scope}`, {
-    remedy: `Log in with \`service-local login --scopes ${needed.join(',')}\`: no scope implies another. SERVICE_LOCAL_TOKEN, where it is set, wins over the login.`,
+    remedy: `Log in with \`service-local login --scopes ${needed.join(',')}\`. No scope implies another. If SERVICE_LOCAL_TOKEN is set, it is used instead of the login.`,
   });
 }
 
-/** The oldest first: those of everybody for the scope `admin`, else the caller's own. */
+/** Lists tokens, oldest first: all for the scope `admin`, otherwise the caller's own. */
 export async function listTokens(
   db: Db,
   caller: Caller,
@@ -309,14 +297,14 @@ export async function listTokens(
   );
 }
 
-/** One that there is. */
+/** @param tokenId of an existing token. */
 export async function getToken(db: Db, tokenId: string): Promise<TokenState> {
   return stateOf(await selectTokens(db).where('token_id', '=', tokenId).executeTakeFirstOrThrow());
 }
 
 /**
- * Ends a token at once. Doing so again changes nothing.
- * @throws ServiceError `not_found`, also for that of somebody else without the scope `admin`.
+ * Revokes a token. Idempotent.
+ * @throws ServiceError `not_found`, also for another owner's token without the scope `admin`.
  */
 export async function revokeToken(
   { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
@@ -327,7 +315,7 @@ export async function revokeToken(
     const now = clock();
     const row = await selectTokens(tx).where('token_id', '=', tokenId).executeTakeFirst();
     if (row === undefined || !mayRevoke(caller, row)) {
-      throw new ServiceError('not_found', `there is no token ${tokenId} that this one may revoke`, {
+      throw new ServiceError('not_found', `there is no token ${tokenId} that you may revoke`, {
         remedy: 'See `service-local identity tokens list`.',
       });
     }
@@ -354,7 +342,7 @@ function mayRevoke(caller: Caller, row: Pick<TokenRow, 'token_id' | 'administrat
   return owner === undefined || owner === row.administrator_id;
 }
 
-/** Whose things the caller sees; `undefined` for everybody's. */
+/** Returns the administrator whose sessions and tokens the caller may see; undefined for all. */
 export function ownerSeenBy({ administrator_id, scopes }: Caller): string | undefined {
   return scopes.has('admin') ? undefined : administrator_id;
 }

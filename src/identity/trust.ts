@@ -23,7 +23,7 @@ export const SET_ROOT_ACTION = 'identity.root.set';
 /** Time before the expiry of a root or keyset from which operators are warned, ms. */
 const EXPIRY_WARNING_MS = 60 * 86_400_000;
 
-/** The one command to run where the root key is. */
+/** To be run on the machine with the root key. */
 export const SIGN_COMMAND =
   'service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --upload';
 
@@ -46,7 +46,7 @@ export interface TrustState {
 }
 
 export interface Stored extends TrustState {
-  /** The key that signs from now on, where it waited for this keyset. */
+  /** Pending key that this keyset activated. */
   readonly activated: string | null;
 }
 
@@ -54,7 +54,7 @@ export async function selectTrust(db: Db): Promise<LicenseTrustTable | undefined
   return db.selectFrom('license_trust').selectAll().executeTakeFirst();
 }
 
-/** The members `roots` and `keyset` of the published keyset; none where the issuer has no root. */
+/** Returns the members `roots` and `keyset` of the published keyset, if the issuer has a root. */
 export async function publishedTrust(
   db: Db,
 ): Promise<{ readonly roots: unknown; readonly keyset: unknown } | undefined> {
@@ -68,12 +68,12 @@ export async function trustState(db: Db): Promise<TrustState | undefined> {
 }
 
 /**
- * Stores a trust root and its signed keyset, and lets a key sign that waited for it.
+ * Stores a trust root and its signed keyset, and activates a pending key that the keyset contains.
  *
- * @param replaces fingerprint of the stored root that is given up, for one that does not descend
- * from it. This and a first root need a step-up for `identity.root.set` and `root:FINGERPRINT`.
- * @throws ServiceError `invalid_request` for a document that verifiers would refuse; `conflict` for
- * an older one, for that of another root, and for a keyset without a key that it must hold;
+ * @param replaces fingerprint of the stored root, to replace it by a root that does not descend from
+ * it. This and the first root need a step-up for `identity.root.set` and `root:FINGERPRINT`.
+ * @throws ServiceError `invalid_request` for a document that verifiers would refuse; `conflict` for an
+ * older document, a document of another root, and a keyset without a required key;
  * `step_up_required`.
  */
 export async function storeTrust(
@@ -110,7 +110,7 @@ export async function storeTrust(
     }
     await refuseLackingKeys(tx, now, trust);
     if (before === undefined) await refuseEndorsedVersion(tx, claims);
-    const document = { roots, keyset: await endorsed(tx, keyset!, trust, signer) };
+    const document = { roots, keyset: await endorse(tx, keyset!, trust, signer) };
     const actor = `administrator:${caller.administrator_id}` as const;
     const row = await replaceTrust(tx, now, actor, document, trust, meansOf(caller));
     return { ...stateOf(row), activated: await activatePending(tx, now, claims) };
@@ -163,7 +163,7 @@ export interface ExpiryWarning {
   readonly detail: string;
 }
 
-/** Documents that expire within 60 days or have expired, with the command to run. */
+/** Returns warnings for documents that expire within 60 days or have expired. */
 export async function expiryWarnings(db: Db, now: number): Promise<readonly ExpiryWarning[]> {
   const row = await selectTrust(db);
   if (row === undefined) return [];
@@ -177,14 +177,14 @@ export async function expiryWarnings(db: Db, now: number): Promise<readonly Expi
       reason: end <= now ? (`${what}_expired` as const) : (`${what}_expires` as const),
       detail:
         end <= now
-          ? `the license ${what} expired at ${formatTime(end)}: machines go on with the keys that they hold and take no new key; run \`${command}\` where the root key is`
-          : `the license ${what} expires at ${formatTime(end)}: run \`${command}\` where the root key is`,
+          ? `the license ${what} expired at ${formatTime(end)}: machines keep the keys that they have and accept no new ones; run \`${command}\` on the machine with the root key`
+          : `the license ${what} expires at ${formatTime(end)}: run \`${command}\` on the machine with the root key`,
     }));
 }
 
 /**
- * Why a server that issues as `issuer` must not sign: machines refuse leases of another issuer than
- * that of the keyset. Undefined where it may.
+ * Returns an error if the stored keyset belongs to another issuer than `issuer`, because machines would
+ * refuse its leases.
  */
 export async function issuerFault(db: Db, issuer: string): Promise<ServiceError | undefined> {
   const row = await selectTrust(db);
@@ -200,7 +200,7 @@ export async function issuerFault(db: Db, issuer: string): Promise<ServiceError 
   );
 }
 
-/** Whether verifiers will trust what the key signs: no root is stored, or its keyset holds the key. */
+/** True if no root is stored or the signed keyset contains the key. */
 export async function isVouchedFor(db: Db, publicKeyId: string): Promise<boolean> {
   const state = await trustState(db);
   return state === undefined || state.key_ids.includes(publicKeyId);
@@ -235,26 +235,26 @@ async function refuseLackingKeys(db: Db, now: number, { keyset }: Trust): Promis
   for (const { public_key_id: id, status } of rows) {
     const isHeld = held.has(id);
     if (status === 'retired' && isHeld) {
-      throw lacking('retired_key', `the keyset holds the key ${id}, which was retired here`);
+      throw lacking('retired_key', `the keyset contains the retired key ${id}`);
     }
     if (status === 'active' && !isHeld) {
-      throw lacking('active_key_missing', `the keyset lacks the key that signs, ${id}`);
+      throw lacking('active_key_missing', `the keyset lacks the active signing key ${id}`);
     }
     if (status === 'retiring' && !isHeld && (await hasOutstanding(db, now, id))) {
-      const message = `the keyset lacks the key ${id}, under which leases are still in use`;
+      const message = `the keyset lacks the key ${id}, which signed leases that are still in use`;
       throw lacking('retiring_key_missing', message);
     }
   }
 }
 
-/** Machines that hold a keyset by which a signing key vouched take only a later one. */
+/** Machines with a keyset that a signing key endorsed accept only a higher version. */
 async function refuseEndorsedVersion(db: Db, { version }: KeysetClaims): Promise<void> {
   const row = await db.selectFrom('license_endorsement').select('version').executeTakeFirst();
   if (row === undefined || version > row.version) return;
   const message = `machines may hold version ${row.version} of the keyset; this is version ${version}`;
   throw new ServiceError('conflict', message, {
     reason: 'keyset_rollback',
-    remedy: 'Sign it once more: each signing raises the version.',
+    remedy: `Sign the keyset again, which raises its version: \`${SIGN_COMMAND}\`.`,
   });
 }
 
@@ -270,10 +270,10 @@ async function hasOutstanding(db: Db, now: number, publicKeyId: string): Promise
 }
 
 /**
- * The keyset with a signature by the key that signs leases, too: machines that were enrolled before
- * the issuer had a root hold that key, and take the root from it.
+ * Adds a signature by the key that signs leases, so that machines that were enrolled before the issuer
+ * had a root accept the root.
  */
-async function endorsed(
+async function endorse(
   db: Db,
   keyset: SignedDocument,
   { keys }: Trust,
@@ -292,7 +292,7 @@ async function endorsed(
   return { ...keyset, signatures: [...keyset.signatures, { keyid: signer.publicKeyId, sig }] };
 }
 
-/** @returns the id of the key that becomes the active one. */
+/** @returns the id of the activated key. */
 async function activatePending(
   tx: Db,
   now: number,
@@ -309,7 +309,7 @@ async function activatePending(
   return key.public_key_id;
 }
 
-/** Makes a key the active one, and the former one a retiring one. */
+/** Activates a key; the previous key begins to retire. */
 export async function activateKey(
   tx: Db,
   now: number,
@@ -340,7 +340,6 @@ export async function activateKey(
   await tx.deleteFrom('pending_signing_keys').where('public_key_id', '=', public_key_id).execute();
 }
 
-/** Rejects documents that verifiers reject, now or once they trust the stored documents. */
 function refused({ reason, detail }: Refused, document: TrustDocument): ServiceError {
   const remedy =
     reason === 'not_vouched_for' && !isComplete(rootSignatures(document))
@@ -356,17 +355,19 @@ function refused({ reason, detail }: Refused, document: TrustDocument): ServiceE
 
 const REMEDIES: Readonly<Record<string, string>> = {
   other_root: 'See docs/licenses.md, "The trust root", for what to do when a root key is lost.',
-  root_rollback: 'Sign with the newest chain of roots.',
-  keyset_rollback: 'Sign a keyset of a higher version: `service-local identity root sign-keyset`.',
-  not_vouched_for: 'Have more key holders sign: `identity root sign-keyset --continue`.',
+  root_rollback: 'Use the newest chain of roots: pass its file with --chain.',
+  keyset_rollback:
+    'Sign a keyset with a higher version: `service-local identity root sign-keyset`.',
+  not_vouched_for:
+    'Have more key holders sign: `service-local identity root sign-keyset --continue`.',
 };
 
 function refuseOtherIssuer({ issuer }: KeysetClaims, own: string): void {
   if (issuer === own) return;
-  const message = `the keyset is of the issuer ${issuer}, and this server issues as ${own}`;
+  const message = `the keyset belongs to the issuer ${issuer}, but license_issuer is ${own}`;
   throw new ServiceError('conflict', message, {
     reason: 'other_issuer',
-    remedy: 'Set license_issuer of the server, or make the root with --license-issuer.',
+    remedy: `Set license_issuer to ${issuer}, or create the root with --license-issuer ${own}.`,
   });
 }
 

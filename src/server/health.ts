@@ -55,7 +55,7 @@ async function missingSigner({ read }: Identity['storage'], signer: Identity['si
 function noSigner(reason: string | undefined) {
   const detail =
     reason === 'unsigned_key'
-      ? `no leases are issued: the signed keyset lacks the signing key; run \`${SIGN_COMMAND}\` where the root key is`
+      ? `no leases are issued: the signed keyset lacks the signing key; run \`${SIGN_COMMAND}\` on the machine with the root key`
       : 'no leases are issued';
   return { part: 'signing_key' as const, detail, ...(reason !== undefined && { reason }) };
 }

@@ -130,7 +130,7 @@ describe('identity administrators and tokens', () => {
     const again = await run('administrators add ada --password-stdin', { input: PASSWORD });
     expect(again).toMatchObject({ code: 6, stdout: '' });
     expect(again.stderr).toMatch(
-      /^database: .*\nerror conflict: there is an administrator ada already/,
+      /^database: .*\nerror conflict: the administrator ada already exists/,
     );
 
     const totp = new TOTP({ secret: new URL(ada.otpauth_uri).searchParams.get('secret')! });
@@ -161,7 +161,7 @@ describe('identity administrators and tokens', () => {
     });
     expect(await run('tokens list', { token })).toMatchObject({
       code: 4,
-      stderr: expect.stringContaining('its owner is disabled\n→ Only the operator') as string,
+      stderr: expect.stringContaining('the administrator is disabled\n→ An operator can') as string,
     });
     expect(await logIn('ada', third)).toMatchObject({ code: 4 });
     const input = 'another good password';
@@ -187,7 +187,9 @@ describe('identity administrators and tokens', () => {
     await storage.close();
     const limited = await logIn('bob', recovery_codes[0]!);
     expect(limited.code).toBe(1);
-    expect(limited.stderr).toMatch(/^error rate_limited: 5 tries .*\n→ Try again in (8\d\d|900) s/);
+    expect(limited.stderr).toMatch(
+      /^error rate_limited: 5 attempts .*\n→ Try again in (8\d\d|900) s/,
+    );
     const input = PASSWORD;
     const reset = await ask<Enrolled>('administrators reset bob --password-stdin', { input });
     expect(await logIn('bob', reset.recovery_codes[0]!)).toMatchObject({ code: 0 });
@@ -339,7 +341,7 @@ test.each([
     'x',
   ],
   ['administrators add ada', '--password-stdin is required when prompting is not possible'],
-  ['administrators add Ada', "'Ada' is no name for an administrator"],
+  ['administrators add Ada', "'Ada' is not a valid administrator name"],
   ['administrators add ada --password-stdin', 'standard input is empty'],
   [
     'tokens create --administrator ada --scopes license --password-stdin --code 123456',

@@ -75,7 +75,7 @@ test('creates a signing key that only its owner can read, and never prints or ov
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await identity('keys', 'generate', '--out', 'key.pem');
   expect(again).toMatchObject({ code: 6, stdout: '' });
-  expect(again.stderr).toMatch(/^error conflict: .*key\.pem is there already/);
+  expect(again.stderr).toMatch(/^error conflict: .*key\.pem already exists/);
   expect(await readFile(path, 'utf8')).toBe(pem);
   const nowhere = await identity('keys', 'generate', '--out', 'nowhere/key.pem');
   expect(nowhere).toMatchObject({ code: 1, stdout: '' });
@@ -306,7 +306,7 @@ test('shows when the license ends before prompting for its id and a code', async
   expect(data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
   const denied = await identity('leases', 'issue', '--deployment', 'kyoto');
   expect(denied).toMatchObject({ code: 4 });
-  const reinstate = /^error license_revoked: .*works until.*\n→ .*identity deployments reinstate/;
+  const reinstate = /^error license_revoked: .*work until.*\n→ .*identity deployments reinstate/;
   expect(denied.stderr).toMatch(reinstate);
   const code = await identity('devices', 'enroll-code', '--deployment', 'kyoto');
   expect(code).toMatchObject({ code: 4, stdout: '' });

@@ -169,7 +169,7 @@ test('issues nothing for a file that is not a request or is for another installa
   const long = await identity('leases', 'issue', '--deployment', 'tokyo', '--ttl', '300d');
   expect(long).toMatchObject({ code: 3, stdout: '' });
   expect(long.stderr).toMatch(
-    / from 300 to 7776000 \(90d\), not 25920000\n→ Correct what is named/,
+    / from 300 to 7776000 \(90d\), not 25920000\n→ Correct the listed values/,
   );
   expect(await identity(...request, 'nowhere')).toMatchObject({
     code: 3,
@@ -208,7 +208,7 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
   );
   const denied = await osaka('renew', '--now');
   expect(denied).toMatchObject({ code: 4 });
-  expect(denied.stderr).toMatch(/^error license_revoked: .*works until 20\S+Z\n/);
+  expect(denied.stderr).toMatch(/^error license_revoked: .*work until 20\S+Z\n/);
   const status = await osaka('status');
   expect(status).toMatchObject({ code: 0, stderr: '' });
   expect(status.stdout.split('\n')).toEqual(

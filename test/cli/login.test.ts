@@ -91,7 +91,7 @@ test('login stores a token that is never printed, and logout removes it', async 
   await expect(stat(file())).rejects.toThrow('ENOENT');
   const ended = await run(['whoami'], { env: { SERVICE_LOCAL_TOKEN: token } });
   expect(ended).toMatchObject({ code: 4, stdout: '' });
-  expect(ended.stderr).toContain('the token has been revoked\n→ Log in with `service-local login`');
+  expect(ended.stderr).toContain('the token was revoked\n→ Log in with `service-local login`');
   expect(await run(['logout'])).toEqual({
     code: 0,
     stdout: 'You were not logged in.\n',
@@ -123,7 +123,7 @@ test('the token of the environment overrides that of the login', async () => {
   const wrong = { SERVICE_LOCAL_TOKEN: `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}` };
   expect(await run(['whoami'], { env: wrong })).toMatchObject({
     code: 4,
-    stderr: expect.stringContaining('there is no such token') as string,
+    stderr: expect.stringContaining('the token is unknown') as string,
   });
   const { code, stdout } = await run(['whoami'], { env: { SERVICE_LOCAL_TOKEN: token } });
   expect({ code, stdout }).toEqual({

@@ -195,12 +195,12 @@ test('an update that grants more needs a code, and one that grants less does not
   const refused = await identity(...more);
   expect(refused.code).toBe(2);
   expect(refused.stderr).toContain(
-    'the change gives more (it ends at 2099-01-01T00:00:00Z): this needs a fresh second factor',
+    'this change requires a step-up, because it ends at 2099-01-01T00:00:00Z',
   );
   const wrong = await identity(...more, '--code', '0'.repeat(28));
   expect({ code: wrong.code, stderr: wrong.stderr }).toEqual({
     code: 4,
-    stderr: expect.stringContaining('the code is wrong, or has been used') as string,
+    stderr: expect.stringContaining('the code is wrong or was used before') as string,
   });
   expect(await json(...more, '--code', code)).toMatchObject({ ends_at: '2099-01-01T00:00:00Z' });
   const plan = ['plans', 'update', 'given', '--entitlement', 'live_trading', '--ttl', '9d'];
@@ -251,7 +251,7 @@ describe('an invalid request', () => {
       stdout: '',
       stderr:
         'error conflict: the customer taken already exists\n' +
-        '→ Give another id, or none to get a new one.\n',
+        '→ Choose another id, or omit it to get a generated one.\n',
     });
     const wrong = await identity('plans', 'create', '--name', 'X', '--ttl', '1s', '--grace', '99d');
     expect(wrong.code).toBe(3);

@@ -151,7 +151,7 @@ test('a revoked license is kept, said to be so with its last date, and renewed w
   expect(contents('lease')).toBe(before);
   const { last_error, next_attempt_because } = await readState(machine.files.state);
   expect(next_attempt_because).toBe('denied');
-  expect(last_error?.message).toMatch(/is revoked; what it has works until \d{4}-/);
+  expect(last_error?.message).toMatch(/is revoked; its issued leases work until \d{4}-/);
   await reinstateInstallation(identity, 'operator', 'tokyo');
   expect(await now()).toMatchObject({ status: 'renewed' });
 });

@@ -350,7 +350,7 @@ describe('the server', () => {
     });
     expect(checks.find(({ code }) => code === 'renewal')).toMatchObject({
       status: 'fail',
-      summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z: no lease under it is issued; nothing works since ${licensed.claims.grace_ends_at}`,
+      summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z; nothing works since ${licensed.claims.grace_ends_at}`,
     });
   });
 
@@ -696,7 +696,9 @@ describe('the home', () => {
     const { log } = daemonFiles(machine.home);
     symlinkSync(join(directory, 'elsewhere.log'), log);
     expect(await faults()).toEqual(['home warn']);
-    expect((await found('home')).summary).toBe(`the daemon keeps no log: ${log} is a symbolic link`);
+    expect((await found('home')).summary).toBe(
+      `the daemon keeps no log: ${log} is a symbolic link`,
+    );
   });
 
   test('that is a file fails once', async () => {

@@ -33,8 +33,8 @@ const WRONG = {
   reason: 'wrong_credentials',
   message: 'name, password or code is wrong',
   remedy:
-    'Check name, password and code; a code works once. ' +
-    'After 5 failed logins, your address is refused for 15 minutes.',
+    'Check name, password and code; each code works once. ' +
+    'After 5 failed logins, your address is blocked for 15 minutes.',
 };
 const limited = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
 

@@ -574,7 +574,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       const end = clone.claims.grace_ends_at;
       expect(answer).toMatchObject({ revoked_leases: 2, effective_at: Date.parse(end) });
       await expect(renew(identity, device, clone.answer.lease)).rejects.toMatchObject({
-        message: `the license of the device ${device.device_id} is revoked; what it has works until ${end}`,
+        message: `the license of the device ${device.device_id} is revoked; its issued leases work until ${end}`,
       });
       const { read } = identity.storage;
       const other = await getLease(read, world.now, neighbour.claims.lease_id);

@@ -54,12 +54,12 @@ describe('the hash of a password', () => {
 });
 
 test.each([
-  ['elevenchars', 'a password has 12 to 256 characters, not 11'],
-  ['x'.repeat(257), 'a password has 12 to 256 characters, not 257'],
-  ['🐴'.repeat(11), 'a password has 12 to 256 characters, not 11'],
-  ['correct\u0000horse battery', 'a password has no control characters'],
-  ['correct horse\n', 'a password has no control characters'],
-  ['correct horse \uD83D', 'a password has no control characters'],
+  ['elevenchars', 'a password must have 12 to 256 characters, not 11'],
+  ['x'.repeat(257), 'a password must have 12 to 256 characters, not 257'],
+  ['🐴'.repeat(11), 'a password must have 12 to 256 characters, not 11'],
+  ['correct\u0000horse battery', 'a password must not contain control characters'],
+  ['correct horse\n', 'a password must not contain control characters'],
+  ['correct horse \uD83D', 'a password must not contain control characters'],
   ['twelve chars', undefined],
   ['x'.repeat(256), undefined],
   ['🐴'.repeat(12), undefined],

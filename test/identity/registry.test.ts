@@ -200,7 +200,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     ).toEqual({
       '/customer_id':
         'an id has 1 to 128 letters, digits or . _ : - and begins with a letter or digit',
-      '/name': 'a text here is one line of 1 to 200 characters',
+      '/name': 'the text must be one line of 1 to 200 characters',
     });
     for (const name of ['', 'two\nlines', 'nul\0', '\ud800', 'x'.repeat(201)]) {
       expect(Object.keys(await problemsOf(createCustomer(identity, actor, { name })))).toEqual([
@@ -218,9 +218,8 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
       '/plan_id': expect.any(String) as string,
       '/entitlements/1':
         'an entitlement has 1 to 64 lower-case letters, digits or _ . : - and begins with a letter',
-      '/ttl_seconds': 'this server takes whole seconds from 300 to 7776000 (90d), not 59',
-      '/grace_period_seconds':
-        'this server takes whole seconds from 0 to 2592000 (30d), not 2592001',
+      '/ttl_seconds': 'must be whole seconds from 300 to 7776000 (90d), not 59',
+      '/grace_period_seconds': 'must be whole seconds from 0 to 2592000 (30d), not 2592001',
     });
     await newPlan();
     const change = { name: '', ttl_seconds: 90.5, grace_period_seconds: -1, entitlements: [''] };
@@ -303,7 +302,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     const change = { ends_at: START - DAY * 1000 };
     expect(await updateContract(identity, actor, 'acme-2026', change)).toMatchObject(change);
     expect(await problemsOf(contractOf({ contract_id: 'x', ends_at: START }))).toEqual({
-      '/ends_at': 'this contract can end at a whole second after 2026-01-05T09:30:00Z',
+      '/ends_at': 'must be a whole second after 2026-01-05T09:30:00Z',
     });
     expect(await contractOf({ contract_id: 'x', ends_at: START + 1000 })).toMatchObject({
       contract_id: 'x',
@@ -331,7 +330,8 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     const names = (prefix: string, count: number): string[] =>
       Array.from({ length: count }, (_, i) => `${prefix}${i}`);
     const tooMany = {
-      '/entitlements': 'with its plan the contract acme-2026 has 65 entitlements, of at most 64',
+      '/entitlements':
+        'the contract acme-2026 and its plan have 65 entitlements together; at most 64 are allowed',
     };
     await newCustomer('acme');
     await newPlan(names('a', 60));
@@ -350,7 +350,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(await problemsOf(moved)).toEqual(tooMany);
     const alone = { plan_id: 'huge', name: 'Huge', entitlements: names('e', 65) };
     expect(await problemsOf(createPlan(identity, actor, alone))).toEqual({
-      '/entitlements': 'there can be at most 64 entitlements, not 65',
+      '/entitlements': 'at most 64 entitlements are allowed, not 65',
     });
   });
 

@@ -126,7 +126,7 @@ test('an administrator can give less than the contract, and not more', () => {
       code: 'not_allowed',
       reason: 'entitlement_not_in_contract',
       message:
-        'the contract acme-2026 does not give byoc_deployments; it gives kb_federation, live_trading',
+        'the contract acme-2026 does not include byoc_deployments; it includes kb_federation, live_trading',
     }),
   );
 });

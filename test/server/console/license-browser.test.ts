@@ -116,7 +116,7 @@ test('an installation is revoked with the right id and the right factor only', a
   // The code is used up now; another is good once more.
   await desk.open('/identity/license/deployments/fleet-00007/revoke');
   await send('fleet-00007', code);
-  await page.getByText('The code is wrong, or has been used').waitFor();
+  await page.getByText('The code is wrong or was used before').waitFor();
   await send('fleet-00007', another);
   await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
   desk.takeComplaints();

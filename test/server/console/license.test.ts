@@ -131,7 +131,7 @@ test('a customer, a plan, a contract and an installation are registered, whateve
   expect(await open('/identity/license/customers')).not.toContain('later');
   const guess = { ...contract, code: '0'.repeat(28) };
   const guessed = await visitor.submit('/identity/license/contracts', guess);
-  expect(guessed.text).toContain('The code is wrong, or has been used');
+  expect(guessed.text).toContain('The code is wrong or was used before');
   expect(fieldOf(guessed.text, 'contract_id')).toBe('later');
   const taken = { customer_id: 'evil', customer_name: HOSTILE, key: crypto.randomUUID() };
   const refused = await visitor.submit('/identity/license/customers', taken);
@@ -185,7 +185,7 @@ describe('issuing', () => {
       entitlements: ['live_trading'],
     });
     expect(refused.status).toBe(409);
-    expect(refused.text).toContain('was issued for this request already');
+    expect(refused.text).toContain('was already issued and returned for this issue_id');
     expect(await leasesOf('tokyo')).toHaveLength(1);
     const [{ lease_id } = { lease_id: '' }] = await leasesOf('tokyo');
     const pages = await Promise.all(
@@ -202,7 +202,7 @@ describe('issuing', () => {
     expect(wrong.text).toMatch(/is no length of time for the lease/);
     expect(wrong.text).toMatch(/value="&lt;b&gt;"/);
     const much = await visitor.submit(path, { deployment_id: 'osaka', ttl: '900d' });
-    expect(much.text).toContain('this server takes whole seconds');
+    expect(much.text).toContain('must be whole seconds');
     const foreign = await visitor.submit(path, { deployment_id: 'osaka', entitlement: 'all' });
     expect(foreign).toMatchObject({ status: 403 });
     const nowhere = await visitor.submit(path, { deployment_id: 'nowhere' });
@@ -244,7 +244,7 @@ describe('revoking', () => {
     expect(wrong.text).toContain('what was typed is not the id of the installation, nara'.slice(1));
     expect(wrong.text).toContain('value="unpaid"');
     const guessed = await revoke(path, { confirm: 'nara', code: '0'.repeat(28) });
-    expect(guessed.text).toContain('The code is wrong, or has been used');
+    expect(guessed.text).toContain('The code is wrong or was used before');
     expect((await leasesOf('nara'))[0]!.state).toBe('valid');
 
     const done = await revoke(path, { confirm: 'nara', code });
@@ -257,7 +257,7 @@ describe('revoking', () => {
     expect(await open('/identity/license?state=revoked')).toContain('deployments/nara');
 
     const reused = await revoke(path, { confirm: 'nara', code });
-    expect(reused.text).toContain('The code is wrong, or has been used');
+    expect(reused.text).toContain('The code is wrong or was used before');
     const refused = await visitor.open('/identity/license/issue?deployment_id=nara');
     expect(refused.text).toContain('is revoked');
     const reinstate = '/identity/license/deployments/nara/reinstate';
@@ -265,7 +265,7 @@ describe('revoking', () => {
     expect(asked.text).toContain('data-target="deployment:nara"');
     expect((await leasesOf('nara'))[0]!.state).toBe('revoked');
     const mistyped = await visitor.submit(reinstate, { code: '0'.repeat(28) });
-    expect(mistyped.text).toContain('The code is wrong, or has been used');
+    expect(mistyped.text).toContain('The code is wrong or was used before');
     expect(mistyped.text).toContain('data-target="deployment:nara"');
     const back = await visitor.submit(reinstate, { code: person.recovery_codes[7]! });
     expect(back.status).toBe(303);
@@ -437,7 +437,7 @@ test('keys tell when they may be retired, and then are', async () => {
   expect(keys).toMatch(/from <time datetime="20/);
   const early = await visitor.submit(`/identity/license/keys/${FLEET_KEY}/retire`);
   expect(early.status).toBe(409);
-  expect(early.text).toContain('could still be in use until');
+  expect(early.text).toContain('may be in use until');
   server.now += 11 * DAY;
   ({ person, visitor } = await newSignedIn(server));
   expect(await open('/identity/license/keys')).toContain('Retire it for good');

@@ -58,7 +58,7 @@ test.each([
   const response = JSON.stringify(made);
   const added = await visitor.submit('/console/account/passkeys', { name: 'Phone', response });
   expect(added.status).toBe(400);
-  expect(added.text).toContain('is no passkey for here');
+  expect(added.text).toContain('is not a valid passkey for this site');
 });
 
 const signInChallenge = async (visitor: Visitor): Promise<string> =>
