@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { ANY_ADMINISTRATOR } from './administrators.ts';
-import { jsonResponse, defineRoute, id, jsonBody, page, pageQuery, text, time } from './http.ts';
+import { defineRoute, id, jsonBody, jsonResponse, page, pageQuery, text, time } from './http.ts';
 
 export const EXAMPLE_BROWSER_SESSION_ID = '0198c0de-0000-7000-8000-00000000cccc';
 export const EXAMPLE_PASSKEY_ID = '0198c0de-0000-7000-8000-00000000dddd';

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { actorName, administrator, jsonResponse, defineRoute, id, jsonBody, time } from './http.ts';
+import { actorName, administrator, defineRoute, id, jsonBody, jsonResponse, time } from './http.ts';
 import { ChatTurn, EXAMPLE_RESEARCH_BOT } from './research.ts';
 
 const tags = ['Research'];

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  jsonResponse,
+  botPath,
   defineRoute,
-  id,
   jsonBody,
+  jsonResponse,
   page,
   pageQuery,
   searchText,
@@ -23,8 +23,6 @@ const HaltInput = z
     }),
   })
   .openapi('HaltInput');
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 const halt = {
   halt_id: z.string(),

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, PUBLIC, jsonResponse, defineRoute } from './http.ts';
+import { administrator, defineRoute, jsonResponse, PUBLIC } from './http.ts';
 
 const Health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
 

@@ -92,6 +92,18 @@ export function id(example: string) {
     .openapi({ example });
 }
 
+/** Path parameters of routes below a bot. */
+export const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** Header with the token of a step-up. */
+export function stepUpHeader(description: string) {
+  return {
+    'service-step-up': z.string().optional().openapi({ description, example: 'step-up-token' }),
+  };
+}
+
 /** Result of `machineHash`. */
 export const machineHash = z
   .string()

@@ -1,12 +1,13 @@
 import { z } from '@hono/zod-openapi';
 import {
   administrator,
-  jsonResponse,
-  PUBLIC,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   page,
+  PUBLIC,
+  stepUpHeader,
   time,
 } from './http.ts';
 import { EXAMPLE_NEXT_KEY, EXAMPLE_TRUST } from './root-example.ts';
@@ -165,12 +166,7 @@ export const storeTrust = defineRoute({
   tags: ['Keys'],
   security: administrator('admin'),
   request: {
-    headers: z.object({
-      'service-step-up': z.string().optional().openapi({
-        description: 'Token of a step-up for `identity.root.set` and this root.',
-        example: 'step-up-token',
-      }),
-    }),
+    headers: z.object(stepUpHeader('Token of a step-up for `identity.root.set` and this root.')),
     body: jsonBody(
       z
         .strictObject({
@@ -198,12 +194,7 @@ export const announceKey = defineRoute({
   tags: ['Keys'],
   security: administrator('admin'),
   request: {
-    headers: z.object({
-      'service-step-up': z.string().optional().openapi({
-        description: 'Token of a step-up for `identity.root.set` and this key.',
-        example: 'step-up-token',
-      }),
-    }),
+    headers: z.object(stepUpHeader('Token of a step-up for `identity.root.set` and this key.')),
     body: jsonBody(z.strictObject({ x: z.string().regex(/^[\w-]{43}$/) }).openapi('NextKey'), {
       administrator: { x: EXAMPLE_NEXT_KEY },
     }),

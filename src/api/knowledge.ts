@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  jsonResponse,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   page,
   pageQuery,
   searchText,

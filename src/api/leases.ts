@@ -1,18 +1,18 @@
 import { z } from '@hono/zod-openapi';
+import { OFFLINE_REQUEST_TYPE } from '../base/proof-claims.ts';
 import { MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { PAYLOAD_TYPE } from '../lease/envelope.ts';
-import { OFFLINE_REQUEST_TYPE } from '../base/proof-claims.ts';
 import {
   actorName,
   administrator,
-  jsonResponse,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   machineHash,
   page,
   pageQuery,
-  searchText,
+  stepUpHeader,
   text,
   time,
 } from './http.ts';
@@ -237,7 +237,7 @@ export const listLeases = defineRoute({
 });
 
 const leasePath = z.strictObject({ lease_id: id('0198c0de-0000-7000-8000-00000000aaaa') });
-const installationPath = z.strictObject({ deployment_id: id('acme-tokyo') });
+export const installationPath = z.strictObject({ deployment_id: id('acme-tokyo') });
 
 export const getLease = defineRoute({
   method: 'get',
@@ -327,12 +327,9 @@ export const previewInstallationRevocation = defineRoute({
   request: { params: installationPath },
 });
 
-const stepUpHeader = z.object({
-  'service-step-up': z.string().optional().openapi({
-    description: 'Token of a step-up for `identity.license.revoke` and this lease or installation.',
-    example: 'step-up-token',
-  }),
-});
+const stepUp = z.object(
+  stepUpHeader('Token of a step-up for `identity.license.revoke` and this lease or installation.'),
+);
 
 const revokeParts = {
   tags: ['Leases'],
@@ -353,7 +350,7 @@ export const revokeLease = defineRoute({
   summary: 'Revoke a lease and all other leases of its machine',
   ...revokeParts,
   tags: [...revokeParts.tags],
-  request: { params: leasePath, headers: stepUpHeader, body: revokeBody },
+  request: { params: leasePath, headers: stepUp, body: revokeBody },
 });
 
 export const revokeInstallation = defineRoute({
@@ -364,76 +361,5 @@ export const revokeInstallation = defineRoute({
   summary: 'Revoke an installation and all its leases',
   ...revokeParts,
   tags: [...revokeParts.tags],
-  request: { params: installationPath, headers: stepUpHeader, body: revokeBody },
-});
-
-const LicenseState = z.enum(['valid', 'grace', 'expired', 'revoked', 'none']);
-
-export const License = z
-  .strictObject({
-    deployment_id: z.string(),
-    name: z.string(),
-    customer_id: z.string(),
-    customer: z.string().openapi({ description: 'Name of the customer.' }),
-    contract_id: z.string(),
-    contract_ends_at: time,
-    state: LicenseState.openapi({
-      description:
-        '`revoked` for a revoked installation, else the state of the newest lease; `none` without a lease.',
-    }),
-    silent: z.boolean().openapi({
-      description:
-        'Whether a device has not renewed for more than half of the time it had to do so.',
-    }),
-    lease: z
-      .strictObject({
-        lease_id: z.string(),
-        device_id: z.string().nullable(),
-        public_key_id: z.string(),
-        issued_at: time,
-        expires_at: time,
-        grace_ends_at: time,
-      })
-      .nullable()
-      .openapi({ description: 'The newest lease; null without a lease.' }),
-  })
-  .openapi('License', { description: 'An installation with its newest lease.' });
-
-export type License = z.infer<typeof License>;
-
-export const listLicenses = defineRoute({
-  method: 'get',
-  path: '/identity/licenses',
-  operationId: 'listLicenses',
-  narrowable: true,
-  summary: 'List the installations, each with its newest lease',
-  tags: ['Leases'],
-  security: administrator('license'),
-  request: {
-    query: z.strictObject({
-      ...pageQuery,
-      state: LicenseState.optional(),
-      silent: z.enum(['true', 'false']).optional().openapi({
-        description: '`true` returns only installations with a device whose renewal is overdue.',
-      }),
-      search: searchText(200).optional().openapi({
-        description:
-          'Part of the id or name of an installation or its customer, or the id of a lease or device.',
-      }),
-    }),
-  },
-  responses: { 200: jsonResponse('A page of installations, by id.', page(License)) },
-});
-
-export const getLicense = defineRoute({
-  method: 'get',
-  path: '/identity/licenses/{deployment_id}',
-  operationId: 'getLicense',
-  narrowable: true,
-  summary: 'Show an installation with its newest lease',
-  tags: ['Leases'],
-  security: administrator('license'),
-  request: { params: installationPath },
-  responses: { 200: jsonResponse('The installation.', License) },
-  errors: ['not_found'],
+  request: { params: installationPath, headers: stepUp, body: revokeBody },
 });

@@ -1,11 +1,9 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, jsonResponse, defineRoute, id, jsonBody, text } from './http.ts';
+import { administrator, botPath, defineRoute, id, jsonBody, jsonResponse, text } from './http.ts';
 import { EXAMPLE_SESSION_ID } from './replay.ts';
 import { changes, speed, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
 
 const trading = { tags: ['Bots'], security: administrator('trade') };
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 const live = z
   .strictObject({

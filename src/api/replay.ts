@@ -1,10 +1,16 @@
 import { z } from '@hono/zod-openapi';
-import { optionalTime, sha256, State, stateHash } from './bots.ts';
-import { administrator, jsonResponse, defineRoute, id, jsonBody, time } from './http.ts';
+import { optionalTime, State, stateHash } from './bot-state.ts';
+import {
+  administrator,
+  botPath,
+  defineRoute,
+  jsonBody,
+  jsonResponse,
+  sha256,
+  time,
+} from './http.ts';
 
 const reading = { tags: ['Bots'], security: administrator('read') };
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 export const EXAMPLE_SESSION_ID = '0198c0de-0000-7000-8000-00000000f001';
 

@@ -2,23 +2,22 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  jsonResponse,
+  botPath,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   page,
   pageQuery,
   Problem,
+  sha256,
   time,
 } from './http.ts';
 import { changes, patch, TaskReference } from './tasks.ts';
-import { sha256 } from './bots.ts';
 
 const tags = ['Research'];
 const reading = { tags, security: administrator('read') };
 const writing = { tags, security: administrator('write') };
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 const Dataset = z
   .strictObject({

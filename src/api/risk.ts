@@ -2,10 +2,11 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  jsonResponse,
+  botPath,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   page,
   pageQuery,
   searchText,
@@ -153,8 +154,6 @@ const Override = z
   .openapi('Override');
 
 export type Override = z.infer<typeof Override>;
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 export const requestOverride = defineRoute({
   tags,

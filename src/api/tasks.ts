@@ -2,10 +2,11 @@ import { z } from '@hono/zod-openapi';
 import {
   actorName,
   administrator,
-  jsonResponse,
+  botPath,
   defineRoute,
   id,
   jsonBody,
+  jsonResponse,
   page,
   pageQuery,
   Problem,
@@ -164,8 +165,6 @@ export const BotDeployment = z
   .openapi('BotDeployment');
 
 export type BotDeployment = z.infer<typeof BotDeployment>;
-
-const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 export const startBacktest = defineRoute({
   ...writing,

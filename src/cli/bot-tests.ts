@@ -1,5 +1,5 @@
 /** Shared parts of the verbs that test bots. */
-import type { startConformance } from '../api/compliance.ts';
+import type { startConformance } from '../api/compliance-tests.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf } from '../client/route.ts';
 import { parseCount } from './parse-count.ts';

@@ -1,5 +1,6 @@
 /** Shared parts of the verbs `bots …`. */
-import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '../api/bots.ts';
+import type { BotDetail, BotSummary, getBot, updateBot } from '../api/bots.ts';
+import type { getBotSnapshot } from '../api/bot-state.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';

@@ -1,4 +1,5 @@
-import type { LeaseAnswer, LeaseRecord, License } from '../api/leases.ts';
+import type { LeaseAnswer, LeaseRecord } from '../api/leases.ts';
+import type { License } from '../api/licenses.ts';
 import { formatActor, NO_VALUE } from '../base/format.ts';
 import { formatSeconds } from '../base/seconds.ts';
 import type { Columns } from './show-items.ts';

@@ -4,7 +4,7 @@ import type {
   deployBot,
   getProductionDeployment,
   ProductionDeployment,
-} from '../api/production.ts';
+} from '../api/deployments.ts';
 import type { BotDeployment, listBotDeployments } from '../api/tasks.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';

@@ -1,4 +1,5 @@
-import type { BotDetail, getBotVersionFiles, listBotEvents } from '../api/bots.ts';
+import type { BotDetail, getBotVersionFiles } from '../api/bots.ts';
+import type { listBotEvents } from '../api/bot-state.ts';
 import { parseDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';

@@ -1,4 +1,4 @@
-import type { ConformanceResult, StressResult } from '../api/compliance.ts';
+import type { ConformanceResult, StressResult } from '../api/compliance-tests.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatCountOf, NO_VALUE } from '../base/format.ts';
 import type { Output } from './output.ts';

@@ -1,5 +1,5 @@
 /** Shared parts of the verbs `bots validation-report …`. */
-import type { ValidationReport } from '../api/compliance.ts';
+import type { ValidationReport } from '../api/validation-reports.ts';
 import { formatCountOf } from '../base/format.ts';
 import { listOpenItems, describeReportStatus } from '../base/validation-report-status.ts';
 import type { Output } from './output.ts';

@@ -1,4 +1,4 @@
-import type { reportRunner, RunnerAnswer, RunnerReport as Body } from '../api/production.ts';
+import type { reportRunner, RunnerAnswer, RunnerReport as Body } from '../api/runners.ts';
 import { createClient, type ClientOptions } from './client.ts';
 
 export type { RunnerAnswer };

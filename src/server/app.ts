@@ -37,8 +37,10 @@ import { addAgents } from './agents.ts';
 import { limitAttempts, PASSKEYS, PASSWORDS, warnAboutProxies } from './login-attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
+import { addBotState } from './bot-state.ts';
 import { addBots } from './bots.ts';
-import { addCompliance } from './compliance.ts';
+import { addComplianceTests } from './compliance-tests.ts';
+import { addDeployments } from './deployments.ts';
 import { addDevices } from './devices.ts';
 import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
@@ -47,19 +49,21 @@ import { refuseJsonFaults } from './json-faults.ts';
 import { addKeys } from './keys.ts';
 import { addKnowledge } from './knowledge.ts';
 import { addLeases } from './leases.ts';
+import { addLicenses } from './licenses.ts';
 import { requireLicense } from './license.ts';
 import { addMcp } from './mcp.ts';
 import { addOpenApi } from './openapi.ts';
 import { addPaper } from './paper.ts';
 import { asServiceError } from './service-error.ts';
 import { problemResponse } from './problem.ts';
-import { addProduction } from './production.ts';
 import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
 import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
+import { addRunners } from './runners.ts';
 import { addTasks } from './tasks.ts';
+import { addValidationReports } from './validation-reports.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
 const ROUTES: readonly ((app: App, services: Services) => void)[] = [
@@ -67,24 +71,28 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,
   addAgents,
   addBots,
-  addCompliance,
+  addBotState,
+  addComplianceTests,
   addConsole,
+  addDeployments,
   addDevices,
   addHalts,
   addHealth,
   addKeys,
   addKnowledge,
   addLeases,
+  addLicenses,
   addMcp,
   addMetrics,
   addOpenApi,
   addPaper,
-  addProduction,
   addRegistry,
   addReplay,
   addRisk,
   addResearch,
+  addRunners,
   addTasks,
+  addValidationReports,
 ];
 
 /** Headers of every answer; a slice can replace them. */

@@ -1,6 +1,6 @@
 import type { HonoRequest } from 'hono';
 import { DOCUMENTS_PATH } from '../api/knowledge.ts';
-import { RUNNER_PATH } from '../api/production.ts';
+import { RUNNER_PATH } from '../api/runners.ts';
 import { ServiceError } from '../base/errors.ts';
 
 /** Far more than other requests of this API need. */

@@ -3,7 +3,6 @@ import { formatInstant } from '../api/http.ts';
 import * as api from '../api/bots.ts';
 import {
   archiveBot,
-  getBotId,
   createBot,
   getBot,
   listBots,
@@ -21,9 +20,6 @@ import {
   listVersions,
   type BotVersionRow,
 } from '../fleet/registry/versions.ts';
-import { readEvents } from '../events/read.ts';
-import { stateAt, type Moment } from '../events/snapshot.ts';
-import type { BotState } from '../events/state.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { readActivity } from '../fleet/tasks/activity.ts';
 import {
@@ -32,7 +28,6 @@ import {
 } from '../fleet/tasks/active-deployments.ts';
 import { findHaltInForce } from '../fleet/tasks/halt-in-force.ts';
 import { actorOf } from './authentication.ts';
-import { serializeEvent, followEvents } from './follow-events.ts';
 import { createOnce } from './idempotency.ts';
 import { serializePage } from './serialize-page.ts';
 import type { App, AppEnv, Services } from './services.ts';
@@ -120,63 +115,6 @@ export function addBots(app: App, services: Services): void {
     const diff = await diffVersions(read, bot_ref, version, to);
     return c.json({ from_version: version, to_version: to, ...diff }, 200);
   });
-
-  app.openapi(api.getBotSnapshot, async (c) => {
-    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
-    const { at_seq, at } = c.req.valid('query');
-    const moment = momentOf(at_seq, at, registry.clock());
-    const { state, in_doubt, ...rest } = await stateAt(read, bot_id, moment);
-    const doubt = in_doubt && { in_doubt };
-    return c.json({ ...rest, ...doubt, state: serializeState(state) }, 200);
-  });
-  app.openapi(api.listBotEvents, async (c) => {
-    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
-    const { kind, last, ...range } = c.req.valid('query');
-    const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
-    const { events, head } = await readEvents(read, bot_id, wanted);
-    const { after_seq, until_seq = head.seq, limit } = range;
-    // Of other kinds there may be more than the last one here, and all of them have been looked at.
-    const next =
-      events.length === limit
-        ? events.at(-1)!.seq
-        : Math.max(after_seq, Math.min(until_seq, head.seq));
-    return c.json(
-      { items: events.map(serializeEvent), head_seq: head.seq, next_after_seq: next },
-      200,
-    );
-  });
-  app.openapi(api.streamBotEvents, async (c) => {
-    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
-    const { after_seq, kind, run_id } = c.req.valid('query');
-    const last = c.req.valid('header')['last-event-id'];
-    const from = {
-      after_seq: last === undefined ? after_seq : Number(last),
-      kinds: kindsOf(kind),
-      run_id,
-    };
-    return followEvents(c, services, bot_id, from);
-  });
-}
-
-export function serializeState(state: BotState): api.BotState {
-  const sessions = Object.entries(state.sessions).map(
-    ([task_id, session]): [string, api.PaperSession] => [
-      task_id,
-      { ...session, working: [...session.working] },
-    ],
-  );
-  const { versions } = state;
-  return { ...state, versions: [...versions], sessions: Object.fromEntries(sessions) };
-}
-
-/** @param now milliseconds since the Unix epoch. */
-export function momentOf(seq: number | undefined, at: string | undefined, now: number): Moment {
-  if (seq !== undefined) return { seq };
-  return at === undefined ? 'head' : { at: Date.parse(at), now };
-}
-
-function kindsOf(kind: string | undefined): readonly string[] {
-  return kind?.split(',') ?? [];
 }
 
 /**

@@ -6,7 +6,6 @@ import { withNames, type WithNames } from '../identity/actor-names.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
-import { getLicense, listLicenses, type License } from '../identity/licenses.ts';
 import { refuseOutside } from '../identity/narrowing.ts';
 import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew.ts';
 import {
@@ -91,23 +90,6 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     return c.json(serializeLease(lease!), 200);
   });
 
-  app.openapi(api.listLicenses, async (c) => {
-    const { limit, cursor, state, search, silent } = c.req.valid('query');
-    const within = c.get('caller')!.narrowing;
-    const filter = { state, search, silent: silent === 'true', within };
-    const { items, next_cursor } = await listLicenses(storage.read, clock(), filter, {
-      limit,
-      cursor,
-    });
-    return c.json({ items: items.map(serializeLicense), next_cursor }, 200);
-  });
-
-  app.openapi(api.getLicense, async (c) => {
-    const { deployment_id } = c.req.valid('param');
-    await refuseOutside(storage.read, c.get('caller')!, { deployment_id });
-    return c.json(serializeLicense(await getLicense(storage.read, clock(), deployment_id)), 200);
-  });
-
   const previewed = async (caller: Caller, target: RevokeTarget): Promise<api.Revocation> => {
     await refuseOutside(storage.read, caller, target);
     return serializeRevocation(await previewRevocation(identity, target));
@@ -159,19 +141,6 @@ function serializeLease(lease: NamedLease): api.LeaseRecord {
     expires_at: formatInstant(lease.expires_at),
     grace_ends_at: formatInstant(lease.grace_ends_at),
     revoked_at: formatInstantOrNull(lease.revoked_at),
-  };
-}
-
-function serializeLicense({ lease, ...license }: License): api.License {
-  return {
-    ...license,
-    contract_ends_at: formatInstant(license.contract_ends_at),
-    lease: lease && {
-      ...lease,
-      issued_at: formatInstant(lease.issued_at),
-      expires_at: formatInstant(lease.expires_at),
-      grace_ends_at: formatInstant(lease.grace_ends_at),
-    },
   };
 }
 

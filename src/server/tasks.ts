@@ -1,7 +1,10 @@
 import { Readable } from 'node:stream';
+import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { testResult } from '../compliance/tests/stale.ts';
+import { ServiceError } from '../base/errors.ts';
+import { getBotId } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
 import { findEndingHalt, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
@@ -23,7 +26,7 @@ import { streamEvents } from './event-stream.ts';
 import { createOnce } from './idempotency.ts';
 import { serializePage } from './serialize-page.ts';
 import { serializeProblems } from './problem.ts';
-import type { App, Services } from './services.ts';
+import type { App, AppEnv, Services } from './services.ts';
 
 export function addTasks(app: App, services: Services): void {
   const { tasks } = services;
@@ -34,9 +37,7 @@ export function addTasks(app: App, services: Services): void {
     const start = (service: TaskService) =>
       startBacktest(service, actorOf(c), bot_ref, c.req.valid('json'));
     const task = await createOnce(c, tasks, start, (started) => started);
-    tasks.wake();
-    c.header('Location', `/tasks/${task.task_id}`);
-    return c.json(task, 202);
+    return respondQueued(c, tasks, task);
   });
   app.openapi(api.listBotDeployments, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -90,6 +91,31 @@ export function addTasks(app: App, services: Services): void {
       'Content-Type': 'application/octet-stream',
       'Content-Disposition': 'attachment',
     });
+  });
+}
+
+/** Wakes the task runner for a new task, and responds with the task and its URL. */
+export function respondQueued<T extends { readonly task_id: string }>(
+  c: Context<AppEnv>,
+  { wake }: Pick<Services['tasks'], 'wake'>,
+  task: T,
+) {
+  wake();
+  c.header('Location', `/tasks/${task.task_id}`);
+  return c.json(task, 202);
+}
+
+/** @throws ServiceError `not_found` with `command` as the remedy, if the task belongs to another bot. */
+export async function requireTaskOfBot(
+  db: Db,
+  bot_ref: string,
+  task_id: string,
+  command: string,
+): Promise<void> {
+  const [bot_id, task] = await Promise.all([getBotId(db, bot_ref), getTask(db, task_id)]);
+  if (task.bot_id === bot_id) return;
+  throw new ServiceError('not_found', `task ${task_id} does not belong to bot ${bot_ref}`, {
+    remedy: `Find its tasks with \`${command}\`.`,
   });
 }
 

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ConformanceResult } from '../../src/api/compliance.ts';
+import type { ConformanceResult } from '../../src/api/compliance-tests.ts';
 import { testResultAnswer } from '../../src/cli/show-tests.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';

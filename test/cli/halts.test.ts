@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { BotEvent, BotSummary } from '../../src/api/bots.ts';
+import type { BotEvent } from '../../src/api/bot-state.ts';
+import type { BotSummary } from '../../src/api/bots.ts';
 import type { Halt, HaltReport } from '../../src/api/halts.ts';
 import {
   startServer,

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ValidationReport } from '../../src/api/compliance.ts';
+import type { ValidationReport } from '../../src/api/validation-reports.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { tradingDocument } from '../fleet/parity/play.ts';

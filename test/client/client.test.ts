@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { streamBotEvents } from '../../src/api/bots.ts';
+import type { streamBotEvents } from '../../src/api/bot-state.ts';
 import type { getHealth } from '../../src/api/health.ts';
 import type {
   createCustomer,

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { exampleDocument, type BotDetail, type BotEvent } from '../../src/api/bots.ts';
+import { exampleDocument, type BotDetail } from '../../src/api/bots.ts';
+import { type BotEvent } from '../../src/api/bot-state.ts';
 import { readChangedSpec } from '../../src/bots/hosted.ts';
 import { tick } from '../events/bots.ts';
 import { appendEvents } from '../../src/events/append.ts';

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { exampleDocument, type BotEvent } from '../../src/api/bots.ts';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { type BotEvent } from '../../src/api/bot-state.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 const AHEAD = Date.parse('2036-01-01T00:00:00Z');

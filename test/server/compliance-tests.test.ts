@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { exampleDocument } from '../../src/api/bots.ts';
-import type { ConformanceResult, StressResult } from '../../src/api/compliance.ts';
+import type { ConformanceResult, StressResult } from '../../src/api/compliance-tests.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { testBots } from '../../src/compliance/tests/test-bot.ts';
 import { testFigures } from '../../src/server/console/test-figures.ts';

@@ -26,7 +26,7 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { SET_ROOT_ACTION } from '../../src/identity/trust.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/base/scopes.ts';
-import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/production.ts';
+import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/runners.ts';
 import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/research.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';

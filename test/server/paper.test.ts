@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { BotEvent } from '../../src/api/bots.ts';
+import type { BotEvent } from '../../src/api/bot-state.ts';
 import type { TaskDetail } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
@@ -132,7 +132,10 @@ describe('a paper session', () => {
     });
     expect(await stop('sma', task_id)).toMatchObject({
       status: 404,
-      body: { code: 'not_found', detail: expect.stringContaining('none of the bot') as string },
+      body: {
+        code: 'not_found',
+        detail: expect.stringContaining('does not belong to bot') as string,
+      },
     });
     const asked = await Promise.all([stop('slow', task_id), stop('slow', task_id)]);
     expect(asked.map(({ status }) => status)).toEqual([200, 200]);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { seededRandom } from '../../src/engine/random.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
-import type { BotState } from '../../src/api/bots.ts';
+import type { BotState } from '../../src/api/bot-state.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Db } from '../../src/storage/tables.ts';
 import type { SessionState } from '../../src/events/session-state.ts';

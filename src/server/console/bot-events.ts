@@ -1,11 +1,6 @@
 import { html } from 'hono/html';
-import type {
-  BotDetail,
-  BotEvent,
-  getBotSnapshot,
-  listBotEvents,
-  PaperSession,
-} from '../../api/bots.ts';
+import type { BotDetail } from '../../api/bots.ts';
+import type { BotEvent, getBotSnapshot, listBotEvents, PaperSession } from '../../api/bot-state.ts';
 import type { AnswerOf } from '../../client/route.ts';
 import { formatMoney, formatQuantity } from '../../base/format.ts';
 import { TIMELINE } from './assets.ts';

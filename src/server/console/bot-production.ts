@@ -4,7 +4,7 @@ import type {
   getProductionDeployment,
   ProductionDeployment,
   stopDeployment,
-} from '../../api/production.ts';
+} from '../../api/deployments.ts';
 import { botPath, shortId, taskPath } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import { badge, facts, table, time } from './parts.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../../api/bots.ts';
-import type { listValidationReports, ValidationReports } from '../../api/compliance.ts';
+import type { listValidationReports, ValidationReports } from '../../api/validation-reports.ts';
 import { describeReportStatus } from '../../base/validation-report-status.ts';
 import { botFrame, botOf } from './bot-frame.ts';
 import { botPath, pager } from './bot-parts.ts';

@@ -1,11 +1,6 @@
 import { html } from 'hono/html';
-import type {
-  BotDetail,
-  BotEvent,
-  getBotSnapshot,
-  listBotEvents,
-  PaperSession,
-} from '../../api/bots.ts';
+import type { BotDetail } from '../../api/bots.ts';
+import type { BotEvent, getBotSnapshot, listBotEvents, PaperSession } from '../../api/bot-state.ts';
 import type { listBotDeployments } from '../../api/tasks.ts';
 import { formatMoney, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
 import { CHARTS, LIVE } from './assets.ts';

@@ -1,13 +1,7 @@
 import { html } from 'hono/html';
 import { v7 as uuidv7 } from 'uuid';
-import type {
-  createLease,
-  DryRun,
-  dryRunRenewal,
-  getLicense,
-  License,
-  listLicenses,
-} from '../../api/leases.ts';
+import type { createLease, DryRun, dryRunRenewal } from '../../api/leases.ts';
+import type { getLicense, License, listLicenses } from '../../api/licenses.ts';
 import type { getContract, getPlan } from '../../api/registry.ts';
 import type { RequestOf } from '../../client/route.ts';
 import { formatSpan } from '../../base/format.ts';

@@ -2,7 +2,8 @@
 import { html } from 'hono/html';
 import type { AuditEntry } from '../../api/administrators.ts';
 import type { Device } from '../../api/devices.ts';
-import type { LeaseRecord, License } from '../../api/leases.ts';
+import type { LeaseRecord } from '../../api/leases.ts';
+import type { License } from '../../api/licenses.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatFacts, formatSpan } from '../../base/format.ts';
 import { parseSeconds } from '../../base/seconds.ts';

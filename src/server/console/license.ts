@@ -1,7 +1,8 @@
 import { html } from 'hono/html';
 import type { searchAudit } from '../../api/administrators.ts';
 import type { createEnrollmentCode, Device, listDevices, revokeDevice } from '../../api/devices.ts';
-import type { getLicense, License, listLeases, listLicenses } from '../../api/leases.ts';
+import type { getLicense, License, listLicenses } from '../../api/licenses.ts';
+import type { listLeases } from '../../api/leases.ts';
 import type {
   getContract,
   getInstallation,

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { BotEvent, listBotEvents } from '../../api/bots.ts';
+import type { BotEvent, listBotEvents } from '../../api/bot-state.ts';
 import type {
   cancelTask,
   getTask,

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { ConformanceResult, StressResult } from '../../api/compliance.ts';
+import type { ConformanceResult, StressResult } from '../../api/compliance-tests.ts';
 import type { Html } from './html.ts';
 import { badge, facts, table } from './parts.ts';
 

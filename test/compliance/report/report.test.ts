@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import assert from 'node:assert/strict';
 import canonicalize from 'canonicalize';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import type { ValidationReport } from '../../../src/api/compliance.ts';
+import type { ValidationReport } from '../../../src/api/validation-reports.ts';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { article } from '../../../src/compliance/articles.ts';
 import { fieldsIn } from '../../../src/compliance/report/fields.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { verifyHalt } from '../../../src/fleet/halts/verify-halt.ts';
 import { readRunConfig } from '../../../src/trading/host/config.ts';
-import type { ProductionDeployment } from '../../../src/api/production.ts';
+import type { ProductionDeployment } from '../../../src/api/deployments.ts';
 import { tradingDocument } from '../../server/trader.ts';
 import {
   batchOf,

@@ -1,12 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import type { HaltReport } from '../../../src/api/halts.ts';
-import type {
-  ProductionDeployment,
-  RunnerAnswer,
-  RunnerReport,
-} from '../../../src/api/production.ts';
-import type { BotEvent } from '../../../src/api/bots.ts';
+import type { ProductionDeployment } from '../../../src/api/deployments.ts';
+import type { RunnerAnswer, RunnerReport } from '../../../src/api/runners.ts';
+import type { BotEvent } from '../../../src/api/bot-state.ts';
 import type { TaskDetail } from '../../../src/api/tasks.ts';
 import { startDeploymentControllers } from '../../../src/fleet/deployments/controller.ts';
 import type { Services } from '../../../src/server/services.ts';

@@ -1,4 +1,4 @@
-import type { RunnerAnswer } from '../../../src/api/production.ts';
+import type { RunnerAnswer } from '../../../src/api/runners.ts';
 import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { MINUTE } from '../../../src/market/time.ts';

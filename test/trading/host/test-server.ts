@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { reportRunner, type RunnerAnswer, type RunnerReport } from '../../../src/api/production.ts';
+import { reportRunner, type RunnerAnswer, type RunnerReport } from '../../../src/api/runners.ts';
 
 const { schema } = reportRunner.request.body.content['application/json'];
 

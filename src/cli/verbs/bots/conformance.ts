@@ -1,4 +1,4 @@
-import type { startConformance } from '../../../api/compliance.ts';
+import type { startConformance } from '../../../api/compliance-tests.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { TEST_OPTIONS, testAnswer } from '../../bot-tests.ts';

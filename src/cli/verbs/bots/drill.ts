@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { archiveBot, createBot, getBot, getBotSnapshot, listBots } from '../../../api/bots.ts';
+import type { archiveBot, createBot, getBot, listBots } from '../../../api/bots.ts';
+import type { getBotSnapshot } from '../../../api/bot-state.ts';
 import type { haltBot, HaltReport, resumeBot } from '../../../api/halts.ts';
 import type { startPaper } from '../../../api/paper.ts';
 import type { Client } from '../../../client/client.ts';

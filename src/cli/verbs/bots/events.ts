@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bots.ts';
+import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bot-state.ts';
 import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';

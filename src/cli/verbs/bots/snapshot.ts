@@ -1,4 +1,4 @@
-import type { getBotSnapshot } from '../../../api/bots.ts';
+import type { getBotSnapshot } from '../../../api/bot-state.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT, parseMoment, showState } from '../../bots.ts';
 import { connect } from '../../connect.ts';

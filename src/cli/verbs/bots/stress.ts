@@ -1,4 +1,4 @@
-import type { startStress } from '../../../api/compliance.ts';
+import type { startStress } from '../../../api/compliance-tests.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { parseCountIn } from '../../parse-count.ts';

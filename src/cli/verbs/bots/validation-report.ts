@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { getValidationReport } from '../../../api/compliance.ts';
+import type { getValidationReport } from '../../../api/validation-reports.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-import type { BotEvent } from '../../../api/bots.ts';
+import type { BotEvent } from '../../../api/bot-state.ts';
 
 /**
  * Follows the events of a bot from after the event `head` on, for as long as the page is open: where

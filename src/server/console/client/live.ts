@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-import type { BotEvent, PaperSession } from '../../../api/bots.ts';
+import type { BotEvent, PaperSession } from '../../../api/bot-state.ts';
 import { announce } from './announce.ts';
 import { equityChart, type Point } from './equity-chart.ts';
 import { eventText } from './event-text.ts';

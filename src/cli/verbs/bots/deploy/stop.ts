@@ -1,4 +1,4 @@
-import type { stopDeployment } from '../../../../api/production.ts';
+import type { stopDeployment } from '../../../../api/deployments.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { connect } from '../../../connect.ts';
 import { findActiveDeployments, requireSingle } from '../../../production.ts';

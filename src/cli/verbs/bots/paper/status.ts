@@ -1,4 +1,4 @@
-import type { getBotSnapshot, PaperSession } from '../../../../api/bots.ts';
+import type { getBotSnapshot, PaperSession } from '../../../../api/bot-state.ts';
 import type { BotDeployment, listBotDeployments } from '../../../../api/tasks.ts';
 import type { Client } from '../../../../client/client.ts';
 import { BOT_ARGUMENT, findBot } from '../../../bots.ts';

@@ -1,5 +1,8 @@
 import type { createStepUp } from '../../../../api/administrators.ts';
-import type { freezeValidationReport, getValidationReport } from '../../../../api/compliance.ts';
+import type {
+  freezeValidationReport,
+  getValidationReport,
+} from '../../../../api/validation-reports.ts';
 import { ask } from '../../../ask.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { freezeValidationReport } from '../../../../api/compliance.ts';
+import type { freezeValidationReport } from '../../../../api/validation-reports.ts';
 import type { RequestOf } from '../../../../client/route.ts';
 import { isSystemError, ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';

@@ -1,4 +1,7 @@
-import type { listValidationReports, ValidationReports } from '../../../../api/compliance.ts';
+import type {
+  listValidationReports,
+  ValidationReports,
+} from '../../../../api/validation-reports.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';

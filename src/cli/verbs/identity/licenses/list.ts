@@ -1,4 +1,4 @@
-import type { listLicenses } from '../../../../api/leases.ts';
+import type { listLicenses } from '../../../../api/licenses.ts';
 import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { LICENSE_COLUMNS } from '../../../leases.ts';

@@ -1,5 +1,5 @@
 import { formatInstant } from '../api/http.ts';
-import * as api from '../api/compliance.ts';
+import * as api from '../api/validation-reports.ts';
 import { deriveReport } from '../compliance/report/derive.ts';
 import {
   attestReport,
@@ -10,32 +10,12 @@ import {
 } from '../compliance/report/freeze.ts';
 import { reportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
-import { startConformance, startStress } from '../compliance/tests/start.ts';
-import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
 
-export function addCompliance(app: App, { tasks }: Services): void {
-  app.openapi(api.startConformance, async (c) => {
-    const { bot_ref } = c.req.valid('param');
-    const start = (service: TaskService) =>
-      startConformance(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await createOnce(c, tasks, start, (started) => started);
-    tasks.wake();
-    c.header('Location', `/tasks/${task.task_id}`);
-    return c.json(task, 202);
-  });
-  app.openapi(api.startStress, async (c) => {
-    const { bot_ref } = c.req.valid('param');
-    const start = (service: TaskService) =>
-      startStress(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await createOnce(c, tasks, start, (started) => started);
-    tasks.wake();
-    c.header('Location', `/tasks/${task.task_id}`);
-    return c.json(task, 202);
-  });
+export function addValidationReports(app: App, { tasks }: Services): void {
   app.openapi(api.getValidationReport, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const { year, version, format } = c.req.valid('query');

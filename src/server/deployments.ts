@@ -1,7 +1,5 @@
-import * as api from '../api/production.ts';
+import * as api from '../api/deployments.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
-import { getBotId } from '../fleet/registry/bots.ts';
-import { ServiceError } from '../base/errors.ts';
 import { licenseInvalid } from '../gate/decide.ts';
 import { deploy } from '../fleet/deployments/deploy.ts';
 import {
@@ -10,19 +8,22 @@ import {
   renderManifests,
 } from '../fleet/deployments/plan-deployment.ts';
 import { stopDeployment } from '../fleet/deployments/stop-deployment.ts';
-import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
 import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import {
   readProductionStatus,
   type ProductionStatus,
 } from '../fleet/deployments/production-status.ts';
-import { getTask } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { serializeDeployment, serializeNamedTask } from './tasks.ts';
+import {
+  requireTaskOfBot,
+  respondQueued,
+  serializeDeployment,
+  serializeNamedTask,
+} from './tasks.ts';
 
-export function addProduction(app: App, { tasks, production, gate }: Services): void {
+export function addDeployments(app: App, { tasks, production, gate }: Services): void {
   const { storage, clock } = tasks;
   const { read } = storage;
 
@@ -47,18 +48,11 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
     const start = (service: ProductionService) =>
       deploy(service, actorOf(c), planned, request, { replace, reset_losses });
     const deployed = await createOnce(c, production, start, (made) => made);
-    tasks.wake();
-    c.header('Location', `/tasks/${deployed.task_id}`);
-    return c.json(deployed, 202);
+    return respondQueued(c, tasks, deployed);
   });
   app.openapi(api.stopDeployment, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');
-    const [bot_id, task] = await Promise.all([getBotId(read, bot_ref), getTask(read, task_id)]);
-    if (task.bot_id !== bot_id) {
-      throw new ServiceError('not_found', `the task ${task_id} is none of the bot ${bot_ref}`, {
-        remedy: `See \`service-local bots deployments ${bot_ref}\`.`,
-      });
-    }
+    await requireTaskOfBot(read, bot_ref, task_id, `service-local bots deployments ${bot_ref}`);
     const stopped = await stopDeployment(tasks, actorOf(c), task_id, c.req.valid('query').abandon);
     tasks.wake();
     return c.json(await serializeNamedTask(read, stopped), 200);
@@ -70,28 +64,6 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
       200,
     );
   });
-  app.openapi(api.reportRunner, async (c) => {
-    const { deployment_id } = c.req.valid('param');
-    const report = c.req.valid('json') as Report;
-    const { halt, controls, ...orders } = await takeReport(
-      { ...tasks, reportSeconds: production.reportSeconds },
-      deployment_id,
-      c.var.runner_token!,
-      report,
-    );
-    if (report.ended !== null) tasks.wake();
-    const runnerControls = controls as api.RunnerAnswer['controls'];
-    return c.json({ ...orders, controls: runnerControls, halt: halt && serializeHalt(halt) }, 200);
-  });
-}
-
-function serializeHalt({
-  halt_id,
-  scope,
-  reason,
-  requested_by: by,
-}: NonNullable<Awaited<ReturnType<typeof takeReport>>['halt']>): api.RunnerAnswer['halt'] {
-  return { halt_id, scope, reason, by };
 }
 
 function serializeStatus(

@@ -1,0 +1,28 @@
+import * as api from '../api/runners.ts';
+import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
+import type { App, Services } from './services.ts';
+
+export function addRunners(app: App, { tasks, production }: Services): void {
+  app.openapi(api.reportRunner, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    const report = c.req.valid('json') as Report;
+    const { halt, controls, ...orders } = await takeReport(
+      { ...tasks, reportSeconds: production.reportSeconds },
+      deployment_id,
+      c.var.runner_token!,
+      report,
+    );
+    if (report.ended !== null) tasks.wake();
+    const runnerControls = controls as api.RunnerAnswer['controls'];
+    return c.json({ ...orders, controls: runnerControls, halt: halt && serializeHalt(halt) }, 200);
+  });
+}
+
+function serializeHalt({
+  halt_id,
+  scope,
+  reason,
+  requested_by: by,
+}: NonNullable<Awaited<ReturnType<typeof takeReport>>['halt']>): api.RunnerAnswer['halt'] {
+  return { halt_id, scope, reason, by };
+}
