@@ -15,7 +15,7 @@ export interface Bars {
 export const BAR_COLUMNS = ['time', 'open', 'high', 'low', 'close', 'volume'] as const;
 export type BarColumn = (typeof BAR_COLUMNS)[number];
 
-/** What a bar says beside its time; units as in `Bars`. */
+/** One bar without its time; units as in `Bars`. */
 export interface Candle {
   readonly open: number;
   readonly high: number;
@@ -24,7 +24,7 @@ export interface Candle {
   readonly volume: number;
 }
 
-/** Zeroed columns in shared memory, so that worker threads read them without a copy. */
+/** Allocates zeroed columns in shared memory, which worker threads can read without a copy. */
 export function allocateBars(length: number): Bars {
   const column = (): Float64Array<SharedArrayBuffer> =>
     new Float64Array(new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT));
@@ -39,7 +39,7 @@ export function allocateBars(length: number): Bars {
   };
 }
 
-/** The bars `from ≤ index < to`, sharing memory with `bars`. */
+/** Returns the bars `from ≤ index < to`, which share memory with `bars`. */
 export function sliceBars(bars: Bars, from: number, to: number): Bars {
   return {
     length: to - from,
@@ -53,12 +53,12 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
 }
 
 /**
- * `bars` and one bar more, which the caller knows to be later. Columns double when they are full: they
- * may be longer than `length`, and are shared with `bars`, which must not be added to again.
+ * Returns `bars` with one later bar appended. The columns are shared with `bars`, which must not be
+ * appended to again. They double when full, so they may be longer than `length`.
  */
 export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
   const at = bars.length;
-  const columns = at < bars.time.length ? bars : withRoom(bars);
+  const columns = at < bars.time.length ? bars : withDoubleCapacity(bars);
   columns.time[at] = time;
   columns.open[at] = candle.open;
   columns.high[at] = candle.high;
@@ -68,17 +68,17 @@ export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
   return { ...columns, length: at + 1 };
 }
 
-const LEAST_ROOM = 64;
+const LEAST_CAPACITY = 64;
 
-function withRoom(bars: Bars): Bars {
-  const columns = allocateBars(Math.max(LEAST_ROOM, 2 * bars.length));
+function withDoubleCapacity(bars: Bars): Bars {
+  const columns = allocateBars(Math.max(LEAST_CAPACITY, 2 * bars.length));
   for (const name of BAR_COLUMNS) columns[name].set(bars[name]);
-  // Time 0 is an instant like others; where there is no bar yet there must be none of its time.
+  // Unused places must not match any instant, and 0 is one.
   columns.time.fill(Number.NaN, bars.length);
   return columns;
 }
 
-/** Bars from a list of rows `[time, open, high, low, close, volume]`. */
+/** @param rows `[time, open, high, low, close, volume]` */
 export function barsFromRows(
   rows: readonly (readonly [number, number, number, number, number, number])[],
 ): Bars {

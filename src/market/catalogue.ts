@@ -19,22 +19,20 @@ import { formatTime } from './time.ts';
 import { TIMEFRAME_NAMES, type TimeframeName } from './timeframe.ts';
 import { writeParquet } from './write.ts';
 
-/** `manifest.json` of a dataset, which lies beside `<timeframe>.parquet` in a folder of its name. */
+/** `manifest.json` of a dataset. The folder `<name>` holds it and `<timeframe>.parquet`. */
 const manifestSchema = z.object({
   schema: z.literal('service-local/dataset/v1'),
   symbol: z.string(),
   timeframe: z.enum(TIMEFRAME_NAMES),
   rows: z.int().positive(),
-  /** First and last bar, see `formatTime`. */
+  /** First and last bar, as written by `formatTime`. */
   from: z.string(),
   to: z.string(),
   /** See `barsDigest`. */
   sha256: z.string(),
-  /** The file it was imported from. */
   origin: z.string(),
-  /** RFC 3339. */
   imported_at: z.string(),
-  /** The columns that the origin had; volume may lack and is 0 then. */
+  /** The columns of the imported file. Without a volume column, volume is 0. */
   columns: z.array(z.enum(BAR_COLUMNS)),
 });
 
@@ -43,33 +41,32 @@ export type Manifest = z.infer<typeof manifestSchema>;
 const SCHEME = 'catalog://';
 const MANIFEST = 'manifest.json';
 
-/** Of all symbols only those without what a path or a shell would take for its own. */
+/** Symbols without characters that have a meaning in a path or a shell. */
 const FOLDER = /^[A-Za-z0-9^][A-Za-z0-9^._=-]*$/;
 
 /**
- * An import works in a folder `.import-…` of its own: `new` becomes the dataset, `old/NAME` was the
- * dataset until then. Killed, it leaves the folder behind.
+ * An import works in its own folder `.import-…`: `new` becomes the dataset and `old/NAME` is the
+ * dataset that it replaces. A killed import leaves this folder behind.
  */
 const STAGING = '.import-';
 
-/** An import that began longer ago than this is taken for dead. */
+/** The folder of an import that began longer ago than this is deleted. */
 const ABANDONED_MS = 3_600_000;
 
 export interface ImportOptions {
-  /** Also the name of the dataset. */
+  /** Becomes the name of the dataset. */
   readonly symbol: string;
   readonly timeframe: TimeframeName;
   readonly hasVolume: boolean;
   readonly origin: string;
-  /** RFC 3339. */
   readonly importedAt: string;
-  /** Whether a dataset of this name may be replaced. */
   readonly replace?: boolean;
 }
 
 /**
- * Makes sure that `importBars` would take the name, before anyone reads bars for it.
- * @throws ServiceError `invalid_data` for a name that cannot be one, `conflict` for one in use.
+ * Checks whether `importBars` would accept the name.
+ *
+ * @throws ServiceError `invalid_data` for an invalid name, `conflict` for one in use.
  */
 export async function checkName(
   dir: string,
@@ -81,9 +78,10 @@ export async function checkName(
 }
 
 /**
- * Puts bars, which the caller has checked, into the catalogue. The dataset appears whole or not at
- * all. One that is replaced stays until then and comes back when that fails: at once, or when the
- * import was killed, with the next look at the catalogue.
+ * Adds bars to the catalogue. The dataset appears whole or not at all. If replacing a dataset fails,
+ * the old one is restored: immediately, or, after a killed import, at the next access to the catalogue.
+ *
+ * @param bars already checked
  * @throws ServiceError as `checkName` does; `output_not_writable`.
  */
 export async function importBars(
@@ -94,12 +92,12 @@ export async function importBars(
   try {
     return await writeDataset(dir, bars, options);
   } catch (error) {
-    throw refusedWrite(dir, error);
+    throw explainWriteError(dir, error);
   }
 }
 
-/** DuckDB reports system errors as its own. */
-function refusedWrite(dir: string, error: unknown): unknown {
+/** DuckDB wraps system errors in errors of its own. */
+function explainWriteError(dir: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ServiceError) return error;
   const isFull = /No space left on device/.test(error.message);
   if (!isFull && !isSystemError(error) && !error.message.startsWith('IO Error: ')) return error;
@@ -143,14 +141,14 @@ async function writeDataset(dir: string, bars: Bars, options: ImportOptions): Pr
     });
     await flushDirectory(dir);
   } finally {
-    await putBack(dir, staging);
+    await restoreReplaced(dir, staging);
     await rm(staging, { recursive: true, force: true });
   }
   return manifest;
 }
 
-/** Gives a dataset that was to be replaced its name back, unless another has it by now. */
-async function putBack(dir: string, staging: string): Promise<void> {
+/** Moves replaced datasets back to their names, unless a new dataset has the name. */
+async function restoreReplaced(dir: string, staging: string): Promise<void> {
   const old = join(staging, 'old');
   for (const symbol of (await readdir(old).catch(ignoreAbsence)) ?? []) {
     const target = join(dir, symbol);
@@ -159,25 +157,24 @@ async function putBack(dir: string, staging: string): Promise<void> {
 }
 
 /**
- * Looks after what killed imports left: what they were replacing comes back, and the rest goes once
- * no import that is still running can need it.
+ * Restores the datasets that killed imports were replacing, and deletes the folders of imports that
+ * can no longer be running.
  */
 async function recover(dir: string): Promise<void> {
   const names = (await readdir(dir).catch(ignoreAbsence)) ?? [];
   for (const name of names.filter((entry) => entry.startsWith(STAGING))) {
     const staging = join(dir, name);
     try {
-      await putBack(dir, staging);
+      await restoreReplaced(dir, staging);
       const { mtimeMs } = await stat(staging);
       if (Date.now() - mtimeMs > ABANDONED_MS) await rm(staging, { recursive: true, force: true });
     } catch (error) {
-      // Another process was faster, or the catalogue is one that can only be read.
+      // Another process recovered the folder first, or the catalogue is read-only.
       if (!isSystemError(error)) throw error;
     }
   }
 }
 
-/** Names of all datasets in the catalogue, in order. */
 export async function datasetNames(dir: string): Promise<string[]> {
   await recover(dir);
   return namesIn(dir);
@@ -190,10 +187,10 @@ async function namesIn(dir: string): Promise<string[]> {
 }
 
 /**
- * The names of all datasets, and of those that lack their data or a sound manifest. Only looks: what
- * a killed import left stays as it is, and the bars are not read.
+ * Lists all datasets, and those without a data file or a valid manifest. Writes nothing and reads no
+ * bars, unlike `verifyDataset`.
  */
-export async function lookAtDatasets(
+export async function inspectDatasets(
   dir: string,
 ): Promise<{ readonly names: readonly string[]; readonly damaged: readonly string[] }> {
   const names = await namesIn(dir);
@@ -210,36 +207,35 @@ export async function lookAtDatasets(
   return { names, damaged: names.filter((_, i) => !isSound[i]) };
 }
 
-/** @throws ServiceError `file_not_found`, or `invalid_data` when its manifest is damaged. */
+/** @throws ServiceError `file_not_found`, or `invalid_data` for a damaged manifest. */
 export async function readManifest(dir: string, name: string): Promise<Manifest> {
   await recover(dir);
   return manifestAt(dir, name);
 }
 
-/** @throws ServiceError as `readManifest` */
 async function manifestAt(dir: string, name: string): Promise<Manifest> {
   const path = join(folderOf(dir, name), MANIFEST);
   const text = await readFile(path, 'utf8').catch(ignoreAbsence);
-  if (text === undefined) throw await notThere(dir, name);
+  if (text === undefined) throw await noSuchDataset(dir, name);
   const parsed = manifestSchema.safeParse(parseJson(text));
   if (parsed.success && parsed.data.symbol === name) return parsed.data;
-  throw new ServiceError('invalid_data', `${path} is damaged`, {
+  throw new ServiceError('invalid_data', `${path} is not a valid manifest of ${name}`, {
     remedy: `Import the dataset again with --symbol ${name} --replace.`,
     cause: parsed.error,
   });
 }
 
-/** Whether a source is `catalog://NAME`, and not the path of a file. */
+/** Whether a source begins with `catalog://`, as opposed to the path of a file. */
 export function isCatalogued(source: string): boolean {
   return source.startsWith(SCHEME);
 }
 
-/** Whether it is `catalog://` and what can name a dataset. */
+/** Whether a source is `catalog://NAME` with a valid name. */
 export function isAddress(source: string): boolean {
   return isCatalogued(source) && isName(source.slice(SCHEME.length));
 }
 
-/** Where `catalog://NAME` lies; `undefined` for any other source. */
+/** Finds the data file of `catalog://NAME`; `undefined` for any other source. */
 export async function resolveDataset(
   dir: string,
   source: string,
@@ -251,13 +247,14 @@ export async function resolveDataset(
 }
 
 /**
- * Reads a dataset again and compares it with its manifest; no problem means that it is sound.
- * @throws ServiceError `file_not_found` when there is no such dataset.
+ * Reads a dataset and compares it with its manifest. Returns no problems for an undamaged one.
+ *
+ * @throws ServiceError `file_not_found`
  */
 export async function verifyDataset(dir: string, name: string): Promise<readonly Problem[]> {
   const folder = folderOf(dir, name);
   await recover(dir);
-  if (!(await exists(folder))) throw await notThere(dir, name);
+  if (!(await exists(folder))) throw await noSuchDataset(dir, name);
   try {
     const manifest = await readManifest(dir, name);
     const path = dataFile(folder, manifest);
@@ -265,7 +262,7 @@ export async function verifyDataset(dir: string, name: string): Promise<readonly
     const report = checkBars(file);
     if (report.badRows > 0) throw badDataError(file, report, new Map());
     if (barsDigest(file.bars) === manifest.sha256) return [];
-    const message = `${file.bars.length} bars that are not the ${manifest.rows} imported`;
+    const message = `the ${file.bars.length} bars differ from the ${manifest.rows} that were imported`;
     return [{ code: 'digest_differs', message, file: path }];
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -280,28 +277,32 @@ function isName(text: string): boolean {
 
 function folderOf(dir: string, name: string): string {
   if (isName(name)) return join(dir, name);
-  throw new ServiceError('invalid_data', `${JSON.stringify(name)} cannot name a dataset`, {
-    remedy: 'Use up to 64 letters, digits and ^ . _ = -, beginning with a letter, a digit or ^.',
-  });
+  throw new ServiceError(
+    'invalid_data',
+    `${JSON.stringify(name)} is not a valid name of a dataset`,
+    {
+      remedy: 'Use up to 64 letters, digits and ^ . _ = -, beginning with a letter, a digit or ^.',
+    },
+  );
 }
 
 function dataFile(folder: string, { timeframe }: Manifest): string {
   return join(folder, `${timeframe}.parquet`);
 }
 
-async function notThere(dir: string, name: string): Promise<ServiceError> {
+async function noSuchDataset(dir: string, name: string): Promise<ServiceError> {
   const names = await namesIn(dir);
   return new ServiceError('file_not_found', `the catalogue ${dir} has no dataset ${name}`, {
     remedy:
       names.length === 0
-        ? 'It is empty: fill it with `service-local data import FILE`.'
-        : `It has: ${names.join(', ')}.`,
+        ? 'The catalogue is empty. Import a file with `service-local data import FILE`.'
+        : `Choose one of: ${names.join(', ')}.`,
   });
 }
 
 function nameInUse(name: string): ServiceError {
-  return new ServiceError('conflict', `the catalogue has a dataset ${name} already`, {
-    remedy: 'Choose another --symbol, or replace it with --replace.',
+  return new ServiceError('conflict', `the catalogue already has a dataset ${name}`, {
+    remedy: 'Choose another --symbol, or replace the dataset with --replace.',
   });
 }
 
@@ -309,7 +310,7 @@ async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(ignoreAbsence)) !== undefined;
 }
 
-/** So that what a rename makes visible is on the disk. */
+/** Flushes the file to disk, so that a later rename cannot make incomplete data visible. */
 async function flushFile(path: string, flags = 'r+'): Promise<void> {
   const handle = await open(path, flags);
   try {
@@ -319,7 +320,7 @@ async function flushFile(path: string, flags = 'r+'): Promise<void> {
   }
 }
 
-/** Windows cannot, and has no need to. */
+/** Windows neither supports nor needs this. */
 async function flushDirectory(path: string): Promise<void> {
   if (process.platform !== 'win32') await flushFile(path, 'r');
 }

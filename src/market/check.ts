@@ -5,7 +5,7 @@ import type { Layout } from './header.ts';
 import type { FileBars } from './rows.ts';
 import { formatTime } from './time.ts';
 
-/** Everything for which a row of prices is refused. */
+/** Reasons to reject a row. */
 type DefectCode =
   | 'too_many_fields'
   | 'unreadable_time'
@@ -20,7 +20,7 @@ type DefectCode =
   | 'unreadable_volume'
   | 'negative_volume';
 
-/** How many rows have each defect; a row may have several. */
+/** Number of rows with each defect; a row may have several. */
 export type DefectCounts = { readonly [K in DefectCode]?: number };
 
 interface Defect {
@@ -28,35 +28,35 @@ interface Defect {
   /** Data row of the file, 1-based. */
   readonly row: number;
   readonly message: string;
-  /** What the row has that is no time or no number. */
+  /** Columns whose value is not a time or a number. */
   readonly unreadable?: readonly BarColumn[];
 }
 
 export interface CheckReport {
-  /** Rows looked at. */
   readonly rows: number;
   readonly badRows: number;
   readonly counts: DefectCounts;
-  /** The first of each kind, at most `LISTED` of it, in the order of the file. */
+  /** The first `LISTED` defects of each kind, in the order of the file. */
   readonly defects: readonly Defect[];
   readonly isBad: (index: number) => boolean;
 }
 
 const LISTED = 20;
 
-/** Rows shown of those that are refused in the same words. */
+/** Maximum number of listed defects with the same message. */
 const ALIKE = 3;
 
 const PRICES = ['open', 'high', 'low', 'close'] as const;
 
-/** Computed columns such as adjusted prices carry rounding noise of this relative size. */
+/** Relative rounding error of computed columns such as adjusted prices. */
 const TOLERANCE = 1e-9;
 
 /**
- * Looks for every kind of bad data at once. Of times that are out of order as few as possible are
- * to blame: one row from the future is, and not all that follow it. Prices of zero and below are
- * refused although a few markets had them: neither a return nor a size in units means anything there.
- * @param tooLong data rows with more fields than columns, whose values may stand in the wrong ones.
+ * Checks bars for every kind of defect. Reports as few times as possible as out of order: one row from
+ * the future, not all rows after it. Rejects zero and negative prices, although a few markets had
+ * them, because returns and position sizes are undefined at such prices.
+ *
+ * @param tooLong data rows with more fields than columns, whose values may be in the wrong columns
  */
 export function checkBars(
   { bars, rowOf }: FileBars,
@@ -124,10 +124,10 @@ export function checkBars(
     } else if (Number.isNaN(t)) {
       report(index, 'unreadable_time', () => 'the time is missing or cannot be read', ['time']);
     } else if (t > before) {
-      const describe = (): string => `${formatTime(t)} lies after ${rowAt(nextInOrder(index))}`;
+      const describe = (): string => `${formatTime(t)} is after ${rowAt(nextInOrder(index))}`;
       report(index, 'forward_time', describe);
     } else if (t < before) {
-      report(index, 'backward_time', () => `${formatTime(t)} lies before ${rowAt(latest)}`);
+      report(index, 'backward_time', () => `${formatTime(t)} is before ${rowAt(latest)}`);
     } else {
       report(index, 'duplicate_time', () => `${formatTime(t)} is the time of row ${rowOf(latest)}`);
     }
@@ -136,7 +136,7 @@ export function checkBars(
   for (let index = 0; index < length; index++) {
     checkTime(index);
     if (tooLong.has(rowOf(index))) {
-      report(index, 'too_many_fields', () => 'there are more fields than columns');
+      report(index, 'too_many_fields', () => 'the row has more fields than the header');
       continue;
     }
     checkPrices(index);
@@ -152,13 +152,13 @@ export function checkBars(
 }
 
 /**
- * Which times make up the longest series that only rises, without NaN; the earliest rows where
- * several are as long.
+ * Finds the longest rising series of times, without NaN. Of several series of the same length, it
+ * takes the one with the earliest rows.
  */
 function timesInOrder(time: Float64Array): (index: number) => boolean {
   if (time.every((t, index) => t > (index === 0 ? -Infinity : time[index - 1]!))) return () => true;
-  // From the end: how many times a rising series that begins at a row can have, and for each such
-  // number the latest time to begin one at. Those fall as the number grows.
+  // Going backwards, `counts[row]` is the length of the longest rising series that begins at the row,
+  // and `starts[n]` the latest time at which a series of n + 1 rows can begin; `starts` is falling.
   const counts = new Uint32Array(time.length);
   const starts: number[] = [];
   for (let index = time.length - 1; index >= 0; index--) {
@@ -189,7 +189,6 @@ function timesInOrder(time: Float64Array): (index: number) => boolean {
   return (index) => kept[index] === 1;
 }
 
-/** The columns whose price satisfies `isBad`, by name. */
 function offenders(
   bars: Bars,
   index: number,
@@ -199,9 +198,9 @@ function offenders(
 }
 
 /**
- * The refusal of bad data, with its problems listed by kind.
- * @param file where it is, and where in a row each value stands.
- * @param texts the listed rows as they stand in the file, where it has lines.
+ * Describes bad data in an error, with the problems grouped by kind.
+ *
+ * @param texts the rows of the listed defects as written in the file; empty for Parquet
  */
 export function badDataError(
   { path, layout }: { readonly path: string; readonly layout: Layout },
@@ -241,7 +240,7 @@ export function badDataError(
   );
 }
 
-/** Dropping most of a file repairs nothing: it is not what it was taken for. */
+/** Whether at most half of the rows are bad: otherwise the file is probably misread. */
 export function canDrop({ rows, badRows }: CheckReport): boolean {
   return 2 * badRows <= rows;
 }
@@ -250,7 +249,7 @@ const FORMS = {
   time:
     'Write times as 2020-04-17, 20200417, 2020/04/17 or 2020-04-17T14:30:00Z, or as seconds or ' +
     'milliseconds since 1970.',
-  number: 'Write numbers as 1100.50, with a point and without separators of thousands.',
+  number: 'Write numbers as 1100.50, with a decimal point and no thousands separators.',
 };
 
 function remedyFor(report: CheckReport): string {
@@ -258,15 +257,15 @@ function remedyFor(report: CheckReport): string {
   return [
     ...(counts.unreadable_time ? [FORMS.time] : []),
     ...(counts.unreadable_price || counts.unreadable_volume ? [FORMS.number] : []),
-    wayOut(report),
+    rowsRemedy(report),
   ].join(' ');
 }
 
-function wayOut(report: CheckReport): string {
+function rowsRemedy(report: CheckReport): string {
   if (canDrop(report)) {
     return 'Correct these rows, or leave them out with --repair drop (data.repair: drop).';
   }
   return 2 * (report.counts.backward_time ?? 0) > report.rows
     ? 'Sort the file oldest first.'
-    : 'Correct the file, or say which column is which; too much of it is bad to be left out.';
+    : 'More than half of the rows are bad: correct the file, or name its columns with --columns.';
 }

@@ -6,11 +6,11 @@ import { ServiceError } from '../base/errors.ts';
 import { quotePath } from './duckdb.ts';
 import { findOverlongLine, OverlongLine, overlongLineOf } from './overlong-line.ts';
 
-/** A CSV file as found by its first line that is not blank. */
+/** The form of a CSV file, detected from its first line that is not blank. */
 export interface CsvFile {
   readonly path: string;
   readonly isGzipped: boolean;
-  /** Those without a name, as all are where there is no header line, go by position: `1`, `2`, … */
+  /** Columns without a name, or all without a header line, are named by position: `1`, `2`, … */
   readonly names: readonly string[];
   readonly hasHeader: boolean;
   /** Lines before the first row of data. */
@@ -20,17 +20,17 @@ export interface CsvFile {
 
 const HEAD_BYTES = 65_536;
 
-/** Three times as fast as Node's default of 16 KiB. */
+/** Unzips three times as fast as with Node's default of 16 KiB. */
 const UNZIP_BYTES = 1_048_576;
 
-/** @throws ServiceError `invalid_data` for what is no text, is empty, or is a damaged archive. */
+/** @throws ServiceError `invalid_data` for a binary or empty file, or a damaged archive. */
 export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile> {
   const head = await readHead(path, isGzipped);
   const overlong = isGzipped ? undefined : await findOverlongLine(path);
   if (overlong !== undefined) throw malformed(path, TOO_LONG, overlong);
   if (head.includes(0)) {
     throw new ServiceError('invalid_data', `${path} is neither CSV nor Parquet`, {
-      remedy: 'Give a CSV file in UTF-8 (also gzipped) or a Parquet file; unpack other archives.',
+      remedy: 'Use a CSV file in UTF-8 (also gzipped) or a Parquet file; unpack other archives.',
     });
   }
   const lines = head
@@ -40,7 +40,7 @@ export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile
   const first = lines.findIndex((line) => line.trim() !== '');
   if (first === -1) {
     throw new ServiceError('invalid_data', `${path} is empty`, {
-      remedy: 'Give a file with a header line and rows of bars.',
+      remedy: 'Use a file with a header line and rows of bars.',
     });
   }
   const line = lines[first]!;
@@ -58,8 +58,8 @@ export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile
 }
 
 /**
- * The beginning of the text. An archive is unpacked to its end: DuckDB takes one that was cut off
- * for a shorter file, and the digits that its last line has lost for a price.
+ * Reads the first `HEAD_BYTES` of the text. Unpacks a whole archive to detect truncation: DuckDB reads
+ * a truncated archive without an error, including a price that has lost its last digits.
  */
 async function readHead(path: string, isGzipped: boolean): Promise<Buffer> {
   const head: Buffer[] = [];
@@ -77,7 +77,7 @@ async function readHead(path: string, isGzipped: boolean): Promise<Buffer> {
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError('invalid_data', `${path} is damaged: ${(error as Error).message}`, {
-      remedy: 'Fetch or pack the file again.',
+      remedy: 'Download or compress the file again.',
       cause: error,
     });
   }
@@ -109,13 +109,13 @@ function splitLine(line: string, delimiter: string): string[] {
   return fields.map((field) => field.trim());
 }
 
-/** As many as a line gains whose five numbers each have a comma for thousands. */
+/** Enough for five numbers with one comma as a thousands separator each. */
 const SPARE_COLUMNS = 5;
 
 /**
- * The file as a DuckDB table of texts `c0`, `c1`, … Values are not typed here, so that one that
- * cannot be read costs its row and not the file; a row that is too short is filled with NULL, and
- * what one has too much of stands in the `SPARE_COLUMNS` behind the others.
+ * SQL of the file as a table of texts `c0`, `c1`, … Untyped, so that an unreadable value invalidates
+ * its row and not the file. Missing fields are NULL; surplus fields are in the `SPARE_COLUMNS` after
+ * the others.
  */
 export function csvTable({ path, isGzipped, names, skip, delimiter }: CsvFile): string {
   const columns = Array.from(
@@ -130,8 +130,8 @@ export function csvTable({ path, isGzipped, names, skip, delimiter }: CsvFile): 
 }
 
 /**
- * A fault of the file's form in our words, since DuckDB advises options that do not exist here;
- * `undefined` for an error of another kind.
+ * Explains DuckDB's error for a malformed file, because DuckDB suggests options that do not exist
+ * here; `undefined` for other errors.
  */
 export function malformedCsv(
   { path, names }: CsvFile,
@@ -143,10 +143,13 @@ export function malformedCsv(
       /Expected Number/,
       `the line has at least ${found} fields, the first line has ${names.length}`,
     ],
-    [/unterminated quote/, 'a quote is opened and not closed, or stands inside a value'],
+    [/unterminated quote/, 'a quote is not closed, or is inside a value'],
     [/not utf-8/, 'the text is not UTF-8'],
     [/line size/i, TOO_LONG],
-    [/invalid state|quoted new lines/, 'line endings of two kinds, or a quoted line feed'],
+    [
+      /invalid state|quoted new lines/,
+      'the file mixes two kinds of line endings, or has a line feed inside quotes',
+    ],
   ];
   const fault = faults.find(([pattern]) => pattern.test(message));
   if (fault === undefined) return undefined;
@@ -160,18 +163,18 @@ function malformed(path: string, message: string, line?: number): ServiceError {
   const place = { file: path, ...(line !== undefined && { line }) };
   return new ServiceError('invalid_data', `${path} is not well-formed CSV`, {
     problems: [{ code: 'malformed_csv', message, ...place }],
-    remedy: 'Correct the file: rows of one length, one kind of line ending, UTF-8.',
+    remedy: 'Correct the file: use rows of equal length, one kind of line ending and UTF-8.',
   });
 }
 
-/** A data row as it stands in the file. */
+/** A data row as written in the file. */
 export interface CsvRow {
   /** 1-based. */
   readonly line: number;
   readonly fields: readonly string[];
 }
 
-/** The given data rows (1-based). */
+/** @param wanted numbers of data rows, 1-based */
 export async function readRows(
   { path, isGzipped, skip, delimiter }: CsvFile,
   wanted: ReadonlySet<number>,

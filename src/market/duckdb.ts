@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os';
 import type { DuckDBConnection } from '@duckdb/node-api';
 
-/** More threads read no faster than the columns can be filled, and each holds buffers of its own. */
+/** More threads would not read faster, because filling the columns is slower, and need more memory. */
 const MAX_THREADS = 4;
 
 /**
- * Runs `work` on a fresh in-memory database: UTC, offline, bounded in memory. DuckDB is loaded by
- * the first call and not before, for it costs more than starting a verb that needs no data.
+ * Runs `work` on a new in-memory database that uses UTC, limited memory and no network. The first call
+ * loads DuckDB, which takes longer than starting a verb that needs no data.
  */
 export async function withDuckDB<T>(
   work: (connection: DuckDBConnection) => Promise<T>,
@@ -39,7 +39,7 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A path as SQL text that names this one file, though it holds characters DuckDB expands. */
+/** Quotes a path as SQL text, with DuckDB's wildcards escaped. */
 export function quotePath(path: string): string {
   return quoteText(path.replaceAll(/[*?[]/g, (character) => `[${character}]`));
 }

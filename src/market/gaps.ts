@@ -2,41 +2,40 @@ import type { Bars } from './bars.ts';
 import { DAY, parseWindow } from './time.ts';
 import type { Timeframe } from './timeframe.ts';
 
-/** Bars that should be there and are not; nothing is ever put in their place. */
+/** A run of missing bars. Gaps are never filled. */
 interface Gap {
   /** The bars on either side, milliseconds since the epoch. */
   readonly after: number;
   readonly before: number;
-  /** Bars missing between them, as far as the usual hours of the market tell. */
+  /** Bars missing between them, according to the usual hours of the market. */
   readonly missing: number;
 }
 
 export interface GapReport {
-  /** The first `LISTED` in order of time. */
+  /** The first `LISTED` gaps in order of time. `count` and `missing` cover all gaps. */
   readonly gaps: readonly Gap[];
-  /** How many there are, and the bars missing in all of them. */
   readonly count: number;
   readonly missing: number;
-  /** Holes of up to `HOLIDAYS` whole trading days, which are most likely holidays. */
+  /** Holes of up to `HOLIDAYS` whole trading days, which are probably holidays. */
   readonly shortHoles: number;
 }
 
 const LISTED = 1000;
 
-/** Longer closures of an exchange are so rare that they deserve a look. */
+/** Exchanges are rarely closed for more trading days than this, so longer holes count as gaps. */
 const HOLIDAYS = 4;
 
 /**
- * Compares bars in order of time with the hours the market usually keeps, which the bars
- * themselves tell, in UTC:
+ * Finds missing bars by comparing bars in order of time with the usual hours of their market (UTC),
+ * which are derived from the bars:
  *
- * - a weekday trades when it has bars at least half as often as the busiest weekday;
- * - a time of day trades when it has a bar on more than half of the days with bars around it: the
- *   same weekday up to two weeks before and after, so that the change to summer time is followed;
- *   where fewer than three of those have bars, every day of these weeks.
+ * - A weekday is a trading day if it has bars at least half as often as the busiest weekday.
+ * - A time of day is traded if more than half of the reference days have a bar then. Reference days
+ *   are the days with bars of the same weekday up to two weeks before and after, which follows
+ *   daylight saving time. If there are fewer than three, all days with bars in these weeks count.
  *
- * Nights, lunch breaks and weekends are thus no gaps. Up to four whole trading days without a bar
- * are a short hole, unless all seven weekdays trade, for such a market has no holidays.
+ * Nights, lunch breaks and weekends are therefore not gaps. Up to four whole trading days without a
+ * bar are a short hole, except in a market that trades on all seven weekdays and has no holidays.
  */
 export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
   const { length, time } = bars;
@@ -68,10 +67,10 @@ export interface UncoveredEdge {
 }
 
 /**
- * Returns the edges of the window that the bars do not reach, by the rules of `findGaps`: a window
- * from 1 January is covered by bars that begin after the holiday.
+ * Finds the edges of the window that the bars do not reach, by the rules of `findGaps`: bars that begin
+ * after the holiday cover a window from 1 January.
  *
- * @param bars at least one, all inside the window.
+ * @param bars at least one, all inside the window
  */
 export function findUncoveredEdges(
   bars: Bars,
@@ -94,7 +93,6 @@ export function findUncoveredEdges(
   return edges.filter(({ missing }) => missing > 0);
 }
 
-/** Number of bars missing between an edge of a window and the nearest bar. */
 interface MissingAtEdges {
   readonly before: (from: number, first: number) => number;
   readonly after: (last: number, to: number) => number;
@@ -118,23 +116,23 @@ function missingPeriods({ name, ms }: Timeframe): MissingAtEdges {
   };
 }
 
-/** What is missing between two bars that follow one another, by their times. */
+/** Judges the hole between two consecutive bars, given their times. */
 export type HoleBetween = (
   after: number,
   before: number,
 ) => { readonly missing: number; readonly isHoliday: boolean };
 
 /**
- * How to judge holes by the hours that these bars keep, as `findGaps` does; the bars on either side
- * need not be among them.
+ * Derives the usual hours from these bars, as `findGaps` does, and returns a function that judges holes
+ * by them. The bars on either side of a hole need not be among these bars.
  *
- * @param bars at least one.
+ * @param bars at least one
  */
 export function holesLike(bars: Bars, timeframe: Timeframe): HoleBetween {
   return timeframe.ms > DAY ? holeInPeriods(timeframe) : holeInHours(bars, timeframe);
 }
 
-/** Weeks and months have no hours, and some markets none either: every bar should be there. */
+/** Expects every bar: for weeks, months and markets that never close. */
 export function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
   return (after, before) => {
     const steps =
@@ -149,7 +147,7 @@ function monthOf(instant: number): number {
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-/** How many bars are missing between those of a market that never closes. */
+/** Counts the missing bars of a market that never closes. */
 export function findMissing({ length, time }: Bars, timeframe: Timeframe): number {
   const holeBetween = holeInPeriods(timeframe);
   let missing = 0;
@@ -182,13 +180,13 @@ function holeInHours(bars: Bars, { ms }: Timeframe): HoleBetween {
   };
 }
 
-/** Which UTC days and which times of day have bars; days count from that of the first bar. */
+/** The UTC days and times of day with bars. Days are counted from the day of the first bar. */
 interface TradedDays {
-  /** Bars that would fill a day. */
+  /** Number of bars in a full day. */
   readonly slots: number;
-  /** By day: 1 where there is any bar. */
+  /** 1 for each day with a bar. */
   readonly traded: Uint8Array;
-  /** By day and slot: 1 where there is a bar. */
+  /** 1 for each slot with a bar, at `day * slots + slot`. */
   readonly filled: Uint8Array;
   readonly slotOf: (time: number) => { readonly day: number; readonly slot: number };
 }
@@ -212,9 +210,10 @@ function tradedDays({ length, time }: Bars, ms: number): TradedDays {
 }
 
 /**
- * Whether each weekday (UTC), counted from the first bar's, has bars at least half as often as the
- * busiest.
- * @param time ascending, milliseconds since the epoch.
+ * Whether each weekday (UTC) has bars at least half as often as the busiest. Index 0 is the weekday of
+ * the first bar.
+ *
+ * @param time milliseconds since the epoch, ascending
  */
 export function tradingWeekdays(time: Float64Array): boolean[] {
   const counts = Array.from({ length: 7 }, () => 0);
@@ -230,7 +229,7 @@ export function tradingWeekdays(time: Float64Array): boolean[] {
   return counts.map((count) => 2 * count >= busiest);
 }
 
-/** How many slots of a day, from `from` up to but without `to`, usually have a bar. */
+/** Counts the slots `from ≤ slot < to` of a day that usually have a bar. */
 function usualSlots(
   { slots, traded, filled }: TradedDays,
   day: number,
@@ -245,7 +244,7 @@ function usualSlots(
   };
   const sameWeekday = around(7);
   const references = sameWeekday.length < 3 ? around(1) : sameWeekday;
-  // Too little to tell a night from a hole: only what lies between two bars of one day counts.
+  // With so few days, a night looks like a hole: count only slots between two bars of one day.
   if (references.length < 3) return from > 0 && to < slots ? to - from : 0;
   let usual = 0;
   for (let slot = from; slot < to; slot++) {

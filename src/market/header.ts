@@ -1,14 +1,14 @@
 import { ServiceError } from '../base/errors.ts';
 import { BAR_COLUMNS, type BarColumn } from './bars.ts';
 
-/** Which column of the file holds what, by its name in the file; for headers that cannot be guessed. */
+/** Name or 1-based position in the file of each column, for headers that `findColumns` cannot guess. */
 export type ColumnNames = { readonly [K in BarColumn]?: string | undefined };
 
 /** Positions in the file's list of columns. */
 export interface Layout {
-  /** Two columns when the day and the time of day are kept apart. */
+  /** Two columns if the day and the time of day are separate. */
   readonly time: readonly [number] | readonly [day: number, clock: number];
-  /** Absent together: a file of closing prices only. */
+  /** `open`, `high` and `low` are all undefined in a file with closing prices only. */
   readonly open: number | undefined;
   readonly high: number | undefined;
   readonly low: number | undefined;
@@ -16,10 +16,10 @@ export interface Layout {
   readonly volume: number | undefined;
 }
 
-/** Usual header names, reduced by `normalise`; the first that a file has is taken. */
+/** Usual header names after `normalize`; the first one that occurs in the file is used. */
 const SPELLINGS: { readonly [K in BarColumn]: readonly string[] } = {
   time: [
-    // The instant itself before its parts, the opening one before any other.
+    // A complete instant comes before its parts, and opening times before any others.
     'timestamp',
     'datetime',
     'opentime',
@@ -40,31 +40,32 @@ const SPELLINGS: { readonly [K in BarColumn]: readonly string[] } = {
   volume: ['volume', 'vol', 'v'],
 };
 
-/** `1. Open`, `<OPEN>` and `open` are one name, as are `Open Time` and `open_time`. */
-const normalise = (name: string): string => name.toLowerCase().replaceAll(/[^\p{Letter}]/gu, '');
+/** Makes `1. Open`, `<OPEN>` and `open` equal, and also `Open Time` and `open_time`. */
+const normalize = (name: string): string => name.toLowerCase().replaceAll(/[^\p{Letter}]/gu, '');
 
 interface Fault {
   readonly column: BarColumn;
   readonly message: string;
-  /** What to write for the column: its name, or its position where several have that name. */
+  /** The value to suggest in --columns: `NAME`, or a position if several columns have the name. */
   readonly written: string;
 }
 
 /**
- * Finds the columns by the names given, else by the usual spellings. A `date` beside a `time`
+ * Finds the columns by the given names, or else by the usual spellings. A `date` column beside a `time`
  * column is read as day and time of day.
- * @param names the file's columns in order.
- * @param file its name, for errors.
+ *
+ * @param names the file's columns in order
+ * @param file its name, for errors
  * @throws ServiceError `invalid_data` with every column that is missing or ambiguous.
  */
 export function findColumns(names: readonly string[], given: ColumnNames, file: string): Layout {
-  const normalised = names.map(normalise);
+  const normalized = names.map(normalize);
   const found: { [K in BarColumn]?: number } = {};
   const faults: Fault[] = [];
   for (const column of BAR_COLUMNS) {
     const name = given[column];
     const candidates =
-      name === undefined ? guess(normalised, SPELLINGS[column]) : positionsOf(names, name);
+      name === undefined ? guess(normalized, SPELLINGS[column]) : positionsOf(names, name);
     if (candidates.length === 1) {
       found[column] = candidates[0]!;
     } else if (candidates.length > 1) {
@@ -96,20 +97,20 @@ export function findColumns(names: readonly string[], given: ColumnNames, file: 
   if (faults.length > 0 || time === undefined || close === undefined) {
     throw columnsError(names, faults, file);
   }
-  const day = normalised.indexOf('date');
-  const isSplit = given.time === undefined && normalised[time] === 'time' && day !== -1;
+  const day = normalized.indexOf('date');
+  const isSplit = given.time === undefined && normalized[time] === 'time' && day !== -1;
   return { time: isSplit ? [day, time] : [time], open, high, low, close, volume };
 }
 
-/** Whether a column holds the close as it would have been without splits and dividends. */
+/** Whether a column holds closing prices adjusted for splits and dividends. */
 export function isAdjustedClose(name: string): boolean {
-  return /^adj(usted)?close|^closeadj/.test(normalise(name));
+  return /^adj(usted)?close|^closeadj/.test(normalize(name));
 }
 
-/** Where the first spelling that occurs at all occurs. */
-function guess(normalised: readonly string[], spellings: readonly string[]): readonly number[] {
-  const spelling = spellings.find((candidate) => normalised.includes(candidate));
-  return [...normalised.keys()].filter((position) => normalised[position] === spelling);
+/** Returns every position of the first spelling that occurs. */
+function guess(normalized: readonly string[], spellings: readonly string[]): readonly number[] {
+  const spelling = spellings.find((candidate) => normalized.includes(candidate));
+  return [...normalized.keys()].filter((position) => normalized[position] === spelling);
 }
 
 function positionsOf(names: readonly string[], name: string): readonly number[] {
@@ -134,9 +135,9 @@ function columnsError(
     {
       problems: faults.map(({ message }) => ({ code: 'column_missing', message, file })),
       remedy:
-        `Its columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Say which is ` +
-        `which: --columns ${faults.map(({ column, written }) => `${column}=${written}`).join(',')}, ` +
-        "or data.columns in the bot's file.",
+        `The columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Name them with ` +
+        `--columns ${faults.map(({ column, written }) => `${column}=${written}`).join(',')}, ` +
+        'or with data.columns in the bot file.',
     },
   );
 }

@@ -22,32 +22,31 @@ export interface LoadOptions extends ReadOptions {
   /** Path of a CSV or Parquet file, or `catalog://NAME`. */
   readonly source: string;
   readonly catalogueDir: string;
-  /** What the bars are made into, if theirs is finer; their own by default. */
+  /** Resamples the bars to this timeframe; the timeframe of the source by default. */
   readonly timeframe?: string | undefined;
-  /** `drop` leaves bad rows out; by default bad data are refused. */
+  /** `drop` skips bad rows; by default they are an error. */
   readonly repair?: 'drop' | undefined;
 }
 
-/** Bars fit for use: in order of time, every one possible. */
+/** Bars that passed every check, in order of time. */
 export interface Dataset {
   readonly bars: Bars;
   readonly timeframe: Timeframe;
   /** See `barsDigest`. */
   readonly digest: string;
-  /** Found in the bars as they were read, before they were made longer. */
+  /** Gaps and number of the bars before resampling. */
   readonly gaps: GapReport;
-  /** How many those were. */
   readonly sourceBars: number;
   /** Edges of the window that the bars do not reach. */
   readonly uncovered: readonly UncoveredEdge[];
   /** Rows left out by `repair`. */
   readonly dropped: DefectCounts;
   readonly hasVolume: boolean;
-  /** What whoever trusts the bars should know about them, as sentences. */
+  /** Sentences about limitations of the data, such as a missing volume. */
   readonly notes: readonly string[];
 }
 
-/** Bars of a source inside the window, without bad rows. */
+/** Bars of a source inside the window, without bad rows, before resampling. */
 interface CheckedBars {
   readonly file: BarFile;
   readonly report: CheckReport;
@@ -58,7 +57,8 @@ interface CheckedBars {
 
 /**
  * Reads a source, cuts it to the window and checks it.
- * @throws ServiceError `file_not_found`, or `invalid_data` with every fault and its row.
+ *
+ * @throws ServiceError `file_not_found`, or `invalid_data` with the defects and their rows.
  */
 export async function loadCheckedBars(options: LoadOptions): Promise<CheckedBars> {
   const imported = await resolveDataset(options.catalogueDir, options.source);
@@ -74,8 +74,9 @@ export async function loadCheckedBars(options: LoadOptions): Promise<CheckedBars
 }
 
 /**
- * Loads bars for use: reads, cuts to the window, checks, resamples.
- * @throws ServiceError as `loadCheckedBars`; `invalid_data` where the timeframe does not fit.
+ * Reads a source, cuts it to the window, checks and resamples it.
+ *
+ * @throws ServiceError as `loadCheckedBars`; `invalid_data` if the bars do not fit the timeframe.
  */
 export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const wanted = options.timeframe === undefined ? undefined : parseTimeframe(options.timeframe);
@@ -85,9 +86,9 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const own = manifest ? parseTimeframe(manifest.timeframe) : timeframeOfSpacing(spacing ?? NaN);
   const timeframe = wanted ?? own;
   if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
-  const isTheirs = own?.name === timeframe.name || read.length === 1;
-  const bars = isTheirs ? read : resample(read, timeframe);
-  // What has no timeframe of its own has gaps only as bars of the one wanted.
+  const isOwn = own?.name === timeframe.name || read.length === 1;
+  const bars = isOwn ? read : resample(read, timeframe);
+  // Irregular bars can only have gaps after resampling.
   const source = own === undefined ? bars : read;
   const hasVolume = manifest?.columns.includes('volume') ?? file.layout.volume !== undefined;
   return {
@@ -101,17 +102,15 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
     hasVolume,
     notes: [
       ...(file.layout.open === undefined
-        ? ['There are closing prices only: open, high and low are the close.']
+        ? ['The data have closing prices only: open, high and low equal the close.']
         : []),
       ...unusedNotes(file),
-      ...(hasVolume ? [] : ['There is no volume: it is 0 in every bar.']),
-      ...(report.badRows > 0
-        ? [`${report.badRows} bad of ${report.rows} rows were left out.`]
-        : []),
+      ...(hasVolume ? [] : ['The data have no volume: it is 0 in every bar.']),
+      ...(report.badRows > 0 ? [`Skipped bad rows: ${report.badRows} of ${report.rows}.`] : []),
       ...(bars.length < read.length
-        ? [`${read.length} bars became ${bars.length} of ${timeframe.name}.`]
+        ? [`${read.length} bars were resampled to ${bars.length} bars of ${timeframe.name}.`]
         : []),
-      ...(isTheirs ? [] : partialBars(bars, timeframe, options)),
+      ...(isOwn ? [] : partialBars(bars, timeframe, options)),
     ],
   };
 }
@@ -119,34 +118,34 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
 function unusedNotes({ unused, layout }: BarFile): string[] {
   const list = unused.map((name) => JSON.stringify(name)).join(', ');
   const adjusted = unused.find(isAdjustedClose);
-  // An adjusted close often lies outside the range of the prices as they were.
+  // All prices are replaced, because an adjusted close is often outside the unadjusted high and low.
   const columns = layout.open === undefined ? ['close'] : ['open', 'high', 'low', 'close'];
   const pairs = columns.map((column) => `${column}="${adjusted}"`).join(',');
   return [
-    ...(unused.length > 0 ? [`Not used: ${list}.`] : []),
+    ...(unused.length > 0 ? [`Unused columns: ${list}.`] : []),
     ...(adjusted === undefined
       ? []
-      : [`To trade at adjusted prices: --columns ${pairs}, or data.columns in the bot's file.`]),
+      : [`To trade at adjusted prices, use --columns ${pairs}, or data.columns in the bot file.`]),
   ];
 }
 
-/** A window that begins or ends inside a bar leaves a part of it, which looks like any other bar. */
+/** Warns of a window that begins or ends inside a resampled bar. */
 function partialBars({ time }: Bars, timeframe: Timeframe, { from, to }: ReadOptions): string[] {
   const window = parseWindow(from, to);
   const { name } = timeframe;
   return [
     ...(bucketOf(time.at(0)!, timeframe).start < window.from
-      ? [`The first bar of ${name} is only a part of one: from ${from} lies inside it.`]
+      ? [`The first bar of ${name} is incomplete: the window begins inside it, at ${from}.`]
       : []),
     ...(bucketOf(time.at(-1)!, timeframe).end > window.to
-      ? [`The last bar of ${name} is only a part of one: to ${to} lies inside it.`]
+      ? [`The last bar of ${name} is incomplete: the window ends inside it, at ${to}.`]
       : []),
   ];
 }
 
 function unknownTimeframe(path: string, spacing: number | undefined): ServiceError {
-  const reason = spacing === undefined ? '' : `: they are ${formatSpacing(spacing)} apart`;
-  return new ServiceError('invalid_data', `cannot tell the timeframe of ${path}${reason}`, {
-    remedy: 'Name the timeframe that the bars have or are to be made into.',
+  const reason = spacing === undefined ? '' : `: its bars are ${formatSpacing(spacing)} apart`;
+  return new ServiceError('invalid_data', `the timeframe of ${path} is unknown${reason}`, {
+    remedy: 'Set the timeframe of the bars, or the one to resample them to.',
   });
 }

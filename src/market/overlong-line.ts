@@ -16,7 +16,7 @@ const RETURN = 0x0d;
  * the file: a line of that length fills a whole block, and the start of a block usually contains
  * the end of a line.
  *
- * @returns its number, 1-based.
+ * @returns the line number, 1-based
  */
 export async function findOverlongLine(path: string): Promise<number | undefined> {
   const file = await open(path);
@@ -37,11 +37,11 @@ export async function findOverlongLine(path: string): Promise<number | undefined
   }
 }
 
-/** The same for a text in chunks of at most `LONGEST_LINE`, without the line number. */
+/** Finds such a line in a text that arrives in chunks of at most `LONGEST_LINE`. */
 export class OverlongLine {
   #length = 0;
 
-  /** @returns whether the line that the chunk begins with is too long. */
+  /** Whether the line at the start of the chunk is too long. */
   isFoundIn(chunk: Buffer): boolean {
     const end = chunk.includes(LINE_FEED) ? LINE_FEED : RETURN;
     const first = chunk.indexOf(end);
@@ -53,8 +53,8 @@ export class OverlongLine {
 }
 
 /**
- * Number of the first line of at least twice `LONGEST_LINE` in a text that has one; reads
- * everything before it.
+ * Returns the number of the first line of at least twice `LONGEST_LINE` in a text that has such a line.
+ * Reads everything before it.
  */
 export async function overlongLineOf(text: AsyncIterable<Buffer>): Promise<number> {
   let line = 1;

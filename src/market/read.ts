@@ -17,30 +17,30 @@ import {
 
 export interface ReadOptions {
   readonly columns?: ColumnNames | undefined;
-  /** First and last instant wanted, see `parseWindow`. */
+  /** First and last instant to read, see `parseWindow`. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
 
 /**
- * Bars as they stand in a file: in the file's order and unchecked, NaN for what cannot be read.
- * Rows whose time cannot be read are kept whatever the window, for they may belong to it.
+ * Unchecked bars in the order of the file; unreadable values are NaN. Rows with an unreadable time are
+ * always included, because they may belong to the window.
  */
 export interface BarFile extends FileBars {
-  /** Absolute. */
   readonly path: string;
-  /** Present when the file is CSV, where a row has a line. */
+  /** Undefined for Parquet. */
   readonly csv: CsvFile | undefined;
   readonly layout: Layout;
-  /** Columns of the file that nothing is read from, by name. */
+  /** Names of the columns that are not read. */
   readonly unused: readonly string[];
   /** Data rows (1-based) with more fields than the header has. */
   readonly tooLong: ReadonlySet<number>;
 }
 
 /**
- * Reads a CSV (also gzipped) or Parquet file, told apart by content and not by name.
- * @throws ServiceError `file_not_found`, or `invalid_data` when there are no bars to be had.
+ * Reads a CSV (also gzipped) or Parquet file. The content decides the format, not the name.
+ *
+ * @throws ServiceError `file_not_found`, or `invalid_data` if no bars can be read.
  */
 export async function readBars(path: string, options: ReadOptions = {}): Promise<BarFile> {
   const window = parseWindow(options.from, options.to);
@@ -55,7 +55,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       const { bars, tooLong } = await readColumns(connection, table, layout, file);
       if (bars.length === 0) {
         throw new ServiceError('invalid_data', `${file} has no rows`, {
-          remedy: 'Give a file that has bars below its header line.',
+          remedy: 'Use a file with rows of bars below the header line.',
         });
       }
       const { time } = bars;
@@ -99,20 +99,19 @@ function unopened(path: string, cause: unknown): ServiceError {
   const [message, remedy] = isSystemError(cause, 'ENOENT', 'ENOTDIR')
     ? [`no such file: ${path}`, 'Check the path.']
     : isSystemError(cause, 'EISDIR')
-      ? [`${path} is a directory`, 'Name a CSV or Parquet file in it.']
+      ? [`${path} is a directory`, 'Name a CSV or Parquet file.']
       : [`${path} cannot be read: ${(cause as Error).message}`, 'Check its permissions.'];
   return new ServiceError('file_not_found', message, { remedy, cause });
 }
 
-/** Something DuckDB can select from. */
 interface Table {
   readonly from: string;
   readonly names: readonly string[];
-  /** SQL of each column. */
+  /** SQL expression of each column. */
   readonly columns: readonly string[];
   /** Whether the column holds dates or timestamps, as opposed to texts or numbers. */
   readonly isInstant: (position: number) => boolean;
-  /** SQL of whether a row has more fields than there are columns. */
+  /** SQL condition for a row with more fields than columns. */
   readonly isTooLong: string;
 }
 
@@ -127,7 +126,7 @@ function textTable(csv: CsvFile): Table {
 }
 
 async function parquetTable(connection: DuckDBConnection, path: string): Promise<Table> {
-  // A folder called `date=2020` would otherwise be a column.
+  // With hive partitioning, a folder named `date=2020` would become a column.
   const from = `read_parquet(${quotePath(path)}, hive_partitioning = false)`;
   const description = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${from}`);
   const [names, types] = description.getColumns() as [string[], string[]];
@@ -173,7 +172,7 @@ async function readColumns(
     filled += rowCount;
   }
   if (filled !== bars.length) {
-    throw new Error(`it held ${bars.length} rows and then ${filled}: it changed while being read`);
+    throw new Error(`the file changed while being read: first ${bars.length} rows, then ${filled}`);
   }
   if (time.isNumber) {
     if (areNearEpoch(bars.time)) throw noTimes(path, bars.time);
@@ -183,7 +182,7 @@ async function readColumns(
   return { bars, tooLong };
 }
 
-/** An adjusted close that is nowhere another than the close is as good as used. */
+/** An adjusted close that equals the close everywhere does not count as unused. */
 async function unusedColumns(
   connection: DuckDBConnection,
   { from, names, columns }: Table,
@@ -202,7 +201,7 @@ async function unusedColumns(
 }
 
 interface TimeExpression {
-  /** Milliseconds since the epoch, or a number whose unit is to be found out. NULL if unreadable. */
+  /** Milliseconds since the epoch, or a number of unknown unit if `isNumber`. NULL if unreadable. */
   readonly sql: string;
   readonly isNumber: boolean;
 }
@@ -225,7 +224,7 @@ async function timeExpression(
     `SELECT 2 * count(TRY_CAST(t AS DOUBLE)) > count(t) FROM (SELECT ${text} AS t FROM ${from} LIMIT 1000)`,
   );
   if (sample.value(0, 0) === true) return { sql: `TRY_CAST(${text} AS DOUBLE)`, isNumber: true };
-  // ISO 8601 lets the seconds be left out; DuckDB does not when an offset follows.
+  // ISO 8601 allows times without seconds; DuckDB does not if an offset follows.
   const withSeconds = `regexp_replace(${text}, '([T ]\\d\\d:\\d\\d)(Z|[-+]\\d\\d:?\\d\\d)$', '\\1:00\\2')`;
   // A cast to TIMESTAMP would ignore the offset.
   const instant = `coalesce(TRY_CAST(${text} AS TIMESTAMPTZ), TRY_CAST(${withSeconds} AS TIMESTAMPTZ))`;
@@ -237,7 +236,7 @@ function noHeader({ path, names }: CsvFile): ServiceError {
   return new ServiceError('invalid_data', `${path} has no header line that names its columns`, {
     remedy:
       `Add one as the first line, such as ${BAR_COLUMNS.join(',')}; ` +
-      `or say where each column is: --columns ${positions.join(',')}.`,
+      `or give the position of each column: --columns ${positions.join(',')}.`,
   });
 }
 
@@ -255,7 +254,7 @@ function noTimes(path: string, numbers: Float64Array): ServiceError {
   const number = numbers.find((value) => !Number.isNaN(value))!;
   return new ServiceError(
     'invalid_data',
-    `the times of ${path} are numbers such as ${number}: counted from 1970, all lie before 1973`,
+    `the times of ${path} are numbers such as ${number}, which as times since 1970 are all before 1973`,
     {
       remedy:
         'Write dates such as 2020-04-17 (a spreadsheet that counts days can format them so), or ' +
@@ -268,8 +267,8 @@ function unreadable(path: string, error: Error): ServiceError {
   const [reason] = error.message.split('\n', 1);
   return new ServiceError('invalid_data', `${path} cannot be read: ${reason}`, {
     remedy: /Out of Memory/.test(error.message)
-      ? 'Write the file again with smaller row groups.'
-      : 'Fetch or write the file again.',
+      ? 'Export the file again with smaller row groups.'
+      : 'Download or export the file again.',
     cause: error,
   });
 }

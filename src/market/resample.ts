@@ -6,7 +6,7 @@ import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from '.
 /** 1970-01-01 was a Thursday; weeks begin on the Monday before. */
 const FIRST_MONDAY = -3 * DAY;
 
-/** The UTC bucket that holds an instant; weeks begin on Monday, months on their first day. */
+/** Returns the UTC bucket that contains an instant; weeks begin on Monday. */
 export function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: number } {
   if (name === '1mo') {
     const date = new Date(time);
@@ -19,12 +19,13 @@ export function bucketOf(time: number, { name, ms }: Timeframe): { start: number
 }
 
 /**
- * Longer bars out of shorter ones, aligned to UTC: first open, highest high, lowest low, last
- * close, sum of volumes, stamped with the start of their bucket. A bucket without bars gives none.
- * One step gives the same as several, up to the rounding of sums of fractional volumes.
- * @param bars in order of time.
- * @throws ServiceError `invalid_data` when the bars are longer than `timeframe` or any of them
- * straddles its buckets: as weeks do with months, and days that begin at 15:00Z with weeks.
+ * Combines bars into longer bars, aligned to UTC: first open, highest high, lowest low, last close and
+ * sum of volumes. The time of a bar is the start of its bucket; empty buckets have no bar. Resampling
+ * in several steps gives the same result, except for rounding of fractional volumes.
+ *
+ * @param bars in order of time
+ * @throws ServiceError `invalid_data` if bars are longer than `timeframe` or span two of its buckets,
+ *   such as weeks in months, or days that begin at 15:00Z in weeks.
  */
 export function resample(bars: Bars, timeframe: Timeframe): Bars {
   const length = lengthWithin(bars, timeframe);
@@ -62,33 +63,33 @@ function countBuckets({ length, time }: Bars, timeframe: Timeframe): number {
 }
 
 /**
- * How much of a bucket each bar takes; 0 where that cannot be told, or each has one of its own.
- * A whole number of bars must fill a bucket.
+ * Length of a bar, ms, of which a whole number must fill a bucket; 0 if it is unknown or each bar is
+ * alone in its bucket.
  */
 function lengthWithin(bars: Bars, timeframe: Timeframe): number {
   const spacing = barSpacing(bars);
   if (spacing === undefined) return 0;
   const own = timeframeOfSpacing(spacing);
-  // Few bars, as of a Friday and a Monday, tell only that theirs is no longer timeframe.
+  // A few bars, such as one of a Friday and one of a Monday, give only an upper bound of their length.
   const isSparse = own === undefined && spacing % timeframe.ms === 0;
   if (own?.name === timeframe.name || isSparse) return 0;
   // Weeks and months are made of days.
   if (Math.min(timeframe.ms, DAY) % spacing === 0) return spacing;
   throw new ServiceError(
     'invalid_data',
-    `bars ${formatSpacing(spacing)} apart cannot be made into bars of ${timeframe.name}`,
-    { remedy: 'Choose a timeframe that the bars fill exactly, or data with shorter bars.' },
+    `bars ${formatSpacing(spacing)} apart cannot be resampled to ${timeframe.name}`,
+    { remedy: 'Choose a timeframe that is a multiple of the bars, or data with shorter bars.' },
   );
 }
 
 function straddles(time: number, length: number, { name }: Timeframe): ServiceError {
   return new ServiceError(
     'invalid_data',
-    `the bar of ${formatTime(time)}, ${formatSpacing(length)} long, does not end within a bar of ${name}`,
+    `the bar of ${formatTime(time)}, ${formatSpacing(length)} long, spans two bars of ${name}`,
     {
       remedy:
-        'Choose a timeframe that the bars fill exactly (in UTC), or give daily bars their date alone ' +
-        'as time.',
+        'Choose a timeframe that is a multiple of the bars (in UTC), or write the times of daily bars as ' +
+        'dates.',
     },
   );
 }

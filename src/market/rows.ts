@@ -1,16 +1,15 @@
 import { BAR_COLUMNS, sliceBars, type Bars } from './bars.ts';
 
-/** Bars together with where in their file they stood, so that any fault can be pointed at. */
+/** Bars with the row numbers of their file, for error messages. */
 export interface FileBars {
   readonly bars: Bars;
-  /** The data row (1-based, header not counted) that bar `index` was read from. */
+  /** Data row of bar `index`, 1-based, without the header. */
   readonly rowOf: (index: number) => number;
 }
 
 /**
- * The bars for which `keep` holds. Unless they lie side by side they are moved together inside the
- * columns of `file`, whose bars are lost by that: a second set of columns would double the memory
- * of a long history.
+ * Returns the bars for which `keep` is true. Unless they are adjacent, overwrites the given columns,
+ * because a copy would double the memory of a long history.
  */
 export function keepBars({ bars, rowOf }: FileBars, keep: (index: number) => boolean): FileBars {
   let first = 0;

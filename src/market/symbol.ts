@@ -1,7 +1,7 @@
 /**
- * What an instrument may be called: up to 64 visible ASCII characters. Spreadsheets take `=`, `+`,
- * `-` and `@` at the start of a cell for a formula; the three names every object of JavaScript has.
- * A segment `.` or `..` would lead out of a directory if the symbol is part of a path.
+ * A valid symbol of an instrument: up to 64 visible ASCII characters. Not allowed are `=`, `+`, `-` and
+ * `@` at the start, which begin a formula in spreadsheets; property names that every JavaScript object
+ * has; and the path segments `.` and `..`, which would lead out of a directory.
  */
 export const SYMBOL =
   /^(?![=+@-])(?!(?:__proto__|constructor|prototype)$)(?!(?:.*[/\\])?\.{1,2}(?:[/\\]|$))[!-~]{1,64}$/;

@@ -3,8 +3,8 @@ import type { Bars } from './bars.ts';
 import { DAY, HOUR, MINUTE } from './time.ts';
 
 /**
- * The lengths a bar can have, shortest first. All below a week divide a UTC day, so that buckets
- * never straddle midnight. A month counts with its mean Gregorian length.
+ * Nominal lengths of bars, ms, shortest first. Lengths below a week divide a UTC day, so that no bucket
+ * spans midnight. A month has its mean Gregorian length.
  */
 const LENGTHS = {
   '1m': MINUTE,
@@ -33,11 +33,10 @@ export const TIMEFRAME_NAMES = Object.keys(LENGTHS) as TimeframeName[];
 
 export interface Timeframe {
   readonly name: TimeframeName;
-  /** Nominal length in milliseconds. */
   readonly ms: number;
 }
 
-/** Throws `invalid_data` for anything but one of `TIMEFRAME_NAMES`. */
+/** @throws ServiceError `invalid_data` */
 export function parseTimeframe(text: string): Timeframe {
   const name = TIMEFRAME_NAMES.find((known) => known === text);
   if (name === undefined) {
@@ -48,15 +47,15 @@ export function parseTimeframe(text: string): Timeframe {
   return { name, ms: LENGTHS[name] };
 }
 
-/** Enough to see the rule in any history; a full scan of a long one would cost as much as reading it. */
+/** A sample suffices; scanning a long history would take as long as reading it. */
 const SPACING_SAMPLE = 10_000;
-/** Rarer distances are slips or changes of the clock, not the rule. */
+/** Rarer distances are irregularities, such as the change to daylight saving time. */
 const SPACING_SHARE = 0.05;
 
 /**
- * How far apart neighbouring bars lie in milliseconds: the shortest distance that is not rare,
- * since nights, holidays and missing bars only lengthen it. `undefined` for fewer than two bars,
- * and for irregular ones, where every distance is rare.
+ * Distance between neighboring bars in milliseconds: the shortest one that is not rare, because nights,
+ * holidays and missing bars only lengthen it. `undefined` for fewer than two bars and for irregular
+ * ones, where every distance is rare.
  */
 export function barSpacing(bars: Bars): number | undefined {
   const counts = new Map<number, number>();
@@ -69,14 +68,14 @@ export function barSpacing(bars: Bars): number | undefined {
   return common.length === 0 ? undefined : Math.min(...common.map(([distance]) => distance));
 }
 
-/** The timeframe whose bars lie `spacing` milliseconds apart; `undefined` when there is none. */
+/** The timeframe whose bars are `spacing` milliseconds apart, if any. */
 export function timeframeOfSpacing(spacing: number): Timeframe | undefined {
   const isMonth = spacing >= 28 * DAY && spacing <= 31 * DAY;
   const name = isMonth ? '1mo' : TIMEFRAME_NAMES.find((known) => LENGTHS[known] === spacing);
   return name === undefined ? undefined : { name, ms: LENGTHS[name] };
 }
 
-/** `5m`, or `90 s` for a distance that is no timeframe. */
+/** `5m`, or `90 s` for a distance that is not a timeframe. */
 export function formatSpacing(spacing: number): string {
   return timeframeOfSpacing(spacing)?.name ?? `${spacing / 1000} s`;
 }

@@ -2,12 +2,12 @@ import type { DuckDBVector } from '@duckdb/node-api';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { quoteText, withDuckDB } from './duckdb.ts';
 
-/** Rows DuckDB takes in one go. */
+/** Size of DuckDB's data chunks. */
 const CHUNK = 2048;
 
 /**
- * Writes a Parquet file: `time` as a UTC timestamp, the rest as doubles. The columns are handed
- * over piece by piece, so that a long history is never in memory twice.
+ * Writes a Parquet file with `time` as a UTC timestamp and doubles in the other columns. Passes the rows
+ * to DuckDB in chunks, so that a long history is not in memory twice.
  */
 export async function writeParquet(path: string, bars: Bars): Promise<void> {
   const { DOUBLE, DuckDBTableFunction } = await import('@duckdb/node-api');

@@ -223,7 +223,7 @@ describe('data that need read options', () => {
     const { code, document, stderr } = await backtest(file, '--repair', 'drop');
     expect(code).toBe(0);
     expect(document.window.bars).toBe(398);
-    expect(stderr).toContain('note: X: 1 bad of 399 rows were left out.');
+    expect(stderr).toContain('note: X: Skipped bad rows: 1 of 399.');
     const grid = ['-p', 'fast=5,10', '--out', fresh(), '--json'];
     expect(await inProcess(['backtest', 'sweep', file, ...grid])).toMatchObject({ code: 3 });
     const swept = await inProcess(['backtest', 'sweep', file, '--repair', 'drop', ...grid]);

@@ -125,7 +125,7 @@ describe('overrides', () => {
     [{ params: { fast: '0' } }, /--param fast: must be at least 1/],
     [{ params: { fast: '90' } }, /fast must be below slow/],
     [{ from: '2001-02-30' }, /from "2001-02-30" is not a date/],
-    [{ from: '2030-01-01' }, /from 2030-01-01 lies after to 2020-04-17/],
+    [{ from: '2030-01-01' }, /from 2030-01-01 is after to 2020-04-17/],
   ])('%j is refused', (overrides, message) => {
     const file = join(directoryWith(files), 'bot.yaml');
     const error = errorOf(() => loadBot(file, { ...none, ...overrides }));

@@ -34,6 +34,6 @@ it.each([
 
 it('takes data without volume for models that need none, and says so', async () => {
   const { notes, job } = await prepared('date,close', 'fill: next_open', SLIPPAGE);
-  expect(notes).toContain('SPX: There is no volume: it is 0 in every bar.');
+  expect(notes).toContain('SPX: The data have no volume: it is 0 in every bar.');
   expect(job.instruments[0]!.source).toEqual({ bars: 31, missing: 0 });
 });

@@ -49,9 +49,9 @@ test('an import reports what it changed and what is missing', async () => {
   const { code, stdout, stderr } = await data('told', 'import', path, ...options);
   expect(code).toBe(0);
   expect(stderr.split('\n')).toEqual([
-    'note: There are closing prices only: open, high and low are the close.',
-    'note: There is no volume: it is 0 in every bar.',
-    'note: 1 bad of 55 rows were left out.',
+    'note: The data have closing prices only: open, high and low equal the close.',
+    'note: The data have no volume: it is 0 in every bar.',
+    'note: Skipped bad rows: 1 of 55.',
     '',
   ]);
   expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
@@ -99,7 +99,7 @@ describe('the exit code', () => {
     expect(await data('early', 'import', 'absent.csv', '--symbol', 'X')).toMatchObject({ code: 6 });
     const { code, stderr } = await data('early', 'import', 'absent.csv', '--symbol', 'a b');
     expect(code).toBe(3);
-    expect(stderr).toContain('"a b" cannot name a dataset');
+    expect(stderr).toContain('"a b" is not a valid name of a dataset');
   });
 
   test.each([

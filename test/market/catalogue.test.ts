@@ -145,7 +145,9 @@ describe('a name', () => {
       remedy: expect.stringContaining('data import'),
     });
     await add({ symbol: 'MSFT' });
-    await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({ remedy: 'It has: MSFT.' });
+    await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({
+      remedy: 'Choose one of: MSFT.',
+    });
   });
 });
 

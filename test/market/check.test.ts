@@ -30,7 +30,7 @@ describe('a row is refused', () => {
   test.each<[string, Row, string]>([
     ['unreadable_time', bar(1, { time: NaN }), 'the time is missing or cannot be read'],
     ['duplicate_time', bar(0), '2020-01-01 is the time of row 1'],
-    ['backward_time', bar(-1), '2019-12-31 lies before 2020-01-01 of row 1'],
+    ['backward_time', bar(-1), '2019-12-31 is before 2020-01-01 of row 1'],
     ['unreadable_price', bar(1, { h: NaN, c: Infinity }), 'high, close missing or not a number'],
     ['price_not_positive', bar(1, { o: 0, l: -37.63 }), 'open, low zero or negative'],
     ['high_below_low', bar(1, { h: 8 }), 'high 8 is below low 9'],
@@ -77,7 +77,7 @@ describe('of times out of order as few as possible are to blame', () => {
       {
         code: 'forward_time',
         row: 61,
-        message: '2029-12-29 lies after 2020-03-02 of row 62',
+        message: '2029-12-29 is after 2020-03-02 of row 62',
       },
     ]);
   });

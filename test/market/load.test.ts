@@ -39,7 +39,7 @@ test('finer bars are made into those wanted, which is told', async () => {
   expect(timeframe.name).toBe('1mo');
   expect(bars.length).toBe(244);
   expect(rowsOf(bars)[1]![0]).toBe(Date.UTC(2000, 1, 1));
-  expect(notes).toEqual(['5105 bars became 244 of 1mo.']);
+  expect(notes).toEqual(['5105 bars were resampled to 244 bars of 1mo.']);
 });
 
 test('a window that cuts through longer bars is told, one between them is not', async () => {
@@ -47,8 +47,8 @@ test('a window that cuts through longer bars is told, one between them is not', 
     (await load(SP500, { timeframe: '1w', from, to })).notes.slice(1);
   expect(await notes('2001-01-08', '2001-12-30')).toEqual([]);
   expect(await notes('2001-01-10', '2001-12-27')).toEqual([
-    'The first bar of 1w is only a part of one: from 2001-01-10 lies inside it.',
-    'The last bar of 1w is only a part of one: to 2001-12-27 lies inside it.',
+    'The first bar of 1w is incomplete: the window begins inside it, at 2001-01-10.',
+    'The last bar of 1w is incomplete: the window ends inside it, at 2001-12-27.',
   ]);
   expect((await load(SP500, { from: '2001-01-10T09:00Z' })).notes).toEqual([]);
 });
@@ -88,7 +88,7 @@ test('bad data are refused with the line and row of each fault, windows and blan
   expect(error.problems.map((problem) => formatProblem(problem).replace(path, 'bad.csv'))).toEqual([
     'bad.csv:6 high_below_low row 3: high 8 is below low 9',
     'bad.csv:7 unreadable_time row 4: the time is missing or cannot be read: "soon"',
-    'bad.csv:8 backward_time row 5: 2020-01-01 lies before 2020-01-02 of row 3',
+    'bad.csv:8 backward_time row 5: 2020-01-01 is before 2020-01-02 of row 3',
     'bad.csv:8 unreadable_volume row 5: the volume is missing or not a number',
   ]);
 });
@@ -110,8 +110,8 @@ test('every row with too many fields is told, and can be left out', async () => 
   const error = (await load(path).catch((e: unknown) => e)) as ServiceError;
   expect(error.problems.map((problem) => formatProblem(problem).replace(path, ''))).toEqual([
     ':3 unreadable_price row 2: open missing or not a number: "1,000"',
-    ':4 too_many_fields row 3: there are more fields than columns',
-    ':5 too_many_fields row 4: there are more fields than columns',
+    ':4 too_many_fields row 3: the row has more fields than the header',
+    ':5 too_many_fields row 4: the row has more fields than the header',
   ]);
   const { bars, dropped } = await load(path, { repair: 'drop' });
   expect(bars.length).toBe(4);
@@ -123,20 +123,20 @@ test('columns that are not used are told, an adjusted close with how to use it',
     (await load(await files.write('unused.csv', csv(header, ...rows)), { timeframe: '1d' })).notes;
   const yahoo = 'Date,Open,High,Low,Close,Adj Close,Volume';
   expect(await notes(yahoo, '2020-01-01,10,12,9,11,5.5,100')).toEqual([
-    'Not used: "Adj Close".',
-    'To trade at adjusted prices: --columns ' +
+    'Unused columns: "Adj Close".',
+    'To trade at adjusted prices, use --columns ' +
       'open="Adj Close",high="Adj Close",low="Adj Close",close="Adj Close", ' +
-      "or data.columns in the bot's file.",
+      'or data.columns in the bot file.',
   ]);
   expect(await notes(yahoo, '2020-01-01,10,12,9,11,11,100')).toEqual([]);
   expect(await notes('time,foo_o,foo_h,foo_l,close', '2020-01-01,1,1,1,1')).toEqual([
-    'There are closing prices only: open, high and low are the close.',
-    'Not used: "foo_o", "foo_h", "foo_l".',
-    'There is no volume: it is 0 in every bar.',
+    'The data have closing prices only: open, high and low equal the close.',
+    'Unused columns: "foo_o", "foo_h", "foo_l".',
+    'The data have no volume: it is 0 in every bar.',
   ]);
   expect(await notes('time,close,adjusted_close', '2020-01-01,2,1')).toContain(
-    'To trade at adjusted prices: --columns close="adjusted_close", ' +
-      "or data.columns in the bot's file.",
+    'To trade at adjusted prices, use --columns close="adjusted_close", ' +
+      'or data.columns in the bot file.',
   );
 });
 
@@ -156,7 +156,7 @@ test('repair leaves the bad rows out and counts them', async () => {
   const start = Date.UTC(2020, 0, 1);
   expect([...bars.time]).toEqual([start, start + DAY, start + 3 * DAY]);
   expect(dropped).toEqual({ duplicate_time: 1, price_not_positive: 1, negative_volume: 1 });
-  expect(notes).toEqual(['2 bad of 5 rows were left out.']);
+  expect(notes).toEqual(['Skipped bad rows: 2 of 5.']);
 });
 
 test('repair drops one row from the future, and not all after it', async () => {
@@ -181,8 +181,8 @@ test('repair does not throw most of a file away', async () => {
 test('what the file lacks is told', async () => {
   const path = await files.write('nav.csv', csv('date,nav', '2020-01-01,1', '2020-01-02,2'));
   expect((await load(path)).notes).toEqual([
-    'There are closing prices only: open, high and low are the close.',
-    'There is no volume: it is 0 in every bar.',
+    'The data have closing prices only: open, high and low equal the close.',
+    'The data have no volume: it is 0 in every bar.',
   ]);
 });
 
@@ -231,6 +231,6 @@ test('a dataset of the catalogue is a source like any other', async () => {
   expect((await load('catalog://SPX', { timeframe: '1w' })).bars.length).toBe(1059);
   await expect(load('catalog://GSPC')).rejects.toMatchObject({
     code: 'file_not_found',
-    remedy: 'It has: SPX.',
+    remedy: 'Choose one of: SPX.',
   });
 });

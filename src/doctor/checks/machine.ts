@@ -10,7 +10,7 @@ import { formatCount, formatCountOf } from '../../base/format.ts';
 import { backupOf } from '../../gate/license.ts';
 import { watchFiles } from '../../gate/watch.ts';
 import { nearestExisting } from '../../base/make-directory.ts';
-import { lookAtDatasets } from '../../market/catalogue.ts';
+import { inspectDatasets } from '../../market/catalogue.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
 
@@ -258,7 +258,7 @@ const catalogue: Check<Facts> = {
   code: 'catalogue',
   blames: ['home'],
   async look({ catalogueDir: path }) {
-    const { names, damaged } = await lookAtDatasets(path);
+    const { names, damaged } = await inspectDatasets(path);
     const evidence = { path, datasets: names.length, damaged };
     if (damaged.length > 0) {
       return {
