@@ -17,7 +17,7 @@ export interface BacktestOptions extends ExecuteOptions {
   readonly profile?: Profile | undefined;
 }
 
-/** A finished run. Its hashes come with its files, which are what they are taken over. */
+/** A finished run. `writeRun` adds the hashes of its files to the summary. */
 export interface Outcome {
   readonly result: RunResult;
   readonly summary: Omit<Summary, 'hashes'>;
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly traces?: StrategyTraces | undefined;
 }
 
-/** Runs a job and works out everything that its summary states. */
+/** Runs a job and computes its summary. */
 export async function backtest(job: BacktestJob, options: BacktestOptions): Promise<Outcome> {
   const { strategy, params, config, instruments, signals } = job;
   const run = job.execute ?? execute;
@@ -41,9 +41,10 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
 }
 
 /**
- * What a run of a job has come to.
- * @param job with the bars that the run took.
- * @param result of one step at least.
+ * Computes the summary of a finished run.
+ *
+ * @param job with the bars of the run
+ * @param result at least one step
  */
 export function outcomeOf(
   job: BacktestJob,
@@ -113,7 +114,7 @@ export function outcomeOf(
   };
 }
 
-/** Bars that the run saw: it ends before its data do when the account is lost. */
+/** Counts the bars up to `end`. A run ends before its data if the account is lost. */
 function countUntil(end: number, { length, time }: Bars): number {
   let count = length;
   while (count > 0 && time[count - 1]! > end) count--;

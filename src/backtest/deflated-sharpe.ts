@@ -1,15 +1,15 @@
 import { normalCdf, normalQuantile } from './normal.ts';
-import { ROUNDING } from './statistics.ts';
+import { ROUNDING } from './returns.ts';
 
-/** A series of returns by its moments, all per period: nothing is annualised. */
+/** Moments of a series of returns, per period and not annualized. */
 export interface Moments {
   readonly count: number;
   readonly mean: number;
-  /** Standard deviation with n − 1. */
+  /** Sample standard deviation (ddof 1). */
   readonly deviation: number;
-  /** Adjusted for bias, as in pandas and spreadsheets (G₁); needs three returns. */
+  /** Adjusted for bias, as in pandas and spreadsheets (G₁). Requires three returns. */
   readonly skewness: number;
-  /** Raw, 3 for a normal distribution; adjusted for bias (G₂ + 3); needs four returns. */
+  /** Adjusted for bias (G₂ + 3), so 3 for a normal distribution. Requires four returns. */
   readonly kurtosis: number;
 }
 
@@ -37,8 +37,8 @@ export function momentsOf(returns: Float64Array): Moments {
 }
 
 /**
- * Probability that the true Sharpe ratio exceeds `benchmark` (both per period), given what was
- * observed over `count` returns of this skewness and kurtosis. Bailey & López de Prado, "The
+ * Probability that the true Sharpe ratio exceeds `benchmark`, given the ratio observed over `count`
+ * returns of this skewness and kurtosis. Both ratios are per period. Bailey & López de Prado, "The
  * Sharpe Ratio Efficient Frontier", J. of Risk 15(2), 2012.
  */
 export function probabilisticSharpe(
@@ -53,8 +53,8 @@ export function probabilisticSharpe(
 const EULER_MASCHERONI = 0.577_215_664_901_532_9;
 
 /**
- * The Sharpe ratio that the best of `trials` strategies without any skill is expected to show,
- * when the trials' Sharpe ratios have this `variance`; in the unit of those ratios. Bailey &
+ * Expected Sharpe ratio of the best of `trials` strategies without skill, if the Sharpe ratios of the
+ * trials have this `variance`. The result has the period of these ratios. Bailey &
  * López de Prado, "The Deflated Sharpe Ratio", J. of Portfolio Management 40(5), 2014.
  */
 export function expectedMaxSharpe(trials: number, variance: number): number {
@@ -67,21 +67,21 @@ export function expectedMaxSharpe(trials: number, variance: number): number {
 }
 
 export interface DeflatedSharpe {
-  /** Probability that the best trial's Sharpe is above what luck alone gives in as many trials. */
+  /** Probability that the best trial's true Sharpe ratio exceeds `expected_max_sharpe`. */
   readonly probability: number;
-  /** What the best of as many trials without skill would show, annualised. */
+  /** Expected Sharpe ratio of the best of as many trials without skill, annualized. */
   readonly expected_max_sharpe: number;
   readonly trials: number;
 }
 
 /**
- * Judges the best of many trials by all that were made.
+ * Corrects the Sharpe ratio of the best trial for the number of trials.
  *
- * @param returns The best trial's returns, as sampled for its Sharpe ratio.
- * @param sharpes Annualised Sharpe ratio of every trial, the best included, in any order; `null`
- *   where a trial has none, because it failed or never traded: it still counts as a trial.
- * @returns `undefined` where fewer than two trials have a Sharpe ratio, or the best trial's returns
- *   are too few, too equal or too extreme for a standard error of its own.
+ * @param returns the best trial's returns, as sampled for its Sharpe ratio
+ * @param sharpes annualized Sharpe ratio of every trial, including the best, in any order; `null` for
+ *   a trial that failed or never traded, which still counts as a trial
+ * @returns `undefined` if fewer than two trials have a Sharpe ratio, or if the best trial's returns are
+ *   too few, too equal or too extreme for a standard error
  */
 export function deflatedSharpe(
   returns: Float64Array,
@@ -92,7 +92,7 @@ export function deflatedSharpe(
   if (returns.length < 4 || defined.length < 2) return undefined;
   const observed = momentsOf(returns);
   if (observed.deviation <= ROUNDING) return undefined;
-  // Sorted, since trials end in any order and sums differ by it in their last digit.
+  // Sorted, because trials end in any order and the order changes the last digit of a sum.
   const { deviation } = momentsOf(Float64Array.from(defined).sort());
   const expected = expectedMaxSharpe(sharpes.length, deviation ** 2);
   const probability = probabilisticSharpe(

@@ -7,7 +7,7 @@ import { runStrategy } from '../base/strategy-guard.ts';
 import { inSlices } from '../base/watchdog.ts';
 
 export interface ExecuteOptions {
-  /** Longest time the strategy may keep the run from going on, ms. */
+  /** Longest time without a return from the strategy, ms. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
@@ -17,9 +17,9 @@ export interface ExecuteOptions {
 
 /** Side effects of a strategy's run. */
 export interface StrategyTraces {
-  /** Timers, sockets and the like that were still active at the end, by Node's name for them. */
+  /** Number of timers, sockets and other resources still active at the end, by Node's name. */
   readonly left: Readonly<Record<string, number>>;
-  /** File, network and process APIs that it used; see `outside.ts`. */
+  /** Names of the file, network and process APIs used; see `outside.ts`. */
   readonly outside: readonly string[];
 }
 
@@ -27,11 +27,11 @@ export interface StrategyTraces {
 export type Execute = (setup: EngineSetup, options: ExecuteOptions) => Promise<RunResult>;
 
 /**
- * Runs an engine from its first bar to its last, in slices, between which the event loop turns, so
- * that progress and interrupts come through.
+ * Runs an engine from its first bar to its last. Yields to the event loop between slices, so that
+ * progress and aborts are handled.
  *
  * @throws ServiceError `strategy_failed` with the bar and the strategy's own stack,
- *   `strategy_timeout` when it does not come back, and whatever `signal` was aborted with.
+ *   `strategy_timeout`, or the reason with which `signal` was aborted
  */
 export async function execute(setup: EngineSetup, options: ExecuteOptions): Promise<RunResult> {
   const timeoutMs = Math.ceil(options.timeoutMs);
@@ -50,8 +50,7 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
       });
     }
     options.onProgress?.(engine.done, engine.steps);
-    // This also runs after the last slice, so that errors in the strategy's pending promises
-    // surface.
+    // Also after the last slice, so that errors in the strategy's pending promises surface.
     await nextTurn();
     if (!more) return engine.result();
   }

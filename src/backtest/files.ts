@@ -14,7 +14,6 @@ import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { csvCell } from './csv.ts';
 
-/** All that a run leaves. */
 export const RUN_FILES = [
   'equity.csv',
   'events.ndjson',
@@ -30,8 +29,8 @@ export interface RunFiles {
 }
 
 /**
- * Writes `events.ndjson`, `trades.csv`, `equity.csv`, `report.html` and, last, `summary.json`, whose
- * `hashes` are the sha256 sums of the first three files. Each appears whole or not at all.
+ * Writes `events.ndjson`, `trades.csv`, `equity.csv`, `report.html` and finally `summary.json`, with the
+ * sha256 of the first three files in `hashes`. Each file appears whole or not at all.
  *
  * @throws ServiceError `output_not_writable`
  */
@@ -40,9 +39,9 @@ export async function writeRun(
   job: BacktestJob,
   { result, summary: unhashed }: Outcome,
 ): Promise<RunFiles> {
-  // Writing millions of lines is all garbage. V8 would let it grow to a multiple of what lives, on
-  // top of columns that it does not know of, before it cleared it away. All threads have the same
-  // flags, and a server that does this in one of them has other work in the rest.
+  // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
+  // the live objects before it collects them. The flag applies to all threads, so it is not set in
+  // a thread of a server, whose other threads do other work.
   if (isMainThread) setFlagsFromString('--heap-growing-percent=30');
   const path = (name: string): string => join(directory, name);
   const hashes = {
@@ -52,7 +51,6 @@ export async function writeRun(
   };
   const summary: Summary = { ...unhashed, hashes };
   const { instruments, currency } = job;
-  // A curve of millions of points is worth its memory only for as long as it is drawn.
   const benchmark = holdEquity(instruments, result.time, result.initialCash);
   const report = renderReport({ summary, result, instruments, currency, benchmark });
   await writeText(path('report.html'), [report]);
@@ -61,15 +59,15 @@ export async function writeRun(
 }
 
 /**
- * Creates the directory, removes temporary files of dead processes, and tries to write there, so
- * that a run whose results could not be stored fails before it starts.
+ * Creates the directory, removes temporary files of dead processes and tries to write, so that a run
+ * whose results cannot be stored fails before it starts.
  *
  * @throws ServiceError `output_not_writable`
  */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
     makeDirectory(directory);
-    // These files come first, since they may be what fills the disk.
+    // Removed first, because these files may be what fills the disk.
     await removeAbandoned(directory);
     await tryToWriteInto(directory);
   } catch (error) {
@@ -79,12 +77,12 @@ export async function prepareDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Removes the result of an earlier run, which must not stand for this one should it fail. A place
- * that could not be written to is refused now.
+ * Removes the result of an earlier run, which could be mistaken for the result of this one if this one
+ * fails. Also checks that the directory is writable.
  *
  * @throws ServiceError `output_not_writable`
  */
-export async function removeOld(path: string): Promise<void> {
+export async function removeOldResult(path: string): Promise<void> {
   try {
     await tryToWriteInto(dirname(path));
     await rm(path, { force: true });
@@ -96,7 +94,7 @@ export async function removeOld(path: string): Promise<void> {
 /**
  * Writes a file that appears whole or not at all.
  *
- * @returns its sha256.
+ * @returns the sha256 of its content
  * @throws ServiceError `output_not_writable`
  */
 export async function writeText(path: string, parts: Iterable<string>): Promise<string> {
@@ -109,19 +107,19 @@ export async function writeText(path: string, parts: Iterable<string>): Promise<
   return hash.digest('hex');
 }
 
-/** Small enough that V8 clears away the texts as it goes; larger ones pile up until a full collection. */
+/** Small enough for V8's young generation; larger texts would wait for a full collection. */
 const BLOCK_CHARACTERS = 1 << 14;
 
 /**
- * The parts put together until they are worth a system call, each block added to the hash. A block
- * is good until the next one is asked for: they share their memory.
+ * Joins the parts into blocks, to save system calls, and adds them to the hash. All blocks share their
+ * memory, so a block is valid only until the next one is requested.
  */
 function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
   const encoder = new TextEncoder();
   let memory = new Uint8Array(3 * BLOCK_CHARACTERS);
   let text = '';
   const block = (): Uint8Array => {
-    // UTF-8 takes at most three bytes for a UTF-16 unit.
+    // UTF-8 needs at most three bytes per UTF-16 unit.
     if (text.length * 3 > memory.length) memory = new Uint8Array(text.length * 3);
     const { written } = encoder.encodeInto(text, memory);
     text = '';
@@ -139,7 +137,7 @@ function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
 export function notWritable(
   path: string,
   cause: unknown,
-  remedy = 'Make its directory writable, or choose another.',
+  remedy = 'Make its directory writable, or choose another directory.',
 ): ServiceError {
   const reason = isSystemError(cause) ? cause.code : String(cause);
   return new ServiceError('output_not_writable', `cannot write ${path} (${reason})`, {

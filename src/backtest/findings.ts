@@ -1,9 +1,12 @@
 import type { OrderCounts, RunResult } from '../engine/result.ts';
 import { formatCountOf, formatPercent, formatRatio } from '../base/format.ts';
-import type { Bars } from '../market/bars.ts';
-import type { UncoveredEdge } from '../market/gaps.ts';
-import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
-import { barSpacing } from '../market/timeframe.ts';
+import {
+  dataEndEarly,
+  dataStartLate,
+  missingBars,
+  staleBars,
+  windowBeyondData,
+} from './data-findings.ts';
 import type { StrategyTraces } from './execute.ts';
 import type { JobInstrument } from './job.ts';
 import { daysOf, SHORTEST_ANNUAL_DAYS, type Statistics } from './statistics.ts';
@@ -23,35 +26,26 @@ export interface FindingsInput {
     | 'ruinedAt'
   >;
   readonly statistics: Statistics;
-  /** At least one bar each. */
+  /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
-  /** Equity at the end, had the instruments been bought and held. */
+  /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
   readonly heldEquity: number;
-  /** How many parameters of the strategy can be tuned. */
+  /** Number of parameters of the strategy. */
   readonly parameters: number;
-  /** Absent where the strategy ran in this thread. */
+  /** Absent if the strategy ran in this thread. */
   readonly traces?: StrategyTraces | undefined;
 }
 
-/** Fewer round trips than this say little about the next ones. */
+/** With fewer closed trades, a result has little significance. */
 const ENOUGH_TRADES = 30;
 const TRADES_PER_PARAMETER = 10;
-/** More than this is seldom earned over a whole history, and often seen where the future leaks in. */
+/** A higher Sharpe ratio over a whole history usually comes from look-ahead. */
 const TOO_GOOD_SHARPE = 3;
-/** A price that stood still for so many bars was probably not traded at all. */
-const STALE_RUN = 5;
-/** Share of the bars from which on faulty data are more than a footnote. */
-const MANY_BARS = 0.01;
-/** An instrument may be silent for so many of its own bars before its data count as ended. */
-const SILENT_BARS = 5;
-/** The longest pause that markets make over weekends and holidays. */
-const LONG_WEEKEND = 4 * DAY;
-
 const RANK: Readonly<Record<Finding['severity'], number>> = { critical: 0, warning: 1, info: 2 };
 
 /**
- * Reasons not to believe a result at first sight, the gravest first: what was found, the numbers
- * that show it, and what to do about it.
+ * Finds reasons to doubt a result, the most severe first, with the numbers that show them and what to do
+ * about them.
  */
 export function findings(input: FindingsInput): Finding[] {
   return [
@@ -93,7 +87,7 @@ const ruin: Check = ({ run, statistics }) => {
   return {
     code: 'ruin',
     severity: 'critical',
-    issue: 'The account was lost: its equity reached zero and the run stopped there.',
+    issue: 'The account was lost: equity reached zero, and the run ended there.',
     evidence: {
       time: new Date(run.time[run.ruinedAt]!).toISOString(),
       end_equity: statistics.equity.end,
@@ -102,17 +96,17 @@ const ruin: Check = ({ run, statistics }) => {
   };
 };
 
-/** @param outside see `StrategyTraces`. */
+/** @param outside see `StrategyTraces` */
 export function outsideFinding(outside: readonly string[] = []): Finding | undefined {
   if (outside.length === 0) return undefined;
   const uses = outside.join(', ');
   return {
     code: 'outside_used',
     severity: 'warning',
-    issue: `The strategy uses ${uses}: its result can depend on files or a network that the lock does not cover.`,
+    issue: `The strategy uses ${uses}: its result can depend on files or network data that the lock does not cover.`,
     evidence: { uses },
     remedy:
-      'Declare such data in the bot file, or use --sealed, which blocks files and the network.',
+      'Declare these data in the bot file, or use --sealed, which blocks files and the network.',
   };
 }
 
@@ -124,7 +118,7 @@ const leftRunning: Check = ({ traces }) => {
   return {
     code: 'left_running',
     severity: 'warning',
-    issue: `The strategy left timers or connections open, which were closed after the last bar: ${list}.`,
+    issue: `The strategy did not close these timers or connections: ${list}. They were closed after the last bar.`,
     evidence: { ...left },
     remedy:
       'Clear timers and close connections: in paper and production they stay open as long as the bot runs.',
@@ -136,7 +130,7 @@ const neverTraded: Check = ({ run }) => {
   return {
     code: 'never_traded',
     severity: 'critical',
-    issue: 'No order was ever filled, so nothing was tested.',
+    issue: 'No order was filled, so nothing was tested.',
     evidence: {
       bars: run.steps,
       orders_submitted: run.orders.submitted,
@@ -144,7 +138,7 @@ const neverTraded: Check = ({ run }) => {
       orders_denied: total(run.orders.denied),
     },
     remedy:
-      'Check that the window is longer than the strategy needs to warm up, and that its conditions can occur in these data.',
+      'Check that the window is longer than the warm-up of the strategy, and that its conditions can occur in these data.',
   };
 };
 
@@ -153,9 +147,9 @@ const marginCalls: Check = ({ run }) => {
   return {
     code: 'margin_call',
     severity: 'critical',
-    issue: `Positions were closed by force: ${formatCountOf(run.marginCalls, 'margin call')}.`,
+    issue: `Positions were liquidated: ${formatCountOf(run.marginCalls, 'margin call')}.`,
     evidence: { margin_calls: run.marginCalls },
-    remedy: 'Trade smaller, so that the account survives its worst drawdown without being closed.',
+    remedy: 'Trade smaller, so that the account survives its worst drawdown without a margin call.',
   };
 };
 
@@ -240,28 +234,28 @@ const sharpeTooGood: Check = ({ statistics }) => {
   return {
     code: 'sharpe_too_good',
     severity: 'warning',
-    issue: `A Sharpe ratio of ${formatRatio(sharpe)} is more than strategies earn over a whole history.`,
+    issue: `A Sharpe ratio of ${formatRatio(sharpe)} over a whole history is implausibly high.`,
     evidence: { sharpe, usual_limit: TOO_GOOD_SHARPE },
     remedy:
-      'Look for data from the future in the inputs, missing costs, and a window too short or too kind.',
+      'Check for future data in the inputs, missing costs, and a window that is short or unusually favorable.',
   };
 };
 
-/** What a window of so many calendar days leaves out, and what of the rest means little. */
+/** @param days calendar days of the window */
 export function shortWindow(days: number): Finding | undefined {
   if (days >= SHORTEST_ANNUAL_DAYS) return undefined;
   return {
     code: 'short_window',
     severity: 'warning',
     issue:
-      `${formatCountOf(Math.round(days), 'day')} of history: CAGR, annual return, Calmar and turnover are left out. ` +
-      'Sharpe, Sortino and volatility are scaled up to a year from so little that they mean next to nothing, and so do gates on them.',
+      `${formatCountOf(Math.round(days), 'day')} of history: CAGR, annual return, Calmar and turnover are not computed. ` +
+      'Sharpe, Sortino and volatility, annualized from so few returns, are hardly meaningful, nor are gates on them.',
     evidence: { days, enough: SHORTEST_ANNUAL_DAYS },
     remedy: 'Test on at least a year, better on several with rising and falling markets.',
   };
 }
 
-/** Refused orders by reason; one reason can be met before an order is accepted, and at its fill. */
+/** Counts rejected and denied orders by reason; some reasons occur in both. */
 export function refusalsOf({ rejected, denied }: OrderCounts): Record<string, number> {
   const counts: Record<string, number> = { ...rejected };
   for (const [reason, count] of Object.entries(denied)) {
@@ -272,9 +266,9 @@ export function refusalsOf({ rejected, denied }: OrderCounts): Record<string, nu
 
 const REFUSAL_REMEDIES: Readonly<Record<string, string>> = {
   short_not_allowed:
-    'Selling short needs margin; under engine: account: {model: margin, initial: 0.5, maintenance: 0.25}.',
-  insufficient_funds: 'Size orders to the cash at hand, or let broker.target() do it.',
-  post_only_would_cross: 'Place post-only limits further from the market.',
+    'To sell short, set under engine: account: {model: margin, initial: 0.5, maintenance: 0.25}.',
+  insufficient_funds: 'Limit orders to the available cash, or size them with broker.target().',
+  post_only_would_cross: 'Place post-only orders further from the market.',
 };
 
 const refusedOrders: Check = ({ run }) => {
@@ -285,7 +279,7 @@ const refusedOrders: Check = ({ run }) => {
   return {
     code: 'refused_orders',
     severity: 'warning',
-    issue: `${formatCountOf(total(rejected) + total(denied), 'order')} refused, so the run did not do what the strategy asked for.`,
+    issue: `${formatCountOf(total(rejected) + total(denied), 'order')} refused, so the run differs from what the strategy intended.`,
     evidence: {
       submitted,
       rejected: total(rejected),
@@ -298,148 +292,9 @@ const refusedOrders: Check = ({ run }) => {
 
 function refusalRemedy(reason: string): string {
   if (reason.startsWith('threshold_')) {
-    return `Trade within ${reason}, which an administrator sets above the spec: see \`service-local risk thresholds list\`.`;
+    return `Trade within ${reason}, which an administrator sets for all bots: see \`service-local risk thresholds list\`.`;
   }
-  return REFUSAL_REMEDIES[reason] ?? `Trade within ${reason}, or change it under risk.`;
-}
-
-const staleBars: Check = ({ instruments }) => {
-  const counts = instruments.map(({ symbol, bars }) => {
-    const stale = countStale(bars);
-    return { symbol, stale, share: stale / bars.length };
-  });
-  const worst = counts.toSorted((a, b) => b.share - a.share)[0];
-  if (worst === undefined || worst.stale === 0) return undefined;
-  return {
-    code: 'stale_bars',
-    severity: worst.share >= MANY_BARS ? 'warning' : 'info',
-    issue: `${formatPercent(worst.share)} of the bars of ${worst.symbol} repeat one price without any range.`,
-    evidence: Object.fromEntries(
-      counts.filter(({ stale }) => stale > 0).map(({ symbol, stale }) => [symbol, stale]),
-    ),
-    remedy:
-      'Nobody may have traded then: check the data, and do not count on fills at such prices.',
-  };
-};
-
-/** Bars in runs of at least `STALE_RUN` with the same close and no range. */
-function countStale({ length, high, low, close }: Bars): number {
-  let stale = 0;
-  let run = 0;
-  for (let i = 0; i <= length; i++) {
-    const still = i < length && high[i] === low[i];
-    if (still && run > 0 && close[i] === close[i - 1]) {
-      run++;
-    } else {
-      if (run >= STALE_RUN) stale += run;
-      run = still ? 1 : 0;
-    }
-  }
-  return stale;
-}
-
-const missingBars: Check = ({ instruments }) => {
-  const gappy = instruments
-    .map(({ symbol, source: { bars, missing } }) => ({
-      symbol,
-      missing,
-      share: missing / (missing + bars),
-    }))
-    .filter(({ missing }) => missing > 0);
-  const worst = gappy.toSorted((a, b) => b.share - a.share)[0];
-  if (worst === undefined) return undefined;
-  return {
-    code: 'missing_bars',
-    severity: worst.share >= MANY_BARS ? 'warning' : 'info',
-    issue: `${formatPercent(worst.share)} of the bars that the source of ${worst.symbol} should have are missing: the strategy saw neither them nor the moves inside.`,
-    evidence: Object.fromEntries(gappy.map(({ symbol, missing }) => [symbol, missing])),
-    remedy: 'Load the history again or from another source.',
-  };
-};
-
-/** Finds parts of the requested window that have no data. */
-export function windowBeyondData(
-  instruments: readonly Pick<JobInstrument, 'symbol' | 'uncovered'>[],
-): Finding | undefined {
-  const beyond = instruments.flatMap(({ symbol, uncovered = [] }) =>
-    uncovered.map((edge) => ({ symbol, ...edge })),
-  );
-  if (beyond.length === 0) return undefined;
-  return {
-    code: 'window_beyond_data',
-    severity: 'warning',
-    issue: `The window extends beyond the data: ${beyond.map(describeEdge).join('; ')}.`,
-    evidence: Object.fromEntries(
-      beyond.map(({ symbol, edge, missing }) => [`${symbol} ${EDGE_SIDES[edge]}`, missing]),
-    ),
-    remedy: 'Load the rest of the history, or set from and to inside the data.',
-  };
-}
-
-const EDGE_SIDES = { from: 'bars missing at the start', to: 'bars missing at the end' } as const;
-
-function describeEdge(edge: UncoveredEdge & { readonly symbol: string }): string {
-  const bar = edge.edge === 'from' ? 'first' : 'last';
-  return `${edge.edge} is ${edge.asked}, and the ${bar} bar of ${edge.symbol} is of ${formatTime(edge.nearest)}`;
-}
-
-const dataEndEarly: Check = ({ instruments, run }) => {
-  const end = run.time.at(-1)!;
-  const isHeld = (symbol: string): boolean =>
-    run.openTrades.some((trade) => trade.symbol === symbol);
-  const ended = instruments
-    .map(({ symbol, bars }) => ({ symbol, bars, last: bars.time.at(-1)! }))
-    .filter(({ bars, last }) => end - last > usualSilence(bars))
-    .sort((a, b) => Number(isHeld(b.symbol)) - Number(isHeld(a.symbol)) || a.last - b.last);
-  const [worst] = ended;
-  if (worst === undefined) return undefined;
-  const { symbol, last } = worst;
-  const isStuck = isHeld(symbol);
-  return {
-    code: 'data_end_early',
-    severity: isStuck ? 'critical' : 'warning',
-    issue:
-      `${symbol} ends ${formatTime(last)}, ${formatSpan(end - last)} before the run; ` +
-      `${isStuck ? 'its position is valued at that close, and ' : ''}since then no order for it could fill.`,
-    evidence: Object.fromEntries(ended.map((other) => [other.symbol, formatTime(other.last)])),
-    remedy: `End the window by then, load the rest of the history, or leave ${symbol} out.`,
-  };
-};
-
-const dataStartLate: Check = ({ instruments, run }) => {
-  const start = run.time[0]!;
-  const late = instruments
-    .map(({ symbol, bars }) => ({ symbol, bars, first: bars.time[0]! }))
-    .filter(({ bars, first }) => first - start > usualSilence(bars))
-    .sort((a, b) => b.first - a.first);
-  const [worst] = late;
-  if (worst === undefined) return undefined;
-  const { symbol, first } = worst;
-  return {
-    code: 'data_start_late',
-    severity: 'info',
-    issue: `${symbol} begins ${formatTime(first)}, ${formatSpan(first - start)} after the run: until then only the others were traded.`,
-    evidence: Object.fromEntries(late.map((other) => [other.symbol, formatTime(other.first)])),
-    remedy: 'Begin the window by then, or load the history before it.',
-  };
-};
-
-/** How long an instrument may have no bar without its data being at an end, ms. */
-function usualSilence(bars: Bars): number {
-  let pause = 0;
-  for (let i = 1; i < bars.length; i++) pause = Math.max(pause, bars.time[i]! - bars.time[i - 1]!);
-  return Math.max(SILENT_BARS * (barSpacing(bars) ?? 0), Math.min(pause, LONG_WEEKEND));
-}
-
-/** `121 months`, `12 days`, `5 hours`: in the longest unit of which there are at least two. */
-function formatSpan(ms: number): string {
-  const units = [
-    [30.436875 * DAY, 'month'],
-    [DAY, 'day'],
-    [HOUR, 'hour'],
-  ] as const;
-  const [length, name] = units.find(([unit]) => ms >= 2 * unit) ?? [MINUTE, 'minute'];
-  return formatCountOf(Math.round(ms / length), name);
+  return REFUSAL_REMEDIES[reason] ?? `Trade within ${reason}, or change this limit under risk.`;
 }
 
 const ambiguousBars: Check = ({ run }) => {
@@ -449,14 +304,14 @@ const ambiguousBars: Check = ({ run }) => {
   return {
     code: 'ambiguous_bars',
     severity: share >= 0.1 ? 'warning' : 'info',
-    issue: `In ${formatCountOf(bars, 'bar')} several orders could have been filled in either order; the worse one was assumed.`,
+    issue: `In ${formatCountOf(bars, 'bar')} several orders could have been filled in any sequence; the worst was assumed.`,
     evidence: { bars, fills: run.orders.fills },
-    remedy: 'Test on shorter bars, where the order of prices within them matters less.',
+    remedy: 'Test on shorter bars, in which the sequence of prices matters less.',
   };
 };
 
 const holdingIsBetter: Check = ({ run, statistics, heldEquity }) => {
-  // A run that bought once and never let go is itself what it would be compared with.
+  // A run that never closed a trade is buy and hold itself.
   if (run.trades.length === 0) return undefined;
   const held = heldEquity / statistics.equity.start - 1;
   const made = statistics.returns.total;

@@ -19,7 +19,7 @@ export type GateFigures = Pick<
 >;
 
 type Figures = typeof RUN_FIGURES;
-/** A figure that can be a gate: its range tells whether a threshold can fail and pass. */
+/** A figure that can be a gate; its range shows whether a threshold can fail and pass. */
 export type MetricName = {
   [N in keyof Figures]: Figures[N] extends { readonly range: unknown } ? N : never;
 }[keyof Figures];
@@ -42,10 +42,10 @@ export interface Assertion {
 const ASSERTION = /^\s*(\w+)\s*(>=|<=|>|<)\s*([^\s<>=]+)\s*$/;
 
 /**
- * Reads `sharpe>=0.5`.
+ * Parses `sharpe>=0.5`.
  *
- * @throws ServiceError `usage` for anything else, an unknown metric, a threshold that is no
- *   number, and a condition that holds always or never.
+ * @throws ServiceError `usage` for another form, an unknown metric, a threshold that is not a number,
+ *   or a condition that is always true or never
  */
 export function parseAssertion(text: string): Assertion {
   const refuse = (message: string, remedy: string): never => {
@@ -53,7 +53,10 @@ export function parseAssertion(text: string): Assertion {
   };
   const [, name, op, number] = ASSERTION.exec(text) ?? [];
   if (name === undefined || op === undefined || number === undefined) {
-    return refuse('not of the form METRIC>=NUMBER', "Write it as 'sharpe>=0.5'; also >, <= and <.");
+    return refuse(
+      'not of the form METRIC>=NUMBER',
+      "Write it as 'sharpe>=0.5'; >, <= and < also work.",
+    );
   }
   if (!isMetric(name)) {
     const suggestion = closest(name, METRIC_NAMES);
@@ -75,7 +78,7 @@ export function parseAssertion(text: string): Assertion {
     : refuse(fault, 'Choose a threshold that some results pass and others do not.');
 }
 
-/** The conditions of a spec's `metrics`: `min` and `max` are both included in what passes. */
+/** Converts a spec's `metrics` to gates. Values equal to `min` or `max` pass. */
 export function gatesOfSpec(
   metrics: readonly {
     readonly name: MetricName;
@@ -89,14 +92,14 @@ export function gatesOfSpec(
   ]);
 }
 
-/** Why every value the metric can take passes, which makes the gate a decoration; else nothing. */
+/** Returns why every possible value passes, if so. */
 export function impossibleToFail(assertion: Assertion): string | undefined {
   const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const always = holds(least, assertion) && holds(greatest, assertion);
   return always ? `can never fail: ${rangeOf(assertion.name)}` : undefined;
 }
 
-/** Why no value the metric can take passes; else nothing. */
+/** Returns why no possible value passes, if so. */
 export function impossibleToPass(assertion: Assertion): string | undefined {
   const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const never = !holds(least, assertion) && !holds(greatest, assertion);
@@ -125,7 +128,7 @@ function holds(value: number, { op, threshold }: Assertion): boolean {
   }
 }
 
-/** Each assertion with the value it met. An undefined statistic proves nothing and does not pass. */
+/** An undefined figure does not pass. */
 export function evaluateGates(assertions: readonly Assertion[], figures: GateFigures): Gate[] {
   return assertions.map((assertion) => {
     const value = readFigure(figures, assertion.name);

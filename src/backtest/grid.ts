@@ -5,24 +5,24 @@ import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Trial } from './trial.ts';
 
-/** One axis of a sweep as it was typed: a parameter and the texts of its values. */
+/** A swept parameter and the texts of its values, as given by the user. */
 export interface AxisText {
   readonly name: string;
   readonly texts: readonly string[];
 }
 
-/** One axis of a sweep: a parameter and the values it takes. */
+/** A swept parameter and its values. */
 export interface Axis {
   readonly name: string;
   readonly values: readonly (number | string | boolean)[];
 }
 
-/** More than this is a mistake in a range, not a sweep that anybody waits for. */
+/** More trials are probably a mistake in a range. */
 const MAX_TRIALS = 250_000;
 
 /**
- * Reads `fast=5:50:5` (from, to, step; both ends included), `fast=5,10,20` or `fast=10`. A value
- * that is named twice is tried once.
+ * Parses `fast=5:50:5` (from, to, step; both ends inclusive), `fast=5,10,20` or `fast=10`. Repeated
+ * values count once.
  *
  * @throws ServiceError `usage`
  */
@@ -38,22 +38,22 @@ export function parseAxis(text: string): AxisText {
 
   const [from, to, step, ...more] = given.split(':').map(Number);
   if (from === undefined || to === undefined || step === undefined || more.length > 0) {
-    return refuse('a range has three parts');
+    return refuse('a range must be FROM:TO:STEP');
   }
-  if (![from, to, step].every(Number.isFinite)) return refuse('a range is made of numbers');
-  if (step <= 0 || to < from) return refuse('a range goes upwards, in steps above 0');
-  // The last value is reached although the steps may add up to a hair beyond it.
+  if (![from, to, step].every(Number.isFinite))
+    return refuse('FROM, TO and STEP of a range must be numbers');
+  if (step <= 0 || to < from) return refuse('STEP must be greater than 0, and FROM at most TO');
+  // The tolerance includes the last value if rounding errors of the steps exceed it slightly.
   const count = Math.floor((to - from) / step + 1e-9) + 1;
-  if (count > MAX_TRIALS) return refuse(`has ${count} values; at most ${MAX_TRIALS}`);
+  if (count > MAX_TRIALS) return refuse(`${count} values; at most ${MAX_TRIALS} are allowed`);
   const valueAt = (i: number): string => String(Number((from + i * step).toPrecision(12)));
   return { name, texts: Array.from({ length: count }, (_, i) => valueAt(i)) };
 }
 
 /**
- * The axes with their values read as the strategy declares them.
+ * Parses the values as the strategy declares its parameters.
  *
- * @throws ServiceError `usage` for an unknown parameter, one that is given twice, and a value that
- *   it cannot take.
+ * @throws ServiceError `usage` for an unknown or repeated parameter, or an invalid value
  */
 export function axesOf(strategy: Strategy, given: readonly AxisText[]): Axis[] {
   return given.map(({ name, texts }) => {
@@ -69,10 +69,10 @@ export function axesOf(strategy: Strategy, given: readonly AxisText[]): Axis[] {
 }
 
 /**
- * Every combination of the axes over `base`, in the order in which the last axis changes fastest.
- * Combinations that the strategy's own `check` refuses (such as fast ≥ slow) are left out.
+ * Returns every combination of the axes over `base`; the last axis varies fastest. Skips combinations
+ * that the strategy's own `check` rejects, such as fast ≥ slow.
  *
- * @throws ServiceError `usage` for too many trials, or when no combination is left.
+ * @throws ServiceError `usage` for too many trials, or if no combination is valid
  */
 export function gridOf(
   strategy: Strategy,
@@ -81,7 +81,7 @@ export function gridOf(
 ): { trials: Trial[]; skipped: number } {
   const total = axes.reduce((product, { values }) => product * values.length, 1);
   if (total > MAX_TRIALS) {
-    throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS}`, {
+    throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS} are allowed`, {
       remedy: 'Take larger steps, or sweep fewer parameters at once.',
     });
   }
@@ -96,7 +96,7 @@ export function gridOf(
     .filter((params) => strategy.check?.(params) === undefined);
   if (valid.length === 0) {
     const reason = strategy.check?.({ ...base, ...combinations[0] });
-    throw new ServiceError('usage', `no combination is possible: ${reason}`, {
+    throw new ServiceError('usage', `no combination is valid: ${reason}`, {
       remedy: 'Choose ranges in which some combinations are valid.',
     });
   }
@@ -112,7 +112,7 @@ function checkAxis({ name: strategy, params }: Strategy, name: string, values: A
     throw new ServiceError('usage', `strategy ${strategy} has no parameter ${name}`, {
       remedy:
         near === undefined
-          ? `Its parameters: ${Object.keys(params).join(', ') || 'none'}.`
+          ? `Its parameters are: ${Object.keys(params).join(', ') || 'none'}.`
           : `Did you mean ${near}?`,
     });
   }
@@ -120,7 +120,7 @@ function checkAxis({ name: strategy, params }: Strategy, name: string, values: A
     const problem = resolveParams({ [name]: params[name]! }, { [name]: value }).problems[0];
     if (problem !== undefined) {
       throw new ServiceError('usage', `parameter ${name} ${problem.message}`, {
-        remedy: `Change the range of ${name}.`,
+        remedy: `Change the values of ${name}.`,
       });
     }
   }

@@ -1,8 +1,8 @@
 import type { Bars } from '../market/bars.ts';
 
 /**
- * Equity of buying equal shares of the instruments, each at the close of its first bar, and holding
- * them, without costs: one value for each of the times. The share of an instrument is cash until then.
+ * Equity at each of the times if the cash had been divided equally among the instruments, each bought
+ * at the close of its first bar and held, without costs.
  */
 export function holdEquity(
   instruments: readonly { readonly bars: Bars }[],

@@ -8,22 +8,22 @@ import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
 
-/** A backtest with everything it needs at hand: nothing in it is read or looked up any more. */
+/** All inputs of a backtest, loaded and validated. */
 export interface BacktestJob {
   readonly bot: { readonly name: string; readonly slug: string };
-  /** Of the account, e.g. `USD`. */
+  /** Account currency, such as `USD`. */
   readonly currency: string;
   readonly lock: Lock;
   readonly strategy: Strategy;
-  /** Where the strategy runs, if not in this thread. */
+  /** Runs the strategy in another thread; by default it runs in this one. */
   readonly execute?: Execute | undefined;
-  /** Complete and checked by the strategy's own declaration. */
+  /** Complete and valid for the strategy. */
   readonly params: ParamValues<Params>;
   readonly config: EngineConfig;
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];
-  /** What the models of the spec say of these bars, where it has any. */
+  /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;
   readonly assertions: readonly Assertion[];
 }
@@ -31,7 +31,7 @@ export interface BacktestJob {
 export interface JobInstrument {
   readonly symbol: string;
   readonly bars: Bars;
-  /** Before they were made longer: bars there were, and that a regular series would have beside. */
+  /** Number of bars before resampling, and of bars missing among them. */
   readonly source: { readonly bars: number; readonly missing: number };
   /** Edges of the window that the bars do not reach. */
   readonly uncovered?: readonly UncoveredEdge[];

@@ -1,7 +1,7 @@
 import { valueOf } from './gates.ts';
 import type { Gate } from './summary.ts';
 
-/** The gates as a JUnit XML report, one test case each, for CI systems that display such files. */
+/** Renders the gates as a JUnit XML report with one test case each, for CI systems. */
 export function junit(gates: readonly Gate[], name: string): string {
   const failures = gates.filter((gate) => !gate.pass).length;
   const counts = `tests="${gates.length}" failures="${failures}" errors="0" skipped="0"`;
@@ -21,7 +21,7 @@ function testCase(gate: Gate, suite: string): string {
   const condition = `${gate.name} ${gate.op} ${gate.threshold}`;
   const head = `    <testcase classname="${suite}" name="${attribute(condition)}"`;
   if (gate.pass) return `${head}/>`;
-  const message = `${gate.name} is ${valueOf(gate)}, wanted ${gate.op} ${gate.threshold}`;
+  const message = `${gate.name} is ${valueOf(gate)}; required: ${gate.op} ${gate.threshold}`;
   return [
     `${head}>`,
     `      <failure type="gate_not_met" message="${attribute(message)}"/>`,
@@ -34,13 +34,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
-  // Unescaped, white space in an attribute is read back as blanks.
+  // XML parsers normalize unescaped white space in attributes to blanks.
   '\t': '&#9;',
   '\n': '&#10;',
   '\r': '&#13;',
 };
 
-/** Everything outside XML 1.0's Char production, escaped or not, makes a document unreadable. */
+/** Characters outside XML 1.0's Char production, which are invalid even when escaped. */
 const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 const attribute = (text: string): string =>

@@ -1,25 +1,24 @@
-/** The memory of a thread that runs a strategy, watched by the thread that started it. */
+/** Watches the memory of a thread that runs a strategy, from the thread that started it. */
 import type { ResourceLimits, Worker } from 'node:worker_threads';
 
 export const MB = 1024 * 1024;
 const WATCH_EVERY_MS = 25;
-/** A thread that does not answer for this time, ms, may be busy with nothing but its memory. */
+/** A thread that does not answer within this time may be busy with garbage collection. */
 const SILENT_MS = 1000;
 
 /**
- * Only a last resort: V8 ends the whole process when a single allocation does not fit. The limit
- * itself is watched from outside.
+ * V8's own limits, well above the limit that `watchMemory` enforces: when V8 runs out of heap in a
+ * single allocation, it ends the whole process.
  */
 export function heapLimits(memoryMb: number): ResourceLimits {
   return { maxOldGenerationSizeMb: Math.max(4 * memoryMb, 2048) };
 }
 
 /**
- * Calls `onFull` once the thread's objects, typed arrays and buffers exceed the limit together;
- * `resourceLimits` sees objects only. Of a thread that does not answer, the growth of the process
- * counts instead.
+ * Calls `onFull` when the thread's objects, typed arrays and buffers together exceed the limit, which
+ * `resourceLimits` cannot do. If the thread does not answer, the growth of the process counts instead.
  *
- * @returns a function that ends the watch.
+ * @returns a function that stops watching
  */
 export function watchMemory(thread: Worker, memoryMb: number, onFull: () => void): () => void {
   const before = process.memoryUsage.rss();
@@ -35,7 +34,7 @@ export function watchMemory(thread: Worker, memoryMb: number, onFull: () => void
       const { used_heap_size: heap, external_memory: external } = await thread.getHeapStatistics();
       if (heap + external > memoryMb * MB) onFull();
     } catch {
-      // The thread has ended, which its events report.
+      // The thread has ended; its `exit` event reports that.
     }
     askedAt = undefined;
   };

@@ -3,8 +3,8 @@ const density = (x: number): number => DENSITY_AT_ZERO * Math.exp((-x * x) / 2);
 
 /**
  * Probability that a standard normal variable is at most `x`; relative error below 1e-13 down to
- * x = −37. Near zero Marsaglia's series ("Evaluating the Normal Distribution", J. Statistical
- * Software 11(4), 2004), in the tails Laplace's continued fraction for Mills' ratio.
+ * x = −37. Uses Marsaglia's series near zero ("Evaluating the Normal Distribution", J. Statistical
+ * Software 11(4), 2004) and Laplace's continued fraction for Mills' ratio in the tails.
  */
 export function normalCdf(x: number): number {
   if (x > 2.5) return 1 - lowerTail(-x);
@@ -25,9 +25,9 @@ function lowerTail(x: number): number {
 }
 
 /**
- * The x with `normalCdf(x) === p`, to the precision of `normalCdf`; ±Infinity at 0 and 1, NaN
- * outside. Starts from Abramowitz & Stegun 26.2.23 (off by less than 4.5e-4) and refines by
- * Halley's method, each step of which cubes the error.
+ * Inverse of `normalCdf`, with the same precision: ±Infinity at 0 and 1, NaN outside. Starts with
+ * Abramowitz & Stegun 26.2.23 (error below 4.5e-4) and refines it with Halley's method, which cubes
+ * the error in each step.
  */
 export function normalQuantile(p: number): number {
   if (p > 0.5) return -normalQuantile(1 - p);

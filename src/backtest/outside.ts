@@ -28,14 +28,14 @@ export function outsideUsed(): readonly string[] {
   return [...used].toSorted();
 }
 
-/** @param id of a module, with or without `node:`. */
+/** @param id name of a module, with or without `node:` */
 export function noteImport(id: string): void {
   const name = id.replace(/^node:/, '');
   const [base = ''] = name.split('/');
   if (MODULES.has(base) && (id !== name || builtinModules.includes(name))) used.add(`node:${base}`);
 }
 
-/** Watches the globals that lead to files or the network, for the rest of the thread. */
+/** Records uses of the globals that access files or the network, until the thread ends. */
 export function watchGlobals(): void {
   for (const name of ['fetch', 'WebSocket', 'EventSource', 'localStorage'] as const) {
     noteUse(globalThis, name, () => used.add(name));
@@ -51,7 +51,7 @@ export function watchGlobals(): void {
   Object.defineProperty(process, 'getBuiltinModule', { value, configurable: true, writable: true });
 }
 
-/** Records that a property is read; assigning it still works. */
+/** Calls `note` whenever the property is read. Assigning it still works. */
 function noteUse(owner: object, name: string, note: () => void): void {
   const descriptor = Object.getOwnPropertyDescriptor(owner, name);
   if (descriptor?.configurable !== true) return;

@@ -1,7 +1,7 @@
 import { DAY } from '../market/time.ts';
 import { momentsOf, probabilisticSharpe } from './deflated-sharpe.ts';
 import { normalQuantile } from './normal.ts';
-import { drawdownsOf, percentile, returnsOf, ROUNDING, sampleEquity } from './statistics.ts';
+import { drawdownsOf, percentile, returnsOf, ROUNDING, sampleEquity } from './returns.ts';
 import type { RunFigures } from './statistics.ts';
 import type { Conventions } from './summary.ts';
 
@@ -9,14 +9,14 @@ export const PROFILES = ['quantstats', 'lean', 'freqtrade', 'backtesting-py', 'e
 export type Profile = (typeof PROFILES)[number];
 
 /**
- * The same run in another library's statistics, to compare a result with what that library
- * prints. Names, formulas and signs are the library's, mistakes included; ratios are in natural
- * units (0.12 is 12 %), the risk-free rate is 0. Where a library divides by zero or answers with
- * a stand-in (freqtrade −100, LEAN 0) the figure is `null`.
+ * Computes the statistics of a run as another library does, for comparison with its output. Names,
+ * formulas and signs match the library, including its errors. Percentages are shares (0.12 is
+ * 12 %), and the risk-free rate is 0. A figure is `null` if the library divides by zero or returns a
+ * placeholder (freqtrade −100, LEAN 0).
  *
- * Versions: quantstats 0.0.81, LEAN of August 2026, freqtrade of October 2024 with drawdowns from
- * the starting balance as since then, backtesting.py 0.6.6 with its annualisation as corrected in
- * 2026, empyrical 0.5.5.
+ * Versions: quantstats 0.0.81; LEAN of August 2026; freqtrade of October 2024, but with drawdowns from
+ * the starting balance as in later versions; backtesting.py 0.6.6 with the annualization fixed in
+ * 2026; empyrical 0.5.5.
  */
 export function profileStatistics(
   profile: Profile,
@@ -53,19 +53,19 @@ function seriesOf(
     returns,
     ...moments,
     deviation: moments.deviation > ROUNDING ? moments.deviation : NaN,
-    /** Root of the mean squared loss, over all returns. */
+    /** Root of the mean squared loss over all returns. */
     downside: Math.sqrt(mean(returns.map((r) => Math.min(r, 0) ** 2))),
     growth,
     drawdowns: drawdownsOf(samples),
     days: (run.time.at(-1)! - run.time[0]!) / DAY,
-    /** 252 for daily returns whatever the market, 52, 12. */
+    /** 252, 52 or 12 for daily, weekly or monthly returns, in every market. */
     weekdayYear,
-    /** The same, with 365 where the market never closes. */
+    /** As `weekdayYear`, but 365 for daily returns of a market that never closes. */
     marketYear: perYear === 365 ? perYear : weekdayYear,
   };
 }
 
-/** Conditional value at risk is the mean of the lowest ⌊(n−1)/20⌋+1 returns. */
+/** The conditional value at risk is the mean of the lowest ⌊(n−1)/20⌋+1 returns. */
 function empyrical(_: RunFigures, series: Series) {
   const { returns, count, growth, mean: average, deviation, downside, weekdayYear: year } = series;
   const annual = growth ** (year / count) - 1;
@@ -90,9 +90,9 @@ function empyrical(_: RunFigures, series: Series) {
 }
 
 /**
- * As coded in 0.0.81: the recovery factor takes the plain sum of returns; CVaR averages what lies
- * below the *normal* VaR; the probabilistic Sharpe ratio subtracts 3 from a kurtosis that is an
- * excess already. Later versions repaired the last two.
+ * Reproduces the code of 0.0.81: the recovery factor uses the plain sum of returns; CVaR is the mean of
+ * the returns below the VaR of a normal distribution; the probabilistic Sharpe ratio subtracts 3 from
+ * an excess kurtosis. Later versions fixed the last two.
  */
 function quantstats(_: RunFigures, series: Series) {
   const { returns, count, growth, mean: average, deviation, downside, weekdayYear: year } = series;
@@ -132,7 +132,7 @@ function quantstats(_: RunFigures, series: Series) {
     kelly_criterion: (payoff * winRate - (1 - winRate)) / payoff,
     skew: skewness,
     kurtosis: excess,
-    // Half the squared ratio and (kurtosis − 3)/4 of it add up to (kurtosis − 1)/4.
+    // sharpe²/2 + sharpe² × (kurtosis − 3)/4 equals sharpe² × (kurtosis − 1)/4.
     probabilistic_sharpe_ratio: probabilisticSharpe(
       { count, sharpe, skewness, kurtosis: excess },
       0,
@@ -141,11 +141,12 @@ function quantstats(_: RunFigures, series: Series) {
 }
 
 /**
- * As coded: Sharpe and Sortino divide the compounded mean return; Sortino's deviation is that of
- * the negative returns around their own mean; the probabilistic Sharpe ratio takes the excess
- * kurtosis for the raw one and asks for a yearly Sharpe above 1; the drawdown is positive and
- * rounded to three places. Trade rates are relative to the capital realised before each trade.
- * The value at risk, of the last year of samples, is given unrounded (LEAN: three places).
+ * Reproduces LEAN's code: the numerator of Sharpe and Sortino is the compounded mean return; Sortino
+ * divides by the deviation of the negative returns around their own mean; the probabilistic Sharpe
+ * ratio uses the excess kurtosis as if it were raw, with a yearly Sharpe ratio of 1 as benchmark; the
+ * drawdown is positive and rounded to three places. Trade returns are relative to the capital realized
+ * before each trade. The value at risk covers the last year of samples and is not rounded (LEAN
+ * rounds it to three places).
  */
 function lean(run: RunFigures, series: Series) {
   const { returns, count, mean: average, deviation, skewness, kurtosis, marketYear: year } = series;
@@ -187,11 +188,11 @@ function lean(run: RunFigures, series: Series) {
 }
 
 /**
- * As coded: everything follows from the profits of the trades, an open one counted as closed at
- * the end. Sharpe and Sortino divide the mean profit per *day* by the deviation per *trade*, and
- * Sortino's is that of the losing trades around their own mean. Calmar divides the mean profit per
- * day in per cent, times √365, by the relative depth of the drawdown that cost most money.
- * Drawdowns are positive.
+ * Reproduces freqtrade's code: all figures are computed from the profits of trades; open trades count as
+ * closed at the end. Sharpe and Sortino divide the mean profit per day by the deviation per trade;
+ * Sortino's deviation is that of the losing trades around their own mean. Calmar divides the mean
+ * profit per day in percent, times √365, by the relative depth of the drawdown with the largest loss
+ * of money. Drawdowns are positive.
  */
 function freqtrade(run: RunFigures, series: Series) {
   const trades = [...run.trades, ...run.openTrades];
@@ -233,9 +234,9 @@ function freqtrade(run: RunFigures, series: Series) {
 }
 
 /**
- * As coded: volatility is that of the compounded return (SSRN 3054517), which Sharpe divides the
- * geometric annual return by; profit factor and expectancy are taken on the trades' returns, SQN
- * and Kelly on their profits. Trades still open do not count.
+ * Reproduces the code of backtesting.py: the volatility is that of the compounded return (SSRN 3054517);
+ * Sharpe divides the geometric annual return by it. Profit factor and expectancy use the returns of
+ * trades, SQN and Kelly their profits. Open trades do not count.
  */
 function backtestingPy(run: RunFigures, series: Series) {
   const { returns, deviation, downside, marketYear: year } = series;
@@ -284,12 +285,12 @@ function sum(values: Iterable<number>): number {
 const mean = (values: Values): number => sum(values) / values.length;
 
 function populationDeviation(values: Float64Array): number {
-  const centre = mean(values);
-  const deviation = Math.sqrt(mean(values.map((value) => (value - centre) ** 2)));
+  const center = mean(values);
+  const deviation = Math.sqrt(mean(values.map((value) => (value - center) ** 2)));
   return deviation > ROUNDING ? deviation : NaN;
 }
 
-/** Zero where a return of −100 % or worse leaves nothing to take a root of. */
+/** Zero if any return is −100 % or less, because the root is undefined. */
 function geometricMean(returns: Float64Array): number {
   if (returns.some((r) => r <= -1)) return 0;
   return Math.expm1(mean(returns.map((r) => Math.log1p(r))));

@@ -1,12 +1,11 @@
 import type { RunResult, Trade } from '../engine/result.ts';
 import { tradingWeekdays } from '../market/gaps.ts';
-import { bucketOf } from '../market/resample.ts';
 import { DAY } from '../market/time.ts';
-import { parseTimeframe, type Timeframe } from '../market/timeframe.ts';
 import type { BacktestJob } from './job.ts';
+import { percentile, returnsOf, ROUNDING, sampleEquity } from './returns.ts';
 import type { Conventions, RiskStatistics, Summary, UndefinedReason } from './summary.ts';
 
-/** The part of a run that its statistics follow from. `initialCash` is positive. */
+/** The parts of a run from which its statistics are computed. `initialCash` is positive. */
 export type RunFigures = Pick<
   RunResult,
   | 'steps'
@@ -21,7 +20,6 @@ export type RunFigures = Pick<
   | 'stepsInMarket'
 >;
 
-/** The blocks of `Summary` that are computed here, and why any figure in them is `null`. */
 export type Statistics = Pick<
   Summary,
   'equity' | 'returns' | 'risk' | 'trades' | 'costs' | 'exposure' | 'undefined'
@@ -29,40 +27,27 @@ export type Statistics = Pick<
 
 type TailRisk = Pick<RiskStatistics, 'var_95' | 'cvar_95'>;
 
-/** `Statistics` without the tail of the distribution, which costs more than all the rest. */
+/** `Statistics` without the tail risk, which takes longer to compute than everything else. */
 export type QuickStatistics = Omit<Statistics, 'risk'> & {
   readonly risk: Omit<RiskStatistics, keyof TailRisk>;
 };
 
-/** A statistic, or the reason why there is none. */
+/** A statistic, or the reason why it is undefined. */
 type Figure = number | UndefinedReason;
 
-/** Below this many calendar days a yearly rate extrapolates noise: a good week reads as 10^20 %. */
+/** In shorter windows, calendar days, yearly rates are undefined: a good week would be 10^20 %. */
 export const SHORTEST_ANNUAL_DAYS = 30;
 /**
- * A standard deviation this small is rounding, not risk: prices and cash carry 16 digits, so the
- * returns of a constant equity scatter around 1e-16 and their ratios would run into the billions.
- */
-export const ROUNDING = 1e-12;
-
-const BUCKETS: Readonly<Record<Conventions['sampling'], Timeframe>> = {
-  day: parseTimeframe('1d'),
-  week: parseTimeframe('1w'),
-  month: parseTimeframe('1mo'),
-};
-
-/**
- * The conventions that fit a run's clock, printed with its results. A year has 12 samples of months,
- * 52 of weeks, and of days as many as its weekdays make that usually trade: 365 with all seven,
- * 313 with six, else 252.
+ * Chooses the conventions for the bars of a run. Samples per year: 12 months, 52 weeks, or the days on
+ * which the market usually trades: 365 with seven trading weekdays, 313 with six, else 252.
  *
- * @param time Bar times in ms since the epoch, ascending.
+ * @param time bar times in ms since the epoch, ascending
  */
 export function conventionsFor(
   time: Float64Array,
   { barMs }: Pick<BacktestJob, 'barMs'>,
 ): Conventions {
-  const sampling = barMs <= DAY ? 'day' : barMs <= BUCKETS.week.ms ? 'week' : 'month';
+  const sampling = barMs <= DAY ? 'day' : barMs <= 7 * DAY ? 'week' : 'month';
   const periods = { day: daysPerYear(time), week: 52, month: 12 };
   return {
     periods_per_year: periods[sampling],
@@ -83,63 +68,18 @@ function daysPerYear(time: Float64Array): number {
 }
 
 /**
- * The equity from which returns are taken: the starting cash, then the last of each UTC day, week or
- * month; `n` samples make `n - 1` returns. Where the first of these is a single bar in which nothing
- * was filled, it stands for the starting cash: its return of zero is nobody's doing.
- */
-export function sampleEquity(
-  { time, equity, initialCash }: Pick<RunFigures, 'time' | 'equity' | 'initialCash'>,
-  sampling: Conventions['sampling'],
-): Float64Array {
-  const endOf = (instant: number): number => bucketOf(instant, BUCKETS[sampling]).end;
-  const samples = [initialCash];
-  let end = -Infinity;
-  for (let i = 0; i < equity.length; i++) {
-    if (time[i]! < end) continue;
-    if (i > 0) samples.push(equity[i - 1]!);
-    end = endOf(time[i]!);
-  }
-  if (equity.length > 0) samples.push(equity.at(-1)!);
-  const isFirstAlone = time.length > 0 && !(time[1]! < endOf(time[0]!));
-  if (isFirstAlone && equity[0] === initialCash) samples.shift();
-  return Float64Array.from(samples);
-}
-
-/** How far each value lies below the highest so far, `peak` at first: −0.1 is 10 %, 0 a new peak. */
-export function drawdownsOf(equity: Float64Array, peak = -Infinity): Float64Array {
-  let highest = peak;
-  return equity.map((value) => {
-    highest = Math.max(highest, value);
-    return value / highest - 1;
-  });
-}
-
-/** Simple returns from each sample to the next. */
-export function returnsOf(samples: Float64Array): Float64Array {
-  const returns = new Float64Array(Math.max(0, samples.length - 1));
-  for (let i = 0; i < returns.length; i++) {
-    returns[i] = (samples[i + 1]! - samples[i]!) / samples[i]!;
-  }
-  return returns;
-}
-
-/**
- * Every statistic of a run.
+ * Computes every statistic of a run by the formulas of `RUN_FIGURES`. With A samples per year, n returns
+ * r, their mean μ and standard deviation s (ddof 1), and f = risk_free/A, Sharpe is (μ−f)/s·√A and
+ * Sortino (μ−f)/√(Σmin(r−f,0)²/n)·√A.
  *
- * With A samples a year, n returns r, their mean μ and standard deviation s (ddof 1):
- * Sharpe (μ−f)/s·√A and Sortino (μ−f)/√(Σmin(r−f,0)²/n)·√A with f = risk_free/A; volatility s·√A;
- * `annual` (last/first sample)^(A/n)−1; `cagr` (1+total)^(year_days/days)−1 over the calendar days
- * from the first to the last bar; Calmar `cagr`/|max_drawdown|, both as printed.
- * `var_95` is the 5th percentile of r (linear between ranks), `cvar_95` the mean of all r ≤ it.
- * The drawdown is taken over all bars, not only the sampled ones, with the starting cash as the
- * first peak; −1 is everything, and a debt beyond that shows in `total`.
- * Turnover is the traded notional per year of 365.25 days, as a multiple of the mean equity.
- * SQN is √n·mean/s over the trades' profits; Kelly W−(1−W)/(mean gain/mean loss).
+ * Calendar days are counted from the first to the last bar. Drawdowns include all bars, not only the
+ * samples, and the starting cash as the first peak. They stop at −1; a debt beyond that is part of
+ * `total` only.
  */
 export function statistics(run: RunFigures, conventions: Conventions): Statistics {
   const quick = quickStatistics(run, conventions);
   const reasons: Record<string, UndefinedReason> = {};
-  // The tail exists wherever the volatility does: both need two returns from a positive equity.
+  // Tail risk and volatility are undefined for the same reasons: both need two returns.
   const lacking = quick.undefined['risk.volatility'];
   const tail: Record<keyof TailRisk, Figure> =
     lacking === undefined
@@ -147,15 +87,15 @@ export function statistics(run: RunFigures, conventions: Conventions): Statistic
       : { var_95: lacking, cvar_95: lacking };
   return {
     ...quick,
-    risk: { ...quick.risk, ...settle('risk', tail, reasons) },
+    risk: { ...quick.risk, ...toNullable('risk', tail, reasons) },
     undefined: { ...quick.undefined, ...reasons },
   };
 }
 
-/** What `statistics` computes except `var_95` and `cvar_95`: one pass over bars, samples, trades. */
+/** As `statistics`, without `var_95` and `cvar_95`: one pass over bars, samples and trades. */
 export function quickStatistics(run: RunFigures, conventions: Conventions): QuickStatistics {
   const reasons: Record<string, UndefinedReason> = {};
-  const curve = followEquity(run);
+  const curve = equityFigures(run);
   const total = curve.end / run.initialCash - 1;
   const days = daysOf(run);
   const years = days / conventions.year_days;
@@ -175,35 +115,34 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
     returns: {
       total,
       count,
-      ...settle('returns', { cagr, annual, best_day, worst_day }, reasons),
+      ...toNullable('returns', { cagr, annual, best_day, worst_day }, reasons),
     },
     risk: {
-      ...settle('risk', { ...ratios, calmar }, reasons),
+      ...toNullable('risk', { ...ratios, calmar }, reasons),
       max_drawdown: curve.maxDrawdown,
       max_drawdown_days: curve.maxDrawdownDays,
     },
     trades: {
       count: run.trades.length,
       open: run.openTrades.length,
-      ...settle('trades', tradeFigures(run.trades), reasons),
+      ...toNullable('trades', tradeFigures(run.trades), reasons),
     },
     costs: {
       fees: run.fees,
       slippage: run.slippage,
-      ...settle('costs', { turnover }, reasons),
+      ...toNullable('costs', { turnover }, reasons),
     },
     exposure: { time: run.steps === 0 ? 0 : run.stepsInMarket / run.steps },
     undefined: reasons,
   };
 }
 
-/** Calendar days from the first bar of a run to its last. */
 export function daysOf({ steps, time }: Pick<RunFigures, 'steps' | 'time'>): number {
   return steps < 2 ? 0 : (time.at(-1)! - time[0]!) / DAY;
 }
 
-/** Turns reasons into `null`, and notes them under the figure's path. */
-function settle<K extends string>(
+/** Replaces reasons by `null`, and adds them to `reasons` under the figure's path. */
+function toNullable<K extends string>(
   block: string,
   figures: Readonly<Record<K, Figure>>,
   reasons: Record<string, UndefinedReason>,
@@ -221,14 +160,13 @@ function settle<K extends string>(
   return settled;
 }
 
-/** The end, peak, mean and worst drawdown of the equity over all bars. */
-function followEquity({ time, equity, initialCash }: RunFigures) {
+function equityFigures({ time, equity, initialCash }: RunFigures) {
   let peak = initialCash;
   let peakTime = time[0] ?? 0;
   let underWater = false;
   let longest = 0;
   let maxDrawdown = 0;
-  // Only an equity below this deepens the drawdown: the division waits for that.
+  // Only an equity below this deepens the drawdown, so the division is done only then.
   let floor = peak;
   let sum = 0;
   for (let i = 0; i < equity.length; i++) {
@@ -259,16 +197,15 @@ function followEquity({ time, equity, initialCash }: RunFigures) {
   };
 }
 
-/** Everything that follows from the sampled returns, but for their tail. */
 function returnFigures(run: RunFigures, conventions: Conventions, days: number) {
   const { periods_per_year: perYear, ddof } = conventions;
   const samples = sampleEquity(run, conventions.sampling);
   const count = samples.length - 1;
-  if (count < 1) return { count: 0, ...allReturnFigures('too_few_returns') };
+  if (count < 1) return { count: 0, ...undefinedReturnFigures('too_few_returns') };
 
   const growth = samples[count]! / samples[0]!;
-  // The mean lies close to this, and squares taken around it lose no digits to cancellation.
-  const centre = growth > 0 ? growth ** (1 / count) - 1 : 0;
+  // Deviations from this value, which is close to the mean, avoid cancellation in the variance.
+  const center = growth > 0 ? growth ** (1 / count) - 1 : 0;
   const riskFree = conventions.risk_free / perYear;
   let deviations = 0;
   let squares = 0;
@@ -283,22 +220,22 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
     const change = (after - before) / before;
     if (change > best) best = change;
     if (change < worst) worst = change;
-    const deviation = change - centre;
+    const deviation = change - center;
     deviations += deviation;
     squares += deviation * deviation;
-    // Twice the shortfall, or zero: a branch here would be mispredicted on every other bar.
+    // Twice the shortfall, or zero, without a branch, which would often be mispredicted.
     const shortfall = Math.abs(change - riskFree) - (change - riskFree);
     downside += shortfall * shortfall;
   }
-  if (lowest <= 0) return { count, ...allReturnFigures('equity_not_positive') };
+  if (lowest <= 0) return { count, ...undefinedReturnFigures('equity_not_positive') };
 
   const annual: Figure =
     days < SHORTEST_ANNUAL_DAYS ? 'window_too_short' : growth ** (perYear / count) - 1;
   if (count <= ddof) {
-    const ratios = allReturnFigures('too_few_returns');
+    const ratios = undefinedReturnFigures('too_few_returns');
     return { ...ratios, count, annual, best_day: best, worst_day: worst };
   }
-  const excessMean = centre + deviations / count - riskFree;
+  const excessMean = center + deviations / count - riskFree;
   const variance = (squares - (deviations * deviations) / count) / (count - ddof);
   const deviation = Math.sqrt(Math.max(0, variance));
   const downsideDeviation = Math.sqrt(downside / 4 / count);
@@ -312,7 +249,7 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
   return { count, annual, best_day: best, worst_day: worst, volatility, sharpe, sortino };
 }
 
-const allReturnFigures = (figure: Figure) => ({
+const undefinedReturnFigures = (figure: UndefinedReason) => ({
   annual: figure,
   best_day: figure,
   worst_day: figure,
@@ -333,48 +270,21 @@ function tailRisk(returns: Float64Array): Record<keyof TailRisk, number> {
   return { var_95: var95, cvar_95: sum / count };
 }
 
-/**
- * The value below which the share `q` of `values` lies, linear between ranks (numpy's default).
- * Partly sorts `values` in place.
- */
-export function percentile(values: Float64Array, q: number): number {
-  const rank = (values.length - 1) * q;
-  const below = Math.floor(rank);
-  const low = select(values, below);
-  if (rank === below) return low;
-  let high = Infinity;
-  for (let i = below + 1; i < values.length; i++) if (values[i]! < high) high = values[i]!;
-  return low + (high - low) * (rank - below);
-}
-
-/**
- * The value of rank `k`, with smaller ones moved before it and larger ones behind it (Hoare's
- * quickselect): on 100,000 values forty times as fast as sorting them all.
- */
-function select(values: Float64Array, k: number): number {
-  let from = 0;
-  let to = values.length - 1;
-  while (from < to) {
-    const pivot = values[(from + to) >> 1]!;
-    let left = from;
-    let right = to;
-    while (left <= right) {
-      while (values[left]! < pivot) left++;
-      while (values[right]! > pivot) right--;
-      if (left > right) break;
-      const value = values[left]!;
-      values[left++] = values[right]!;
-      values[right--] = value;
-    }
-    if (k <= right) to = right;
-    else if (k >= left) from = left;
-    else break;
-  }
-  return values[k]!;
-}
-
 function tradeFigures(trades: readonly Trade[]) {
   const count = trades.length;
+  if (count === 0) {
+    const none: Figure = 'no_closed_trades';
+    return {
+      win_rate: none,
+      profit_factor: none,
+      expectancy: none,
+      average: none,
+      best: none,
+      worst: none,
+      sqn: none,
+      kelly: none,
+    };
+  }
   let wins = 0;
   let losses = 0;
   let gained = 0;
@@ -393,19 +303,6 @@ function tradeFigures(trades: readonly Trade[]) {
     returns += trade.return;
     if (trade.return > best) best = trade.return;
     if (trade.return < worst) worst = trade.return;
-  }
-  if (count === 0) {
-    const none: Figure = 'no_closed_trades';
-    return {
-      win_rate: none,
-      profit_factor: none,
-      expectancy: none,
-      average: none,
-      best: none,
-      worst: none,
-      sqn: none,
-      kelly: none,
-    };
   }
   const mean = (gained - lost) / count;
   let squares = 0;

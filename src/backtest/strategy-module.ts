@@ -21,26 +21,27 @@ import {
 export interface StrategyModule {
   readonly strategy: Strategy;
   /**
-   * sha256 of the file and of every file it imports, directly or not, by path relative to the
-   * spec's directory with `/`. Packages and this package's own code are not among them.
+   * sha256 of the file and of every file it imports, directly or indirectly, keyed by the path relative
+   * to the spec's directory, with `/`. Excludes packages and the code of service-local.
    */
   readonly files: Readonly<Record<string, string>>;
-  /** What these import beside one another and `service-local/strategy`, as they write it. */
+  /** Specifiers of their other imports, except `service-local/strategy`. */
   readonly others: readonly string[];
 }
 
-/** A file of a strategy as Node loaded it, by URL; it stays true when the file changes afterwards. */
+/** State of a strategy's file when Node loaded it. */
 interface LoadedFile {
   readonly sha256: string;
   readonly imports: Set<string>;
   readonly others: Set<string>;
 }
 
+/** Keyed by URL. */
 const loaded = new Map<string, LoadedFile>();
-/** URLs that belong to a strategy, known from the moment something of the strategy asks for them. */
+/** URLs of all files of strategies, including files that are not loaded yet. */
 const wanted = new Set<string>();
 
-/** `src/` while developing, `dist/src/` in the package: the engine that strategies run on. */
+/** URL of this package's code: `src/` in development, `dist/src/` in the published package. */
 const CODE = new URL('..', import.meta.url).href;
 const API = new URL(`./engine/api${import.meta.url.slice(-3)}`, CODE).href;
 const require = createRequire(import.meta.url);
@@ -48,14 +49,14 @@ const require = createRequire(import.meta.url);
 let hooked = false;
 
 /**
- * Loads the strategy that a TypeScript or JavaScript file exports as its default. The import
- * `service-local/strategy` means this very package wherever the file lives, installed or not.
- * The file is run once in a process; asking again gives the same strategy.
+ * Loads the strategy that a TypeScript or JavaScript file exports as its default. Imports of
+ * `service-local/strategy` resolve to this package, even if it is not installed near the file. A
+ * process runs the file only once and then returns the same strategy.
  *
- * @param modulePath As in the spec: absolute, or relative to `specDirectory`.
- * @param isAlone whether this thread runs nothing but the strategy.
- * @throws ServiceError `invalid_strategy` when there is no such file, it does not compile, throws,
- *   or does not export a strategy; `strategy_failed` when it calls what `strategy-guard.ts` refuses.
+ * @param modulePath absolute, or relative to `specDirectory`
+ * @param isAlone whether this thread runs nothing but the strategy
+ * @throws ServiceError `invalid_strategy` if the file does not exist, does not compile, throws, or does
+ *   not export a strategy; `strategy_failed` if it calls an API that `strategy-guard.ts` blocks
  */
 export function loadStrategyModule(
   modulePath: string,
@@ -69,7 +70,7 @@ export function loadStrategyModule(
 
   let exported: { readonly default?: unknown };
   try {
-    // Not import(): a strategy has no business waiting for anything while it is being loaded.
+    // require() instead of import(), because strategies must load synchronously.
     exported = loadGuarded(() => require(entry) as { readonly default?: unknown });
   } catch (error) {
     if (error instanceof ServiceError) throw error;
@@ -87,10 +88,10 @@ export function loadStrategyModule(
 }
 
 /**
- * Returns the files of a module as `loadStrategyModule` does, without running any of its code.
+ * Returns the files of a module as `loadStrategyModule` does, without running its code.
  *
- * @returns also the path of the module itself, as in `files`.
- * @throws ServiceError `invalid_strategy` when there is no such file, or it does not compile.
+ * @returns `entry` is the module's own path in `files`
+ * @throws ServiceError `invalid_strategy` if the file does not exist or does not compile
  */
 export async function readStrategyFiles(
   modulePath: string,
@@ -100,7 +101,7 @@ export async function readStrategyFiles(
   hookOnce(false);
   const url = pathToFileURL(file).href;
   wanted.add(url);
-  // All modules of a graph are read and linked before any is run, and this one is the first to run.
+  // Node reads and links all modules of a graph before it runs the first one, which is `stop`.
   const stop = `data:text/javascript,throw Symbol.for('${STOP}')`;
   const source = `import ${JSON.stringify(stop)}; import ${JSON.stringify(url)};`;
   try {
@@ -111,7 +112,7 @@ export async function readStrategyFiles(
   return { ...filesOf(url, specDirectory), entry: pathFrom(realpathSync(specDirectory), url) };
 }
 
-/** Thrown to end the evaluation of modules that are only read. */
+/** Key of the symbol that `stop` throws, so that no other module runs. */
 const STOP = 'service-local.read-only';
 
 function filesOf(url: string, specDirectory: string): Pick<StrategyModule, 'files' | 'others'> {
@@ -135,17 +136,17 @@ function realEntry(path: string, modulePath: string): string {
     return realpathSync(path);
   } catch (cause) {
     throw new ServiceError('invalid_strategy', `${modulePath}: no such file (${path})`, {
-      remedy: 'Give the path of the strategy relative to the bot file.',
+      remedy: 'Set the path of the strategy relative to the bot file.',
       cause,
     });
   }
 }
 
-/** The hooks see every import of the process from now on, and touch only those of strategies. */
+/** Installs hooks for all imports of the process. They change only imports of strategies. */
 function hookOnce(isAlone: boolean): void {
   if (hooked) return;
   hooked = true;
-  // Threads take the time zone from the process.
+  // Threads inherit the time zone of the process.
   if (isMainThread) process.env['TZ'] = 'UTC';
   guardLanguage();
   guardNode(crypto, (stack) => isAlone || [...wanted].some((url) => stack.includes(url)));
@@ -169,9 +170,9 @@ function hookOnce(isAlone: boolean): void {
       if (!wanted.has(url)) return nextLoad(url, context);
       const source = unguarded(() => readFileSync(fileURLToPath(url)));
       const sha256 = createHash('sha256').update(source).digest('hex');
-      loaded.delete(url); // So that the file loaded last is always the last one.
+      loaded.delete(url); // Keeps the file that was loaded last at the end.
       loaded.set(url, { sha256, imports: new Set(), others: new Set() });
-      // TypeScript is a module here, whatever package.json says.
+      // A TypeScript file is always an ES module, regardless of package.json.
       return url.endsWith('.ts')
         ? { format: 'module-typescript', source, shortCircuit: true }
         : nextLoad(url, context);
@@ -180,8 +181,8 @@ function hookOnce(isAlone: boolean): void {
 }
 
 /**
- * If a strategy shares its thread with the rest of the process, as in production, an error in one
- * of its promises fails the strategy at its next step, and not the process.
+ * An error in a promise of a strategy that shares its thread with other code, as in production, fails
+ * the strategy at its next step instead of the process.
  */
 function failLate(error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
@@ -217,13 +218,13 @@ function explain(error: Error): { readonly what: string; readonly remedy: string
   switch ('code' in error ? error.code : undefined) {
     case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
       return {
-        what: 'TypeScript inside node_modules, where Node runs none',
+        what: 'Node does not run TypeScript inside node_modules',
         remedy: 'Copy the bot and its strategy out of node_modules.',
       };
     case 'ERR_REQUIRE_ASYNC_MODULE':
       return {
-        what: 'uses await outside of a function',
-        remedy: 'Load what the strategy needs without await.',
+        what: 'it uses await outside a function',
+        remedy: 'Remove await from the top level of the module and its imports.',
       };
     case 'ERR_MODULE_NOT_FOUND':
     case 'MODULE_NOT_FOUND':
@@ -238,12 +239,12 @@ function explain(error: Error): { readonly what: string; readonly remedy: string
     return { what: message, remedy };
   }
   return {
-    what: `threw while it was loaded: ${error.name}: ${message}`,
-    remedy: 'Do the work in create() or onBar(), and correct the line named.',
+    what: `it threw while being loaded: ${error.name}: ${message}`,
+    remedy: 'Correct this line, or move its work into create() or onBar().',
   };
 }
 
-/** `file:line` of a fault in one of the strategy's files. */
+/** Returns `file:line` of an error in one of the strategy's files. */
 function placeOf(error: Error): string | undefined {
   for (const line of error.stack?.split('\n') ?? []) {
     const [, url, at] = /(file:\/\/[^\s)]+?):(\d+)(?::\d+)?\)?$/.exec(line) ?? [];
@@ -253,8 +254,8 @@ function placeOf(error: Error): string | undefined {
 }
 
 /**
- * Node keeps the line of a syntax error to itself when someone catches the error, but
- * tells it at `--check`. The file that does not compile is the last one that was loaded.
+ * Finds the line of a syntax error with `node --check`, because a caught error does not contain it. The
+ * file that does not compile is the one that was loaded last.
  */
 function syntaxPlace(): string | undefined {
   const url = [...loaded.keys()].at(-1);

@@ -2,15 +2,19 @@ import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { loadStrategyModule } from './strategy-module.ts';
 
-/** sha256 of each file of a strategy's module graph, by its path relative to the spec. */
+/** sha256 of each file of a strategy, as in `StrategyModule.files`. */
 export type StrategyFiles = Readonly<Record<string, string>>;
 
-/** Where a strategy comes from, as plain data: what one thread tells another. */
+/** Identifies a strategy in messages between threads. */
 export type StrategySource =
   | { readonly name: string; readonly files?: undefined }
   | { readonly module: string; readonly directory: string; readonly files: StrategyFiles };
 
-/** For a thread that runs nothing else. @throws ServiceError as `loadStrategyModule`. */
+/**
+ * Loads a strategy in a thread that runs nothing else.
+ *
+ * @throws ServiceError as `loadStrategyModule`
+ */
 export function loadStrategy(source: StrategySource): {
   readonly strategy: Strategy;
   readonly files?: StrategyFiles;

@@ -1,4 +1,4 @@
-/** Thread that loads a user's own strategy, checks its parameters and runs it. */
+/** A thread that loads a user's own strategy, checks its parameters and runs it. */
 import { Console } from 'node:console';
 import { workerData, type MessagePort } from 'node:worker_threads';
 import type { EngineSetup } from '../engine/engine.ts';
@@ -15,7 +15,7 @@ import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
 
 export interface StrategyThreadData {
   readonly port: MessagePort;
-  /** One shared number, incremented with each answer. */
+  /** One number in shared memory, incremented with each answer. */
   readonly answers: Int32Array;
 }
 
@@ -58,7 +58,7 @@ export type Answer =
 
 const { port, answers } = workerData as StrategyThreadData;
 let strategy: Strategy | undefined;
-/** Steps that the current run has taken. */
+/** Number of steps of the current run so far. */
 let done = 0;
 const resourcesBefore = countResources();
 
@@ -120,7 +120,7 @@ function guardedLoad(module: string, directory: string, timeoutMs: number): Stra
       `${module} did not load within ${timeoutMs / 1000} s`,
       {
         remedy:
-          'Look for an endless loop at the top level of the module; if it is only slow, raise --strategy-timeout-seconds.',
+          'Look for an endless loop at the top level of the module; if it is only slow, increase --strategy-timeout-seconds.',
       },
     );
   }

@@ -31,28 +31,28 @@ export interface StrategyLimits {
   readonly memoryMb: number;
 }
 
-/** Loads the strategies of bot files, each of which runs once; see `loadStrategyModule`. */
+/** Loads strategies as `loadStrategyModule` does, each in its own thread. Each can run once. */
 export interface OwnStrategies {
   readonly load: (modulePath: string, specDirectory: string) => OwnStrategy;
   readonly close: () => Promise<void>;
 }
 
 export interface OwnStrategy extends StrategyModule {
-  /** Do not call its `create`: `execute` runs the strategy in its own thread. */
+  /** Its `create` throws, because the strategy only runs in its own thread, with `execute`. */
   readonly strategy: Strategy;
   readonly execute: Execute;
-  /** File, network and process APIs that its modules use; see `StrategyTraces`. */
+  /** APIs that its modules used while they were loaded; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
 }
 
 const FILE = new URL(`./strategy-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
-/** Time for a thread to start, in addition to the time of the strategy, ms. */
+/** Start-up time of a thread, in addition to the time limit of the strategy. */
 const START_MS = 10_000;
-/** A thread with a working watchdog answers within this time after its own limit, ms. */
+/** A thread whose watchdog works answers within this time after its own time limit. */
 const LATE_MS = 5000;
-const LOOK_EVERY_MS = 25;
+const POLL_MS = 25;
 
-/** @param limits apply to each strategy separately. */
+/** @param limits apply to each strategy separately */
 export function ownStrategies(limits: StrategyLimits): OwnStrategies {
   const threads: StrategyThread[] = [];
   return {
@@ -71,7 +71,7 @@ class StrategyThread {
   readonly #limits: StrategyLimits;
   readonly #worker: Worker;
   readonly #port: MessagePort;
-  /** Counter of the thread's answers, on which a caller can wait. */
+  /** Number of the thread's answers; `#ask` waits for it to change. */
   readonly #answers = new Int32Array(new SharedArrayBuffer(4));
   #ended: ServiceError | undefined;
   #onEnd: (error: ServiceError) => void = () => {};
@@ -81,7 +81,7 @@ class StrategyThread {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     const workerData: StrategyThreadData = { port: port2, answers: this.#answers };
-    // Strategies see the same time zone on every machine; threads take it from the process.
+    // Threads inherit the time zone of the process, which must be the same on every machine.
     process.env['TZ'] = 'UTC';
     this.#worker = new Worker(FILE, {
       workerData,
@@ -92,7 +92,7 @@ class StrategyThread {
     this.#worker.on('error', (error: Error) => {
       this.#fail(isHeapFull(error) ? outOfMemory(limits.memoryMb) : died(error.message, error));
     });
-    this.#worker.on('exit', (code) => this.#fail(died(`its thread exited with code ${code}`)));
+    this.#worker.on('exit', (code) => this.#fail(died(`exit code ${code}`)));
   }
 
   load(modulePath: string, specDirectory: string): OwnStrategy {
@@ -117,7 +117,7 @@ class StrategyThread {
   }
 
   async end(): Promise<void> {
-    this.#ended ??= died('its run is over');
+    this.#ended ??= died('its run has finished');
     this.#port.close();
     await endThread(this.#worker);
   }
@@ -134,7 +134,7 @@ class StrategyThread {
   }
 
   /**
-   * Sends a request and blocks this thread until the answer arrives: loading and checking are
+   * Sends a request and blocks this thread until the answer arrives, because loading and checking are
    * synchronous.
    */
   #ask(question: Question): Answer {
@@ -157,7 +157,7 @@ class StrategyThread {
       }
       if (performance.now() > until) stop(hung(timeoutMs));
       if (process.memoryUsage.rss() - rss > memoryMb * MB) stop(outOfMemory(memoryMb));
-      Atomics.wait(this.#answers, 0, seen, LOOK_EVERY_MS);
+      Atomics.wait(this.#answers, 0, seen, POLL_MS);
     }
   }
 
@@ -211,7 +211,7 @@ function hung(timeoutMs: number): ServiceError {
     `the strategy did not return within ${timeoutMs / 1000} s`,
     {
       remedy:
-        'Look for an endless loop; if the strategy is only slow, raise --strategy-timeout-seconds.',
+        'Look for an endless loop; if the strategy is only slow, increase --strategy-timeout-seconds.',
     },
   );
 }

@@ -1,7 +1,7 @@
 /**
- * `summary.json`, and the document that `backtest --json` prints. Ratios are in natural units
- * (0.12 is 12 %), drawdowns are negative, times are RFC 3339 in UTC, money is a number in the
- * account currency. A statistic that is undefined is `null` and named in `undefined` with a reason.
+ * `summary.json`, which `backtest --json` prints, too. Percentages are shares (0.12 is 12 %), drawdowns
+ * are negative, times are RFC 3339 in UTC, and money is in the account currency. An undefined statistic
+ * is `null`, and `undefined` contains the reason. `RUN_FIGURES` describes the figures.
  */
 export interface Summary {
   readonly schema: 'service-local/backtest/v1';
@@ -10,7 +10,7 @@ export interface Summary {
   /** sha256 of the spec as authored (JCS), without comments or formatting. */
   readonly version: string;
   readonly lock: Lock;
-  /** First and last bar of the run, and how many it saw of all instruments. */
+  /** First and last bar of the run, and the number of bars of all instruments. */
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
   readonly engine: {
     readonly version: string;
@@ -35,7 +35,6 @@ export interface Summary {
     readonly fills: number;
     readonly canceled: number;
     readonly expired: number;
-    /** At the end of the run. */
     readonly working: number;
     readonly rejected: number;
     readonly denied: number;
@@ -46,16 +45,15 @@ export interface Summary {
   readonly gates: readonly Gate[];
   readonly findings: readonly Finding[];
   readonly hashes: { readonly events: string; readonly trades: string; readonly equity: string };
-  /** Why a statistic above is `null`, keyed by its path, e.g. `risk.sharpe`. */
+  /** Reason for each statistic that is `null`, keyed by its path, such as `risk.sharpe`. */
   readonly undefined: Readonly<Record<string, UndefinedReason>>;
-  /** The same run in another library's conventions; present with `--profile`. */
+  /** Statistics in another library's conventions; present with `--profile`. */
   readonly profile?: {
     readonly name: string;
     readonly statistics: Readonly<Record<string, number | null>>;
   };
 }
 
-/** What each reason says to a person. */
 export const UNDEFINED_REASONS = {
   too_few_returns: 'there are too few returns',
   zero_variance: 'the returns do not vary',
@@ -64,35 +62,35 @@ export const UNDEFINED_REASONS = {
   no_closed_trades: 'no trade was closed',
   no_losing_trades: 'no trade lost',
   no_winning_trades: 'no trade won',
-  window_too_short: 'the window is too short to annualise',
+  window_too_short: 'the window is too short to annualize',
   equity_not_positive: 'equity fell to zero or below',
 } as const;
 export type UndefinedReason = keyof typeof UNDEFINED_REASONS;
 
-/** Everything that decides a result; equal locks give equal event hashes. */
+/** Everything that determines a result: equal locks produce equal event hashes. */
 export interface Lock {
   /** sha256 over the rest of the lock (JCS). */
   readonly digest: string;
   readonly spec: string;
   readonly engine: string;
   readonly seed: number;
-  /** Name of a built-in strategy, or each file of the module graph with its sha256, paths relative to the spec. */
+  /** Name of a built-in strategy, or sha256 of its files, keyed by the path relative to the spec. */
   readonly strategy: string | Readonly<Record<string, string>>;
-  /** sha256 of the bars' columns as used, by symbol. */
+  /** `barsDigest` of the bars of the run, by symbol. */
   readonly data: Readonly<Record<string, string>>;
   /** Absent where the spec has no models. */
   readonly models?: ModelsLock | undefined;
   /**
    * File, network and process APIs that the strategy used, such as `node:fs`: the result can depend
-   * on inputs that this lock does not cover. Absent if there are none.
+   * on inputs that this lock does not cover. Absent if it used none.
    */
   readonly outside?: readonly string[] | undefined;
 }
 
 export interface ModelsLock {
-  /** What computes them, with its version. */
+  /** Name and version of the runtime. */
   readonly runtime: string;
-  /** sha256 of each file, by the name of the model. */
+  /** sha256 of each model's file, by the name of the model. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -102,10 +100,10 @@ export interface Conventions {
   readonly year_days: number;
   readonly ddof: number;
   readonly risk_free: number;
-  /** Equity is sampled at the last close of each UTC day; of each week or month for such bars. */
+  /** Equity is sampled at the last close of each UTC day, or of each week or month for longer bars. */
   readonly sampling: 'day' | 'week' | 'month';
   readonly return_kind: 'simple';
-  /** Denominator of Sortino: root of the sum of squared negative returns over all n. */
+  /** Sortino divides by the root mean square of the shortfalls over all returns. */
   readonly downside: 'full_n';
   readonly trades: 'flat_to_flat';
   readonly numbers: 'float64';
@@ -113,11 +111,9 @@ export interface Conventions {
 
 export interface ReturnStatistics {
   readonly total: number;
-  /** Number of sampled returns, from which the ratios are computed: see `Conventions.sampling`. */
+  /** Number of sampled returns; see `Conventions.sampling`. */
   readonly count: number;
-  /** `(1 + total) ** (year_days / calendar days of the window) - 1`. */
   readonly cagr: number | null;
-  /** `(1 + total) ** (periods_per_year / count) - 1`. */
   readonly annual: number | null;
   readonly best_day: number | null;
   readonly worst_day: number | null;
@@ -127,24 +123,19 @@ export interface RiskStatistics {
   readonly volatility: number | null;
   readonly sharpe: number | null;
   readonly sortino: number | null;
-  /** `cagr` over the absolute value of `max_drawdown`. */
   readonly calmar: number | null;
   readonly max_drawdown: number;
-  /** Longest time below a former peak, calendar days. */
   readonly max_drawdown_days: number;
   readonly var_95: number | null;
   readonly cvar_95: number | null;
 }
 
 export interface TradeStatistics {
-  /** Closed trades. */
   readonly count: number;
   readonly open: number;
   readonly win_rate: number | null;
   readonly profit_factor: number | null;
-  /** Mean net profit of a closed trade, account currency. */
   readonly expectancy: number | null;
-  /** Mean, best and worst trade as a return on the entry notional. */
   readonly average: number | null;
   readonly best: number | null;
   readonly worst: number | null;
@@ -158,7 +149,6 @@ export interface Gate {
   readonly threshold: number;
   readonly value: number | null;
   readonly pass: boolean;
-  /** Why the value is `null`. */
   readonly reason?: UndefinedReason;
 }
 

@@ -6,8 +6,8 @@ import { notWritable } from './files.ts';
 import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './trial.ts';
 
 /**
- * The trials of a sweep as they finish, one JSON line each below a line that names the sweep. An
- * interrupted sweep goes on from here.
+ * Log of a sweep's finished trials, from which an interrupted sweep continues: a line that identifies
+ * the sweep, then a JSON line for each trial.
  */
 export class TrialLog {
   readonly #file: string;
@@ -19,15 +19,16 @@ export class TrialLog {
   }
 
   /**
-   * Opens the log of the sweep that `digest` identifies, or starts it.
+   * Opens or creates the log of the sweep that `digest` identifies.
    *
-   * @throws ServiceError `conflict` when the directory holds another sweep.
+   * @throws ServiceError `conflict` if the directory contains another sweep
    */
   static open(directory: string, digest: string, trials: readonly Trial[]): TrialLog {
     const file = join(directory, 'trials.ndjson');
     const header = `${JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest })}\n`;
-    const text = readIfThere(file);
-    // A process that was killed may have left half a line. Half of the first one is no sweep at all.
+    const text = readIfExists(file);
+    // A killed process may have written an incomplete line. Without a complete first line, the log
+    // contains no trial.
     if (text === undefined || !text.includes('\n')) {
       try {
         writeFileSync(file, header);
@@ -37,8 +38,8 @@ export class TrialLog {
       return new TrialLog(file, new Map());
     }
     if (!text.startsWith(header)) {
-      throw new ServiceError('conflict', `${directory} holds another sweep`, {
-        remedy: 'Choose another directory with --out, or delete this one.',
+      throw new ServiceError('conflict', `${directory} contains another sweep`, {
+        remedy: 'Choose another directory with --out, or delete this directory.',
       });
     }
     const whole = text.slice(0, text.lastIndexOf('\n') + 1);
@@ -67,7 +68,7 @@ interface FinishedTrial {
   readonly metrics: TrialMetrics;
 }
 
-/** A trial runs again if it failed, its line is damaged, or one of its figures is missing. */
+/** Skips failed trials, damaged lines and lines without some figure, so that these trials run again. */
 function readLine(line: string): FinishedTrial | undefined {
   try {
     const { index, metrics } = JSON.parse(line) as Partial<FinishedTrial>;
@@ -79,7 +80,7 @@ function readLine(line: string): FinishedTrial | undefined {
   }
 }
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -88,7 +89,7 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** The table of all trials in the order of the grid: parameters, figures, and the error if any. */
+/** Lines of `trials.csv`: the parameters, figures and error of each trial, in the given order. */
 export function* trialLines(results: readonly TrialResult[]): Generator<string> {
   const params = Object.keys(results[0]?.params ?? {});
   const metrics = Object.keys(

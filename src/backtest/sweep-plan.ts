@@ -8,12 +8,14 @@ import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
 import { writeText } from './files.ts';
-import { outsideFinding, shortWindow, windowBeyondData } from './findings.ts';
+import { windowBeyondData } from './data-findings.ts';
+import { outsideFinding, shortWindow } from './findings.ts';
 import { axesOf, gridOf } from './grid.ts';
 import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
 import { renderSweepReport } from './report/sweep-report.ts';
-import { conventionsFor, returnsOf, sampleEquity } from './statistics.ts';
+import { conventionsFor } from './statistics.ts';
+import { returnsOf, sampleEquity } from './returns.ts';
 import type { Conventions, Finding, Lock, Summary } from './summary.ts';
 import { TrialLog, trialLines } from './sweep-files.ts';
 import type { Trial, TrialMetrics, TrialResult, TrialSetup } from './trial.ts';
@@ -31,21 +33,21 @@ export interface SweepDocument {
     readonly total: number;
     readonly done: number;
     readonly failed: number;
-    /** Combinations that the strategy itself refuses. */
+    /** Combinations that the strategy's own check rejects. */
     readonly skipped: number;
   };
   /** The trial with the highest Sharpe ratio. */
   readonly best: Ranked | null;
   /**
-   * How much of that Sharpe the number of trials explains; null where it cannot be judged, and
-   * until all trials are done.
+   * Correction of the best Sharpe ratio for the number of trials; null until all trials are done, and
+   * if it is undefined.
    */
   readonly deflated_sharpe: DeflatedSharpe | null;
-  /** Every finished trial, best Sharpe first. */
+  /** Every finished trial, highest Sharpe ratio first. */
   readonly results: readonly Ranked[];
-  /** Reasons not to believe any trial at first sight. */
+  /** Doubts about the results of all trials. */
   readonly findings: readonly Finding[];
-  /** sha256 of `trials.csv`, which lists the trials in the order of the grid. */
+  /** sha256 of `trials.csv`. */
   readonly hashes: { readonly trials: string };
 }
 
@@ -59,7 +61,7 @@ export interface SweepPlan {
   readonly skipped: number;
   readonly axes: readonly Axis[];
   readonly setup: TrialSetup;
-  /** Identifies the sweep: the same spec, data, strategy, engine, grid and statistics. */
+  /** Identifies the sweep by spec, data, strategy, engine, grid and package version. */
   readonly digest: string;
   open(directory: string): TrialLog;
 }
@@ -92,7 +94,7 @@ export function planSweep(
   };
 }
 
-/** Ranks what was done, judges the best by the number of trials, and writes the sweep's files. */
+/** Ranks the finished trials, corrects the best Sharpe ratio and writes the sweep's files. */
 export async function finishSweep(
   plan: SweepPlan,
   job: BacktestJob,
@@ -128,7 +130,7 @@ export async function finishSweep(
       skipped: plan.skipped,
     },
     best: ranked[0] ?? null,
-    deflated_sharpe: isComplete ? ((await judge(plan, job, ranked, results)) ?? null) : null,
+    deflated_sharpe: isComplete ? ((await deflateBest(plan, job, ranked, results)) ?? null) : null,
     results: ranked,
     findings: [
       windowBeyondData(job.instruments),
@@ -155,8 +157,8 @@ export async function finishSweep(
   return document;
 }
 
-/** The best trial's returns are not kept by the sweep; they are made again here. */
-async function judge(
+/** Runs the best trial again, because the sweep does not keep the returns of its trials. */
+async function deflateBest(
   plan: SweepPlan,
   job: BacktestJob,
   ranked: readonly Ranked[],
@@ -169,7 +171,7 @@ async function judge(
   const run = await (job.execute ?? execute)(setup, { timeoutMs });
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
-    // A trial that failed was a try like any other.
+    // Failed trials count as trials, too.
     results.map((result) => ('metrics' in result ? result.metrics.sharpe : null)),
     conventions.periods_per_year,
   );

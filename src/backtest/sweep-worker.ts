@@ -9,12 +9,12 @@ import type { StrategySource } from './strategy-source.ts';
 import { runTrial } from './trial.ts';
 import type { Trial, TrialSetup } from './trial.ts';
 
-/** One thread of a sweep: answers each trial of a chunk with its result, and asks for the next. */
+/** A thread of a sweep: posts the result of each trial of a chunk, then requests the next chunk. */
 const { source, setup } = workerData as { source: StrategySource; setup: TrialSetup };
 const { strategy, files } = runStrategy(Math.ceil(setup.timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
-    remedy: 'Start the sweep again.',
+    remedy: 'Start the sweep again, and do not change the strategy until it has finished.',
   });
 }
 

@@ -12,19 +12,22 @@ export interface SweepOptions {
   /** Memory of one run, as in `StrategyLimits`. */
   readonly memoryMb: number;
   readonly signal?: AbortSignal | undefined;
-  /** Called with every result as it arrives, in no particular order. What it throws ends the sweep. */
+  /** Called with every result, in the order of completion. An error thrown here ends the sweep. */
   readonly onResult: (result: TrialResult) => void;
 }
 
-/** A worker gets this share of its part of what is left: few messages, and none idle at the end. */
-const SHARE = 1 / 4;
+/**
+ * Share of a worker's part of the remaining trials that it receives at once. Chunks shrink towards the
+ * end of the sweep, so that all workers finish at about the same time.
+ */
+const CHUNK_SHARE = 1 / 4;
 
 /**
- * Runs the trials on worker threads that share the bars' memory. Which worker runs a trial, and
- * when, changes nothing in its result.
+ * Runs the trials on worker threads that share the memory of the bars. The result of a trial does not
+ * depend on its worker or on the order of trials.
  *
- * @throws whatever `signal` was aborted with, after the workers were stopped, and ServiceError when
- *   a worker itself fails (a trial's own failure is its result).
+ * @throws the reason with which `signal` was aborted, once the workers have stopped; ServiceError if a
+ *   worker fails. The error of a trial is passed to `onResult` instead.
  */
 export async function sweep(
   setup: TrialSetup,
@@ -36,7 +39,7 @@ export async function sweep(
   const count = Math.min(workers, trials.length);
   let next = 0;
   const takeChunk = (): readonly Trial[] => {
-    const size = Math.ceil(((trials.length - next) / count) * SHARE);
+    const size = Math.ceil(((trials.length - next) / count) * CHUNK_SHARE);
     const chunk = trials.slice(next, next + size);
     next += chunk.length;
     return chunk;
@@ -46,8 +49,7 @@ export async function sweep(
   /**
    * Runs trials in one thread until none are left.
    *
-   * @returns trials of its chunk that another thread must run because the memory of this one was
-   *   full.
+   * @returns the rest of its chunk, for another thread, if the memory of this one is full
    */
   const workIn = async (rest: readonly Trial[]): Promise<readonly Trial[] | undefined> => {
     const thread = startThread(source, setup, memoryMb);
@@ -77,7 +79,7 @@ export async function sweep(
     const full = (): void => {
       if (isFull) return;
       isFull = true;
-      // Pending results are received first.
+      // The thread's pending results arrive before it has ended.
       void endThread(thread).then(fill).catch(reject);
     };
     // Built-in strategies need no memory limit.
@@ -88,7 +90,7 @@ export async function sweep(
       else reject(workerError(error.message, error));
     });
     thread.on('exit', (code) => {
-      if (!isFull) reject(workerError(`it ended with code ${code}`));
+      if (!isFull) reject(workerError(`exit code ${code}`));
     });
     const abort = (): void => reject(signal!.reason as Error);
     signal?.addEventListener('abort', abort);
@@ -111,14 +113,15 @@ function startThread(source: StrategySource, setup: TrialSetup, memoryMb: number
   const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
   const resourceLimits = heapLimits(memoryMb);
   const thread = new Worker(file, { workerData: { source, setup }, stdout: true, resourceLimits });
-  // Output that a strategy prints is not part of the result, so it goes to stderr.
+  // Stdout carries the output of the command, so strategies print to stderr.
   thread.stdout.pipe(process.stderr, { end: false });
   return thread;
 }
 
 function workerError(message: string, cause?: unknown): ServiceError {
   return new ServiceError('strategy_failed', `a worker of the sweep failed: ${message}`, {
-    remedy: 'A strategy must not end the process, and its file must not change during the sweep.',
+    remedy:
+      'Remove calls that end the process from the strategy, do not change its file during the sweep, and start the sweep again.',
     cause,
   });
 }

@@ -1,5 +1,5 @@
 /** Checks of the data that a spec names. */
-import { windowBeyondData } from '../backtest/findings.ts';
+import { windowBeyondData } from '../backtest/data-findings.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
 import { parseWindow } from '../market/time.ts';

@@ -31,7 +31,7 @@ export function explainStrategyError(
       `strategy ${strategy} did not come back from bar ${done + 1} within ${timeoutMs / 1000} s`,
       {
         remedy:
-          'Look for an endless loop; if the strategy is only slow, raise --strategy-timeout-seconds.',
+          'Look for an endless loop; if the strategy is only slow, increase --strategy-timeout-seconds.',
         cause: error,
       },
     );

@@ -99,7 +99,7 @@ function unopened(path: string, cause: unknown): ServiceError {
   const [message, remedy] = isSystemError(cause, 'ENOENT', 'ENOTDIR')
     ? [`no such file: ${path}`, 'Check the path.']
     : isSystemError(cause, 'EISDIR')
-      ? [`${path} is a directory`, 'Name a CSV or Parquet file.']
+      ? [`${path} is a directory`, 'Name a CSV or Parquet file in it.']
       : [`${path} cannot be read: ${(cause as Error).message}`, 'Check its permissions.'];
   return new ServiceError('file_not_found', message, { remedy, cause });
 }

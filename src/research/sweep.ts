@@ -1,5 +1,5 @@
 import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
-import { returnsOf, sampleEquity } from '../backtest/statistics.ts';
+import { returnsOf, sampleEquity } from '../backtest/returns.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, type Ask } from './ask.ts';

@@ -89,7 +89,7 @@ async function failing(file: string, ...args: string[]) {
   return errorOf(await inProcess(['backtest', file, '--json', ...args]));
 }
 
-/** In a process of its own: its strategy is loaded as its file then is, and its name is that of the CLI. */
+/** Runs the CLI in a separate process, which loads the current version of the strategy's file. */
 async function failingAlone(file: string, ...args: string[]) {
   return errorOf(await serviceLocal(['backtest', file, '--json', ...args]));
 }
@@ -102,11 +102,11 @@ function errorOf({ code, stdout }: Result) {
 }
 
 describe('a result', () => {
-  test('equals that of independent engines on the same bars, and is one document', async () => {
+  test('matches independent engines on the same bars, and is one JSON document', async () => {
     const { code, stdout, stderr, document } = await backtest(SMA);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.trimEnd().endsWith('}')).toBe(true);
-    // backtrader, bt and vectorbt, set to the same conventions, agree on these figures.
+    // backtrader, bt and vectorbt agree on these figures with the same conventions.
     expect(document.equity.end).toBeCloseTo(137_695.03785699606, 5);
     expect(document.risk.max_drawdown).toBeCloseTo(-0.3140668317462224, 12);
     expect(document.risk.sharpe).toBeCloseTo(0.20061010383509756, 12);
@@ -123,7 +123,7 @@ describe('a result', () => {
     });
   });
 
-  test('in whole units equals that of independent engines, too', async () => {
+  test('in whole units matches independent engines, too', async () => {
     const engine = '{ units: whole, fees: { model: percent, rate: "0.001" } }';
     const { document } = await backtest(bot('whole', { engine }));
     expect(document.equity.end).toBeCloseTo(137_507.00819687988, 5);
@@ -133,7 +133,7 @@ describe('a result', () => {
     expect(document.trades.count).toBe(87);
   });
 
-  test('has every field of its schema, and hashes that are those of its files', async () => {
+  test('has every field of its schema, and the hashes of its files', async () => {
     const { document, out } = await backtest(SMA, '--profile', 'quantstats');
     expect(Object.keys(document).toSorted()).toEqual(
       [
@@ -159,7 +159,7 @@ describe('a result', () => {
     expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('SMA crossover');
   });
 
-  test('is shown as a table with its conventions, and its files lie in ./runs', async () => {
+  test('is printed as a table with its conventions, and its files are in ./runs', async () => {
     const { code, stdout } = await inProcess(['backtest', SMA], { cwd: directory });
     expect(code).toBe(0);
     expect(stdout).toMatch(/Max drawdown\s+−31\.41%/);
@@ -169,7 +169,7 @@ describe('a result', () => {
     expect(readFileSync(report!, 'utf8')).toContain('<!doctype html>');
   });
 
-  test('takes the parameters and the window of the command line', async () => {
+  test('uses the parameters and the window of the command line', async () => {
     const { document } = await backtest(SMA, '-p', 'fast=20', '--from', '2010-01-01');
     const { version } = (await backtest(SMA)).document;
     expect(document.window.from).toBe('2010-01-04T00:00:00.000Z');
@@ -188,8 +188,8 @@ describe('a window that reaches beyond the data', () => {
       severity: 'warning',
       issue:
         'The window extends beyond the data: ' +
-        'from is 1990-01-01, and the first bar of SPX is of 2000-01-03; ' +
-        'to is 2030-12-31, and the last bar of SPX is of 2020-04-17.',
+        'from is 1990-01-01, but the first bar of SPX is of 2000-01-03; ' +
+        'to is 2030-12-31, but the last bar of SPX is of 2020-04-17.',
     };
     expect(document.findings).toContainEqual(expect.objectContaining(finding));
     expect((await backtest(SMA)).document.findings.map((each) => each.code)).not.toContain(
@@ -232,7 +232,7 @@ describe('data that need read options', () => {
     expect(await inProcess(['validate', file, '--repair', 'drop'])).toMatchObject({ code: 0 });
   });
 
-  test('are read with --columns, as the error suggests, also a second time', async () => {
+  test('are read with --columns, as each error suggests, twice in a row', async () => {
     const data = join(directory, 'odd-columns.csv');
     writeFileSync(data, rows.with(0, 'when,a,b,c,d,e,f').join('\n'));
     const file = bot('odd-columns', { data });
@@ -251,7 +251,7 @@ describe('data that need read options', () => {
 });
 
 describe('gates', () => {
-  test('that are not met end with 5 and say by how much; JUnit has one case for each', async () => {
+  test('that are not met exit with 5 and their values; JUnit has one case for each', async () => {
     const junit = join(directory, 'gates.xml');
     const { code, document } = await backtest(SMA, '--assert', 'sharpe>=0.5', '--junit', junit);
     expect(code).toBe(5);
@@ -268,7 +268,7 @@ describe('gates', () => {
     expect(shown.stderr).toContain('gate_not_met');
   });
 
-  test('that cannot fail are refused before anything runs', async () => {
+  test('that cannot fail are rejected before the run', async () => {
     expect(await failing(SMA, '--assert', 'max_drawdown<=0.2')).toMatchObject({ exit: 2 });
   });
 });
@@ -306,14 +306,14 @@ describe('a lock', () => {
 });
 
 describe('determinism', () => {
-  test('two processes give the same events', async () => {
+  test('two processes produce the same events', async () => {
     const args = ['backtest', SMA, '--check-determinism', '--out', fresh()];
     const { code, stderr } = await serviceLocal(args);
     expect(code).toBe(0);
     expect(stderr).toContain('deterministic: two processes, the same 350 events');
   });
 
-  test('a strategy that reads the process is caught at its first different event', async () => {
+  test('the check reports the first event that differs if a strategy depends on its process', async () => {
     const strategy = strategyFile(
       'process_id',
       `broker.order({ instrument, side: 'buy', quantity: 0.001 + process.pid / 1e9 });`,
@@ -324,7 +324,7 @@ describe('determinism', () => {
   });
 });
 
-/** Interrupts a process once it has put a file of that name into its place. */
+/** Interrupts a process after it has written a file with this name. */
 const interruptAt = (name: string): string =>
   `data:text/javascript,${encodeURIComponent(`
     import fs from 'node:fs/promises';
@@ -341,7 +341,7 @@ test.each([
   ['backtest', ['--write-lock'], 'summary.json', /are complete; --write-lock did not run$/m],
   ['backtest sweep', ['-p', 'fast=5,10', '--workers', '1'], 'trials.csv', /are complete$/m],
 ])(
-  'a %s that is interrupted when its results are complete says so, and shows them',
+  'a %s that is interrupted after its results are complete says so, and prints them',
   async (verb, options, last, message) => {
     const out = fresh();
     const args = [...verb.split(' '), SMA, ...options, '--json', '--out', out];
@@ -360,14 +360,14 @@ describe('bad input', () => {
     return file;
   };
 
-  test('an empty data file, and a file without the columns', async () => {
+  test('reports an empty data file, and a file without the columns', async () => {
     const empty = bot('empty', { data: csv('empty.csv', '') });
     expect(await failing(empty)).toMatchObject({ exit: 3, code: 'invalid_data' });
     const odd = bot('odd', { data: csv('odd.csv', 'a,b\n1,2\n') });
     expect(await failing(odd)).toMatchObject({ exit: 3, code: 'invalid_data' });
   });
 
-  test('one bar is a result without ratios, each with its reason', async () => {
+  test('a single bar has a result without ratios, with a reason for each', async () => {
     const data = csv('one.csv', 'date,open,high,low,close,volume\n2024-01-02,1,2,1,2,10\n');
     const { code, document } = await backtest(bot('one', { data }));
     expect(code).toBe(0);
@@ -376,7 +376,7 @@ describe('bad input', () => {
     expect(document.equity.end).toBe(100_000);
   });
 
-  test('a great many bars of one price make no trade and no ratio', async () => {
+  test('many bars with the same price produce no trade and no ratio', async () => {
     const rows = ['time,open,high,low,close,volume'];
     for (let i = 0; i < (isAtLength ? 200_000 : 20_000); i += 1)
       rows.push(`${1_600_000_000 + i * 60},0.1,0.1,0.1,0.1,1`);
@@ -389,7 +389,7 @@ describe('bad input', () => {
     expect(document.findings.map((finding) => finding.code)).toContain('stale_bars');
   });
 
-  test('an unknown strategy names the one that was meant', async () => {
+  test('suggests a similar name for an unknown strategy', async () => {
     const file = bot('unknown', { strategy: '{ name: sma_crosover }' });
     const { code, stderr } = await inProcess(['backtest', file]);
     expect(code).toBe(3);
@@ -398,7 +398,7 @@ describe('bad input', () => {
     );
   });
 
-  test('a strategy that throws is told with its bar and its own stack', async () => {
+  test('reports the bar and the own stack of a strategy that throws', async () => {
     const strategy = strategyFile(
       'throws',
       `if (instrument.count === 42) throw new Error('no more');`,
@@ -410,7 +410,7 @@ describe('bad input', () => {
     expect(error.message).not.toContain('engine.ts');
   });
 
-  test('a strategy that never comes back is stopped and its bar named', async () => {
+  test('stops a strategy that never returns, and names its bar', async () => {
     const strategy = strategyFile('hangs', `if (instrument.count === 300) for (;;);`);
     const args = ['--strategy-timeout-seconds', '1', '--out', fresh()];
     const error = await failing(bot('hangs', { strategy }), ...args);
@@ -470,13 +470,13 @@ describe('bad input', () => {
     expect(await inProcess(['validate', file])).toMatchObject({ code: 0 });
   });
 
-  test('an output directory that cannot be written is refused before the run', async () => {
+  test('rejects an output directory that cannot be written before the run', async () => {
     const blocked = csv('a-file', 'not a directory');
     const error = await failing(SMA, '--out', join(blocked, 'below'));
     expect(error).toMatchObject({ exit: 1, code: 'output_not_writable' });
   });
 
-  test('a parameter that the strategy does not have', async () => {
+  test('rejects a parameter that the strategy does not have', async () => {
     expect(await failing(SMA, '-p', 'fats=3')).toMatchObject({ exit: 2, code: 'usage' });
   });
 });

@@ -20,7 +20,7 @@ function bars(closes: readonly number[], step: number, offset = 0): Bars {
   );
 }
 
-/** Runs a strategy that does this at the close of every step, counted from 0. */
+/** Runs a strategy that calls `onStep` at the close of every step, from 0. */
 function run(
   histories: Readonly<Record<string, Bars>>,
   barMs: number,
@@ -62,19 +62,19 @@ function run(
   return backtest(job, { runId: 'run', timeoutMs: 10_000 });
 }
 
-/** Buys at the first close, in shares of the equity. */
+/** Buys these shares of the equity at the first close. */
 const holding =
   (...weights: readonly number[]) =>
   (step: number, { broker, instruments }: StrategyContext): void => {
     if (step === 0) weights.forEach((weight, i) => broker.target(instruments[i]!, weight));
   };
 
-test('a lost account ends the run: its bars are counted until then, and holding is too', async () => {
+test('a lost account ends the run, and bars and buy and hold count only until then', async () => {
   const histories = {
     X: bars([100, 100, 100, 50, 400, 800], DAY),
     Y: bars([50, 50, 50, 60, 1, 1], DAY),
   };
-  // Three times the money in X, which halves in the fourth bar, when Y has just been sold.
+  // Three times the equity is in X, which halves in the fourth bar, after Y was sold.
   const { result, summary } = await run(histories, DAY, (step, context) => {
     holding(3, 0.5)(step, context);
     if (step === 2) context.broker.target(context.instruments[1]!, 0);
@@ -89,14 +89,14 @@ test('a lost account ends the run: its bars are counted until then, and holding 
   expect(finding?.evidence).toMatchObject({ buy_and_hold: expect.closeTo(-0.15, 12) });
 });
 
-test('what the first of some intraday days brings counts among its returns', async () => {
+test('the first day of an intraday run counts among its returns', async () => {
   const hours = Array.from({ length: 72 }, (_, i) => (i < 24 ? 100 - i : 77 + (i >> 4)));
   const { summary } = await run({ X: bars(hours, HOUR) }, HOUR, holding(1));
   expect(summary.conventions.sampling).toBe('day');
   expect(summary.returns.worst_day).toBeCloseTo(-0.23, 12);
 });
 
-test('days of instruments that begin at different hours are days and no half ones', async () => {
+test('days of instruments that begin at different hours count as whole days', async () => {
   const closes = Array.from({ length: 100 }, (_, i) => 100 + 5 * Math.sin(i));
   const daily = (offset: number): Bars => bars(closes, DAY, offset);
   const together = await run({ X: daily(0), Y: daily(0) }, DAY, holding(0.5, 0.5));

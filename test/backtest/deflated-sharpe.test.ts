@@ -5,13 +5,13 @@ import {
   momentsOf,
   probabilisticSharpe,
 } from '../../src/backtest/deflated-sharpe.ts';
-import { returnsOf } from '../../src/backtest/statistics.ts';
+import { returnsOf } from '../../src/backtest/returns.ts';
 import { goldenRun } from './golden.ts';
 
 const returns = returnsOf(goldenRun().equity);
 
 describe('moments', () => {
-  it('of the golden run, adjusted for bias', () => {
+  it('match those of the golden run, adjusted for bias', () => {
     const moments = momentsOf(returns);
     expect(moments.mean).toBeCloseTo(0.000703154713, 12);
     expect(moments.deviation).toBeCloseTo(0.008987013879, 12);
@@ -41,14 +41,14 @@ describe('deflated Sharpe ratio', () => {
     expect(probabilisticSharpe(observed, expected)).toBeCloseTo(0.9004, 4);
   });
 
-  it('expects more of the best the more are tried', () => {
+  it('expects a higher best ratio with more trials', () => {
     expect(expectedMaxSharpe(1, 1)).toBe(0);
     expect(expectedMaxSharpe(10, 1)).toBeCloseTo(1.57459830134575, 12);
     expect(expectedMaxSharpe(1000, 1)).toBeCloseTo(3.255121513652723, 12);
     expect(expectedMaxSharpe(10, 4)).toBeCloseTo(2 * expectedMaxSharpe(10, 1), 12);
   });
 
-  it('judges the best trial by all of them, those without a ratio included', () => {
+  it('counts trials without a ratio as trials', () => {
     const sharpes = [1.242040479, 0.3, -0.4, 0.8, null, 0.1];
     const variance = momentsOf(Float64Array.of(1.242040479, 0.3, -0.4, 0.8, 0.1)).deviation ** 2;
     const deflated = deflatedSharpe(returns, sharpes, 252)!;
@@ -60,7 +60,7 @@ describe('deflated Sharpe ratio', () => {
     expect(more.probability).toBeLessThan(deflated.probability);
   });
 
-  it('is the same to the last digit in whatever order the trials ended', () => {
+  it('is the same to the last digit for any order of the trials', () => {
     const sharpes = Array.from({ length: 50 }, (_, i) => Math.sin(i * i) / 3);
     const shuffled = sharpes.toSorted((a, b) => Math.sin(a * 1e6) - Math.sin(b * 1e6));
     expect(momentsOf(Float64Array.from(shuffled)).deviation).not.toBe(
@@ -69,7 +69,7 @@ describe('deflated Sharpe ratio', () => {
     expect(deflatedSharpe(returns, shuffled, 252)).toEqual(deflatedSharpe(returns, sharpes, 252));
   });
 
-  it('says nothing where there is too little to judge by', () => {
+  it('is undefined for too few returns or ratios', () => {
     expect(deflatedSharpe(returns, [1.2, null], 252)).toBeUndefined();
     expect(deflatedSharpe(returns.slice(0, 3), [1.2, 0.8], 252)).toBeUndefined();
     expect(deflatedSharpe(new Float64Array(10), [1.2, 0.8], 252)).toBeUndefined();

@@ -15,7 +15,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvCell } from '../../src/backtest/csv.ts';
-import { prepareDirectory, removeOld, RUN_FILES, writeText } from '../../src/backtest/files.ts';
+import {
+  prepareDirectory,
+  removeOldResult,
+  RUN_FILES,
+  writeText,
+} from '../../src/backtest/files.ts';
 import { inProcess } from '../cli/in-process.ts';
 
 let directory: string;
@@ -25,7 +30,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 describe('a text', () => {
-  it('is written whole, with its sha256, however many parts it has', async () => {
+  it('is written completely, with its sha256, from any number of parts', async () => {
     const parts = Array.from({ length: 60_000 }, (_, i) => `line ${i}\n`);
     const file = join(directory, 'file');
     const sha256 = await writeText(file, parts);
@@ -33,7 +38,7 @@ describe('a text', () => {
     expect(sha256).toBe(createHash('sha256').update(parts.join('')).digest('hex'));
   });
 
-  it('goes through no link that someone left in the way', async () => {
+  it('is not written through a symbolic link', async () => {
     const victim = join(directory, 'victim');
     writeFileSync(victim, 'precious');
     symlinkSync(victim, join(directory, `file.${process.pid}.tmp`));
@@ -44,7 +49,7 @@ describe('a text', () => {
     expect(readdirSync(directory)).toContain(`.probe-${process.pid}`);
   });
 
-  it('that cannot be written says so, and not of an option that it has nothing to do with', async () => {
+  it('that cannot be written is reported without an unrelated option', async () => {
     const refused = writeText(join(directory, 'none/file'), ['']);
     await expect(refused).rejects.toMatchObject({
       code: 'output_not_writable',
@@ -55,16 +60,16 @@ describe('a text', () => {
 });
 
 describe('the result of an earlier run', () => {
-  it('is removed, if there is one', async () => {
+  it('is removed if it exists', async () => {
     const file = join(directory, 'gates.xml');
-    await removeOld(file);
+    await removeOldResult(file);
     writeFileSync(file, '<testsuite/>');
-    await removeOld(file);
+    await removeOldResult(file);
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('cannot be removed where nothing can be written', async () => {
-    const refused = removeOld(join(directory, 'none/gates.xml'));
+  it('cannot be removed from a directory that is not writable', async () => {
+    const refused = removeOldResult(join(directory, 'none/gates.xml'));
     await expect(refused).rejects.toMatchObject({
       code: 'output_not_writable',
       remedy: expect.not.stringContaining('--out') as string,
@@ -73,7 +78,7 @@ describe('the result of an earlier run', () => {
 });
 
 describe('a directory for results', () => {
-  it('is made, and left as it was', async () => {
+  it('is created, and left unchanged if it exists', async () => {
     await prepareDirectory(join(directory, 'a/b'));
     expect(existsSync(join(directory, 'a/b'))).toBe(true);
     writeFileSync(join(directory, 'a/b/summary.json'), '{}');
@@ -81,7 +86,7 @@ describe('a directory for results', () => {
     expect(readdirSync(join(directory, 'a/b'))).toEqual(['summary.json']);
   });
 
-  it('is refused when it is a file', async () => {
+  it('is rejected if it is a file', async () => {
     writeFileSync(join(directory, 'file'), '');
     await expect(prepareDirectory(join(directory, 'file'))).rejects.toMatchObject({
       code: 'output_not_writable',
@@ -103,12 +108,12 @@ describe('a cell of CSV', () => {
     ['\t=1', "'\t=1"],
     ['\r=1', '"\'\r=1"'],
     ['a=1', 'a=1'],
-  ])('%j is %j', (value, cell) => {
+  ])('turns %j into %j', (value, cell) => {
     expect(csvCell(value)).toBe(cell);
   });
 });
 
-/** A process that writes a file and never ends, until it is killed. */
+/** A process that writes a file until it is killed. */
 async function endlessWriter(path: string) {
   const module = new URL('../../src/base/atomic-file.ts', import.meta.url).href;
   const program = `

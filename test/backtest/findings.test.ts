@@ -15,7 +15,7 @@ const EQUITY = Array.from({ length: 400 }).reduce<number[]>(
 );
 const TRADES = Array.from({ length: 40 }, (_, i) => trade(i % 2 ? 140 : -60));
 
-/** Daily bars with these closes, and then others until the run of `EQUITY` ends. */
+/** Daily bars with these closes, extended to the end of the run of `EQUITY`. */
 function bars(closes: readonly number[], range = 1): Bars {
   const rest = Array.from(
     { length: Math.max(0, EQUITY.length - closes.length) },
@@ -37,7 +37,7 @@ type Overrides = Partial<Omit<FindingsInput, 'run'>> & {
   readonly run?: Partial<FindingsInput['run']>;
 };
 
-/** What is found in a run that is sound but for what is given. */
+/** Findings of a sound run with the given changes. */
 function found({ equity = EQUITY, run: changes, ...rest }: Overrides = {}): Finding[] {
   const figures = {
     ...run({ equity, trades: TRADES }),
@@ -80,11 +80,11 @@ const ORDERS = {
 };
 
 describe('findings', () => {
-  it('are none in a sound run', () => {
+  it('are empty for a sound run', () => {
     expect(found()).toEqual([]);
   });
 
-  it('come with the gravest first', () => {
+  it('are ordered by severity', () => {
     const severities = found({
       run: { trades: TRADES.slice(0, 5), marginCalls: 1, ambiguousBars: 1 },
       instruments: [instrument(bars([100, 300]), { missing: 1, of: 2 })],
@@ -93,7 +93,7 @@ describe('findings', () => {
     expect(severities).toEqual(['critical', 'warning', 'warning', 'warning', 'info', 'info']);
   });
 
-  it('each say what was found, by which numbers, and what to do', () => {
+  it('each have an issue, numbers and a remedy', () => {
     const all = found({
       equity: EQUITY.slice(0, 15),
       run: { trades: [trade(5000)], openTrades: [trade(5000)], fees: 9e5, ambiguousBars: 1 },
@@ -108,7 +108,7 @@ describe('findings', () => {
     }
   });
 
-  it('a lost account', () => {
+  it('report a lost account', () => {
     const [finding] = found({ equity: [...EQUITY, -5], run: { ruinedAt: 401 } });
     expect(finding).toMatchObject({
       code: 'ruin',
@@ -117,7 +117,7 @@ describe('findings', () => {
     });
   });
 
-  it('a strategy that never traded, and nothing about its missing trades besides', () => {
+  it('report a strategy that never traded once, without findings about its trades', () => {
     const nothing = found({
       equity: EQUITY.map(() => 10_000),
       run: {
@@ -130,7 +130,7 @@ describe('findings', () => {
     expect(nothing[1]!.evidence).toMatchObject({ causes: 'insufficient_funds 3' });
   });
 
-  it('a threshold, which is no limit of the spec', () => {
+  it('attribute a threshold to the administrator, not to the spec', () => {
     const orders = { ...ORDERS, rejected: {}, denied: { threshold_order_value: 2 } };
     const refused = found({ equity: EQUITY, run: { orders } }).find(
       ({ code }) => code === 'refused_orders',
@@ -141,30 +141,30 @@ describe('findings', () => {
     expect(refused!.remedy).not.toContain('under risk');
   });
 
-  it('margin calls', () => {
+  it('report margin calls', () => {
     expect(found({ run: { marginCalls: 2 } })).toMatchObject([
       { code: 'margin_call', severity: 'critical', evidence: { margin_calls: 2 } },
     ]);
   });
 
-  it('fewer than 30 trades', () => {
+  it('report fewer than 30 trades', () => {
     expect(codes({ run: { trades: TRADES.slice(0, 29) } })).toEqual(['few_trades']);
     expect(codes({ run: { trades: TRADES.slice(0, 30) } })).toEqual([]);
   });
 
-  it('one trade that makes half of the profit', () => {
+  it('report a trade that makes half of the profit', () => {
     const net = EQUITY.at(-1)! - 10_000;
     const withBest = (pnl: number) => codes({ run: { trades: [...TRADES, trade(pnl)] } });
     expect(withBest(net / 2)).toEqual(['one_trade_makes_the_profit']);
     expect(withBest(net / 2 - 1)).toEqual([]);
-    // A losing run has no profit that one trade could have made.
+    // A losing run has no profit.
     const loss = EQUITY.map((value) => 20_000 - value);
     expect(codes({ equity: loss, run: { trades: [...TRADES, trade(9000)] } })).toEqual([
       'holding_is_better',
     ]);
   });
 
-  it('profit that is still open', () => {
+  it('report profit that is still open', () => {
     const net = EQUITY.at(-1)! - 10_000;
     expect(codes({ run: { openTrades: [trade(net * 0.3), trade(net * 0.3)] } })).toEqual([
       'open_position_carries_the_profit',
@@ -172,13 +172,13 @@ describe('findings', () => {
     expect(codes({ run: { openTrades: [trade(net * 0.4)] } })).toEqual([]);
   });
 
-  it('fees above half of what was made before them', () => {
+  it('report fees above half of the profit before fees', () => {
     const net = EQUITY.at(-1)! - 10_000;
     expect(codes({ run: { fees: net * 1.01 } })).toEqual(['fees_eat_the_profit']);
     expect(codes({ run: { fees: net * 0.99 } })).toEqual([]);
   });
 
-  it('fewer than ten trades per parameter', () => {
+  it('report fewer than ten trades per parameter', () => {
     expect(found({ parameters: 5 })).toMatchObject([
       { code: 'many_parameters', evidence: { parameters: 5, trades_per_parameter: 8 } },
     ]);
@@ -186,23 +186,25 @@ describe('findings', () => {
     expect(codes({ parameters: 0 })).toEqual([]);
   });
 
-  it('a Sharpe ratio too good to be true', () => {
+  it('report an implausibly high Sharpe ratio', () => {
     const equity = EQUITY.map((value, i) => value * 1.002 ** i);
     expect(codes({ equity })).toEqual(['sharpe_too_good']);
   });
 
-  it('a window too short for yearly figures', () => {
+  it('report a window that is too short for yearly figures', () => {
     const short = found({ equity: EQUITY.slice(0, 20), run: { trades: TRADES } });
     const finding = short.find(({ code }) => code === 'short_window');
     expect(finding!.evidence).toEqual({ days: 19, enough: 30 });
-    expect(finding!.issue).toContain('CAGR, annual return, Calmar and turnover are left out');
-    expect(finding!.issue).toContain('Sharpe, Sortino and volatility are scaled up to a year');
+    expect(finding!.issue).toContain('CAGR, annual return, Calmar and turnover are not computed');
+    expect(finding!.issue).toContain(
+      'Sharpe, Sortino and volatility, annualized from so few returns,',
+    );
     const codesOf = (days: number) => codes({ equity: EQUITY.slice(0, days + 1) });
     expect(codesOf(29)).toContain('short_window');
     expect(codesOf(30)).not.toContain('short_window');
   });
 
-  it('stale bars: runs of five and more, with the symbol they are worst in', () => {
+  it('report runs of five or more stale bars, with the worst symbol', () => {
     const moving = Array.from({ length: 995 }, (_, i) => 100 + (i % 2));
     const flat = (count: number) => bars([...moving, ...Array<number>(count).fill(100)], 0);
     const stale = (count: number) => found({ instruments: [instrument(flat(count))] });
@@ -214,7 +216,7 @@ describe('findings', () => {
     expect(codes({ instruments: [instrument(withRange)] })).toEqual([]);
   });
 
-  it('missing bars, by the instrument that lacks most, in bars of its source', () => {
+  it('report missing bars of the source, with the worst instrument', () => {
     const of = (missing: number, sourceBars: number) => [
       instrument(bars([100, 101, 100]), { missing, of: sourceBars }),
       instrument(bars([100, 101, 100]), { symbol: 'Y', missing: 1, of: 1_000_000 }),
@@ -228,8 +230,8 @@ describe('findings', () => {
     expect(codes({ instruments: [instrument(bars([100, 101, 100]))] })).toEqual([]);
   });
 
-  describe('data that do not span the run', () => {
-    // 401 steps to `day(400)`; weekdays only, as of a stock exchange.
+  describe('of data that do not span the run', () => {
+    // 401 steps to `day(400)`, on weekdays only.
     const weekdays = (from: number, to: number): Bars =>
       barsFromRows(
         Array.from({ length: to - from + 1 }, (_, i) => from + i)
@@ -239,7 +241,7 @@ describe('findings', () => {
     const whole = instrument(weekdays(0, 400));
     const beside = (history: Bars) => [whole, instrument(history, { symbol: 'Y' })];
 
-    it('that end early, gravest where a position is stuck in them', () => {
+    it('are critical if the data end early with an open position', () => {
       const instruments = beside(weekdays(0, 39));
       const [warning, ...others] = found({ instruments });
       expect(others).toEqual([]);
@@ -247,7 +249,7 @@ describe('findings', () => {
         code: 'data_end_early',
         severity: 'warning',
         issue:
-          'Y ends 2024-02-09, 12 months before the run; since then no order for it could fill.',
+          'The data of Y end at 2024-02-09, 12 months before the run: no later order for it could be filled.',
         evidence: { Y: '2024-02-09' },
       });
       const openTrades = [trade(1, { symbol: 'Y' })];
@@ -256,7 +258,7 @@ describe('findings', () => {
       expect(critical!.issue).toContain('its position is valued at that close');
     });
 
-    it('tells first of the one that is held', () => {
+    it('name the instrument that is held first', () => {
       const openTrades = [trade(1, { symbol: 'Z' })];
       const held = instrument(weekdays(0, 300), { symbol: 'Z' });
       const [finding] = found({
@@ -264,15 +266,15 @@ describe('findings', () => {
         run: { openTrades },
       });
       expect(finding).toMatchObject({ severity: 'critical', evidence: { Z: '2024-10-25' } });
-      expect(finding!.issue).toMatch(/^Z ends/);
+      expect(finding!.issue).toMatch(/^The data of Z end/);
     });
 
-    it('but not by a weekend, nor by five bars', () => {
+    it('ignore a weekend and five bars', () => {
       expect(codes({ instruments: beside(weekdays(0, 396)) })).toEqual([]);
       expect(codes({ instruments: beside(weekdays(0, 394)) })).toEqual(['data_end_early']);
     });
 
-    it('that begin late', () => {
+    it('report data that begin late', () => {
       expect(found({ instruments: beside(weekdays(91, 400)) })).toMatchObject([
         {
           code: 'data_start_late',
@@ -285,7 +287,7 @@ describe('findings', () => {
       expect(codes({ instruments: beside(weekdays(4, 400)) })).toEqual([]);
     });
 
-    it('is silent about hours that an exchange is closed', () => {
+    it('ignore hours during which an exchange is closed', () => {
       const hourly = (n: number): Bars =>
         barsFromRows(
           Array.from({ length: n }, (_, i) => [
@@ -303,20 +305,20 @@ describe('findings', () => {
     });
   });
 
-  it('ambiguous bars, graver when many fills depend on them', () => {
+  it('report ambiguous bars, as a warning if many fills depend on them', () => {
     expect(found({ run: { ambiguousBars: 7 } })).toMatchObject([
       { code: 'ambiguous_bars', severity: 'info', evidence: { bars: 7, fills: 80 } },
     ]);
     expect(found({ run: { ambiguousBars: 8 } })[0]!.severity).toBe('warning');
   });
 
-  it('that holding would have made more', () => {
+  it('report that holding would have made more', () => {
     expect(found({ heldEquity: 20_000 })).toMatchObject([
       { code: 'holding_is_better', severity: 'info', evidence: { buy_and_hold: 1 } },
     ]);
   });
 
-  it('that what was bought was held to the end, in one finding', () => {
+  it('report a run that only buys and holds in one finding', () => {
     const made = EQUITY.at(-1)! - 10_000;
     const holder = { trades: [], openTrades: [trade(made)] };
     expect(found({ heldEquity: 20_000, run: holder })).toMatchObject([

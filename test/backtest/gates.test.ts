@@ -49,12 +49,12 @@ describe('an assertion', () => {
     [' max_drawdown  >  -0.2 ', { name: 'max_drawdown', op: '>', threshold: -0.2 }],
     ['trades<1e3', { name: 'trades', op: '<', threshold: 1000 }],
     ['var_95<=-.01', { name: 'var_95', op: '<=', threshold: -0.01 }],
-  ])('is read from %s', (text, expected) => {
+  ])('is parsed from %s', (text, expected) => {
     expect(parseAssertion(text)).toEqual(expected);
   });
 
   it.each(['', 'sharpe', 'sharpe=1', 'sharpe==1', '>=1', 'sharpe>=', 'sharpe>=1 2'])(
-    'is not read from %j',
+    'is not parsed from %j',
     (text) => {
       const error = refusal(text);
       expect(error.code).toBe('usage');
@@ -63,27 +63,27 @@ describe('an assertion', () => {
     },
   );
 
-  it('names the metric that was probably meant, else all of them', () => {
+  it('suggests a similar metric, or lists all metrics', () => {
     expect(refusal('sharp>=1').remedy).toBe('Did you mean sharpe?');
     expect(refusal('max_drawdwon>=-0.2').remedy).toBe('Did you mean max_drawdown?');
     expect(refusal('toString>=1').remedy).toContain('sortino');
   });
 
   it.each(['win_rate>=50%', 'sharpe>=NaN', 'sharpe<=Infinity', 'fees<=ten'])(
-    'needs a number: %s',
+    'requires a number, unlike %s',
     (text) => {
       expect(refusal(text).message).toContain('not a number');
     },
   );
 
-  it('is refused when it holds always or never', () => {
+  it('is rejected if it can never fail or never pass', () => {
     expect(refusal('max_drawdown<=0.2').message).toContain('can never fail');
     expect(refusal('win_rate>1').message).toContain('can never pass');
   });
 });
 
 describe('the gates of a spec', () => {
-  it('are one for each limit, both included in what passes', () => {
+  it('are one for each limit, and values equal to a limit pass', () => {
     expect(
       gatesOfSpec([
         { name: 'sharpe', min: 0.5 },
@@ -98,7 +98,7 @@ describe('the gates of a spec', () => {
   });
 });
 
-describe('a gate that decides nothing', () => {
+describe('a gate without effect', () => {
   const gate = (text: string): Assertion => {
     const [, name, op, threshold] = /^(\w+) (\S+) (\S+)$/.exec(text)!;
     if (!isMetric(name!)) throw new Error(name);
@@ -115,13 +115,13 @@ describe('a gate that decides nothing', () => {
     'trades >= 0',
     'kelly <= 1',
     'cagr >= -1',
-  ])('cannot fail: %s', (text) => {
+  ])('can never fail: %s', (text) => {
     expect(impossibleToFail(gate(text))).toMatch(/^can never fail: \w+ (lies|is never)/);
     expect(impossibleToPass(gate(text))).toBeUndefined();
   });
 
   it.each(['max_drawdown >= 0.2', 'max_drawdown > 0', 'win_rate > 1', 'trades < 0', 'kelly > 1'])(
-    'cannot pass: %s',
+    'can never pass: %s',
     (text) => {
       expect(impossibleToPass(gate(text))).toMatch(/^can never pass: \w+ (lies|is never)/);
       expect(impossibleToFail(gate(text))).toBeUndefined();
@@ -134,12 +134,12 @@ describe('a gate that decides nothing', () => {
     'win_rate > 0',
     'sharpe >= -5',
     'kelly < 1',
-  ])('is not one of these: %s', (text) => {
+  ])('is not %s', (text) => {
     expect(impossibleToFail(gate(text))).toBeUndefined();
     expect(impossibleToPass(gate(text))).toBeUndefined();
   });
 
-  it('says the range', () => {
+  it('is rejected with the range of the metric', () => {
     expect(impossibleToFail(gate('max_drawdown <= 0'))).toContain(
       'max_drawdown lies between -1 and 0',
     );
@@ -148,7 +148,7 @@ describe('a gate that decides nothing', () => {
   });
 });
 
-describe('evaluation', () => {
+describe('the evaluation of gates', () => {
   it('compares with the figures of the summary', () => {
     const gates = evaluateGates(
       [
@@ -170,7 +170,7 @@ describe('evaluation', () => {
     expect(gates[0]!.value).toBeCloseTo(1.242040479, 8);
   });
 
-  it('does not pass what is undefined, whatever is asked of it', () => {
+  it('fails every gate on an undefined figure', () => {
     const nothing = figuresOf(run({ equity: [1000] }));
     for (const op of ['>=', '<=', '>', '<'] as const) {
       const gates = evaluateGates([{ name: 'sharpe', op, threshold: 0 }], nothing);

@@ -4,8 +4,8 @@ import type { RunFigures } from '../../src/backtest/statistics.ts';
 import type { Conventions } from '../../src/backtest/summary.ts';
 
 /**
- * 505 weekdays of equity whose statistics were worked out independently of this code: returns
- * from the Lehmer generator x ← 16807·x mod (2³¹ − 1), each day also a trade of its own.
+ * 505 weekdays of equity whose statistics were computed independently of this code. The returns come
+ * from the Lehmer generator x ← 16807·x mod (2³¹ − 1), and each day is also a trade.
  */
 export function goldenRun(): RunFigures {
   const modulus = 2 ** 31 - 1;
@@ -26,7 +26,7 @@ export function goldenRun(): RunFigures {
   });
 }
 
-/** A run of daily bars from Monday, 1 January 2024 on, weekends included. */
+/** A run of daily bars from Monday, 1 January 2024, including weekends. */
 export function run(given: {
   readonly equity: readonly number[];
   readonly time?: readonly number[];
@@ -51,7 +51,7 @@ export function run(given: {
   };
 }
 
-/** What fits bars of up to a day at these times. */
+/** Conventions for bars of up to a day at these times. */
 export const daily = (time: Float64Array): Conventions =>
   conventionsFor(time, { barMs: 86_400_000 });
 

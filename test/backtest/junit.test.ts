@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { junit } from '../../src/backtest/junit.ts';
 
 describe('a JUnit report', () => {
-  it('has a case for each gate and says what was wanted', () => {
+  it('has a case for each gate, with the required value', () => {
     const report = junit(
       [
         { name: 'sharpe', op: '>=', threshold: 0.5, value: 0.2, pass: false },
@@ -22,18 +22,18 @@ describe('a JUnit report', () => {
 <testsuites tests="3" failures="2" errors="0" skipped="0">
   <testsuite name="sma-crossover" tests="3" failures="2" errors="0" skipped="0">
     <testcase classname="sma-crossover" name="sharpe &gt;= 0.5">
-      <failure type="gate_not_met" message="sharpe is 0.2, wanted &gt;= 0.5"/>
+      <failure type="gate_not_met" message="sharpe is 0.2; required: &gt;= 0.5"/>
     </testcase>
     <testcase classname="sma-crossover" name="max_drawdown &gt;= -0.5"/>
     <testcase classname="sma-crossover" name="win_rate &lt; 0.9">
-      <failure type="gate_not_met" message="win_rate is undefined: no trade was closed, wanted &lt; 0.9"/>
+      <failure type="gate_not_met" message="win_rate is undefined: no trade was closed; required: &lt; 0.9"/>
     </testcase>
   </testsuite>
 </testsuites>
 `);
   });
 
-  it('is readable without any gate', () => {
+  it('is valid without gates', () => {
     expect(junit([], 'x')).toContain('<testsuite name="x" tests="0" failures="0"');
   });
 

@@ -1,4 +1,4 @@
-/** What a strategy of the user's own cannot get past, shown by `backtest` and the files it writes. */
+/** Limits that a user's own strategy cannot bypass, tested with `backtest` and its files. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ interface Run {
   readonly name: string;
   readonly closes: readonly number[];
   readonly risk: string;
-  /** What the strategy does by bar, from 0. */
+  /** Code that the strategy runs at each bar, from 0. */
   readonly onBar: string;
 }
 
@@ -87,7 +87,7 @@ test('four sales of nearly the whole position cannot break a position limit toge
   expect(summary.orders.denied).toBe(2);
 });
 
-test('two full exits after a loss limit do not turn the position around', async () => {
+test('two full exits after a loss limit do not reverse the position', async () => {
   const { summary, positions } = await run({
     name: 'turned',
     closes: [100, 100, 80, 80, 80],
@@ -114,7 +114,7 @@ test.each([
   expect(error.message).toContain('quantity');
 });
 
-test('writing to an order changes neither fills nor the log', async () => {
+test('assigning to an order changes neither fills nor the log', async () => {
   const { positions, events } = await run({
     name: 'defaced',
     closes: [100, 100, 100],

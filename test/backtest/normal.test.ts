@@ -41,7 +41,7 @@ describe('the normal distribution', () => {
     expect(Math.abs(normalQuantile(p) - expected)).toBeLessThan(2e-14);
   });
 
-  it('ends at infinity', () => {
+  it('is 0 and 1 at infinity, and so is its inverse', () => {
     expect(normalCdf(-Infinity)).toBe(0);
     expect(normalCdf(Infinity)).toBe(1);
     expect(normalQuantile(0)).toBe(-Infinity);

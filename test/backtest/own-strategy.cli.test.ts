@@ -26,7 +26,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }));
 
 interface Parts {
-  /** Beside the imports, at the top of the module. */
+  /** Code at the top of the module. */
   readonly top?: string;
   readonly create?: string;
   readonly onBar?: string;
@@ -34,7 +34,7 @@ interface Parts {
 
 let count = 0;
 
-/** A bot with a strategy made of these parts; its module's lines are known. */
+/** A bot with a strategy of these parts, at known lines of its module. */
 function bot({ top = '', create = '', onBar = '' }: Parts): string {
   const place = join(directory, `bot-${(count += 1)}`);
   mkdirSync(place);
@@ -74,7 +74,7 @@ interface Failure {
   readonly error: { readonly code: string; readonly message: string; readonly remedy: string };
 }
 
-/** Runs a process; what it leaves in its output directory, and the document it prints. */
+/** Runs the CLI in a process and returns its files and the document that it prints. */
 async function processOf(parts: Parts, ...args: string[]) {
   const file = bot(parts);
   const out = join(file, '../out');
@@ -89,7 +89,7 @@ async function processOf(parts: Parts, ...args: string[]) {
   return { code, stderr, left, document: JSON.parse(stdout) as Failure & Summary };
 }
 
-/** The same in this process, for strategies that fail in their own thread. */
+/** Runs the CLI in this process, for strategies that fail in their own thread. */
 async function failureOf(parts: Parts, ...args: string[]) {
   const file = bot(parts);
   const out = join(file, '../out');
@@ -101,7 +101,7 @@ async function failureOf(parts: Parts, ...args: string[]) {
 const FIRST = 'if (instrument.count !== 10) return;';
 
 describe('a strategy that ends the process', () => {
-  test('fails the run, names its line, and leaves nothing behind', async () => {
+  test('fails the run with its line, and leaves no files', async () => {
     const { code, left, document } = await processOf({ onBar: `${FIRST} process.exit(0);` });
     expect({ code, left }).toEqual({ code: 1, left: [] });
     expect(document.error).toMatchObject({
@@ -137,7 +137,7 @@ describe('a strategy that ends the process', () => {
     });
   });
 
-  test('is a problem of the file to validate', async () => {
+  test('is reported by validate as a problem of its file', async () => {
     const { code, stdout } = await serviceLocal([
       'validate',
       bot({ top: 'process.exit(0);' }),
@@ -218,7 +218,7 @@ describe('a strategy that allocates memory endlessly', () => {
       ['in arrays within one call', 'for (;;) kept.push(new Array(1000).fill(1.5));'],
       ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
     ]),
-  )('%s fails the run as such', async (_, onBar) => {
+  )('%s fails the run for its memory', async (_, onBar) => {
     const top = 'const kept: unknown[] = []; const map = new Map();';
     const { code, left, document } = await processOf({ top, onBar }, ...limit);
     expect({ code, left }).toEqual({ code: 1, left: [] });
@@ -301,7 +301,7 @@ describe('a strategy that uses files or the network', () => {
     ['imports it', { top: "import { existsSync } from 'node:fs'; void existsSync;" }, 'node:fs'],
     ['imports it late', { onBar: "process.getBuiltinModule('fs');" }, 'node:fs'],
     ['fetches', { onBar: `${FIRST} void fetch('data:,');` }, 'fetch'],
-  ])('and %s gets a finding and a mark in the lock', async (_, parts, use) => {
+  ])('such as one that %s gets a finding and an entry in the lock', async (_, parts, use) => {
     const file = bot(parts);
     const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
     const { code, stdout } = await inProcess([...args, '--write-lock']);
@@ -344,7 +344,7 @@ describe('a sealed strategy', () => {
     expect(sealed.document.lock).toEqual(open.document.lock);
   });
 
-  test('runs none of its code outside of the sandbox', async () => {
+  test('never runs outside the sandbox', async () => {
     const mark = join(directory, 'mark');
     const top = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
     const error = await failureOf({ top }, '--sealed');
@@ -359,7 +359,7 @@ describe('a sealed strategy', () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  test('fails as it does on a server when it allocates memory endlessly', async () => {
+  test('fails as on a server if it allocates memory endlessly', async () => {
     const onBar = 'kept.push(new Float64Array(1e6).fill(1));';
     const parts = { top: 'const kept: unknown[] = [];', onBar };
     expect(await failureOf(parts, '--sealed', '--strategy-memory', '128')).toMatchObject({

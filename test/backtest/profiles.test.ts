@@ -76,7 +76,7 @@ describe.each(PROFILES)('%s', (profile) => {
     expect(figures[name]).toBeCloseTo(expected, 8);
   });
 
-  it('answers with null, never a stand-in, where it divides by zero', () => {
+  it('is null, not a placeholder, if the library divides by zero', () => {
     const flat = Array.from({ length: 60 }, () => 1000);
     const figuresOf = (equity: number[]) => Object.entries(of(profile, run({ equity })));
     const all = [[], [1000], [1000, 1010], flat].flatMap(figuresOf);
@@ -99,7 +99,7 @@ describe('profiles of trades', () => {
     openTrades: [trade(-50, { return: -0.05 })],
   });
 
-  it('LEAN measures each trade by the capital before it', () => {
+  it('of LEAN use the capital before each trade', () => {
     expect(of('lean', figures)).toMatchObject({
       average_win: expect.closeTo(0.1, 12),
       average_loss: expect.closeTo(-0.1, 12),
@@ -109,7 +109,7 @@ describe('profiles of trades', () => {
     });
   });
 
-  it('freqtrade counts the open trade as closed, backtesting.py leaves it out', () => {
+  it('of freqtrade count an open trade as closed, those of backtesting.py ignore it', () => {
     const freqtrade = of('freqtrade', figures);
     expect(freqtrade['profit_total']).toBeCloseTo(0.039, 12);
     expect(freqtrade['winrate']).toBe(0.5);
@@ -125,7 +125,7 @@ describe('profiles of trades', () => {
     });
   });
 
-  it('annualise by 365 days where the library does so for weekend markets', () => {
+  it('annualize with 365 days if the library does so for markets without weekends', () => {
     // These days include weekends.
     const lean = of('lean', figures);
     const empyrical = of('empyrical', figures);
@@ -133,7 +133,7 @@ describe('profiles of trades', () => {
     expect(ratio).toBeCloseTo(Math.sqrt(365 / 252), 12);
   });
 
-  it('take their samples and their year from the conventions of the run', () => {
+  it('use the samples and the year of the conventions of the run', () => {
     const hours = Array.from({ length: 48 }, (_, i) => day(Math.floor(i / 4)) + i * 3_600_000);
     const intraday = run({ equity: hours.map((_, i) => 1000 + i), time: hours, initialCash: 500 });
     const conventions = { sampling: 'day', periods_per_year: 313 } as const;

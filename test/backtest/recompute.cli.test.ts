@@ -43,7 +43,7 @@ const mean = (values: readonly number[]): number => sum(values) / values.length;
 const deviation = (values: readonly number[]): number =>
   Math.sqrt(sum(values.map((each) => (each - mean(values)) ** 2)) / (values.length - 1));
 
-/** Every figure of a daily run, computed from its files and conventions as a reader would. */
+/** Every figure of a daily run, computed only from its files and conventions. */
 function recomputed(out: string, { conventions, window, equity: { start } }: Summary) {
   const { periods_per_year: perYear, year_days: yearDays } = conventions;
   const curve = csv(join(out, 'equity.csv')).map((row) => ({
@@ -152,7 +152,7 @@ function recomputed(out: string, { conventions, window, equity: { start } }: Sum
 const BLOCKS = ['equity', 'returns', 'risk', 'trades', 'costs', 'exposure'] as const;
 
 test.each(['sma-crossover.yaml', 'pairs-reversion.yaml'])(
-  'every figure of %s can be computed from the files beside it',
+  'every figure of %s can be computed from the files of its run',
   async (file) => {
     const out = join(directory, file);
     const { code, stdout } = await inProcess([
@@ -177,7 +177,7 @@ test.each(['sma-crossover.yaml', 'pairs-reversion.yaml'])(
   },
 );
 
-test('a sweep ranks each trial by figures that follow from those in its row', async () => {
+test('the figures of each trial of a sweep are consistent with each other', async () => {
   const out = join(directory, 'sweep');
   const spec = join(EXAMPLES, 'sma-crossover.yaml');
   const { code, stdout } = await inProcess([

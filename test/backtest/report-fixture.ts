@@ -8,7 +8,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Park–Miller: the same numbers for the same seed on every machine. */
+/** Park–Miller generator, which is the same on every machine. */
 function uniform(seed: number): () => number {
   let state = seed;
   return () => {
@@ -38,13 +38,13 @@ export function randomWalk(steps: number, stepMs: number, seed: number, from = 1
 export interface RunOptions {
   readonly steps?: number;
   readonly stepMs?: number;
-  /** Steps from one entry to the next; positions are held for half of it. */
+  /** Steps from one entry to the next; positions are held for half of them. */
   readonly tradeEvery?: number;
   readonly symbols?: readonly string[];
   readonly summary?: Partial<Summary>;
 }
 
-/** A made-up run: alternating long and short trades, on prices that wander at random. */
+/** A synthetic run with alternating long and short trades on random prices. */
 export function syntheticRun(options: RunOptions = {}): ReportInput {
   const { steps = 1500, stepMs = DAY_MS, tradeEvery = 40, symbols = ['SPX'] } = options;
   const instruments = symbols.map((symbol, index) => ({
@@ -172,7 +172,7 @@ function syntheticSummary(result: ReportInput['result']): Summary {
   };
 }
 
-/** A grid of `fast` × `slow` (× `stop`) whose best trial is the one nearest to 20 × 80. */
+/** A grid of `fast` × `slow` (× `stop`) whose best trial is nearest to 20 × 80. */
 export function syntheticSweep(stops: readonly string[] = ['none']): SweepReportInput {
   const rows: SweepRow[] = [];
   for (const stop of stops) {

@@ -20,7 +20,7 @@ describe('thinning an equity curve', () => {
     maxLength: 400,
   });
 
-  it('keeps its extremes, its ends and its deepest drawdown within the limit', () => {
+  it('keeps extremes, ends and the deepest drawdown within the limit', () => {
     fc.assert(
       fc.property(
         curve,
@@ -47,7 +47,7 @@ describe('thinning an equity curve', () => {
     );
   });
 
-  it('gives every stretch the same number of points, flat or not', () => {
+  it('gives every stretch the same number of points, even if it is flat', () => {
     const equity = Float64Array.from({ length: 1000 }, (_, i) =>
       i < 500 ? 100 : 100 + Math.sin(i),
     );
@@ -57,7 +57,7 @@ describe('thinning an equity curve', () => {
     expect(thin.time.length).toBe(301);
   });
 
-  it('dates the deepest drawdown, and counts a loss before any profit', () => {
+  it('dates the deepest drawdown, including a loss before any profit', () => {
     const equity = Float64Array.of(90, 120, 60, 130, 100);
     expect(thinCurve(days(5), equity, 100, undefined, 100).deepest).toEqual({
       depth: -0.5,
@@ -70,7 +70,7 @@ describe('thinning an equity curve', () => {
   });
 });
 
-it('candles aggregate bars: first open, extremes, last close', () => {
+it('candles combine first open, extremes and last close of their bars', () => {
   const bars = barsFromRows([
     [0, 10, 12, 9, 11, 1],
     [1000, 11, 15, 10, 14, 1],
@@ -88,7 +88,7 @@ it('candles aggregate bars: first open, extremes, last close', () => {
   });
 });
 
-it('markers of one candle are counted, exits by the sign of their sum', () => {
+it('a candle has one marker per kind with its count, and exits by the sign of their total profit', () => {
   const candles = toCandles(randomWalk(10, DAY_MS, 1), 5);
   const start = candles.time[0]! * 1000;
   const trade = (
@@ -117,7 +117,7 @@ describe('monthly returns', () => {
   const at = (...dates: string[]): Float64Array =>
     Float64Array.from(dates, (date) => Date.parse(date));
 
-  it('build on the equity at the end of the month and of the year before', () => {
+  it('are relative to the equity at the end of the previous month and year', () => {
     const time = at('2023-11-30', '2023-12-15', '2023-12-31T23:59Z', '2024-01-01', '2024-03-05');
     const years = monthlyReturns(time, Float64Array.of(110, 50, 121, 60.5, 121), 100);
     expect(years.map(({ year, total }) => [year, total])).toEqual([
@@ -128,7 +128,7 @@ describe('monthly returns', () => {
     expect(years[1]!.months.slice(0, 4)).toEqual([-0.5, undefined, 1, undefined]);
   });
 
-  it('have none after everything was lost', () => {
+  it('are undefined after a total loss', () => {
     const [year] = monthlyReturns(at('2024-01-31', '2024-02-29'), Float64Array.of(0, 5), 100);
     expect(year!.months.slice(0, 2)).toEqual([-1, null]);
   });

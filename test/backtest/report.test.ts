@@ -19,7 +19,7 @@ import { startChromium } from '../chromium.ts';
 import { isAtLength } from '../length.ts';
 import { syntheticRun, syntheticSweep } from './report-fixture.ts';
 
-it('figures read well and never say minus zero', () => {
+it('figures are readable and never minus zero', () => {
   expect(formatPercent(0.1234)).toBe('12.34%');
   expect(formatPercent(-0.00001)).toBe('0.00%');
   expect(formatMoney(-1234.5)).toBe('−1,234.50');
@@ -41,22 +41,22 @@ it('templates escape every value that is not HTML', () => {
   );
 });
 
-it('a long run makes a page of bounded size that names the files with the rest', () => {
+it('a long run has a page of bounded size that names the files with all data', () => {
   const page = renderReport(syntheticRun({ steps: 300_000, stepMs: 60_000, tradeEvery: 20 }));
   expect(page.length).toBeLessThan(5_000_000);
   expect(page.match(/class="trade"/g)).toHaveLength(2000);
   expect(page).toContain('Each candle is 50 bars.');
   expect(page).toContain(
-    '2,000 trades with the largest profits and losses of 15,000; all of them are in trades.csv',
+    '2,000 trades with the largest profits and losses of 15,000; trades.csv contains all',
   );
-  expect(page).toContain('equity.csv has all');
+  expect(page).toContain('equity.csv contains all');
 });
 
-it('many instruments share the page, and it says which are left out', () => {
+it('a page of many instruments says how many are omitted', () => {
   const symbols = Array.from({ length: 60 }, (_, index) => `S${index}`);
   const page = renderReport(syntheticRun({ steps: 2000, symbols }));
   expect(page.match(/<option>/g)).toHaveLength(50);
-  expect(page).toContain('The 50 most traded of 60 instruments');
+  expect(page).toContain('Only the 50 most traded of 60 instruments');
   expect(page).toContain('Each candle is 3 bars.');
 });
 
@@ -64,14 +64,14 @@ describe('in a browser', { timeout: 30_000 }, () => {
   let browser: Browser;
   let page: Page;
   let directory: string;
-  /** What a page must never do: log anything, throw, or ask for more than its file. */
+  /** Logged messages, errors and requests of the page, which must have none. */
   let complaints: string[] = [];
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'report-'));
-    // Charts are read back pixel by pixel, which a graphics card only slows down.
+    // The tests read single pixels, which is slower with a graphics card.
     browser = await startChromium(['--disable-accelerated-2d-canvas']);
-    // One page for all tests: this build of the browser ends with its first page.
+    // One page for all tests, because this browser exits with its first page.
     page = await browser.newPage();
     page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => complaints.push(String(error)));
@@ -100,11 +100,11 @@ describe('in a browser', { timeout: 30_000 }, () => {
     await page.goto(pathToFileURL(file).href);
   }
 
-  /** How many pixels of the canvases in `container` have the opaque colour `rgb`. */
+  /** Number of pixels with the opaque color `rgb` on the canvases in `container`. */
   const pixels = (container: string, rgb: readonly [number, number, number]): Promise<number> =>
     page.evaluate(
       async ([selector, red, green, blue]) => {
-        // A chart paints in the frame after the one in which it changed.
+        // A chart repaints in the next frame.
         await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
         let count = 0;
         for (const canvas of document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)) {
@@ -145,7 +145,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       const run = syntheticRun();
       beforeAll(() => open(renderReport(run)));
 
-      it('draws its charts and says in words what they show', async () => {
+      it('draws its charts and describes them in text', async () => {
         expect(await pixels('#equity', LIGHT_EQUITY)).toBeGreaterThan(500);
         expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
         expect(await page.getByRole('img', { name: 'Equity and drawdown' }).count()).toBe(1);
@@ -155,7 +155,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await page.locator('#prices-summary').textContent()).toContain('1,500 bars');
       });
 
-      it('states verdict, figures, findings and what decided them', async () => {
+      it('states verdict, figures, findings and provenance', async () => {
         const text = (await page.locator('body').innerText()).replaceAll(/\s+/g, ' ');
         for (const stated of [
           '1 of 2 gates not met',
@@ -172,7 +172,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         }
       });
 
-      it('sorts trades by keyboard, both ways, and tells assistive technology', async () => {
+      it('sorts trades by keyboard in both directions, also for assistive technology', async () => {
         expect(await sorted('#trades')).toEqual(['# ascending']);
         await page.getByRole('button', { name: 'Profit', exact: true }).focus();
         await page.keyboard.press('Enter');
@@ -189,7 +189,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await sorted('#trades')).toEqual(['Profit descending']);
       });
 
-      it('moves its charts by buttons, and reads out what lies under the pointer', async () => {
+      it('moves its charts with buttons, and shows the values under the pointer', async () => {
         const figure = page.locator('figure', { has: page.locator('#equity') });
         const dateAtLeftEdge = async (): Promise<string> => {
           await page.locator('#equity').hover({ position: { x: 2, y: 50 } });
@@ -205,7 +205,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await dateAtLeftEdge()).toBe('2004-01-08');
       });
 
-      it('shows its key figures in full rows, whatever the width', async () => {
+      it('shows its key figures in complete rows at every width', async () => {
         const rowsAt = async (width: number): Promise<number[]> => {
           await page.setViewportSize({ width, height: 600 });
           const tops = await page
@@ -220,7 +220,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       });
     });
 
-    it('shows a trade on the chart of its instrument; arrow keys move among trades', async () => {
+    it('shows a trade on the chart of its instrument, and arrow keys move between trades', async () => {
       await open(renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] })));
       expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
       await page.getByRole('button', { name: 'Show trade 1 on the chart' }).focus();
@@ -254,7 +254,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
     });
 
-    it('says on focus why a statistic is undefined', async () => {
+    it('shows on focus why a statistic is undefined', async () => {
       const { summary } = syntheticRun();
       const undefinedSharpe: Partial<typeof summary> = {
         risk: { ...summary.risk, sharpe: null },
@@ -269,7 +269,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await reason.isVisible()).toBe(true);
     });
 
-    it('prints charts as pictures in light colours, whatever the theme', async () => {
+    it('prints charts as pictures in light colors in every theme', async () => {
       await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
       await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
       await page.emulateMedia({ media: 'print' });
@@ -302,7 +302,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
   });
 
   describe('the report of a sweep', () => {
-    /** Of the map: the cell in the row of this heading, in the column of this index. */
+    /** Cell of the map in the row with this heading, in the column with this index. */
     const cell = (row: string, index: number): Promise<string> =>
       page
         .locator('#map tbody tr', { has: page.getByRole('rowheader', { name: row, exact: true }) })
@@ -326,16 +326,16 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await cell('20', 0)).toBe('0.90');
     });
 
-    it('says beside the best trial how many were tried and what that is worth', async () => {
+    it('shows the number of trials and the deflated Sharpe ratio beside the best trial', async () => {
       await open(renderSweepReport(syntheticSweep()));
       const text = (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
       expect(text).toContain('Best Sharpe ratio 0.90 fast 20, slow 80, stop none');
       expect(text).toContain('Deflated Sharpe ratio 41.00%');
-      expect(text).toContain('The best of 100 trials without any skill would be expected');
-      expect(text).toContain('treat it as found by luck');
+      expect(text).toContain('The expected Sharpe ratio of the best of 100 trials without skill');
+      expect(text).toContain('attribute it to luck');
     });
 
-    it('sorts trials; those without the statistic stay last', async () => {
+    it('sorts trials, and keeps those without the statistic last', async () => {
       await open(renderSweepReport(syntheticSweep()));
       for (const direction of ['ascending', 'descending']) {
         await page.getByRole('button', { name: 'Sharpe ratio' }).click();
@@ -345,7 +345,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect((await column('.sortable', 4))[0]).toBe('0.90');
     });
 
-    it('groups the values of a long axis, and manages with one parameter', async () => {
+    it('groups the values of a long axis, and supports a single parameter', async () => {
       const sweep = syntheticSweep();
       const rows = Array.from({ length: 500 }, (_, period) => ({
         params: { period },
@@ -417,7 +417,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await page.locator('option').allTextContents()).toContain(HOSTILE);
     });
 
-    it('refuse whatever is not theirs', async () => {
+    it('block all other content', async () => {
       await open(renderReport(syntheticRun({ steps: 300 })));
       const ran = await page.evaluate(async () => {
         const script = document.createElement('script');
@@ -484,7 +484,7 @@ function withoutBenchmark({ summary, result, instruments, currency }: ReportInpu
   return { summary, result, instruments, currency };
 }
 
-/** Runs in the page: texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3). */
+/** Returns texts of the page with a contrast below 4.5 to 1 (WCAG 2.2, 1.4.3). Runs in the page. */
 function faintTexts(): string[] {
   const parse = (colour: string): number[] => {
     const [r, g, b, alpha = 1] = colour.match(/[\d.]+/g)!.map(Number) as [number, number, number];

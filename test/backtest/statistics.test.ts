@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  conventionsFor,
-  percentile,
-  quickStatistics,
-  returnsOf,
-  sampleEquity,
-  statistics,
-} from '../../src/backtest/statistics.ts';
+import { conventionsFor, quickStatistics, statistics } from '../../src/backtest/statistics.ts';
+import { percentile, returnsOf, sampleEquity } from '../../src/backtest/returns.ts';
 import type { RunFigures, Statistics } from '../../src/backtest/statistics.ts';
 import { daily, day, goldenRun, run, trade } from './golden.ts';
 import { runs } from '../length.ts';
@@ -17,7 +11,7 @@ const DAY = 24 * HOUR;
 const of = (figures: RunFigures): Statistics => statistics(figures, daily(figures.time));
 const daysFrom = (start: number, count: number, step = 1): number[] =>
   Array.from({ length: count }, (_, i) => day(start + i * step));
-/** Grows by 1 % and falls by 0.5 % in turn. */
+/** Alternately grows by 1 % and falls by 0.5 %. */
 const zigzag = (count: number): number[] => {
   const equity = [1000];
   while (equity.length < count) equity.push(equity.at(-1)! * (equity.length % 2 ? 1.01 : 0.995));
@@ -28,7 +22,7 @@ describe('statistics of the golden run', () => {
   const golden = goldenRun();
   const result = of(golden);
 
-  it('has the returns and days the vector is defined by', () => {
+  it('have the returns and days of the reference data', () => {
     const returns = returnsOf(golden.equity);
     expect(returns).toHaveLength(504);
     expect(returns[0]).toBeCloseTo(-0.002404636986835224, 14);
@@ -53,7 +47,7 @@ describe('statistics of the golden run', () => {
     expect(value).toBeCloseTo(expected, 8);
   });
 
-  it('leaves nothing undefined, and the quick figures are the same ones', () => {
+  it('are all defined, and equal the quick statistics', () => {
     expect(result.undefined).toEqual({});
     const { var_95: _var, cvar_95: _cvar, ...risk } = result.risk;
     expect(quickStatistics(golden, daily(golden.time))).toEqual({ ...result, risk });
@@ -70,22 +64,22 @@ describe('conventions', () => {
     return [periods_per_year, sampling];
   };
 
-  it('count the days of a year by the weekdays that usually trade', () => {
+  it('count the days of a year by the usual trading weekdays', () => {
     expect(annual(weekdays(100))).toEqual([252, 'day']);
     expect(annual(daysFrom(0, 100))).toEqual([365, 'day']);
     expect(annual([])).toEqual([252, 'day']);
   });
 
-  it('take a rare Saturday session for no weekend market', () => {
+  it('do not count a rare Saturday session as a trading weekday', () => {
     const saturday = day(5);
     expect(annual([...weekdays(250), saturday].sort((a, b) => a - b))).toEqual([252, 'day']);
   });
 
-  it('know that days of Tokyo begin on Sunday in UTC', () => {
+  it('count five trading days in Tokyo, which begin on Sunday in UTC', () => {
     expect(annual(weekdays(250).map((time) => time - 9 * HOUR))).toEqual([252, 'day']);
   });
 
-  it('count six days of currencies, which trade from Sunday to Friday evening', () => {
+  it('count six trading days of currencies, from Sunday to Friday evening', () => {
     const isOpen = (time: number): boolean => {
       const hour = new Date(time).getUTCDay() * 24 + new Date(time).getUTCHours();
       return hour >= 22 && hour < 5 * 24 + 22;
@@ -101,13 +95,13 @@ describe('conventions', () => {
     expect(annual(session, HOUR)).toEqual([252, 'day']);
   });
 
-  it('sample longer bars as they are', () => {
+  it('sample longer bars once per week or month', () => {
     expect(annual(daysFrom(0, 50, 7), 7 * DAY)).toEqual([52, 'week']);
     const months = Array.from({ length: 30 }, (_, i) => Date.UTC(2020, i, 1));
     expect(annual(months, 30.436875 * DAY)).toEqual([12, 'month']);
   });
 
-  it('takes the risk-free rate off every return', () => {
+  it('subtract the risk-free rate from every return', () => {
     const figures = run({ equity: zigzag(60) });
     const conventions = daily(figures.time);
     const plain = statistics(figures, conventions);
@@ -122,7 +116,7 @@ describe('conventions', () => {
   });
 });
 
-describe('sampling', () => {
+describe('the sampling of equity', () => {
   const sample = (equity: number[], hours: number[], kind: 'day' | 'week' = 'day'): number[] => {
     const time = hours.map((hour) => day(0) + hour * HOUR);
     return [...sampleEquity(run({ equity, time, initialCash: 100 }), kind)];
@@ -134,7 +128,7 @@ describe('sampling', () => {
     expect(sample([], [])).toEqual([100]);
   });
 
-  it('takes one bar a day as it is: in the first nothing can have been filled', () => {
+  it('omits the starting cash for daily bars, because nothing can be filled in the first', () => {
     expect(sample([100, 101, 102], [0, 24, 72])).toEqual([100, 101, 102]);
     expect(sample([100], [0])).toEqual([100]);
     expect(sample([99, 101], [0, 24])).toEqual([100, 99, 101]);
@@ -149,7 +143,7 @@ describe('sampling', () => {
     expect(sample([100, 101, 102, 103], [0, 24, 168, 192], 'week')).toEqual([100, 101, 103]);
   });
 
-  it('lets the first day of an intraday run count in every figure', () => {
+  it('includes the first day of an intraday run in every figure', () => {
     const time = Array.from({ length: 5 * 24 }, (_, i) => day(0) + i * HOUR);
     const equity = time.map((_, i) => 1000 - 2 * Math.min(i, 23) + (i >> 5));
     const { returns, risk, undefined: reasons } = of(run({ equity, time }));
@@ -158,7 +152,7 @@ describe('sampling', () => {
     expect(reasons['risk.sortino']).toBeUndefined();
   });
 
-  it('measures drawdowns over all bars, not only the sampled ones', () => {
+  it('does not affect drawdowns, which include all bars', () => {
     const time = Array.from({ length: 8 }, (_, i) => day(0) + i * 6 * HOUR);
     const figures = run({ equity: [100, 80, 100, 101, 102, 90, 103, 104], time });
     expect(of(figures).risk.max_drawdown).toBeCloseTo(-0.2, 12);
@@ -180,17 +174,17 @@ describe('drawdowns', () => {
     expect(of(run({ equity: [100, 100, 101] })).risk.max_drawdown_days).toBe(0);
   });
 
-  it('take no more than everything; the debt is in the total return', () => {
+  it('are at most 100 %, and a debt only shows in the total return', () => {
     const result = of(run({ equity: [100, 50, -20] }));
     expect(result.risk.max_drawdown).toBe(-1);
     expect(result.returns.total).toBeCloseTo(-1.2, 12);
   });
 });
 
-describe('what is undefined is null, with its reason', () => {
+describe('an undefined figure is null with a reason', () => {
   const reasons = (figures: RunFigures): Record<string, string> => of(figures).undefined;
 
-  it('no bar and one bar', () => {
+  it('for no bar and one bar', () => {
     for (const equity of [[], [1000]]) {
       const result = of(run({ equity }));
       expect(result.returns.total).toBe(0);
@@ -206,13 +200,13 @@ describe('what is undefined is null, with its reason', () => {
     }
   });
 
-  it('two bars have a best day but no deviation', () => {
+  it('for two bars, which have a best day but no deviation', () => {
     const result = of(run({ equity: [100, 110] }));
     expect(result.returns.best_day).toBeCloseTo(0.1, 12);
     expect(result.undefined).toMatchObject({ 'risk.volatility': 'too_few_returns' });
   });
 
-  it('an equity that never moves', () => {
+  it('for an equity that never changes', () => {
     const result = of(run({ equity: Array.from({ length: 100 }, () => 1000) }));
     expect(result.risk.volatility).toBe(0);
     expect(result.undefined).toMatchObject({
@@ -223,7 +217,7 @@ describe('what is undefined is null, with its reason', () => {
     expect(result.returns.cagr).toBe(0);
   });
 
-  it('an equity whose only movement is rounding', () => {
+  it('for an equity that changes only by rounding errors', () => {
     const steady = Array.from({ length: 400 }, (_, i) => 1000 * 1.001 ** i);
     expect(reasons(run({ equity: steady }))['risk.sharpe']).toBe('zero_variance');
     const noise = Array.from({ length: 400 }, (_, i) => 0.1 + 0.2 + (i % 3) * 5e-17);
@@ -235,7 +229,7 @@ describe('what is undefined is null, with its reason', () => {
     });
   });
 
-  it('a window of 19 days has no yearly rate, where 5·10²⁸ % has been printed elsewhere', () => {
+  it('for yearly rates of a window of 19 days, which would be 5·10²⁸ %', () => {
     const result = of(run({ equity: Array.from({ length: 20 }, (_, i) => 1000 * 1.17 ** i + i) }));
     expect(result.undefined).toMatchObject({
       'returns.cagr': 'window_too_short',
@@ -246,7 +240,7 @@ describe('what is undefined is null, with its reason', () => {
     expect(reasons(run({ equity: zigzag(31) }))['returns.cagr']).toBeUndefined();
   });
 
-  it('an equity at or below zero', () => {
+  it('for an equity at or below zero', () => {
     const result = of(run({ equity: [...zigzag(60), 0] }));
     expect(result.returns.total).toBe(-1);
     for (const name of ['returns.cagr', 'returns.annual', 'risk.sharpe', 'risk.var_95']) {
@@ -254,7 +248,7 @@ describe('what is undefined is null, with its reason', () => {
     }
   });
 
-  it('trades that were not made, or only won, or only lost, or all made the same', () => {
+  it('for no trades, and for trades that all won, all lost or all made the same', () => {
     const equity = zigzag(60);
     expect(reasons(run({ equity, openTrades: [trade(5)] }))).toMatchObject({
       'trades.win_rate': 'no_closed_trades',
@@ -275,7 +269,7 @@ describe('what is undefined is null, with its reason', () => {
 });
 
 describe('trades and costs', () => {
-  it('are those of the textbook', () => {
+  it('match the textbook formulas', () => {
     const figures = run({
       equity: zigzag(60),
       trades: [trade(300), trade(-100), trade(100), trade(-100)],
@@ -300,7 +294,7 @@ describe('trades and costs', () => {
     expect(exposure.time).toBe(0.75);
   });
 
-  it('turnover is per year and relative to the mean equity', () => {
+  it('give a turnover per year, relative to the mean equity', () => {
     const figures = run({
       equity: [900, 1100],
       time: [day(0), day(731)],
@@ -311,7 +305,7 @@ describe('trades and costs', () => {
   });
 });
 
-describe('percentile', () => {
+describe('a percentile', () => {
   it('is linear between ranks', () => {
     expect(percentile(Float64Array.of(4, 1, 3, 2), 0.5)).toBe(2.5);
     expect(percentile(Float64Array.of(5, 1, 4, 2, 3), 0.25)).toBe(2);
@@ -352,7 +346,7 @@ describe('for any equity', () => {
       ]),
     );
 
-  it('every figure is finite, or null with a reason, and none has both', () => {
+  it('every figure is either finite or null with a reason', () => {
     fc.assert(
       fc.property(returns, fc.array(fc.integer({ min: -9, max: 9 })), (r, pnls) => {
         const result = of(run({ equity: curve(r), trades: pnls.map((pnl) => trade(pnl)) }));
@@ -369,7 +363,7 @@ describe('for any equity', () => {
   it('ratios do not depend on the size of the account', () => {
     fc.assert(
       fc.property(returns, fc.integer({ min: -20, max: 20 }), (changes, exponent) => {
-        // A power of two scales every float exactly, so the ratios must be equal to the last bit.
+        // Scaling by a power of two is exact, so the ratios must be equal to the last bit.
         const scale = 2 ** exponent;
         const small = of(run({ equity: curve(changes) }));
         const large = of(run({ equity: curve(changes).map((value) => value * scale) }));
@@ -378,7 +372,7 @@ describe('for any equity', () => {
     );
   });
 
-  it('the drawdown lies in [-1, 0] and only deepens as history goes on', () => {
+  it('the drawdown is in [-1, 0] and only deepens with more history', () => {
     fc.assert(
       fc.property(returns, (changes) => {
         const equity = curve(changes);
@@ -394,7 +388,7 @@ describe('for any equity', () => {
     );
   });
 
-  it('agrees with the formulas written out', () => {
+  it('the statistics equal a direct implementation of the formulas', () => {
     fc.assert(
       fc.property(returns, (changes) => {
         const equity = curve(changes);

@@ -36,7 +36,7 @@ describe('a strategy module', () => {
     expect(files).toEqual({ [name]: sha256(STRATEGY) });
   });
 
-  it('brings every file it imports, directly or not, relative to the spec', () => {
+  it('lists every file that it imports, directly or indirectly, relative to the spec', () => {
     const files = {
       'bots/strategies/s.ts': `import './a.ts';\nimport type { T } from './types.ts';\n${STRATEGY}`,
       'bots/strategies/a.ts':
@@ -66,7 +66,7 @@ describe('a strategy module', () => {
     expect(load().strategy).toBe(load().strategy);
   });
 
-  it('shares a file with another one, and each names it', () => {
+  it('lists a file that it shares with another module', () => {
     const directory = directoryWith({
       'one.ts': `import './shared.ts';${STRATEGY}`,
       'two.ts': `import './shared.ts';${STRATEGY}`,
@@ -77,14 +77,14 @@ describe('a strategy module', () => {
     expect(filesOf('two.ts')).toEqual(['shared.ts', 'two.ts']);
   });
 
-  it('keeps the digest of what was run when the file changes afterwards', () => {
+  it('keeps the digest of the loaded file if the file changes later', () => {
     const directory = directoryWith({ 's.ts': STRATEGY });
     const before = loadStrategyModule('s.ts', directory).files;
     writeFileSync(join(directory, 's.ts'), STRATEGY.replace('Mine.', 'Other.'));
     expect(loadStrategyModule('s.ts', directory).files).toEqual(before);
   });
 
-  it('is one file however it is reached', () => {
+  it('is one file, by whichever path it is imported', () => {
     const directory = directoryWith({ 'real/s.ts': STRATEGY });
     mkdirSync(join(directory, 'linked'));
     symlinkSync(join(directory, 'real/s.ts'), join(directory, 'linked/s.ts'));
@@ -99,7 +99,7 @@ describe('a strategy module', () => {
   });
 });
 
-describe('a module that is no strategy', () => {
+describe('an invalid module', () => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ['does not compile', 'export const a = 1;\nconst b: = 2;\n', /^\.\/s\.ts: .*s\.ts:2\)$/],
     [
@@ -119,7 +119,7 @@ describe('a module that is no strategy', () => {
     [
       'waits while loading',
       'await Promise.resolve();\nexport default {};',
-      /await outside of a function/,
+      /await outside a function/,
     ],
     ['exports nothing', 'export const strategy = 1;\n', /no strategy as default export/],
     ['exports something else', "export default { name: 'a b' };\n", /lower-case words/],
@@ -151,7 +151,7 @@ describe('a module that is no strategy', () => {
     expect(error.remedy).toMatch(/\.$/);
   });
 
-  it('tells the line of a JavaScript file that does not compile, also deep inside', () => {
+  it('is reported with the line of a syntax error, also in an imported file', () => {
     const error = errorOf(
       {
         's.ts': "import './lib/deep.mjs';\n",
@@ -162,7 +162,7 @@ describe('a module that is no strategy', () => {
     expect(error.message).toMatch(/deep\.mjs:3\)$/);
   });
 
-  it('is told apart from a file that is not there, and from one Node refuses to strip', () => {
+  it('is distinguished from a missing file, and from TypeScript in node_modules', () => {
     expect(errorOf({}, './none.ts').message).toMatch(/^\.\/none\.ts: no such file/);
     const installed = errorOf({ 'node_modules/p/s.ts': STRATEGY }, './node_modules/p/s.ts');
     expect(installed.remedy).toBe('Copy the bot and its strategy out of node_modules.');

@@ -71,7 +71,7 @@ spec:
   return file;
 }
 
-test('the same trials, figures and hash with one worker and with two', async () => {
+test('a sweep has the same trials, figures and hash with one worker and with two', async () => {
   const documents: SweepDocument[] = [];
   for (const workers of ['1', '2']) {
     const out = join(directory, `workers-${workers}`);
@@ -99,7 +99,7 @@ test('the same trials, figures and hash with one worker and with two', async () 
 
 const linesIn = (text: string): number => text.split('\n').length - 1;
 
-/** Comes back when the file has at least so many lines; its directory may not exist yet. */
+/** Waits until the file has at least `count` lines. Its directory need not exist yet. */
 async function linesAppear(file: string, count: number): Promise<void> {
   mkdirSync(dirname(file), { recursive: true });
   for await (const _ of watch(dirname(file))) {
@@ -112,7 +112,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
   async (signal) => {
     const name = `held_${signal.toLowerCase()}`;
     const gate = join(directory, `${name}.go`);
-    // The fourth trial does not end before the test says so.
+    // The fourth trial blocks until the test allows it to end.
     const file = dayBot(
       name,
       `if (params.day === 4) while (!existsSync(${JSON.stringify(gate)}));`,
@@ -120,7 +120,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     const out = join(directory, name);
     const log = join(out, 'trials.ndjson');
     const args = [file, '-p', 'day=1:12:1', '--workers', '1', '--out', out];
-    // The first line names the sweep; the others are trials. Watched before anything can write.
+    // The first line identifies the sweep; the others are trials. Watching begins before any write.
     const appeared = linesAppear(log, 4);
     const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args]);
     const exit = once(child, 'exit') as Promise<[number | null]>;
@@ -141,7 +141,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
   },
 );
 
-test('interrupted while it is still loading, it ends at once and leaves no litter', async () => {
+test('a sweep that is interrupted while loading exits at once and leaves no files', async () => {
   const gate = join(directory, 'loading.go');
   const file = dayBot('loading');
   const module = join(directory, 'loading.ts');
@@ -157,17 +157,17 @@ test('interrupted while it is still loading, it ends at once and leaves no litte
   expect(await exit).toEqual([null, 'SIGINT']);
 });
 
-test('another sweep never continues in the same directory', async () => {
+test('a sweep does not continue another sweep in the same directory', async () => {
   const out = join(directory, 'mine');
   expect((await sweep(SMA, '-p', 'fast=5,10', '--out', out)).code).toBe(0);
   const { code, stderr } = await sweep(SMA, '-p', 'fast=5,15', '--out', out);
-  expect({ code, conflict: stderr.includes('holds another sweep') }).toEqual({
+  expect({ code, conflict: stderr.includes('contains another sweep') }).toEqual({
     code: 6,
     conflict: true,
   });
 });
 
-test('a trial that fails is counted and named, and is tried again by the next run', async () => {
+test('a failed trial is counted and listed, and runs again next time', async () => {
   const gate = join(directory, 'mended');
   const fault = `if (params.day === 2 && !existsSync(${JSON.stringify(gate)})) throw new Error('not today');`;
   const file = dayBot('fragile', fault);
@@ -194,7 +194,7 @@ test.each([
     'const kept = []; for (;;) kept.push(new Float64Array(1e6).fill(1));',
     /limit of 128 MB/,
   ],
-])('a trial that %s fails, and the others are run', async (what, code, message) => {
+])('a trial that %s fails, and the others run', async (what, code, message) => {
   const name = `failing_${what.replaceAll(/\W+/g, '_').toLowerCase().replace(/_$/, '')}`;
   const file = dayBot(name, `if (params.day === 3) { ${code} }`);
   const { code: exit, stdout } = await sweep(
@@ -213,7 +213,7 @@ test.each([
   expect(log.split('\n').filter((line) => message.test(line))).toHaveLength(1);
 });
 
-test('what a strategy prints does not get into the document', async () => {
+test('the output of a strategy is not part of the document', async () => {
   const file = dayBot('chatty', "console.log('here I am');");
   const args = ['backtest', 'sweep', file, '-p', 'day=1,2', '--json', '--workers', '1'];
   const { code, stdout, stderr } = await serviceLocal(args);
@@ -222,7 +222,7 @@ test('what a strategy prints does not get into the document', async () => {
   expect(stderr.match(/here I am/g)?.length).toBeGreaterThanOrEqual(2);
 });
 
-test('of less than a month says what its ratios are worth', async () => {
+test('a sweep of less than a month has a finding about its ratios', async () => {
   const window = ['--from', '2010-03-01', '--to', '2010-03-26'];
   const args = [
     SMA,
@@ -242,7 +242,7 @@ test('of less than a month says what its ratios are worth', async () => {
   expect(JSON.parse(json)).toMatchObject({ findings: [{ code: 'short_window' }] });
 });
 
-test('without a single result shows no empty table', async () => {
+test('a sweep without results prints no table', async () => {
   const file = dayBot('broken', "throw new Error('never');");
   const args = [file, '-p', 'day=1,2', '--out', join(directory, 'broken')];
   const { code, stdout } = await sweep(...args);
@@ -250,7 +250,7 @@ test('without a single result shows no empty table', async () => {
   expect(stdout).toMatch(/2 of 2 trials, 2 failed\nNo trial has a result.*\n$/);
 });
 
-test('a value that is named twice is one trial', async () => {
+test('a repeated value is one trial', async () => {
   const { stdout } = await sweep(
     SMA,
     '-p',
@@ -267,13 +267,13 @@ test('a value that is named twice is one trial', async () => {
 
 test.each([
   [['-p', 'fats=1:5:1'], 'Did you mean fast?'],
-  [['-p', 'fast=5:1:1'], 'upwards'],
-  [['-p', 'fast=a:b:c'], 'made of numbers'],
+  [['-p', 'fast=5:1:1'], 'FROM at most TO'],
+  [['-p', 'fast=a:b:c'], 'must be numbers'],
   [['-p', 'fast=0:5:1'], 'at least 1'],
   [['-p', 'fast=50,60', '-p', 'slow=20'], 'fast must be below slow'],
   [['-p', 'fast=1:1e9:1e-3'], 'values; at most'],
   [[], 'at least one --param'],
-])('%j is refused with what to do', async (args, message) => {
+])('%j is rejected with a remedy', async (args, message) => {
   const { code, stderr } = await sweep(SMA, ...args);
   expect(code).toBe(2);
   expect(stderr).toContain(message);

@@ -104,7 +104,7 @@ export default defineStrategy({
     const beyond = await serviceLocal(['validate', 'beyond.yaml'], { cwd });
     expect(beyond).toMatchObject({ code: 0, stdout: 'beyond.yaml: valid\n' });
     expect(beyond.stderr).toContain(
-      'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, and the first bar',
+      'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, but the first bar',
     );
   });
 

@@ -127,7 +127,7 @@ describe('the exit code', () => {
     expect(stderr).toContain('1 of 2 datasets');
     const listed = await data('damaged', 'list');
     expect(listed.code).toBe(0);
-    expect(listed.stdout).toMatch(/^BAD .*is damaged$/m);
+    expect(listed.stdout).toMatch(/^BAD .*is not a valid manifest of BAD$/m);
     expect(listed.stdout).toMatch(/^GOOD +1d/m);
   });
 });

@@ -16,7 +16,7 @@ export function rowsOf(bars: Bars): Row[] {
   );
 }
 
-/** Bars of one price at these times. */
+/** Bars with the same price at the given times. */
 export function flatBars(times: readonly number[]): Bars {
   return barsFromRows(times.map((time) => [time, 1, 1, 1, 1, 1]));
 }

@@ -55,7 +55,7 @@ const OPTIONS: ImportOptions = {
 const add = (options: Partial<ImportOptions> = {}, bars: Bars = BARS) =>
   importBars(dir, bars, { ...OPTIONS, ...options });
 
-test('a dataset is a folder of Parquet and manifest, and gives back the very bars', async () => {
+test('a dataset is stored as Parquet with a manifest, and is read back unchanged', async () => {
   const manifest = await add();
   expect(manifest).toEqual({
     schema: 'service-local/dataset/v1',
@@ -78,11 +78,11 @@ test('a dataset is a folder of Parquet and manifest, and gives back the very bar
   expect(await verifyDataset(dir, 'SPX')).toEqual([]);
 });
 
-test('a source of another kind is none of the catalogue', async () => {
+test('the path of a file does not resolve to a dataset', async () => {
   expect(await resolveDataset(dir, './SPX.csv')).toBeUndefined();
 });
 
-test('names come in order; a catalogue that does not exist yet is empty', async () => {
+test('names are sorted, and a missing catalogue is empty', async () => {
   expect(await datasetNames(dir)).toEqual([]);
   for (const symbol of ['MSFT', 'BTC-USD', '^GSPC']) await add({ symbol });
   await mkdir(join(dir, '.import-interrupted'));
@@ -90,7 +90,7 @@ test('names come in order; a catalogue that does not exist yet is empty', async 
   expect(await datasetNames(dir)).toEqual(['BTC-USD', 'MSFT', '^GSPC']);
 });
 
-test('many rows keep their order', async () => {
+test('keeps the order of rows that span several chunks', async () => {
   const rows = Array.from(
     { length: 300_000 },
     (_, i) => [START + i * 60_000, 1, 1, 1, 1, i] as const,
@@ -100,10 +100,10 @@ test('many rows keep their order', async () => {
   expect(barsDigest((await readBars(files.path('many.parquet'))).bars)).toBe(barsDigest(bars));
 });
 
-describe('a name', () => {
+describe('a name of a dataset', () => {
   const unusable = ['', '.', '..', '../SPX', 'a/b', 'a\\b', '.hidden', 'a b', 'x'.repeat(65)];
   test.each(unusable.concat('-rf', '=A', '__proto__', 'constructor', 'prototype'))(
-    '%j is refused',
+    '%j is rejected',
     async (symbol) => {
       const expected = expect.objectContaining({ code: 'invalid_data' });
       await expect(add({ symbol })).rejects.toEqual(expected);
@@ -113,7 +113,7 @@ describe('a name', () => {
     },
   );
 
-  test('in use is a conflict and changes nothing, unless it is to be replaced', async () => {
+  test('that is in use is a conflict and changes nothing, except with replace', async () => {
     await add();
     const other = barsFromRows([[START, 1, 1, 1, 1, 1]]);
     await expect(add({ timeframe: '1w' }, other)).rejects.toMatchObject({ code: 'conflict' });
@@ -127,7 +127,7 @@ describe('a name', () => {
     expect(await readdir(dir)).toEqual(['SPX']);
   });
 
-  test('claimed by several at once goes to one of them, whole', async () => {
+  test('that several imports use at once gets the complete dataset of one of them', async () => {
     const attempts = [1, 2, 3, 4].map((price) =>
       add({ origin: String(price) }, barsFromRows([[START, price, price, price, price, 0]])),
     );
@@ -139,7 +139,7 @@ describe('a name', () => {
     expect(await readdir(dir)).toEqual(['SPX']);
   });
 
-  test('that is not there is told with those that are', async () => {
+  test('that does not exist is rejected with the names that do', async () => {
     await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({
       code: 'file_not_found',
       remedy: expect.stringContaining('data import'),
@@ -154,7 +154,7 @@ describe('a name', () => {
 describe('a dataset that is being replaced', () => {
   const other = barsFromRows([[START, 1, 1, 1, 1, 1]]);
 
-  /** What an import leaves that is killed when it has just moved the old dataset away. */
+  /** Leaves the files of an import that was killed after it moved the old dataset away. */
   async function killed(age: number): Promise<string> {
     const staging = join(dir, '.import-killed');
     await mkdir(join(staging, 'old'), { recursive: true });
@@ -165,7 +165,7 @@ describe('a dataset that is being replaced', () => {
     return staging;
   }
 
-  test('stays when the new one cannot take its place', async () => {
+  test('stays if the new one cannot be written', async () => {
     await add();
     const broken = Object.assign(new Error('EIO: rename'), { code: 'EIO', syscall: 'rename' });
     const { rename: really } =
@@ -185,14 +185,14 @@ describe('a dataset that is being replaced', () => {
     ['read', async () => expect((await readManifest(dir, 'SPX')).rows).toBe(2)],
     ['verified', async () => expect(await verifyDataset(dir, 'SPX')).toEqual([])],
     ['imported', () => expect(add()).rejects.toMatchObject({ code: 'conflict' })],
-  ])('by an import that was killed comes back when datasets are %s', async (_, look) => {
+  ])('by a killed import is restored when datasets are %s', async (_, look) => {
     await add();
     await killed(1);
     await look();
     expect(await verifyDataset(dir, 'SPX')).toEqual([]);
   });
 
-  test('does not come back over its successor', async () => {
+  test('is not restored over its successor', async () => {
     await add();
     const staging = await killed(1);
     await writeParquet(join(staging, 'new/1d.parquet'), other);
@@ -201,7 +201,7 @@ describe('a dataset that is being replaced', () => {
     expect(await readdir(join(dir, 'SPX'))).toEqual(['1d.parquet']);
   });
 
-  test('leaves nothing else behind, once no import can be at work there any more', async () => {
+  test('leaves no other files once the import can no longer be running', async () => {
     await add();
     await killed(3500);
     await datasetNames(dir);
@@ -213,16 +213,16 @@ describe('a dataset that is being replaced', () => {
   });
 });
 
-test('volume that the origin lacked is no column', async () => {
+test('the manifest does not list a volume that the imported file lacked', async () => {
   const { columns } = await add({ hasVolume: false });
   expect(columns).toEqual(['time', 'open', 'high', 'low', 'close']);
 });
 
-describe('verify finds', () => {
+describe('verification', () => {
   const codes = async (): Promise<string[]> =>
     (await verifyDataset(dir, 'SPX')).map(({ code }) => code);
 
-  test('other bars than were imported', async () => {
+  test('finds bars that differ from the imported ones', async () => {
     await add();
     const changed = rowsOf(BARS);
     changed[1]![4] += 0.01;
@@ -230,12 +230,12 @@ describe('verify finds', () => {
     expect(await codes()).toEqual(['digest_differs']);
   });
 
-  test('bars that cannot be right', async () => {
+  test('finds bars with impossible prices', async () => {
     await add({}, barsFromRows([...rowsOf(BARS), [START, 10, 9, 12, 11, -1]]));
     expect(await codes()).toEqual(['backward_time', 'high_below_low', 'negative_volume']);
   });
 
-  test('a file that is damaged or gone', async () => {
+  test('finds a damaged or missing file', async () => {
     await add();
     const path = join(dir, 'SPX/1d.parquet');
     await writeFile(path, (await readFile(path)).subarray(0, 100));
@@ -244,11 +244,11 @@ describe('verify finds', () => {
     expect(await codes()).toEqual(['file_not_found']);
   });
 
-  test('nothing where there is no dataset', async () => {
+  test('fails for a name without a dataset', async () => {
     await expect(verifyDataset(dir, 'SPX')).rejects.toMatchObject({ code: 'file_not_found' });
   });
 
-  test('a manifest that is damaged or of another dataset', async () => {
+  test('finds a manifest that is damaged or belongs to another dataset', async () => {
     await add();
     const path = join(dir, 'SPX/manifest.json');
     const manifest = readFileSync(path, 'utf8');

@@ -26,7 +26,7 @@ function bar(
 const found = (report: CheckReport): [string, number][] =>
   report.defects.map(({ code, row }) => [code, row]);
 
-describe('a row is refused', () => {
+describe('a row is bad', () => {
   test.each<[string, Row, string]>([
     ['unreadable_time', bar(1, { time: NaN }), 'the time is missing or cannot be read'],
     ['duplicate_time', bar(0), '2020-01-01 is the time of row 1'],
@@ -46,12 +46,12 @@ describe('a row is refused', () => {
   });
 });
 
-test('rounding noise of computed prices is no fault', () => {
+test('accepts rounding errors of computed prices', () => {
   const noisy = bar(0, { o: 12 * (1 + 1e-12), c: 9 * (1 - 1e-12) });
   expect(checkBars(file([noisy])).badRows).toBe(0);
 });
 
-test('all kinds are found at once, a row with two faults counting once', () => {
+test('finds all kinds of defects, and counts a row with two defects once', () => {
   const report = checkBars(
     file([bar(0), bar(0, { l: 0 }), bar(1, { time: NaN }), bar(1), bar(0.5), bar(2, { h: 1 })]),
   );
@@ -65,11 +65,11 @@ test('all kinds are found at once, a row with two faults counting once', () => {
   expect(report.badRows).toBe(4);
 });
 
-describe('of times out of order as few as possible are to blame', () => {
+describe('of times that are out of order', () => {
   const times = (...days: readonly number[]): CheckReport =>
     checkBars(file(days.map((day) => bar(day))));
 
-  test('one row from the future, and not all that follow it', () => {
+  test('one row from the future is bad, not all rows after it', () => {
     const days = Array.from({ length: 100 }, (_, day) => (day === 60 ? 3650 : day));
     const report = times(...days);
     expect(report).toMatchObject({ badRows: 1, counts: { forward_time: 1 } });
@@ -82,7 +82,7 @@ describe('of times out of order as few as possible are to blame', () => {
     ]);
   });
 
-  test('a late row hides none that follow it', () => {
+  test('an early outlier does not hide later ones', () => {
     expect(found(times(0, 5, 1, 5, 5, 4, 6))).toEqual([
       ['forward_time', 2],
       ['duplicate_time', 5],
@@ -90,11 +90,11 @@ describe('of times out of order as few as possible are to blame', () => {
     ]);
   });
 
-  test('the later of two rows that could each be wrong', () => {
+  test('the later of two rows is bad if either could be wrong', () => {
     expect(found(times(0, 5, 1, 6))).toEqual([['backward_time', 3]]);
   });
 
-  test('for any times, what is left could not be longer', () => {
+  test('the fewest possible rows are bad, for any times', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 12 }), (days) => {
         const longest: number[] = [];
@@ -108,12 +108,12 @@ describe('of times out of order as few as possible are to blame', () => {
   });
 });
 
-describe('the refusal', () => {
+describe('the error for bad data', () => {
   const layout = { time: [0], open: 1, high: 2, low: 3, close: 4, volume: 5 } as const;
   const refuse = (rows: readonly Row[], texts = new Map<number, CsvRow>()) =>
     badDataError({ path: '/data/x.csv', layout }, checkBars(file(rows)), texts);
 
-  test('names file, line, row and reason of each, and the way out', () => {
+  test('names the file, line, row and reason of each defect, and a remedy', () => {
     const error = refuse(
       [bar(0), bar(0), bar(1), bar(2, { v: -1 })],
       new Map([
@@ -132,7 +132,7 @@ describe('the refusal', () => {
     expect(error.remedy).toContain('--repair drop');
   });
 
-  test('lists twenty of a kind and counts the rest', () => {
+  test('lists twenty defects of a kind and counts the rest', () => {
     const rows = Array.from({ length: 100 }, (_, day) => bar(day, day % 2 ? { v: -day } : {}));
     const error = refuse([...rows, bar(100, { h: 1 })]);
     expect(error.problems).toHaveLength(22);
@@ -143,7 +143,7 @@ describe('the refusal', () => {
     expect(error.problems[21]!.code).toBe('high_below_low');
   });
 
-  test('lists three of what is refused in the same words, with what is written there', () => {
+  test('lists three defects with the same message, with the text in the file', () => {
     const rows = [0, 1, 2, 3, 4].map((day) => bar(day, { time: NaN }));
     const texts = new Map(
       [1, 2, 3].map((row) => [row, { line: row + 1, fields: [`0${row}.01.2023`] }]),
@@ -160,7 +160,7 @@ describe('the refusal', () => {
     expect(refuse([bar(0), bar(1, { v: -1 })]).remedy).not.toContain('Write');
   });
 
-  test('of a file that is newest first says so, and does not offer to drop it all', () => {
+  test('suggests sorting a file that is newest first instead of dropping its rows', () => {
     const rows = [bar(3), bar(2), bar(1), bar(0)];
     expect(canDrop(checkBars(file(rows)))).toBe(false);
     expect(refuse(rows).remedy).toBe('Sort the file oldest first.');
@@ -186,7 +186,7 @@ const anyRow = fc.tuple(
   ),
 );
 
-test('what is left after dropping bad rows is sound, and is the good rows with their numbers', () => {
+test('dropping bad rows keeps exactly the good rows, with their row numbers', () => {
   fc.assert(
     fc.property(fc.array(anyRow), (rows) => {
       const report = checkBars(file(rows));
@@ -200,7 +200,7 @@ test('what is left after dropping bad rows is sound, and is the good rows with t
   );
 });
 
-test('the first of several bars of one time stays', () => {
+test('keeps the first of several bars with the same time', () => {
   const rows = [bar(0, { c: 10 }), bar(0, { c: 11 }), bar(0, { c: 12 }), bar(1)];
   const report = checkBars(file(rows));
   const kept = keepBars(file(rows), (index) => !report.isBad(index));

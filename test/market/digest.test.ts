@@ -9,7 +9,7 @@ const ROWS: Row[] = [
   [7, 8, 9, 10, 11, 12.5],
 ];
 
-test('is the sha256 of the columns one after the other, in little-endian doubles', () => {
+test('the digest is the sha256 of the columns as little-endian doubles', () => {
   const bytes = Buffer.alloc(12 * 8);
   const columns = [0, 1, 2, 3, 4, 5].flatMap((column) => ROWS.map((row) => row[column]!));
   for (const [index, value] of columns.entries()) bytes.writeDoubleLE(value, index * 8);
@@ -17,7 +17,7 @@ test('is the sha256 of the columns one after the other, in little-endian doubles
   expect(barsDigest(barsFromRows(ROWS))).toBe(expected);
 });
 
-test('of a part is that of the part alone', () => {
+test('the digest of a slice covers only the slice', () => {
   const part = sliceBars(barsFromRows(ROWS), 1, 2);
   expect(barsDigest(part)).toBe(barsDigest(barsFromRows(ROWS.slice(1))));
 });

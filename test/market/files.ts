@@ -9,11 +9,11 @@ export interface Files {
   path(name: string): string;
   /** Writes the file and returns its path. */
   write(name: string, content: string | Uint8Array): Promise<string>;
-  /** Writes what the SQL query selects as Parquet. */
+  /** Writes the result of a SQL query as Parquet. */
   parquet(name: string, query: string): Promise<string>;
 }
 
-/** A directory for the tests of one file, removed after them. */
+/** A directory that is removed after the tests of a file. */
 export function useFiles(): Files {
   let directory = '';
   beforeAll(async () => {

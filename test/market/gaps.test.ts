@@ -14,12 +14,12 @@ const find = (times: readonly number[], name: TimeframeName): GapReport =>
 const isWeekday = (time: number): boolean => ![0, 6].includes(new Date(time).getUTCDay());
 const weekdays = (count: number): number[] => instants(START, DAY, count).filter(isWeekday);
 
-describe('days', () => {
-  test('weekends are no gaps where they never trade', () => {
+describe('in daily bars', () => {
+  test('weekends are not gaps if the market never trades on them', () => {
     expect(find(weekdays(400), '1d')).toEqual(NONE);
   });
 
-  test('up to four weekdays are a short hole, more are a gap', () => {
+  test('up to four missing weekdays are a short hole, and more are a gap', () => {
     const days = weekdays(400);
     const holed = [...days.slice(0, 50), ...days.slice(54, 100), ...days.slice(105)];
     expect(find(holed, '1d')).toEqual({
@@ -30,38 +30,38 @@ describe('days', () => {
     });
   });
 
-  test('a single day is a gap where every day trades', () => {
+  test('a single missing day is a gap if the market trades every day', () => {
     const days = instants(START, DAY, 100);
     expect(find(days.toSpliced(40, 1), '1d').gaps).toEqual([
       { after: days[39], before: days[41], missing: 1 },
     ]);
   });
 
-  test('one Saturday session does not make Saturdays trade', () => {
+  test('one Saturday session does not make Saturday a trading day', () => {
     const days = [...weekdays(400), START + 26 * DAY].toSorted((a, b) => a - b);
     expect(find(days, '1d')).toEqual(NONE);
   });
 
-  test('stamped at the midnight of a place east of Greenwich follow its weekdays', () => {
+  test('weekdays follow the time zone of bars stamped at local midnight', () => {
     const days = weekdays(400).map((day) => day - 9 * HOUR);
     expect(find(days, '1d')).toEqual(NONE);
     expect(find(days.toSpliced(10, 5), '1d').missing).toBe(5);
   });
 });
 
-describe('bars within the day', () => {
-  /** 13:30 to 20:00 in summer, an hour later in winter, as New York trades, without 12–13 local. */
+describe('in intraday bars', () => {
+  /** New York hours without 12:00 to 13:00 local time: 13:30 to 20:00 UTC, an hour later in winter. */
   const session = (day: number): number[] => {
     const opening = day + 13.5 * HOUR + (day < START + 69 * DAY ? HOUR : 0);
     return instants(opening, 5 * MINUTE, 78).filter((_, slot) => slot < 30 || slot >= 42);
   };
   const sessions = weekdays(140).flatMap(session);
 
-  test('nights, weekends, a lunch break and summer time are no gaps', () => {
+  test('nights, weekends, lunch breaks and daylight saving time are not gaps', () => {
     expect(find(sessions, '5m')).toEqual(NONE);
   });
 
-  test('bars missing from a session are counted; a day without any is a short hole', () => {
+  test('missing bars of a session are counted, and a day without bars is a short hole', () => {
     const day = START + 100 * DAY;
     const hole = (time: number): boolean => time >= day + 15 * HOUR && time < day + 15.5 * HOUR;
     const holiday = START + 57 * DAY;
@@ -76,19 +76,19 @@ describe('bars within the day', () => {
     });
   });
 
-  test('a session that ends early is told', () => {
+  test('a session that ends early is a gap', () => {
     const close = START + 100 * DAY + 18 * HOUR;
     const holed = sessions.filter((time) => time < close || time >= START + 101 * DAY);
     expect(find(holed, '5m').missing).toBe(24);
   });
 
-  test('where trading never stops every missing bar counts, whole days too', () => {
+  test('every missing bar counts if trading never stops, also whole days', () => {
     const hours = instants(START, HOUR, 24 * 60);
     const holed = hours.filter((_, index) => index !== 100 && !(index >= 500 && index < 560));
     expect(find(holed, '1h')).toMatchObject({ count: 2, missing: 61, shortHoles: 0 });
   });
 
-  test('in less than three days of data, only holes within a day can be told', () => {
+  test('less than three days of data show only gaps within a day', () => {
     const day = instants(START + 9 * HOUR, MINUTE, 60);
     const two = [...day, ...day.map((time) => time + DAY)];
     expect(find(two.toSpliced(20, 3), '1m').missing).toBe(3);
@@ -96,7 +96,7 @@ describe('bars within the day', () => {
   });
 });
 
-test('weeks and months are counted by the calendar', () => {
+test('missing weeks and months are counted by the calendar', () => {
   const weeks = instants(START, 7 * DAY, 60).toSpliced(7, 2);
   expect(find(weeks, '1w').missing).toBe(2);
   const months = instants(0, 1, 36).map((month) => Date.UTC(2020, month, 1));
@@ -104,12 +104,12 @@ test('weeks and months are counted by the calendar', () => {
   expect(find(months.toSpliced(5, 1), '1mo').missing).toBe(1);
 });
 
-test('a bar or two are no history to have gaps', () => {
+test('one or two bars have no gaps', () => {
   expect(find([], '1d')).toEqual(NONE);
   expect(find([START], '1m')).toEqual(NONE);
 });
 
-test('a flood of gaps is counted to the end and listed to a limit', () => {
+test('all gaps are counted, but only the first 1000 are listed', () => {
   const hours = instants(START, HOUR, 24 * 400).filter((_, index) => index % 5 !== 4);
   const report = find(hours, '1h');
   expect(report.count).toBe(report.missing);
@@ -117,7 +117,7 @@ test('a flood of gaps is counted to the end and listed to a limit', () => {
   expect(report.gaps).toHaveLength(1000);
 });
 
-describe('edges of a window', () => {
+describe('the edges of a window', () => {
   const uncovered = (times: readonly number[], name: TimeframeName, from?: string, to?: string) =>
     findUncoveredEdges(flatBars(times), parseTimeframe(name), { from, to }).map(
       ({ edge, asked, missing }) => [edge, asked, missing],
@@ -134,7 +134,7 @@ describe('edges of a window', () => {
     expect(uncovered(days, '1d')).toEqual([]);
   });
 
-  test('are covered only by every bar if the market never closes', () => {
+  test('are uncovered by any missing bar if the market never closes', () => {
     const days = instants(START, DAY, 100);
     const last = new Date(days.at(-1)!).toISOString().slice(0, 10);
     expect(uncovered(days, '1d', '2024-01-01', last)).toEqual([]);
@@ -148,7 +148,7 @@ describe('edges of a window', () => {
     ]);
   });
 
-  test('count whole weeks and months, whichever of their days the bars are stamped with', () => {
+  test('count whole weeks and months, whichever day the bars are stamped with', () => {
     const weeks = instants(START, 7 * DAY, 52);
     expect(uncovered(weeks, '1w', '2023-12-27', '2024-12-29')).toEqual([]);
     expect(uncovered(weeks, '1w', '2023-12-25', '2024-12-30')).toEqual([

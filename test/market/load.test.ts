@@ -15,7 +15,7 @@ const load = (source: string, options: Partial<LoadOptions> = {}): Promise<Datas
 
 const HEADER = 'date,open,high,low,close,volume';
 
-test('twenty years of the S&P 500 come in as they are', async () => {
+test('loads twenty years of the S&P 500 unchanged', async () => {
   const { bars, timeframe, gaps, dropped, hasVolume, notes } = await load(SP500);
   expect(bars.length).toBe(5105);
   expect(timeframe.name).toBe('1d');
@@ -34,7 +34,7 @@ test('twenty years of the S&P 500 come in as they are', async () => {
   expect([dropped, hasVolume, notes]).toEqual([{}, true, []]);
 });
 
-test('finer bars are made into those wanted, which is told', async () => {
+test('resamples finer bars to the requested timeframe, with a note', async () => {
   const { bars, timeframe, notes } = await load(SP500, { timeframe: '1mo' });
   expect(timeframe.name).toBe('1mo');
   expect(bars.length).toBe(244);
@@ -42,7 +42,7 @@ test('finer bars are made into those wanted, which is told', async () => {
   expect(notes).toEqual(['5105 bars were resampled to 244 bars of 1mo.']);
 });
 
-test('a window that cuts through longer bars is told, one between them is not', async () => {
+test('notes a window that begins or ends inside a resampled bar', async () => {
   const notes = async (from: string, to: string): Promise<readonly string[]> =>
     (await load(SP500, { timeframe: '1w', from, to })).notes.slice(1);
   expect(await notes('2001-01-08', '2001-12-30')).toEqual([]);
@@ -53,11 +53,11 @@ test('a window that cuts through longer bars is told, one between them is not', 
   expect((await load(SP500, { from: '2001-01-10T09:00Z' })).notes).toEqual([]);
 });
 
-test('bars longer than those wanted are refused', async () => {
+test('rejects bars that are longer than the requested timeframe', async () => {
   await expect(load(SP500, { timeframe: '1h' })).rejects.toMatchObject({ code: 'invalid_data' });
 });
 
-test('the digest depends on the bars and on nothing else', async () => {
+test('the digest depends only on the bars', async () => {
   const window = { from: '2001-01-01', to: '2001-12-31' };
   const whole = await load(SP500);
   const year = await load(SP500, window);
@@ -69,7 +69,7 @@ test('the digest depends on the bars and on nothing else', async () => {
   expect((await load(copy, window)).digest).toBe(year.digest);
 });
 
-test('bad data are refused with the line and row of each fault, windows and blank lines aside', async () => {
+test('rejects bad data with the line and row of each defect, despite windows and blank lines', async () => {
   const path = await files.write(
     'bad.csv',
     csv(
@@ -93,7 +93,7 @@ test('bad data are refused with the line and row of each fault, windows and blan
   ]);
 });
 
-test('every row with too many fields is told, and can be left out', async () => {
+test('lists every row with too many fields, and can drop them', async () => {
   const path = await files.write(
     'ragged.csv',
     csv(
@@ -118,7 +118,7 @@ test('every row with too many fields is told, and can be left out', async () => 
   expect(dropped).toEqual({ unreadable_price: 1, too_many_fields: 2 });
 });
 
-test('columns that are not used are told, an adjusted close with how to use it', async () => {
+test('notes unused columns, and how to use an adjusted close', async () => {
   const notes = async (header: string, ...rows: string[]): Promise<readonly string[]> =>
     (await load(await files.write('unused.csv', csv(header, ...rows)), { timeframe: '1d' })).notes;
   const yahoo = 'Date,Open,High,Low,Close,Adj Close,Volume';
@@ -140,7 +140,7 @@ test('columns that are not used are told, an adjusted close with how to use it',
   );
 });
 
-test('repair leaves the bad rows out and counts them', async () => {
+test('repair drops the bad rows and counts them', async () => {
   const path = await files.write(
     'repair.csv',
     csv(
@@ -159,7 +159,7 @@ test('repair leaves the bad rows out and counts them', async () => {
   expect(notes).toEqual(['Skipped bad rows: 2 of 5.']);
 });
 
-test('repair drops one row from the future, and not all after it', async () => {
+test('repair drops one row from the future, not all rows after it', async () => {
   const day = (index: number): string =>
     new Date(index === 60 ? Date.UTC(2030, 0, 1) : Date.UTC(2020, 0, 1 + index)).toISOString();
   const rows = Array.from({ length: 100 }, (_, index) => `${day(index)},1`);
@@ -169,7 +169,7 @@ test('repair drops one row from the future, and not all after it', async () => {
   expect(bars.length).toBe(99);
 });
 
-test('repair does not throw most of a file away', async () => {
+test('repair does not drop most of a file', async () => {
   const days = ['2020-01-04', '2020-01-03', '2020-01-02', '2020-01-01'];
   const path = await files.write('newest.csv', csv('date,close', ...days.map((day) => `${day},1`)));
   await expect(load(path, { repair: 'drop' })).rejects.toMatchObject({
@@ -178,7 +178,7 @@ test('repair does not throw most of a file away', async () => {
   });
 });
 
-test('what the file lacks is told', async () => {
+test('notes a missing volume and missing open, high and low', async () => {
   const path = await files.write('nav.csv', csv('date,nav', '2020-01-01,1', '2020-01-02,2'));
   expect((await load(path)).notes).toEqual([
     'The data have closing prices only: open, high and low equal the close.',
@@ -186,7 +186,7 @@ test('what the file lacks is told', async () => {
   ]);
 });
 
-test('gaps are those of the bars read, not of the longer ones made of them', async () => {
+test('counts gaps before resampling', async () => {
   const minutes = Array.from({ length: 4 * 1440 }, (_, i) => `${1_600_000_020 + i * 60},1`);
   const path = await files.write('minutes.csv', csv('ts,close', ...minutes.toSpliced(2000, 30)));
   const { gaps, sourceBars, bars } = await load(path, { timeframe: '1d' });
@@ -194,7 +194,7 @@ test('gaps are those of the bars read, not of the longer ones made of them', asy
   expect(bars.length).toBe(5);
 });
 
-test('prices at irregular times are made into bars', async () => {
+test('resamples prices at irregular times', async () => {
   const times = Array.from({ length: 100 }, (_, i) => 1_600_000_000 + i * 97 + i * i);
   const path = await files.write('ticks.csv', csv('ts,price', ...times.map((time) => `${time},1`)));
   const { bars, sourceBars } = await load(path, { timeframe: '1h' });
@@ -204,20 +204,20 @@ test('prices at irregular times are made into bars', async () => {
   await expect(load(path)).rejects.toMatchObject({ code: 'invalid_data' });
 });
 
-test('a Friday and a Monday may be two daily bars', async () => {
+test('accepts a Friday and a Monday as two daily bars', async () => {
   const path = await files.write('two.csv', csv('date,close', '2024-01-05,1', '2024-01-08,2'));
   const { bars, timeframe } = await load(path, { timeframe: '1d' });
   expect(timeframe.name).toBe('1d');
   expect([...bars.time]).toEqual([Date.UTC(2024, 0, 5), Date.UTC(2024, 0, 8)]);
 });
 
-test('one bar has the timeframe it is said to have', async () => {
+test('a single bar has the given timeframe', async () => {
   const path = await files.write('one.csv', csv('date,close', '2020-01-01,1'));
   await expect(load(path)).rejects.toMatchObject({ code: 'invalid_data' });
   expect((await load(path, { timeframe: '4h' })).timeframe.name).toBe('4h');
 });
 
-test('a dataset of the catalogue is a source like any other', async () => {
+test('loads a dataset of the catalogue', async () => {
   const { bars, digest } = await load(SP500);
   await importBars(files.path('catalogue'), bars, {
     symbol: 'SPX',

@@ -30,7 +30,7 @@ async function refusal(work: Promise<unknown>): Promise<ServiceError> {
   return error as ServiceError;
 }
 
-describe('columns', () => {
+describe('the columns of a file', () => {
   const BAR = [DAY_1, 10, 12, 9, 11, 500];
 
   test.each([
@@ -55,25 +55,25 @@ describe('columns', () => {
     expect(await readText(text)).toEqual([BAR]);
   });
 
-  test('may stand in any order, beside others, after blank lines, with any line ending', async () => {
+  test('may be in any order, beside others, after blank lines and with any line ending', async () => {
     const text =
       '\r\n\r\nvolume,adj close,close,low,high,open,date\r\n500,1,11,9,12,10,2020-01-01\r\n\r\n';
     expect(await readText(text)).toEqual([BAR]);
   });
 
-  test('can be named, in any case, and then win over guesses', async () => {
+  test('can be named in any case, and names take precedence over guesses', async () => {
     const text = csv('close,Px,day,o,h,l,date', '1,11,2020-01-01,10,12,9,1999-01-01');
     const columns = { close: 'px', time: 'day' };
     expect(await readText(text, { columns })).toEqual([[DAY_1, 10, 12, 9, 11, 0]]);
   });
 
-  test('without a name go by their position', async () => {
+  test('without a name are addressed by position', async () => {
     const text = csv(',close', '2020-01-01,11');
     expect((await refusal(readText(text))).remedy).toContain('"1", "close"');
     expect(await readText(text, { columns: { time: '1' } })).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
   });
 
-  test('that are missing are all told, with those present and what to write', async () => {
+  test('that are missing are all listed, with those present and the option to use', async () => {
     const path = await files.write('lacking.csv', csv('when,open,close,notional', '1,2,3,4'));
     const error = await refusal(readBars(path, { columns: { volume: 'size' } }));
     expect(error.code).toBe('invalid_data');
@@ -87,7 +87,7 @@ describe('columns', () => {
     expect(error.remedy).toContain('--columns volume=NAME,time=NAME,high=NAME,low=NAME');
   });
 
-  test('that look alike are refused', async () => {
+  test('with names that differ only in case are rejected', async () => {
     const error = await refusal(readText(csv('date,close,Close', '2020-01-01,1,2')));
     expect(error.problems[0]!.message).toBe(
       '"close" and "Close", columns 2 and 3, could each be the close',
@@ -98,7 +98,7 @@ describe('columns', () => {
     expect(chosen[0]![4]).toBe(2);
   });
 
-  test('of one name are refused, and can be told apart by position', async () => {
+  test('with the same name are rejected, and can be addressed by position', async () => {
     const text = csv('date,close,close', '2020-01-01,1,2');
     const error = await refusal(readText(text));
     expect(error.remedy).toContain('--columns close=3,');
@@ -108,14 +108,14 @@ describe('columns', () => {
     expect((await readText(text, { columns: { close: '3' } }))[0]![4]).toBe(2);
   });
 
-  test('of closing prices only give bars without range', async () => {
+  test('with closing prices only produce bars without range', async () => {
     const path = await files.write('nav.csv', csv('date,nav', '2020-01-01,11'));
     const file = await readBars(path);
     expect(rowsOf(file.bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
     expect(file.layout).toMatchObject({ open: undefined, volume: undefined });
   });
 
-  test('without a header are refused, and can be named by position', async () => {
+  test('without a header are rejected, and can be named by position', async () => {
     const text = csv(
       '1577836800000,10,12,9,11,500,1577923199999',
       '1577923200000,11,13,10,12,600,1578009599999',
@@ -136,13 +136,13 @@ describe('a line that is too long', () => {
   const header = 'date,open,high,low,close,volume';
   const long = (length: number): string => `${rows[0]},${'x'.repeat(length)}`;
 
-  // Beyond 32 MiB DuckDB drops the last line of a file in silence.
+  // DuckDB silently drops the last line of a file if it exceeds 32 MiB.
   test.each([
-    ['alone', [header, long(40_000_000)], 2],
+    ['after the header', [header, long(40_000_000)], 2],
     ['in the middle', [header, ...rows, long(3_000_000), ...rows], 52],
     ['at the end, without a line feed', [header, ...rows, long(40_000_000)], 52],
     ['as the only one', [`${header},${'x'.repeat(3_000_000)}`], 1],
-  ])('%s is named with its number', async (name, lines, line) => {
+  ])('%s is rejected with its line number', async (name, lines, line) => {
     const problems = [
       expect.objectContaining({
         code: 'malformed_csv',
@@ -157,7 +157,7 @@ describe('a line that is too long', () => {
   });
 });
 
-describe('time', () => {
+describe('the time of a bar', () => {
   test.each([
     ['seconds', ['1577836800', '1577923200']],
     ['milliseconds', ['1577836800000', '1577923200000']],
@@ -175,20 +175,20 @@ describe('time', () => {
     expect(await times(...written)).toEqual([DAY_1, DAY_2]);
   });
 
-  test('keeps milliseconds', async () => {
+  test('keeps its milliseconds', async () => {
     const expected = [DAY_1 + 1, DAY_1 + 250];
     expect(await times('2020-01-01T00:00:00.001Z', '2020-01-01 00:00:00.250')).toEqual(expected);
     expect(await times('1577836800001000', '1577836800250000')).toEqual(expected);
     expect(await times('1577836800001000000', '1577836800250000000')).toEqual(expected);
   });
 
-  test('before 1970 is read from seconds and dates', async () => {
+  test('can be before 1970, in seconds and dates', async () => {
     const day = Date.UTC(1927, 11, 30);
     expect(await times(String(day / 1000), '0')).toEqual([day, 0]);
     expect(await times('1927-12-30')).toEqual([day]);
   });
 
-  test('may be split into a day and a clock', async () => {
+  test('may be split into a day and a time of day', async () => {
     const text = csv('Date,Time,Close', '2020-01-01,09:30,10', '2020-01-01,09:31:30,11');
     const at = DAY_1 + 9.5 * 3_600_000;
     expect((await readText(text)).map(([time]) => time)).toEqual([at, at + 90_000]);
@@ -204,16 +204,16 @@ describe('time', () => {
     ['infinity', '2020-01-01', 'infinity'],
     ['a number beyond all markets', '1577836800', '99999999999'],
     ['a basic date that does not exist', '20200101', '20200230'],
-    ['nothing', '2020-01-01', ''],
-  ])('is NaN for %s', async (_, good, bad) => {
+    ['empty', '2020-01-01', ''],
+  ])('is NaN if it is %s', async (_, good, bad) => {
     expect(await times(good, good, bad)).toEqual([DAY_1, DAY_1, NaN]);
   });
 
   test.each([
-    ['the days of a spreadsheet', ['43831', '43832.5']],
+    ['day numbers of a spreadsheet', ['43831', '43832.5']],
     ['years', ['2019', '2020']],
     ['months', ['202001', '202002']],
-    ['rows', ['1', '2', '']],
+    ['row numbers', ['1', '2', '']],
   ])('is not read from %s', async (_, written) => {
     const error = await refusal(times(...written));
     expect(error.code).toBe('invalid_data');
@@ -221,14 +221,14 @@ describe('time', () => {
     expect(error.remedy).toContain('2020-04-17');
   });
 
-  test('in milliseconds that turn into microseconds half-way is not read as 1970', async () => {
+  test('is NaN where a file changes from milliseconds to microseconds', async () => {
     const [before, after] = ['1577836800000', '1577923200000000'];
     expect(await times(before, after, after)).toEqual([NaN, DAY_2, DAY_2]);
   });
 });
 
-describe('values that are no numbers', () => {
-  test('become NaN and cost no other row', async () => {
+describe('values that are not numbers', () => {
+  test('become NaN without an effect on other rows', async () => {
     const text = csv(
       'date,open,high,low,close,volume',
       '2020-01-01,null,12,9,"1,234",500',
@@ -243,7 +243,7 @@ describe('values that are no numbers', () => {
   });
 });
 
-describe('window', () => {
+describe('a window', () => {
   const text = csv(
     'date,close',
     '2020-01-01,1',
@@ -257,7 +257,7 @@ describe('window', () => {
     return Array.from({ length: file.bars.length }, (_, i) => [file.rowOf(i), file.bars.close[i]!]);
   };
 
-  test('includes both dates, the last one whole, and keeps the row numbers of the file', async () => {
+  test('includes both days completely, and keeps the row numbers of the file', async () => {
     const second = [
       [2, 2],
       [3, 3],
@@ -275,7 +275,7 @@ describe('window', () => {
     ]);
   });
 
-  test('outside of the data says what the data cover', async () => {
+  test('outside the data is rejected with the extent of the data', async () => {
     const path = await files.write('days.csv', csv('date,close', '2020-01-01,1', '2020-01-03,2'));
     const error = await refusal(readBars(path, { from: '2020-01-02', to: '2020-01-02' }));
     expect(error.message).toBe(
@@ -288,21 +288,21 @@ describe('window', () => {
     ['01/02/2020', undefined],
     [undefined, 'yesterday'],
     ['2020-01-03', '2020-01-02'],
-  ])('from %s to %s is refused', async (from, to) => {
+  ])('from %s to %s is rejected', async (from, to) => {
     expect((await refusal(readBars(files.path('any.csv'), { from, to }))).code).toBe(
       'invalid_data',
     );
   });
 });
 
-describe('forms of file', () => {
+describe('the format of a file', () => {
   const TEXT = csv(
     'date,open,high,low,close,volume',
     '2020-01-01,10,12,9,11,500',
     '2020-01-02,11,13,10,12,600',
   );
 
-  test('a gzipped CSV is one, whatever its name', async () => {
+  test('is gzipped CSV by its content, whatever its name', async () => {
     const plain = await readBars(await files.write('plain.csv', TEXT));
     for (const name of ['bars.csv.gz', 'odd name.txt']) {
       const packed = await readBars(await files.write(name, gzipSync(TEXT)));
@@ -321,7 +321,7 @@ describe('forms of file', () => {
     '1577836800000::BIGINT',
     '1577836800000000000::BIGINT',
     "'2020-01-01T00:00:00Z'",
-  ])('Parquet with numbers of any type and %s', async (time) => {
+  ])('can be Parquet with numbers of any type and times such as %s', async (time) => {
     const path = await files.parquet(
       'typed.parquet',
       `SELECT ${time} AS "Time", 10::DECIMAL(9, 2) AS open, 12::FLOAT AS high, 9::INT AS low,
@@ -330,7 +330,7 @@ describe('forms of file', () => {
     expect(rowsOf((await readBars(path)).bars)).toEqual([[DAY_1, 10, 12, 9, 11, 5]]);
   });
 
-  test('names that mean something to SQL or to a shell are just names', async () => {
+  test('does not interpret SQL or shell syntax in names', async () => {
     const column = `a"b'c; DROP`;
     const name = `it's [a-z]*?{x,y} "b".parquet`;
     await files.parquet('its a.parquet', `SELECT DATE '1999-01-01' AS time, 1 AS close`);
@@ -342,7 +342,7 @@ describe('forms of file', () => {
     expect(rowsOf(bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
   });
 
-  test('a folder named like a column is none', async () => {
+  test('does not turn a folder named like a column into one', async () => {
     await mkdir(files.path('close=7'));
     await files.parquet('close=7/bars.parquet', `SELECT DATE '2020-01-01' AS time, 11 AS px`);
     await files.write('close=7/bars.csv', csv('time,px', '2020-01-01,11'));
@@ -352,7 +352,7 @@ describe('forms of file', () => {
     }
   });
 
-  test('a pattern never reads the files it matches', async () => {
+  test('does not expand a path that looks like a pattern', async () => {
     await files.write('ax.csv', csv('date,close', '1999-01-01,1'));
     const path = await files.write('a[x].csv', csv('date,close', '2020-01-01,11'));
     expect(rowsOf((await readBars(path)).bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
@@ -360,15 +360,23 @@ describe('forms of file', () => {
   });
 });
 
-describe('files that hold no bars', () => {
+describe('a file without bars is rejected', () => {
   test.each<[string, string | Uint8Array, RegExp]>([
-    ['empty', '', /is empty/],
-    ['only blank lines', '\n \n', /is empty/],
-    ['only a header', 'date,close\n', /has no rows/],
-    ['a picture', Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 13), /neither CSV nor Parquet/],
-    ['Parquet cut off', Buffer.from('PAR1 and then nothing'), /cannot be read: .*magic bytes/],
+    ['if it is empty', '', /is empty/],
+    ['if it has only blank lines', '\n \n', /is empty/],
+    ['if it has only a header', 'date,close\n', /has no rows/],
     [
-      'gzip cut off',
+      'if it is a picture',
+      Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 13),
+      /neither CSV nor Parquet/,
+    ],
+    [
+      'if it is truncated Parquet',
+      Buffer.from('PAR1 and then nothing'),
+      /cannot be read: .*magic bytes/,
+    ],
+    [
+      'if it is truncated gzip',
       gzipSync(csv('date,close', '2020-01-01,1234.5')).subarray(0, 40),
       /is damaged/,
     ],
@@ -378,7 +386,7 @@ describe('files that hold no bars', () => {
     expect(error.message).toMatch(message);
   });
 
-  test('a path to nothing, to a directory', async () => {
+  test('if it does not exist or is a directory', async () => {
     await mkdir(files.path('folder'));
     for (const name of ['absent.csv', 'folder', 'folder/absent.csv']) {
       const error = await refusal(readBars(files.path(name)));
@@ -389,13 +397,13 @@ describe('files that hold no bars', () => {
 
   test.each([
     [
-      'far too many fields',
+      'if a line has far too many fields',
       `2020-01-02${',1'.repeat(9)}`,
       /at least 8 fields, the first line has 2/,
     ],
-    ['an open quote', '2020-01-02,"1', /quote/],
-    ['another kind of line ending', '2020-01-02,1\r', /line endings/],
-    ['another encoding', '2020-01-02,1\u00e9', /UTF-8/],
+    ['if a quote is not closed', '2020-01-02,"1', /quote/],
+    ['if it mixes line endings', '2020-01-02,1\r', /line endings/],
+    ['if it is not UTF-8', '2020-01-02,1\u00e9', /UTF-8/],
   ])('%s', async (_, line, message) => {
     const text = csv('date,close', '2020-01-01,1', '', line, '2020-01-03,1');
     const encoding = message.source.includes('UTF') ? 'latin1' : 'utf8';
@@ -410,8 +418,8 @@ describe('files that hold no bars', () => {
   });
 });
 
-test('more rows of CSV and of Parquet than one thread reads are the same bars, in order', async () => {
-  // Three groups of rows of a Parquet file.
+test('CSV and Parquet that several threads read give the same bars in the same order', async () => {
+  // Three row groups of a Parquet file.
   const count = 300_000;
   const query = `
     SELECT 946684800000 + i * 60000 AS time, 100 + i % 7 AS open, 110 + i % 5 AS high,

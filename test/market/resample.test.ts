@@ -8,7 +8,7 @@ import { flatBars, instants, rowsOf, type Row } from './bars.ts';
 
 const to = (bars: Bars, name: TimeframeName): Bars => resample(bars, parseTimeframe(name));
 
-test('takes first open, highest high, lowest low, last close and all volume, and invents no bar', () => {
+test('resampling takes first open, highest high, lowest low, last close and all volume, and adds no bar', () => {
   const start = Date.UTC(2020, 0, 1);
   const bars = barsFromRows([
     [start, 10, 12, 9, 11, 100],
@@ -22,7 +22,7 @@ test('takes first open, highest high, lowest low, last close and all volume, and
   ]);
 });
 
-describe('buckets are aligned to UTC', () => {
+describe('buckets are aligned to UTC:', () => {
   const starts = (times: readonly string[], name: TimeframeName): string[] => {
     const bars = to(flatBars(times.map((time) => Date.parse(time))), name);
     return [...bars.time].map(formatTime);
@@ -38,7 +38,7 @@ describe('buckets are aligned to UTC', () => {
     expect(starts(days, '1mo')).toEqual(expected);
   });
 
-  test('also before 1970', () => {
+  test('buckets before 1970 are aligned, too', () => {
     const old = [
       '1969-12-28T23:00Z',
       '1969-12-29T00:00Z',
@@ -55,7 +55,7 @@ describe('buckets are aligned to UTC', () => {
   });
 });
 
-describe('bars that do not fill the target are refused', () => {
+describe('bars that do not fill the target are rejected:', () => {
   test.each<[number, TimeframeName]>([
     [DAY, '1h'],
     [HOUR, '30m'],
@@ -69,17 +69,17 @@ describe('bars that do not fill the target are refused', () => {
   });
 });
 
-describe('a bar that does not end within its bucket is refused, with its time', () => {
+describe('a bar that spans two buckets', () => {
   test.each<[string, TimeframeName, number, number]>([
     ['hours from half past', '4h', Date.UTC(2024, 0, 2, 13, 30), HOUR],
     ['days from midnight in Tokyo', '1w', Date.UTC(2024, 0, 2, 15), DAY],
     ['days from the afternoon', '1mo', Date.UTC(2024, 0, 2, 14, 30), DAY],
-  ])('%s into %s', (_, name, start, spacing) => {
+  ])('is rejected with its time: %s into %s', (_, name, start, spacing) => {
     const bars = flatBars(instants(start, spacing, 50));
     expect(() => to(bars, name)).toThrow(/the bar of 2024-01-\d\d.* spans two bars of/);
   });
 
-  test('others are not, wherever they begin', () => {
+  test('is not reported for bars that fit, wherever they begin', () => {
     const noons = instants(Date.UTC(2024, 0, 1, 14, 30), DAY, 5);
     expect([...to(flatBars(noons), '1w').time]).toEqual([Date.UTC(2024, 0, 1)]);
     const halves = instants(Date.UTC(2024, 0, 2, 13, 30), HOUR, 7);
@@ -96,17 +96,17 @@ const minutes = fc
     let time = Date.UTC(2024, 1, 28, 23);
     return barsFromRows(
       steps.map(([pause, base, up, down, volume], index): Row => {
-        // A hole of hours now and then, so that buckets of every size are left empty.
+        // Occasional gaps of hours leave buckets of every size empty.
         time += pause * MINUTE + (index % 50 === 49 ? 31 * HOUR : 0);
         const low = 10 + base;
         return [time, low + down, low + down + up, low, low + down, volume];
       }),
     );
   })
-  // Where few bars follow the one before within a minute, they count as longer bars.
+  // If few bars are one minute apart, the spacing of the bars is longer.
   .filter((bars) => barSpacing(bars) === MINUTE);
 
-test('one step gives the same as several', () => {
+test('resampling in one step and in several gives the same bars', () => {
   fc.assert(
     fc.property(minutes, (bars) => {
       const quarters = to(bars, '15m');
@@ -118,7 +118,7 @@ test('one step gives the same as several', () => {
   );
 });
 
-test('volume, range, first open and last close survive', () => {
+test('resampling keeps total volume, price range, first open and last close', () => {
   const sum = (column: Float64Array): number => column.reduce((total, value) => total + value, 0);
   fc.assert(
     fc.property(minutes, fc.constantFrom('5m', '1h', '1d', '1w'), (bars, name) => {

@@ -19,13 +19,13 @@ test.each([
 });
 
 test.each(['', '1', 'd', '0m', '7m', '1M', '1 h', '1D', '36h', '2d', '1y'])(
-  '%j is none',
+  '%j is not a timeframe',
   (text) => {
     expect(() => parseTimeframe(text)).toThrow(expect.objectContaining({ code: 'invalid_data' }));
   },
 );
 
-test('every timeframe is told by the spacing of its bars', () => {
+test('every timeframe is derived from the spacing of its bars', () => {
   for (const name of TIMEFRAME_NAMES) {
     const { ms } = parseTimeframe(name);
     const spacing = name === '1mo' ? 31 * DAY : ms;
@@ -37,20 +37,20 @@ test('every timeframe is told by the spacing of its bars', () => {
 describe('the spacing of bars', () => {
   const spacing = (times: readonly number[]): number | undefined => barSpacing(flatBars(times));
 
-  test('is the shortest usual distance, whatever nights and holes lengthen', () => {
+  test('is the shortest usual distance, despite nights and gaps', () => {
     const day = instants(0, 5 * MINUTE, 78);
     const days = instants(0, DAY, 20).flatMap((start) => day.map((time) => start + time));
     expect(spacing(days)).toBe(5 * MINUTE);
     expect(spacing(days.filter((_, index) => index % 3 !== 0))).toBe(5 * MINUTE);
   });
 
-  test('of days stamped at local midnight is a day, though a change of the clock shortens one', () => {
+  test('of days stamped at local midnight is a day, despite daylight saving time', () => {
     const winter = instants(23 * HOUR, DAY, 80);
     const summer = instants(winter.at(-1)! + DAY - HOUR, DAY, 80);
     expect(spacing([...winter, ...summer])).toBe(DAY);
   });
 
-  test('of months is told though they differ in length', () => {
+  test('of months is a month, although they differ in length', () => {
     const months = Array.from({ length: 36 }, (_, month) => Date.UTC(2000, month, 1));
     expect(timeframeOfSpacing(spacing(months)!)?.name).toBe('1mo');
   });

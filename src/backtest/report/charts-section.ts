@@ -13,12 +13,12 @@ import { html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
 
-// However long the run was, its page stays within a few megabytes.
+// Limits the page to a few megabytes, regardless of the length of the run.
 const MAX_CANDLES = 6000;
 const MAX_CANDLES_IN_ALL = 40_000;
 const MAX_INSTRUMENTS = 50;
 
-/** Moves the chart of the surrounding figure; shown by `drawCharts`. */
+/** Moves and zooms the chart of the surrounding figure; hidden until `drawCharts` enables it. */
 const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of the chart" hidden>
   <button type="button" value="earlier" aria-label="Earlier">‹</button>
   <button type="button" value="later" aria-label="Later">›</button>
@@ -40,7 +40,7 @@ export function equitySection(
     `Equity went from ${formatMoney(initialCash)} to ${formatMoney(end)} ${currency} (${formatPercent(end / initialCash - 1)}).`,
     deepest.depth < 0
       ? `The deepest drawdown was ${formatPercent(Math.max(-1, deepest.depth))}, from the peak of ${instant(deepest.peakTime)} to the low of ${instant(deepest.troughTime)}.`
-      : 'It never fell below a former peak.',
+      : 'Equity never fell below a former peak.',
   ];
   if (benchmark !== undefined && benchmark.length > 0) {
     const held = benchmark.at(-1)!;
@@ -50,7 +50,7 @@ export function equitySection(
   }
   if (curve.time.length < time.length) {
     sentences.push(
-      `Drawn from ${formatCount(curve.time.length)} of ${formatCount(time.length)} points, the lows and highs among them; equity.csv has all.`,
+      `The chart shows ${formatCount(curve.time.length)} of ${formatCount(time.length)} points, including the lows and highs; equity.csv contains all.`,
     );
   }
   const key = (name: string, text: string): Html =>
@@ -86,7 +86,7 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
     .filter((month) => typeof month === 'number')
     .map(Math.abs)
     .toSorted((a, b) => a - b);
-  // The largest tenth shares the strongest colour, so that one crash does not pale all the rest.
+  // The largest tenth has the strongest color, so that one crash does not make all others pale.
   const strong = sizes[Math.floor(sizes.length * 0.9)] ?? 0;
   const shade = (month: number): string => {
     const level = Math.min(5, Math.ceil((Math.abs(month) / strong) * 5));
@@ -121,13 +121,13 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
       </table>
     </div>
     <p class="note">
-      Per cent, by calendar month in UTC. The first and the last month count only the days of the
+      In percent, by calendar month in UTC. The first and the last month count only the days of the
       run.
     </p>
   </section>`;
 }
 
-/** The most traded instruments, each with at most its share of the page's candles. */
+/** Charts of the most traded instruments, which share the page's limit of candles. */
 export function priceCharts({ instruments, result }: ReportInput, dateOnly: boolean): PriceChart[] {
   const closed = Map.groupBy(result.trades, ({ symbol }) => symbol);
   const open = Map.groupBy(result.openTrades, ({ symbol }) => symbol);
@@ -169,8 +169,8 @@ export function pricesSection(charts: readonly PriceChart[], instruments: number
   const omitted =
     charts.length < instruments
       ? html`<p class="note">
-          The ${charts.length} most traded of ${formatCount(instruments)} instruments can be drawn
-          here.
+          Only the ${charts.length} most traded of ${formatCount(instruments)} instruments are
+          included.
         </p>`
       : nothing;
   return html`<section aria-labelledby="prices-title">

@@ -1,4 +1,4 @@
-/** Text that is HTML already. Everything else that reaches a page is escaped on the way. */
+/** HTML source. Templates escape all other text. */
 export class Html {
   readonly source: string;
 
@@ -7,12 +7,11 @@ export class Html {
   }
 }
 
-/** What a template takes: text, numbers, HTML, lists of them. */
 export type Child = string | number | Html | readonly Child[];
 
-/** A template whose values are escaped unless they are `Html`; attribute values need quotes. */
+/** Template tag that escapes its values unless they are `Html`. Attribute values must be quoted. */
 export function html(literals: TemplateStringsArray, ...children: readonly Child[]): Html {
-  // The source's indentation would be a third of a page full of tables.
+  // The indentation of the templates would be a third of a page with large tables.
   const [first, ...rest] = literals.map((literal) => literal.replaceAll(/\n\s+/g, '\n'));
   return new Html(
     rest.reduce((before, literal, index) => before + render(children[index]!) + literal, first!),
@@ -27,7 +26,7 @@ function render(child: Child): string {
   return String(child).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** JSON for a `<script type="application/json">`: no `<` can end the element or open a comment. */
+/** JSON for a `<script type="application/json">`, without a `<` that could end it or begin a comment. */
 export function embeddedJson(value: unknown): Html {
   return new Html(
     JSON.stringify(value).replace(

@@ -8,20 +8,20 @@ import { STYLE } from './style.ts';
 export interface Page {
   readonly title: string;
   readonly body: Html;
-  /** What the scripts read from `#data`. */
+  /** Embedded as JSON in `#data` for the scripts. */
   readonly data: unknown;
   /**
-   * Functions from `client/`, called in this order. The page carries their source text, so each
-   * one refers to nothing outside itself but types and what a browser defines.
+   * Functions from `client/`, called in this order. The page contains their source text, so they may only
+   * use their own code, types and what a browser defines.
    */
   readonly scripts: readonly (() => void)[];
-  /** Whether a script draws with lightweight-charts. */
+  /** Whether to include lightweight-charts. */
   readonly charts: boolean;
 }
 
 /**
- * One self-contained HTML file. Its policy allows the scripts and the style written here, known by
- * their hashes, and nothing else: no request, no inline handler, no markup smuggled in by a name.
+ * Renders a self-contained HTML file. Its content security policy allows only the scripts and styles of
+ * this page, by their hashes: no requests, no inline handlers and no injected markup.
  */
 export function renderPage(page: Page): string {
   const library = page.charts ? chartLibrary() : '';
@@ -49,9 +49,7 @@ export function renderPage(page: Page): string {
       <body>
         ${page.body}
         <footer>
-          <p>
-            Made by service-local. This file is complete: it opens offline and contacts no server.
-          </p>
+          <p>Created by service-local. This file works offline and contacts no server.</p>
           ${page.charts ? CHARTS_ATTRIBUTION : nothing}
         </footer>
         <script type="application/json" id="data">
@@ -62,7 +60,7 @@ export function renderPage(page: Page): string {
     </html> `.source;
 }
 
-/** The licence of lightweight-charts asks for its notice and a link to its maker. */
+/** The license of lightweight-charts requires its notice and a link to its author. */
 const CHARTS_ATTRIBUTION = html`<p>
   Charts: TradingView Lightweight Charts™, copyright ©
   <a href="https://www.tradingview.com/" rel="noreferrer">TradingView, Inc.</a>, Apache License 2.0.
@@ -78,30 +76,30 @@ function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-// The hashes cover these elements' text to the byte, which a formatted template would change.
+// The hashes cover the exact text of these elements, so no template may reformat it.
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
 function scriptElement(source: string): Html {
-  // Either would make the browser end the script elsewhere than we do (HTML, section 4.12.1.3).
-  if (/<\/script|<!--/i.test(source)) throw new Error('this script cannot stand in a page');
+  // Either would change where the browser ends the script (HTML, section 4.12.1.3).
+  if (/<\/script|<!--/i.test(source)) throw new Error('a script contains </script or <!--');
   return new Html(`<script>${source}</script>\n`);
 }
 
-/** Shown by `switchTheme`, which gives it its meaning. */
+/** Hidden until `switchTheme` enables it. */
 export const THEME_BUTTON = html`<button type="button" id="theme" hidden>Dark theme</button>`;
 
 /** A column of a `table.sortable`; numeric columns are aligned right and sorted as numbers. */
 export interface Column<Row> {
   readonly label: string;
   readonly numeric: boolean;
-  /** What the rows are sorted by; `null` stays last. */
+  /** Sort key; rows with `null` are always last. */
   readonly value: (row: Row) => string | number | null;
   readonly text: (row: Row) => Child;
 }
 
-/** A table whose reader can sort it by any column; `rows` come in the order of `sorted`. */
+/** A table that its reader can sort by any column; `rows` are already in the order of `sorted`. */
 export function sortableTable<Row>(options: {
-  /** Names the table for assistive technology. */
+  /** Accessible name of the table. */
   readonly label: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];

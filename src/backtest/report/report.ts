@@ -23,7 +23,7 @@ import { tradesSection } from './trades-section.ts';
 
 const MAX_CURVE_POINTS = 4000;
 
-/** The report of one backtest as a self-contained HTML page of bounded size. */
+/** Renders the report of a backtest as a self-contained HTML page of bounded size. */
 export function renderReport(input: ReportInput): string {
   const { summary, result, benchmark } = input;
   const { time, equity, initialCash } = result;
@@ -236,9 +236,9 @@ function provenanceSection(summary: Summary): Html {
     ['Equity', hashes.equity],
   ];
   return html`<section aria-labelledby="provenance">
-    <h2 id="provenance">What decided this result</h2>
+    <h2 id="provenance">What determines this result</h2>
     <p class="note">
-      The same version and lock give the same hashes on any machine. This run took
+      The same version and lock produce the same hashes on any machine. This run took
       ${formatCount(engine.wall_ms)} ms, ${formatCount(engine.bars_per_second)} bars per second.
     </p>
     <dl class="provenance">

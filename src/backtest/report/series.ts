@@ -1,18 +1,18 @@
 import type { Trade } from '../../engine/result.ts';
 import type { Bars } from '../../market/bars.ts';
-import { drawdownsOf } from '../statistics.ts';
+import { drawdownsOf } from '../returns.ts';
 
-/** Equity over time, thinned for drawing; all columns have the same length. */
+/** Equity over time, downsampled for drawing; all columns have the same length. */
 export interface Curve {
   /** Seconds since the Unix epoch, UTC, ascending. */
   readonly time: readonly number[];
   readonly equity: readonly number[];
-  /** `equity ÷ highest equity so far − 1`, never above zero. */
+  /** `equity ÷ highest equity so far − 1`, at most zero. */
   readonly drawdown: readonly number[];
   readonly benchmark?: readonly number[];
 }
 
-/** The deepest fall of an equity curve: `depth` is negative or zero, times are milliseconds. */
+/** The deepest drawdown of an equity curve: `depth` is at most zero, times are milliseconds. */
 export interface Drawdown {
   readonly depth: number;
   readonly peakTime: number;
@@ -30,27 +30,27 @@ export interface Candles {
   readonly close: readonly number[];
 }
 
-/** What trades did within one candle: entries by side, exits by the sign of their summed profit. */
+/** Entries of one side, or exits with the sign of their total profit, within one candle. */
 export interface Marker {
   /** Index of the candle. */
   readonly candle: number;
   readonly kind: 'long' | 'short' | 'gain' | 'loss';
-  /** How many entries or exits it stands for. */
+  /** Number of entries or exits. */
   readonly count: number;
 }
 
-/** Returns of one year's calendar months (UTC). */
+/** Returns of the calendar months of a year (UTC). */
 export interface YearOfReturns {
   readonly year: number;
-  /** Twelve entries: `undefined` where the run has no bars, `null` where equity was not positive. */
+  /** Twelve entries: `undefined` for a month without bars, `null` if equity was not positive. */
   readonly months: readonly (number | null | undefined)[];
   readonly total: number | null;
 }
 
 /**
- * An equity curve of at most `limit` points. Of each stretch of steps the lowest and the highest
- * equity, the deepest drawdown and the extremes of the benchmark are kept, so that thinning
- * smooths no peak or trough away.
+ * Downsamples an equity curve to at most `limit` points. Keeps all peaks and troughs visible: of each
+ * stretch of steps, it keeps the lowest and highest equity, the deepest drawdown and the extremes of
+ * the benchmark.
  */
 export function thinCurve(
   time: Float64Array,
@@ -65,13 +65,13 @@ export function thinCurve(
   for (let step = 1; step < equity.length; step++) {
     if (drawdowns[step]! < drawdowns[trough]!) trough = step;
   }
-  // Without one, the peak is the starting cash.
+  // If no step is a peak, the peak is the starting cash at the first step.
   const peak = Math.max(0, drawdowns.lastIndexOf(0, trough));
   const curve: Curve = {
     time: chosen.map((step) => time[step]! / 1000),
-    equity: chosen.map((step) => shorten(equity[step]!)),
-    drawdown: chosen.map((step) => shorten(drawdowns[step]!)),
-    ...(benchmark && { benchmark: chosen.map((step) => shorten(benchmark[step]!)) }),
+    equity: chosen.map((step) => roundForPage(equity[step]!)),
+    drawdown: chosen.map((step) => roundForPage(drawdowns[step]!)),
+    ...(benchmark && { benchmark: chosen.map((step) => roundForPage(benchmark[step]!)) }),
   };
   return {
     curve,
@@ -83,7 +83,7 @@ export function thinCurve(
   };
 }
 
-/** Steps in ascending order: all of them, or equally many of every stretch with its extremes. */
+/** Returns all steps, or the same number of steps of every stretch, in ascending order. */
 function chooseSteps(
   equity: Float64Array,
   drawdowns: Float64Array,
@@ -110,7 +110,7 @@ function chooseSteps(
     }
     const kept = new Set([lowest, highest, deepest]);
     if (benchmark !== undefined) for (const step of extremesOf(benchmark, from, to)) kept.add(step);
-    // A chart gives every point the same width: fewer points would make a quiet year look short.
+    // Charts give every point the same width, so a stretch with fewer points would look shorter.
     for (let i = 0; kept.size < perStretch; i++) {
       kept.add(from + Math.floor((i * (to - from)) / perStretch));
     }
@@ -147,15 +147,15 @@ export function toCandles(bars: Bars, limit: number): Candles {
       if (bars.low[bar]! < lowest) lowest = bars.low[bar]!;
     }
     time.push(bars.time[from]! / 1000);
-    open.push(shorten(bars.open[from]!));
-    high.push(shorten(highest));
-    low.push(shorten(lowest));
-    close.push(shorten(bars.close[to - 1]!));
+    open.push(roundForPage(bars.open[from]!));
+    high.push(roundForPage(highest));
+    low.push(roundForPage(lowest));
+    close.push(roundForPage(bars.close[to - 1]!));
   }
   return { barsPerCandle, time, open, high, low, close };
 }
 
-/** Index of the candle that holds an instant (ms); -1 when the instant lies before all of them. */
+/** Index of the candle that contains an instant (ms); −1 if the instant is before all candles. */
 export function candleAt(candles: Candles, instant: number): number {
   let before = -1;
   let after = candles.time.length;
@@ -167,7 +167,7 @@ export function candleAt(candles: Candles, instant: number): number {
   return before;
 }
 
-/** At most three markers per candle however many trades there are, in order of time. */
+/** Returns markers in order of time, at most three per candle. */
 export function toMarkers(
   candles: Candles,
   closed: readonly Trade[],
@@ -193,7 +193,7 @@ export function toMarkers(
   return markers.filter(({ candle }) => candle >= 0).toSorted((a, b) => a.candle - b.candle);
 }
 
-/** Each month's and year's return on the equity at the end of the one before. */
+/** Computes the returns of months and years on the equity at the end of the previous one. */
 export function monthlyReturns(
   time: Float64Array,
   equity: Float64Array,
@@ -227,7 +227,7 @@ function returnOn(base: number, end: number): number | null {
   return base > 0 ? end / base - 1 : null;
 }
 
-/** Ten significant digits: more than a screen can show, and half the bytes of a float64 in JSON. */
-function shorten(value: number): number {
+/** Rounds to ten significant digits: enough for any screen, and half the size of a float64 in JSON. */
+function roundForPage(value: number): number {
   return Number(value.toPrecision(10));
 }

@@ -1,9 +1,9 @@
 import { THEME_CSS } from '../../base/theme.ts';
 
-/** Rows of a long table that go on paper. */
+/** Maximum number of rows of a table when printed. */
 export const PRINTED_ROWS = 60;
 
-/** The reports' style sheet. Colours are pairs of light and dark; the page's scheme picks one. */
+/** Style sheet of the reports. Each color has a value for the light and one for the dark scheme. */
 export const STYLE = `
 :root {${THEME_CSS}  --label: light-dark(#3d4553, #4a5361);
   --equity: light-dark(#2458b3, #86b0ff);
@@ -129,8 +129,8 @@ ${[1, 2, 3, 4, 5]
       ['down', 'loss'],
       ['more', 'equity'],
     ].map(
-      ([direction, colour]) =>
-        `.${direction}-${level} { background: color-mix(in srgb, var(--${colour}) ${level * 9}%, var(--paper)); }`,
+      ([direction, color]) =>
+        `.${direction}-${level} { background: color-mix(in srgb, var(--${color}) ${level * 9}%, var(--paper)); }`,
     ),
   )
   .join('\n')}

@@ -18,14 +18,14 @@ import { PRINTED_ROWS } from './style.ts';
 
 export interface SweepReportInput {
   readonly bot: Summary['bot'];
-  /** sha256 of the spec that was varied. */
+  /** sha256 of the spec. */
   readonly version: string;
   readonly window: Summary['window'];
-  /** Of the account, e.g. `USD`. */
+  /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** One per trial, in any order; all have the same parameters, at least one. */
+  /** At least one trial, in any order; all have the same parameters. */
   readonly rows: readonly SweepRow[];
-  /** Judgement of the row with the highest Sharpe; `undefined` where it cannot be judged. */
+  /** Deflated Sharpe ratio of the row with the highest Sharpe ratio, if defined. */
   readonly deflated: DeflatedSharpe | undefined;
 }
 
@@ -34,11 +34,11 @@ export interface SweepRow {
   readonly metrics: Pick<TrialMetrics, (typeof SWEEP_FIGURES)[number]>;
 }
 
-// However large the grid was, its page stays within a few megabytes.
+// Limits the page to a few megabytes, regardless of the size of the grid.
 const MAX_HEAT_MAP_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
 
-/** The report of a parameter sweep as a self-contained HTML page of bounded size. */
+/** Renders the report of a sweep as a self-contained HTML page of bounded size. */
 export function renderSweepReport(input: SweepReportInput): string {
   const { bot, currency } = input;
   const rows = input.rows.toSorted(
@@ -125,20 +125,20 @@ function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undef
     ${judgement(deflated)}`;
 }
 
-/** 95 % is the usual level of proof; below it the best trial is what luck alone would show. */
+/** 95 % is the usual significance level. */
 function judgement(deflated: DeflatedSharpe | undefined): Html {
   if (deflated === undefined) {
     return html`<p class="judgement">
-      Too few trials have a Sharpe ratio to tell whether the best one is more than luck.
+      Too few trials have a Sharpe ratio to judge whether the best one is more than luck.
     </p>`;
   }
   const { trials, probability, expected_max_sharpe } = deflated;
   const proven = probability >= 0.95;
   return html`<p class="judgement ${proven ? 'pass' : 'warning'}">
-    The best of ${formatCount(trials)} trials without any skill would be expected to show a Sharpe
-    of ${formatRatio(expected_max_sharpe)}; the probability that this one is truly better is
+    The expected Sharpe ratio of the best of ${formatCount(trials)} trials without skill is
+    ${formatRatio(expected_max_sharpe)}; the probability that the best trial is truly better is
     ${formatPercent(probability)}${
-      proven ? '.' : ', below the usual 95%: treat it as found by luck until other data confirm it.'
+      proven ? '.' : ', below the usual 95%: attribute it to luck until other data confirm it.'
     }
   </p>`;
 }
@@ -158,12 +158,10 @@ function heatMapSection(names: readonly string[], trials: number): Html {
       <select id="${id}" autocomplete="off"></select>
     </span>`;
   const others =
-    names.length > 2
-      ? ' Of the trials that share a cell, the one with the highest Sharpe is shown.'
-      : '';
+    names.length > 2 ? ' Each cell shows its trial with the highest Sharpe ratio.' : '';
   const omitted =
     trials > MAX_HEAT_MAP_TRIALS
-      ? ` Drawn from the ${formatCount(MAX_HEAT_MAP_TRIALS)} trials with the highest Sharpe.`
+      ? ` The map contains the ${formatCount(MAX_HEAT_MAP_TRIALS)} trials with the highest Sharpe ratio.`
       : '';
   return html`<section aria-labelledby="map-title">
     <div class="heading">
@@ -175,13 +173,14 @@ function heatMapSection(names: readonly string[], trials: number): Html {
     </div>
     <div class="scroll" id="map" tabindex="0" role="region" aria-labelledby="map-title"></div>
     <p class="note">
-      The best trial is outlined.${others}${omitted} A broad plateau is worth more than a lone peak.
+      The best trial is outlined.${others}${omitted} A broad plateau is more reliable than an
+      isolated peak.
     </p>
   </section>`;
 }
 
 function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html {
-  const shown = rows.slice(0, MAX_TABLE_ROWS);
+  const listed = rows.slice(0, MAX_TABLE_ROWS);
   const columns: Column<SweepRow>[] = [
     ...names.map((name) => ({
       label: name,
@@ -197,21 +196,21 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html
     })),
   ];
   const note =
-    shown.length < rows.length
+    listed.length < rows.length
       ? html`<p class="note">
-          The ${formatCount(shown.length)} trials with the highest Sharpe of
-          ${formatCount(rows.length)}; all of them are in trials.csv.
+          The ${formatCount(listed.length)} trials with the highest Sharpe ratio of
+          ${formatCount(rows.length)}; trials.csv contains all.
         </p>`
       : nothing;
   const onPaper =
-    shown.length > PRINTED_ROWS
+    listed.length > PRINTED_ROWS
       ? html`<p class="note print-only">
-          The first ${PRINTED_ROWS} rows are printed; all trials are in trials.csv.
+          The first ${PRINTED_ROWS} rows are printed; trials.csv contains all trials.
         </p>`
       : nothing;
   return html`<section aria-labelledby="trials-title">
     <h2 id="trials-title">Trials</h2>
     ${note}${onPaper}
-    ${sortableTable({ label: 'Trials', columns, rows: shown, sorted: { column: names.length, direction: 'descending' } })}
+    ${sortableTable({ label: 'Trials', columns, rows: listed, sorted: { column: names.length, direction: 'descending' } })}
   </section>`;
 }

@@ -34,12 +34,12 @@ export function tradesSection(
   const all = trades.length + openTrades.length;
   const note =
     rows.length < all
-      ? `The ${formatCount(rows.length)} trades with the largest profits and losses of ${formatCount(all)}; all of them are in trades.csv.`
+      ? `The ${formatCount(rows.length)} trades with the largest profits and losses of ${formatCount(all)}; trades.csv contains all.`
       : 'Profit and return are net of fees. An open trade is valued at the last close.';
   const onPaper =
     rows.length > PRINTED_ROWS
       ? html`<p class="note print-only">
-          The first ${PRINTED_ROWS} rows are printed; all trades are in trades.csv.
+          The first ${PRINTED_ROWS} rows are printed; trades.csv contains all trades.
         </p>`
       : nothing;
   return html`<section id="trades" aria-labelledby="trades-title">
@@ -50,7 +50,7 @@ export function tradesSection(
   </section>`;
 }
 
-/** In order of entry. When there are too many, those that moved equity most. */
+/** In order of entry; of too many trades, those with the largest profits and losses. */
 function tradeRows(trades: readonly Trade[], openTrades: readonly Trade[]): Row[] {
   const open = openTrades.map((trade) => ({ ...trade, isOpen: true }));
   const closed =
@@ -75,7 +75,7 @@ function tradeColumns(
     if (index === undefined) return trade.id;
     const { candles } = charts[index]!;
     const place = [index, candleAt(candles, trade.entry_time), candleAt(candles, trade.exit_time)];
-    // One tab stop for the whole column: the arrow keys move among its buttons.
+    // The column is a single tab stop; the arrow keys move between its buttons.
     return html`<button
       type="button"
       class="trade"
@@ -104,7 +104,7 @@ function tradeColumns(
     text: (trade) => show(trade[key], trade),
   });
   const instant = (ms: number): string => formatInstant(ms, dateOnly);
-  const coloured =
+  const colored =
     (format: (value: number) => string) =>
     (value: number): Html =>
       html`<span class="${value < 0 ? 'loss' : 'gain'}">${format(value)}</span>`;
@@ -119,7 +119,7 @@ function tradeColumns(
     number('Bars', 'bars', formatCount),
     number('Quantity', 'quantity', formatQuantity),
     number('Fees', 'fees', formatMoney),
-    number('Profit', 'pnl', coloured(formatMoney)),
-    number('Return', 'return', coloured(formatPercent)),
+    number('Profit', 'pnl', colored(formatMoney)),
+    number('Return', 'return', colored(formatPercent)),
   ];
 }

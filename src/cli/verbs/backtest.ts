@@ -57,7 +57,7 @@ export const verb = defineVerb({
     const { prepare } = await import('../../bots/prepare.ts');
     const { signalsOver } = await import('../../bots/models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
-    const { prepareDirectory, removeOld, writeRun, writeText } =
+    const { prepareDirectory, removeOldResult, writeRun, writeText } =
       await import('../../backtest/files.ts');
     const { driftOf, lockPath, readLock, withOutside, writeLock } =
       await import('../../bots/version.ts');
@@ -77,7 +77,7 @@ export const verb = defineVerb({
     }
     const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
     // What an earlier run left must not stand for this one, should it fail.
-    if (junitFile !== undefined) await removeOld(junitFile);
+    if (junitFile !== undefined) await removeOldResult(junitFile);
     const { job, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
@@ -89,7 +89,7 @@ export const verb = defineVerb({
       options.out ?? `${context.settings.runs_dir}/${bot.spec.metadata.slug}/${runId}`,
     );
     await prepareDirectory(directory);
-    await removeOld(join(directory, 'summary.json'));
+    await removeOldResult(join(directory, 'summary.json'));
 
     if (options.verifyLock) {
       const lock = readLock(file);

@@ -2,9 +2,9 @@
 import type * as Charts from 'lightweight-charts';
 import type { Candles, Curve, Marker } from '../series.ts';
 
-/** What the page's charts show; embedded in it as JSON. */
+/** Data of the page's charts, embedded in the page as JSON. */
 export interface ChartData {
-  /** Every step falls on midnight UTC, so that clock times would say nothing. */
+  /** Whether every step is at midnight UTC, so that times of day are omitted. */
   readonly dateOnly: boolean;
   readonly curve: Curve;
   /** In the order of the options of `#instrument`. */
@@ -15,14 +15,14 @@ export interface PriceChart {
   readonly symbol: string;
   readonly candles: Candles;
   readonly markers: readonly Marker[];
-  /** The chart in words. */
+  /** Text alternative of the chart. */
   readonly summary: string;
 }
 
-/** The library's own bundle, which the page carries before this function, defines it. */
+/** Defined by the library's bundle, which the page contains before this function. */
 declare const LightweightCharts: typeof Charts;
 
-/** Draws `#equity` and `#prices` from the page's data, and keeps them in the page's colours. */
+/** Draws `#equity` and `#prices` from the page's data, and updates their colors with the theme. */
 export function drawCharts(): void {
   const data = JSON.parse(document.querySelector('#data')!.textContent) as ChartData;
   const {
@@ -41,7 +41,7 @@ export function drawCharts(): void {
     value
       .toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
       .replace('-', '−');
-  /** Six significant digits and at least two decimals, as in the table of trades. */
+  /** Six significant digits and at least two decimals, as `formatPrice`. */
   const price = (value: number): string =>
     value.toLocaleString('en-US', {
       minimumFractionDigits: 2,
@@ -62,25 +62,25 @@ export function drawCharts(): void {
 
   const probe = document.body.appendChild(document.createElement('span'));
   probe.hidden = true;
-  /** Charts draw on canvas, which knows nothing of CSS variables. */
-  const colour = (name: string): string => {
+  /** Resolves a CSS variable, because a canvas does not support them. */
+  const color = (name: string): string => {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
   };
 
   const chartOptions = (): Charts.DeepPartial<Charts.TimeChartOptions> => ({
     layout: {
-      background: { type: ColorType.Solid, color: colour('paper') },
-      textColor: colour('muted'),
+      background: { type: ColorType.Solid, color: color('paper') },
+      textColor: color('muted'),
       fontFamily: getComputedStyle(document.body).fontFamily,
-      panes: { enableResize: false, separatorColor: colour('rule') },
-      attributionLogo: false, // The page's footer names and links the library instead.
+      panes: { enableResize: false, separatorColor: color('rule') },
+      attributionLogo: false, // The footer of the page has the attribution.
     },
-    grid: { vertLines: { visible: false }, horzLines: { color: colour('rule') } },
+    grid: { vertLines: { visible: false }, horzLines: { color: color('rule') } },
     crosshair: {
       mode: CrosshairMode.Normal,
-      vertLine: { color: colour('muted'), labelBackgroundColor: colour('label') },
-      horzLine: { color: colour('muted'), labelBackgroundColor: colour('label') },
+      vertLine: { color: color('muted'), labelBackgroundColor: color('label') },
+      horzLine: { color: color('muted'), labelBackgroundColor: color('label') },
     },
   });
   const newChart = (element: HTMLElement): Charts.IChartApi => {
@@ -102,7 +102,7 @@ export function drawCharts(): void {
         fixLeftEdge: true,
         fixRightEdge: true,
       },
-      // The wheel and vertical swipes belong to the page; a chart is moved by drag and by buttons.
+      // The wheel and vertical swipes scroll the page; dragging and the buttons move a chart.
       handleScroll: { mouseWheel: false, vertTouchDrag: false },
       handleScale: { mouseWheel: false },
     });
@@ -117,9 +117,9 @@ export function drawCharts(): void {
       const range = scale.getVisibleLogicalRange();
       if (range === null) return;
       const width = range.to - range.from;
-      const centre = (range.from + range.to) / 2 + shift * width;
+      const center = (range.from + range.to) / 2 + shift * width;
       const half = (width * zoom) / 2;
-      scale.setVisibleLogicalRange({ from: centre - half, to: centre + half });
+      scale.setVisibleLogicalRange({ from: center - half, to: center + half });
     };
     const actions: Record<string, () => void> = {
       earlier: () => move(1, -0.5),
@@ -135,7 +135,7 @@ export function drawCharts(): void {
     }
   }
 
-  /** A canvas keeps its screen width on paper and would be cut off; a picture of it scales. */
+  /** Prints a scalable picture, because a canvas keeps its screen width and would be cut off. */
   function printAsPicture(element: HTMLElement, chart: Charts.IChartApi): void {
     let picture: HTMLCanvasElement | undefined;
     window.addEventListener('beforeprint', () => {
@@ -148,7 +148,7 @@ export function drawCharts(): void {
   }
 
   const repaints: (() => void)[] = [];
-  /** Applies colours now, and again whenever the theme changes. */
+  /** Applies colors now and after every change of the theme. */
   function paint(apply: () => void): void {
     apply();
     repaints.push(apply);
@@ -166,7 +166,7 @@ export function drawCharts(): void {
     repaint();
   });
 
-  /** Writes what lies under the pointer, or at the end, into the chart's line of figures. */
+  /** Shows the values under the pointer, or the last ones, in the chart's line of readings. */
   function showReadings(
     element: HTMLElement,
     chart: Charts.IChartApi,
@@ -209,7 +209,7 @@ export function drawCharts(): void {
     if (benchmark !== undefined) {
       const line = chart.addSeries(LineSeries, { ...quiet, lineWidth: 1, priceFormat: money });
       line.setData(points(benchmark));
-      paint(() => line.applyOptions({ color: colour('benchmark') }));
+      paint(() => line.applyOptions({ color: color('benchmark') }));
     }
     const equityArea = chart.addSeries(AreaSeries, { ...quiet, lineWidth: 2, priceFormat: money });
     equityArea.setData(points(equity));
@@ -231,14 +231,14 @@ export function drawCharts(): void {
     paint(() => {
       chart.applyOptions(chartOptions());
       equityArea.applyOptions({
-        lineColor: colour('equity'),
-        topColor: colour('equity-fill'),
-        bottomColor: colour('equity-fade'),
+        lineColor: color('equity'),
+        topColor: color('equity-fill'),
+        bottomColor: color('equity-fade'),
       });
       drawdownArea.applyOptions({
-        lineColor: colour('loss'),
-        topColor: colour('loss-fade'),
-        bottomColor: colour('loss-fill'),
+        lineColor: color('loss'),
+        topColor: color('loss-fade'),
+        bottomColor: color('loss-fill'),
       });
     });
     chart.timeScale().fitContent();
@@ -256,7 +256,7 @@ export function drawCharts(): void {
   }
 
   function drawPrices(element: HTMLElement): void {
-    let shown = data.instruments[0]!;
+    let current = data.instruments[0]!;
     const chart = newChart(element);
     const series = chart.addSeries(CandlestickSeries, {
       borderVisible: false,
@@ -265,27 +265,27 @@ export function drawCharts(): void {
     });
     const markers = createSeriesMarkers(series, []);
     const appearance = {
-      long: { shape: 'arrowUp', position: 'belowBar', colour: 'equity' },
-      short: { shape: 'arrowDown', position: 'aboveBar', colour: 'equity' },
-      gain: { shape: 'circle', position: 'aboveBar', colour: 'gain' },
-      loss: { shape: 'circle', position: 'aboveBar', colour: 'loss' },
+      long: { shape: 'arrowUp', position: 'belowBar', color: 'equity' },
+      short: { shape: 'arrowDown', position: 'aboveBar', color: 'equity' },
+      gain: { shape: 'circle', position: 'aboveBar', color: 'gain' },
+      loss: { shape: 'circle', position: 'aboveBar', color: 'loss' },
     } as const;
     const mark = (): void =>
       markers.setMarkers(
-        shown.markers.map(({ candle, kind, count }) => ({
-          time: shown.candles.time[candle] as Charts.UTCTimestamp,
+        current.markers.map(({ candle, kind, count }) => ({
+          time: current.candles.time[candle] as Charts.UTCTimestamp,
           shape: appearance[kind].shape,
           position: appearance[kind].position,
-          color: colour(appearance[kind].colour),
+          color: color(appearance[kind].color),
           ...(count > 1 && { text: String(count) }),
         })),
       );
     const showLast = showReadings(
       element,
       chart,
-      () => shown.candles.time.length,
+      () => current.candles.time.length,
       (index) => {
-        const { time, open, high, low, close } = shown.candles;
+        const { time, open, high, low, close } = current.candles;
         return [
           ['', instant(time[index] as Charts.UTCTimestamp)],
           ['Open', price(open[index]!)],
@@ -296,9 +296,9 @@ export function drawCharts(): void {
       },
     );
     const show = (instrument: (typeof data.instruments)[number]): void => {
-      shown = instrument;
-      const { time, open, high, low, close } = shown.candles;
-      markers.setMarkers([]); // The old marks have no candles among the new ones.
+      current = instrument;
+      const { time, open, high, low, close } = current.candles;
+      markers.setMarkers([]); // The old markers do not match the new candles.
       series.setData(
         time.map((at, index) => ({
           time: at as Charts.UTCTimestamp,
@@ -310,29 +310,29 @@ export function drawCharts(): void {
       );
       mark();
       chart.timeScale().fitContent();
-      document.querySelector('#prices-summary')!.textContent = shown.summary;
+      document.querySelector('#prices-summary')!.textContent = current.summary;
       showLast();
     };
     paint(() => {
       chart.applyOptions(chartOptions());
-      const [up, down] = [colour('gain'), colour('loss')];
+      const [up, down] = [color('gain'), color('loss')];
       series.applyOptions({ upColor: up, wickUpColor: up, downColor: down, wickDownColor: down });
       mark();
     });
-    show(shown);
+    show(current);
 
     const selector = document.querySelector<HTMLSelectElement>('#instrument');
     selector?.addEventListener('change', () => show(data.instruments[selector.selectedIndex]!));
     showTrades((instrument, from, to) => {
       if (selector) selector.selectedIndex = instrument;
-      if (shown !== data.instruments[instrument]) show(data.instruments[instrument]!);
+      if (current !== data.instruments[instrument]) show(data.instruments[instrument]!);
       const margin = Math.max(15, to - from);
       chart.timeScale().setVisibleLogicalRange({ from: from - margin, to: to + margin });
       element.scrollIntoView({ block: 'center' });
     });
   }
 
-  /** The trade table's buttons. Only one at a time is a tab stop; arrow keys move among them. */
+  /** Handles the buttons of the trade table. Arrow keys move between them; only one is a tab stop. */
   function showTrades(show: (instrument: number, from: number, to: number) => void): void {
     const buttons = (): HTMLButtonElement[] => [
       ...document.querySelectorAll<HTMLButtonElement>('button.trade'),

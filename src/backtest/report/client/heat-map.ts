@@ -1,15 +1,15 @@
 /// <reference lib="dom" />
 import type { FigureUnit } from '../../../base/run-figures.ts';
 
-/** What the page's map shows; embedded in it as JSON. Every `of` has one entry per trial. */
+/** Data of the page's map, embedded in the page as JSON. Every `of` has one entry per trial. */
 export interface HeatMapData {
-  /** `of` holds indices into `values`, whose order is that of the axis. */
+  /** `of` contains indices into `values`, which are in the order of the axis. */
   readonly params: readonly {
     readonly name: string;
     readonly values: readonly string[];
     readonly of: readonly number[];
   }[];
-  /** Trials are listed best Sharpe first, so that the first of a cell is its best. */
+  /** Trials are in descending order of Sharpe, so the first trial of a cell is its best. */
   readonly metrics: readonly {
     readonly label: string;
     readonly unit: FigureUnit;
@@ -17,7 +17,7 @@ export interface HeatMapData {
   }[];
 }
 
-/** Fills `#map` from the page's data: two parameters span a table, colours show a metric. */
+/** Fills `#map` from the page's data: a table of two parameters, with colors for a metric. */
 export function drawHeatMap(): void {
   const data = JSON.parse(document.querySelector('#data')!.textContent) as HeatMapData;
   const longestAxis = 60;
@@ -36,7 +36,7 @@ export function drawHeatMap(): void {
     });
     return text.replace('-', '−');
   };
-  /** Gains and losses diverge from zero; what has no good direction goes from less to more. */
+  /** Ratios and percentages have diverging colors around zero; counts and money a sequential scale. */
   const shader = (values: readonly number[], unit: FigureUnit): ((value: number) => string) => {
     const high = Math.max(...values);
     const low = Math.min(...values);
@@ -54,7 +54,7 @@ export function drawHeatMap(): void {
   };
 
   type Axis = { name: string; labels: string[]; of: (trial: number) => number };
-  /** A long axis is divided into ranges of neighbouring values. */
+  /** Divides a long axis into ranges of adjacent values. */
   const axisOf = (param: HeatMapData['params'][number]): Axis => {
     const { name, values, of } = param;
     const places = Math.min(values.length, longestAxis);
@@ -75,8 +75,8 @@ export function drawHeatMap(): void {
     Object.assign(document.createElement(tag), { textContent: text, ...properties });
 
   let drawn = { across: -1, down: -1 };
-  /** The axes always show two parameters: choosing the one of the other axis swaps them. */
-  function keepApart(): void {
+  /** Keeps the two axes different: choosing the parameter of the other axis swaps them. */
+  function swapIfEqual(): void {
     if (down === null) return;
     if (across.selectedIndex === down.selectedIndex) {
       if (across.selectedIndex === drawn.across) across.selectedIndex = drawn.down;
@@ -86,7 +86,7 @@ export function drawHeatMap(): void {
   }
 
   function draw(): void {
-    keepApart();
+    swapIfEqual();
     const { unit, of: results } = data.metrics[metric.selectedIndex]!;
     const x = axisOf(data.params[across.selectedIndex]!);
     const y: Axis = down
@@ -97,9 +97,9 @@ export function drawHeatMap(): void {
     results.forEach((_, trial) => {
       cells[y.of(trial)]![x.of(trial)] ??= trial;
     });
-    const shown = cells.flat().flatMap((trial) => (trial === undefined ? [] : [results[trial]!]));
+    const values = cells.flat().flatMap((trial) => (trial === undefined ? [] : [results[trial]!]));
     const shade = shader(
-      shown.filter((value) => value !== null),
+      values.filter((value) => value !== null),
       unit,
     );
 
@@ -128,7 +128,7 @@ export function drawHeatMap(): void {
   for (const select of [across, down]) {
     select?.append(...data.params.map(({ name }) => option(name)));
   }
-  // The two parameters with the most values say the most.
+  // At first, the axes are the two parameters with the most values.
   const [first, second] = data.params
     .map(({ values }, index) => ({ size: values.length, index }))
     .toSorted((a, b) => b.size - a.size);

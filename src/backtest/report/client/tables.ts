@@ -1,8 +1,8 @@
 /// <reference lib="dom" />
 
 /**
- * Buttons in the header cells of `table.sortable` sort its rows: first click ascending, second
- * descending. Cells carry `data-value`; an empty one stays last in both directions.
+ * Makes the buttons in the header of each `table.sortable` sort its rows: ascending on the first click,
+ * descending on the second, by the `data-value` of the cells. Empty values are always last.
  */
 export function sortTables(): void {
   for (const table of document.querySelectorAll<HTMLTableElement>('table.sortable')) {

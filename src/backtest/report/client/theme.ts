@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-/** The button `#theme` overrides the system's light or dark preference for this page. */
+/** Makes the button `#theme` override the system's light or dark preference for this page. */
 export function switchTheme(): void {
   const button = document.querySelector<HTMLButtonElement>('#theme')!;
   const system = matchMedia('(prefers-color-scheme: dark)');
