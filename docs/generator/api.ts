@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import { SECURITY_SCHEMES, TAGS } from '../../src/api/http.ts';
 import { fieldList, typeOf, type JsonSchema } from './fields.ts';
-import { anchor, blocks, bullets, code, prose, sentence, table } from './markdown.ts';
+import { anchor, blocks, bullets, code, literal, prose, sentence, table } from './markdown.ts';
 import type { Page } from './page.ts';
 
 interface Operation {
@@ -148,7 +148,7 @@ function callersOf({ security }: Operation): string {
 function parameterLine({ name, in: place, required, description, schema }: Parameter): string {
   const notes = [place, typeOf(schema, linkToSchema), ...(required ? ['required'] : [])];
   const text = description ?? schema.description;
-  const preset = schema.default === undefined ? '' : `, default ${code(String(schema.default))}`;
+  const preset = schema.default === undefined ? '' : `, default ${literal(schema.default)}`;
   return `${code(name)} (${notes.join(', ')}${preset})${text ? `: ${prose(text)}` : ''}`;
 }
 

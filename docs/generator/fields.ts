@@ -1,4 +1,4 @@
-import { code, prose } from './markdown.ts';
+import { code, literal, prose } from './markdown.ts';
 
 /** The parts of a JSON Schema that zod writes. */
 export interface JsonSchema {
@@ -58,7 +58,7 @@ export function nestedFields(schema: JsonSchema, link: Link, depth = 0): string[
       return nestedFields(alternative, link, depth);
     }
     const { [first[0]]: _, ...properties } = alternative.properties!;
-    const title = `${code(first[0])}: ${code(String(first[1].const))}`;
+    const title = `${code(first[0])}: ${literal(first[1].const)}`;
     const description = alternative.description ? `: ${prose(alternative.description)}` : '';
     return [
       `${'  '.repeat(depth)}- ${title}${description}`,
@@ -104,8 +104,8 @@ export function typeOf(schema: JsonSchema, link: Link): string {
   if (schema.$ref) return link(schema.$ref.split('/').at(-1)!);
   const [first] = schema.allOf ?? [];
   if (first) return typeOf(first, link);
-  if ('const' in schema) return code(String(schema.const));
-  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(' \\| ');
+  if ('const' in schema) return literal(schema.const);
+  if (schema.enum) return schema.enum.map(literal).join(' \\| ');
   const alternatives = alternativesOf(schema);
   if (alternatives.length > 0) {
     const kinds = alternatives.map((one) => typeOf(one, link));

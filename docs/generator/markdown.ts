@@ -19,6 +19,11 @@ export function code(text: string): string {
   return text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``;
 }
 
+/** A value of JSON as code; texts without quotes. */
+export function literal(value: unknown): string {
+  return code(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
 /** Paragraphs, headings and lists with one empty line between them. */
 export function blocks(...parts: readonly (string | readonly string[] | undefined)[]): string {
   return parts
