@@ -20,7 +20,7 @@ export async function commandPages(): Promise<Page[]> {
 function indexPage(verbs: readonly LoadedVerb[]): string {
   return blocks(
     '# Commands',
-    'Every command of `service-local`, with its arguments and options. `service-local help COMMAND` prints the same in the terminal.',
+    'Every command of `service-local`, with its arguments and options. `service-local help bots deploy` prints the same for a command in the terminal.',
     '## Options of every command',
     bullets(GLOBAL_FLAGS.map(({ long, description }) => `${code(long)}: ${prose(description)}`)),
     '## All commands',

@@ -354,7 +354,7 @@ function refused({ reason, detail }: Refused, document: TrustDocument): ServiceE
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {
-  other_root: 'See docs/licenses.md, "The trust root", for what to do when a root key is lost.',
+  other_root: 'See docs/how-to/trust-root.md for what to do when a root key is lost.',
   root_rollback: 'Use the newest chain of roots: pass its file with --chain.',
   keyset_rollback:
     'Sign a keyset with a higher version: `service-local identity root sign-keyset`.',

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startServer, type RunningServer } from '../server/running.ts';
+import { blocksOf, linesToRun, withoutComment } from '../docs/documents.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import { BASIC_ENV, BIN, type Result } from './service-local.ts';
@@ -31,12 +32,10 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-/** Lines of the first shell block on a page that contains `text`. */
-async function linesOf(page: string, text: string): Promise<string[]> {
-  const source = await readFile(join(ROOT, page), 'utf8');
-  const blocks = Array.from(source.matchAll(/^```sh\n(.*?)^```/gms), ([, block]) => block!);
-  const lines = blocks.find((block) => block.includes(text))!.split('\n');
-  return lines.filter((line) => /^\w/.test(line));
+/** The lines of the first shell block of README.md that contains `text`. */
+function linesOf(text: string): string[] {
+  const block = blocksOf('README.md').find(({ lines }) => lines.some((line) => line.includes(text)));
+  return block!.lines.map(withoutComment);
 }
 
 const environment = (): Record<string, string> => ({
@@ -121,7 +120,7 @@ async function faultsOf(
 }
 
 test('a first bot is created, validated and run as described in README.md', async () => {
-  const lines = await linesOf('README.md', 'service-local init my-bot');
+  const lines = linesOf('service-local init my-bot');
   const claims = {
     'service-local init my-bot': /^my-bot\/bot\.yaml$/m,
     'cd my-bot': /^$/,
@@ -139,7 +138,7 @@ test('a first bot is created, validated and run as described in README.md', asyn
 
 describe('a server', () => {
   test('is started, and a running session on it is halted, as described in README.md', async () => {
-    const lines = await linesOf('README.md', 'service-local server');
+    const lines = linesOf('service-local server');
     const claims = {
       'service-local data import': /^catalog:\/\/SPX: 5,105 bars of 1d/m,
       'service-local server': /listening on http/,
@@ -171,19 +170,16 @@ describe('a server', () => {
     expect(halts).toEqual([expect.objectContaining({ lifted_at: expect.any(String) as string })]);
   });
 
-  test('stores and shows what its bots do, as described in docs/server.md', async () => {
-    const lines = await linesOf('docs/server.md', 'service-local bots snapshot');
-    const before = await linesOf('README.md', 'service-local server');
-    const starts = new Set(before.slice(0, 4).map((line) => line.split('#')[0]!.trim()));
-    const rest = lines.filter((line) => !starts.has(line.split('#')[0]!.trim()));
+  test('does what docs/tutorials/server.md describes beyond README.md', async () => {
+    const before = new Set(linesToRun('README.md'));
+    const lines = linesToRun('docs/tutorials/server.md').filter((line) => !before.has(line));
     const claims = {
-      'service-local bots apply': /unchanged/,
       'service-local bots backtest paper': /Total return/,
-      'service-local bots paper start paper --speed max': /Total return/,
       'service-local bots events paper': /run\.ended/,
       'service-local bots snapshot paper': /paper/,
       'service-local bots events verify paper': /^Events verified: [\d,]+$/m,
+      'service-local bots parity paper': /^Equal: 5,105 bars, \d+ order events$/m,
     };
-    expect(await faultsOf(rest, claims, run)).toEqual([]);
+    expect(await faultsOf(lines, claims, run)).toEqual([]);
   });
 });

@@ -105,7 +105,7 @@ export function chooseCluster(clusters: Clusters, name: string | undefined): str
     throw new ServiceError('conflict', 'the server knows no cluster to deploy to', {
       reason: 'no_cluster',
       remedy:
-        'Name one in its clusters_file (~/.service-local/clusters.yaml where nothing else is said), and restart it; docs/production.md shows one.',
+        'Name one in its clusters_file (~/.service-local/clusters.yaml where nothing else is said), and restart it; docs/how-to/production.md shows one.',
     });
   }
   if (name === undefined && names.length > 1) {

@@ -1,11 +1,12 @@
 /** Commands that the console and messages name are ones that the CLI takes. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import { parseInvocation } from '../../../src/cli/command.ts';
 import { findVerb } from '../../../src/cli/main.ts';
 import { VERBS } from '../../../src/cli/verbs.ts';
+import { commandsOf, namedCommandsOf, PAGES, REFERENCE } from '../../docs/documents.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { researchDocument } from '../../research/talk.ts';
 import { newSignedIn, type Visitor } from './visitor.ts';
@@ -14,7 +15,8 @@ const root = join(import.meta.dirname, '../../..');
 
 /** Words as a shell takes them. */
 function wordsOf(command: string): string[] {
-  return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!);
+  const words = command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g);
+  return [...words].map(([, double, single, plain]) => double ?? single ?? plain!);
 }
 
 /** @throws ServiceError `usage` for a command line that the CLI does not take. */
@@ -37,6 +39,13 @@ async function faultsOf(commands: readonly string[]): Promise<string[]> {
     ),
   );
   return faults.flat();
+}
+
+/** Without the faults of a text that names a command without its arguments, or with a word for a value. */
+function missingOf(faults: readonly string[]): string[] {
+  return faults.filter(
+    (fault) => !/missing required argument|required option|'1' is no/.test(fault),
+  );
 }
 
 describe('pages name commands that the CLI accepts', () => {
@@ -137,29 +146,17 @@ it('the console names no command that the CLI rejects', async () => {
 it('no message names a command or an option that the CLI does not have', async () => {
   const commands = commandsIn('src/**/*.ts');
   expect(commands.length).toBeGreaterThan(50);
-  // A message may name a command without its arguments, and with a word for a value.
-  const faults = (await faultsOf(commands)).filter(
-    (fault) => !/missing required argument|required option|'1' is no/.test(fault),
-  );
-  expect(faults).toEqual([]);
+  expect(missingOf(await faultsOf(commands))).toEqual([]);
 });
 
-/** Commands in code blocks of a document, without comments, pipes and redirections. */
-function commandsInDocument(file: string): string[] {
-  const blocks = readFileSync(join(root, file), 'utf8').matchAll(/^```sh\n(.*?)^```/gms);
-  return [...blocks]
-    .flatMap(([, block]) => block!.split('\n'))
-    .map((line) => line.replace(/\s#.*$|\s*[|<>&].*$/, '').replace(/^(?:\w+=\S+ )+/, ''))
-    .filter((command) => /^service-local [a-z]/.test(command));
-}
+test.each(PAGES)('%s shows no command that the CLI rejects', async (page) => {
+  expect(await faultsOf(commandsOf(page))).toEqual([]);
+  expect(missingOf(await faultsOf(namedCommandsOf(page)))).toEqual([]);
+});
 
-it.each(globSync(['README.md', 'docs/*.md', 'examples/verify/README.md'], { cwd: root }))(
-  '%s shows no command that the CLI rejects',
-  async (file) => {
-    expect(await faultsOf(commandsInDocument(file))).toEqual([]);
-  },
-);
-
-it('docs/licenses.md shows commands', () => {
-  expect(commandsInDocument('docs/licenses.md').length).toBeGreaterThan(20);
+test('the reference shows no command that the CLI rejects', async () => {
+  const commands = REFERENCE.flatMap(commandsOf);
+  expect(commands.length).toBeGreaterThan(200);
+  expect(await faultsOf(commands)).toEqual([]);
+  expect(missingOf(await faultsOf(REFERENCE.flatMap(namedCommandsOf)))).toEqual([]);
 });
