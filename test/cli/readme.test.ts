@@ -34,7 +34,9 @@ afterAll(async () => {
 
 /** The lines of the first shell block of README.md that contains `text`. */
 function linesOf(text: string): string[] {
-  const block = blocksOf('README.md').find(({ lines }) => lines.some((line) => line.includes(text)));
+  const block = blocksOf('README.md').find(({ lines }) =>
+    lines.some((line) => line.includes(text)),
+  );
   return block!.lines.map(withoutComment);
 }
 
