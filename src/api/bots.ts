@@ -57,7 +57,7 @@ const BotInput = z
   ])
   .openapi('BotInput', {
     description:
-      'A spec whose data are in the catalog of the server (`catalog://NAME`) and whose strategy is built in or included in `files`. The pointers of an `invalid_spec` error refer to the spec.',
+      'A spec whose data are in the catalogue of the server (`catalog://NAME`) and whose strategy is built in or included in `files`. The pointers of an `invalid_spec` error refer to the spec.',
   });
 
 export type BotInput = z.infer<typeof BotInput>;

@@ -18,7 +18,7 @@ export const startConformance = defineRoute({
   operationId: 'startConformance',
   summary: 'Test the conformance of a bot at a simulated venue',
   description:
-    'Runs the cases of the conformance catalog (RTS 6, Article 6) with the spec and the limits of a bot version, using the production engine and session code at a simulated venue. The cases submit the orders; the code of the strategy is not run. The test alone does not satisfy Article 6, which requires the system of the venue or of the access provider. The result says so and has a field for the report of the venue, which people add to the validation report. A case that is not run never counts as passed. A bot without limits fails. No real trades are made, so a halt does not prevent the test. A draft bot becomes active.',
+    'Runs the cases of the conformance catalogue (RTS 6, Article 6) with the spec and the limits of a bot version, using the production engine and session code at a simulated venue. The cases submit the orders; the code of the strategy is not run. The test alone does not satisfy Article 6, which requires the system of the venue or of the access provider. The result says so and has a field for the report of the venue, which people add to the validation report. A case that is not run never counts as passed. A bot without limits fails. No real trades are made, so a halt does not prevent the test. A draft bot becomes active.',
   idempotent: true,
   request: {
     params: botPath,
@@ -28,7 +28,7 @@ export const startConformance = defineRoute({
           version: z.int().min(1).optional(),
           seed,
           cases: z.array(z.string().max(10)).min(1).max(200).optional().openapi({
-            description: 'Ids of cases in the catalog; all cases by default.',
+            description: 'Ids of cases in the catalogue; all cases by default.',
           }),
         })
         .openapi('ConformanceRequest'),

@@ -13,7 +13,7 @@ const live = z
     }),
   })
   .openapi({
-    description: 'Trade live bars of an exchange instead of bars of the catalog.',
+    description: 'Trade live bars of an exchange instead of bars of the catalogue.',
   });
 
 const PaperRequest = z

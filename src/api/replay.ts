@@ -194,7 +194,7 @@ export const compareBot = defineRoute({
   operationId: 'compareBot',
   summary: 'Compare a paper session with a backtest of the same window',
   description:
-    'Runs a backtest of the same version, parameters and window over the current bars of the catalog, and returns the first difference and its cause. If an event was changed, nothing is compared and `fault` describes it.',
+    'Runs a backtest of the same version, parameters and window over the current bars of the catalogue, and returns the first difference and its cause. If an event was changed, nothing is compared and `fault` describes it.',
   request: {
     params: botPath,
     body: jsonBody(ParityRequest, {

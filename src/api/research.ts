@@ -45,7 +45,7 @@ export const listDatasets = defineRoute({
   summary: 'List the datasets of the server',
   responses: {
     200: jsonResponse(
-      'All undamaged datasets of the catalog, by name.',
+      'All undamaged datasets of the catalogue, by name.',
       z.strictObject({ items: z.array(Dataset) }).openapi('Datasets'),
     ),
   },

@@ -173,7 +173,7 @@ export const startBacktest = defineRoute({
   operationId: 'startBacktest',
   summary: 'Backtest a bot',
   description:
-    'Runs a version of the bot over the data in the catalog of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
+    'Runs a version of the bot over the data in the catalogue of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
   idempotent: true,
   request: {
     params: botPath,

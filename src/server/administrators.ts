@@ -38,9 +38,13 @@ export function addAdministrators(app: App, services: Services): void {
     const caller = c.get('caller')!;
     if ('token_id' in caller)
       return c.json(serializeToken(await getToken(read, caller.token_id)), 200);
-    throw new ServiceError('not_found', 'the request was sent in a session, without a token', {
-      remedy: 'See GET /identity/account.',
-    });
+    throw new ServiceError(
+      'not_found',
+      'the request has no token, because it was sent in a login session',
+      {
+        remedy: 'Use GET /identity/account instead.',
+      },
+    );
   });
   app.openapi(api.revokeToken, async (c) => {
     const { token_id } = c.req.valid('param');
@@ -77,7 +81,7 @@ export function addAdministrators(app: App, services: Services): void {
   });
   app.openapi(api.verifyAudit, async (c) => {
     const { last, fault } = await verifyWholeAudit(async (after) => {
-      // Others are served in between.
+      // Lets the process handle other requests in between.
       await setImmediate();
       return readAudit(read, after, VERIFIED_AT_ONCE);
     });
@@ -85,7 +89,7 @@ export function addAdministrators(app: App, services: Services): void {
   });
 }
 
-/** Entries of the audit log, whose hashes are computed in some milliseconds. */
+/** Small enough that hashing one batch takes only milliseconds. */
 const VERIFIED_AT_ONCE = 500;
 
 function serializeToken({ narrowing, ...state }: TokenState) {

@@ -22,7 +22,7 @@ import { createOnce } from './idempotency.ts';
 import { askWhileAllowed, serializeTurn } from './research.ts';
 import type { App, Services } from './services.ts';
 
-/** A little less than a request may take. */
+/** Slightly less than the time limit of a request. */
 const WAIT_MS = 25_000;
 const POLL_INTERVAL_MS = 5000;
 
@@ -69,9 +69,9 @@ export function addAgents(app: App, services: Services): void {
   });
 }
 
-/** Asks the agents whose time has come. */
+/** Runs agents according to their schedules. */
 export interface AgentRunner {
-  /** Looks at once for what is to be asked and to be reported. */
+  /** Runs due agents and reports finished runs now. */
   readonly poll: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -83,11 +83,11 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
   let isStopping = false;
   const poll = async (): Promise<void> => {
     for (const turn_id of await unreportedRuns(chat.storage.read)) {
-      await apart(`the turn ${turn_id} cannot be reported`, () => reportRun(chat, turn_id));
+      await apart(`turn ${turn_id} could not be reported`, () => reportRun(chat, turn_id));
     }
     for (const due of await dueSchedules(chat.storage.read, chat.clock())) {
       if (isStopping) return;
-      await apart(`the agent ${due.role} of ${due.bot_id} cannot be asked`, () =>
+      await apart(`agent ${due.role} of bot ${due.bot_id} could not be run`, () =>
         chat.admit(undefined, () => askDue(due)),
       );
     }
@@ -101,7 +101,7 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
     chat.run(claimed.begun, { administrator_id, ask, scopes });
     void reportAfter(claimed.begun);
   };
-  /** What is wrong with one must not keep the others from their time. */
+  /** A failure of one agent must not delay the others. */
   const apart = async (what: string, work: () => Promise<void>): Promise<void> => {
     try {
       await work();
@@ -115,16 +115,16 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
       await chat.waitFor(turn_id, budget.seconds * 1000);
       if (!isStopping) await pollNow();
     } catch {
-      // One of the next looks sees to it.
+      // A later poll reports the turn.
     }
   };
   let polling: Promise<void> | undefined;
   const pollNow = (): Promise<void> =>
     (polling ??= poll()
       .catch((error: unknown) => {
-        // There will be room, or a database, at one of the next looks.
+        // A later poll runs the agents once there is capacity.
         if (error instanceof ServiceError && error.code === 'overloaded') return;
-        log.warn({ err: error, msg: 'agents cannot be looked after' });
+        log.warn({ err: error, msg: 'due agents could not be run' });
       })
       .finally(() => {
         polling = undefined;

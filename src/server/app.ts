@@ -1,6 +1,6 @@
 /**
- * The hosted side over HTTP. A slice is a definition in `src/api/<area>.ts` (see `src/api/http.ts`),
- * its handlers here in `src/server/<area>.ts`, and its line in `ROUTES` below:
+ * The HTTP server. A group of routes has a definition in `src/api/<area>.ts` (see `src/api/http.ts`),
+ * handlers in `src/server/<area>.ts`, and an entry in `ROUTES` below:
  *
  * ```ts
  * export function addPlans(app: App, { identity }: Services): void {
@@ -11,13 +11,11 @@
  * }
  * ```
  *
- * A handler is called when the request is from one of those that `security` of the definition names,
- * with the scope, when this server is licensed for the `feature` that it may name, and when its path,
- * query and body are as defined. It throws `ServiceError` for
- * everything else, of which the frame makes the answer. Who sent the request is in `c.get('caller')`
- * for an administrator, in `c.get('device')` for a device, whose proof the handler uses up, and in
- * `c.get('proof')` where a key is to be checked that is no device's yet. What happens is counted in
- * `services.metrics`.
+ * A handler runs only if the caller satisfies `security` of the definition, this server is licensed
+ * for its `feature`, and the request matches the schemas. Handlers throw `ServiceError`, from which the
+ * app builds the error response. The caller is `c.get('caller')` for an administrator and
+ * `c.get('device')` for a device, whose proof the handler must mark as used. `c.get('proof')` is an
+ * unchecked proof of a key that belongs to no device yet.
  */
 import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
@@ -95,21 +93,21 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addValidationReports,
 ];
 
-/** Headers of every answer; a slice can replace them. */
+/** Headers of every response; handlers may replace them. */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
-  // Clients recognize this server by it.
+  // Clients recognize the server by this header.
   'Service-Name': 'service-local',
   'X-Content-Type-Options': 'nosniff',
 };
 
-/** RFC 6797. One year; only this host, since others of the domain may not have TLS. */
+/** RFC 6797: one year, and only for this host, because other hosts of the domain may lack TLS. */
 const HSTS = { 'Strict-Transport-Security': 'max-age=31536000' };
 
-/** Longer than the timeout of a database statement, and shorter than that of clients. */
+/** Longer than the timeout of database statements, shorter than the timeout of clients. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export function createApp(services: Services): App {
@@ -125,7 +123,7 @@ export function createApp(services: Services): App {
     await next();
     recordRequest(c, services, performance.now() - startedAt);
   });
-  // Only authenticated callers may send bodies of this size.
+  // Only authenticated callers may send large bodies.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
   app.on('POST', createBot.path, authenticate(createBot, services));
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
@@ -133,7 +131,7 @@ export function createApp(services: Services): App {
     c.set('body', await readBody(c.req));
     await withTimeout(next());
   });
-  // Foreign pages are refused first, so that they cannot use up the attempts of their visitors.
+  // Reject requests from foreign pages first, so that they cannot use up the attempts of their visitors.
   const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (c.req.header('origin') !== undefined) refuseForeign(c, services);
     await next();
@@ -149,9 +147,9 @@ export function createApp(services: Services): App {
     const isPath = allowed.length > 0;
     if (isPath) c.header('Allow', allowed.join(', '));
     const error = isPath
-      ? new ServiceError('method_not_allowed', `there is ${allowed.join(' and ')} at this path`)
-      : new ServiceError('not_found', 'there is nothing at this path', {
-          remedy: 'See /openapi.json for all paths.',
+      ? new ServiceError('method_not_allowed', `this path supports only ${allowed.join(' and ')}`)
+      : new ServiceError('not_found', 'no such path', {
+          remedy: '/openapi.json lists all paths.',
         });
     c.error = error;
     return respondWithError(c, services, error);
@@ -162,10 +160,10 @@ export function createApp(services: Services): App {
   return app;
 }
 
-/** API and console. */
+/** Halt requests of the API and the console. */
 const HALT_PATH = /^(\/console)?\/(bots\/[^/]+\/halt|bots\/halt-all|halt-all)$/;
 
-/** A failed halt request reports whether the halt is in force. */
+/** Adds to an error of a halt request whether the halt is in force. */
 function addHaltOutcome(c: Context<AppEnv>, error: ServiceError): ServiceError {
   if (c.req.method !== 'POST' || error.status < 500 || !HALT_PATH.test(c.req.path)) return error;
   const isExcluded = error.code === 'storage_unavailable' && error.reason !== 'outcome_unknown';
@@ -180,7 +178,7 @@ function respondWithError(
   return isForPerson(c) ? errorPage(c, services, error) : problemResponse(c, error);
 }
 
-/** Registers routes so that what their definitions say of callers and of the request is what holds. */
+/** Registers each route with the checks that its definition requires. */
 function withGuards(app: App, services: Services): App {
   const register = app.openapi as (
     route: RouteConfig,
@@ -195,15 +193,19 @@ function withGuards(app: App, services: Services): App {
   return app;
 }
 
-/** Answers the caller when the time is up; the work itself continues. */
+/** Rejects after the time limit; the work itself continues. */
 async function withTimeout(work: Promise<void>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(
-      new ServiceError('overloaded', `it takes longer than ${REQUEST_TIMEOUT_MS / 1000} seconds`, {
-        remedy: 'See whether it has been done, and try again later.',
-        retryAfterSeconds: 5,
-      }),
+      new ServiceError(
+        'overloaded',
+        `the request took longer than ${REQUEST_TIMEOUT_MS / 1000} seconds`,
+        {
+          remedy: 'The request may still complete. Check its result before you try again.',
+          retryAfterSeconds: 5,
+        },
+      ),
     );
   }, REQUEST_TIMEOUT_MS);
   try {
@@ -213,12 +215,12 @@ async function withTimeout(work: Promise<void>): Promise<void> {
   }
 }
 
-/** Probes come every few seconds; successful ones are logged as debug. */
+/** Requested every few seconds; successful requests are logged at level debug. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 function recordRequest(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
   const { method } = c.req;
-  // Not decoded, because a decoded path could imitate lines of the log.
+  // Not decoded, because a decoded path could forge lines of the log.
   const path = new URL(c.req.url).pathname;
   const { status } = c.res;
   const route = matchedRoutes(c).at(-1)!.path.replace('/*', 'none');
@@ -241,7 +243,6 @@ function recordRequest(c: Context<AppEnv>, { log, metrics }: Services, ms: numbe
   });
 }
 
-/** The methods for which there is a route at `path`. */
 function methodsOf(app: App, path: string): string[] {
   const found = METHODS.filter((method) =>
     app.router.match(method, path)[0].some(([[, route]]) => route.method === method),

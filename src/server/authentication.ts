@@ -13,17 +13,17 @@ import { KnownCallers } from './known-callers.ts';
 import type { AppEnv, Callers, Services } from './services.ts';
 import { checkCsrf, CSRF_HEADER, refuseForeign, sessionOf } from './session-cookie.ts';
 
-/** The administrator who sent the request, for the audit log. */
+/** The administrator of the request, in the form of the audit log. */
 export function actorOf(c: { readonly var: Callers }): Actor {
   return `administrator:${c.var.caller!.administrator_id}`;
 }
 
-/** The administrator who sent the request, with the step-up that came with it. */
+/** The administrator of the request, with the step-up token of the request. */
 export function registrarOf(c: Context<AppEnv>): Registrar {
   return { caller: c.var.caller!, step_up_token: c.req.header('service-step-up') };
 }
 
-/** Lets through whom the route's `security` names, and keeps who it is in the context. */
+/** Admits callers that the route's `security` allows, and stores the caller in the context. */
 export function authenticate(
   route: RouteConfig,
   services: Pick<Services, 'identity' | 'origins'>,
@@ -45,14 +45,14 @@ export function authenticate(
   };
 }
 
-/** @param choices scopes, all of one of which are wanted. */
+/** @param choices the caller needs all scopes of one choice. */
 function requireAnyOf(caller: Caller, choices: readonly (readonly string[])[]): void {
   const has = (scope: string): boolean => caller.scopes.has(scope as Scope);
   if (choices.some((scopes) => scopes.every(has))) return;
   for (const scope of choices[0]!) requireScope(caller, scope as Scope);
 }
 
-/** @throws ServiceError `not_allowed` for a narrowed token where the narrowing would not be checked */
+/** @throws ServiceError `not_allowed` for a narrowed token, unless the route checks the narrowing */
 function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
   if (narrowing === undefined || NARROWABLE_EXTENSION in route) return;
   throw new ServiceError('not_allowed', 'narrowed tokens may not use this operation', {
@@ -61,12 +61,12 @@ function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
   });
 }
 
-/** Callers of requests that this process sends to itself, keyed by their environment. */
+/** Callers of requests that this process sends to itself, by request environment. */
 const callersWithin = new WeakMap<object, Caller>();
 
 /**
- * The environment for `app.request` that attributes the request to the caller. A request from outside
- * cannot forge it.
+ * The environment with which `app.request` runs a request as the caller. Requests from outside cannot
+ * have it.
  * @param client address of the client on whose behalf the request is made, see `addressOf`.
  */
 export function asCaller(caller: Caller, client: string | null = null): object {
@@ -101,9 +101,9 @@ async function identify(
   }
   if (schemes.has('runner')) {
     if (scheme.toLowerCase() !== 'bearer') {
-      throw new ServiceError('not_authenticated', 'the request has no token of a runner', {
+      throw new ServiceError('not_authenticated', 'the request has no runner token', {
         reason: 'missing_token',
-        remedy: 'Send what the Secret of the deployment has as `token`.',
+        remedy: 'Send the `token` from the Secret of the deployment.',
       });
     }
     c.set('runner_token', credential);
@@ -120,19 +120,19 @@ async function identify(
     return;
   }
   if (choices) {
-    throw new ServiceError('not_authenticated', 'the request has no token of an administrator', {
+    throw new ServiceError('not_authenticated', 'the request has no administrator token', {
       reason: 'missing_token',
       remedy:
-        'Log in with `service-local login`, or make one with `service-local identity tokens create`.',
+        'Log in with `service-local login`, or create a token with `service-local identity tokens create`.',
     });
   }
-  throw new ServiceError('invalid_device_proof', 'the request has no proof of a device', {
+  throw new ServiceError('invalid_device_proof', 'the request has no device proof', {
     reason: 'missing_proof',
-    remedy: 'Send one as `Authorization: DeviceProof …`.',
+    remedy: 'Send `Authorization: DeviceProof …` with a proof signed by the device key.',
   });
 }
 
-/** As whom this process sent the request, or in whose session a browser did. */
+/** The caller of a request within this process, or the owner of the browser's login session. */
 async function callerWithoutToken(
   c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'origins'>,

@@ -3,11 +3,11 @@ import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/runners.ts';
 import { ServiceError } from '../base/errors.ts';
 
-/** Far more than other requests of this API need. */
+/** Limit for most requests. */
 const MOST_BYTES = 128 * 1024;
-/** Limit for reports of runners, with up to 512 events, and for bots, with models. */
+/** Limit for runner reports with up to 512 events, and for bots with models. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
-/** Requests that create or update bots. `app.ts` authenticates them before their body is read. */
+/** Requests that create or update bots; `app.ts` authenticates them before their body is read. */
 const BOT_REQUEST = /^(POST \/bots|PUT \/bots\/[^/]+)$/;
 /** Limit for documents of 5 MiB with their line feeds escaped in JSON. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
@@ -15,7 +15,7 @@ const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads the body, once, and lets the request have its text from there on.
+ * Reads the body once, and caches its text for later handlers.
  *
  * @throws ServiceError `payload_too_large`; `invalid_request` when it ends early or is not UTF-8.
  */

@@ -27,7 +27,7 @@ export function addBotState(app: App, services: Services): void {
     const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
     const { events, head } = await readEvents(read, bot_id, wanted);
     const { after_seq, until_seq = head.seq, limit } = range;
-    // Of other kinds there may be more than the last one here, and all of them have been looked at.
+    // A page that is not full covers the whole range, even if the range ends with events of other kinds.
     const next =
       events.length === limit
         ? events.at(-1)!.seq
@@ -74,7 +74,7 @@ function kindsOf(kind: string | undefined): readonly string[] {
 const PAGE = 1000;
 type Wanted = Pick<EventsRequest, 'after_seq' | 'kinds' | 'run_id'>;
 
-/** The events of a bot as server-sent events, from the first that is wanted. */
+/** Streams the events of a bot as server-sent events. */
 function followEvents(
   c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'stopping' | 'log'>,

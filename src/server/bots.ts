@@ -46,7 +46,7 @@ export function addBots(app: App, services: Services): void {
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
-    // What is new can only be halted with all others.
+    // A new bot can only be halted by a halt of all bots.
     const halt = await serializeEffectiveHalt(read, await findHaltInForce(read, ''));
     const made = await createOnce(c, registry, create, (bot) =>
       serializeTaggedBot(bot, NONE_ACTIVE, halt),
@@ -118,8 +118,8 @@ export function addBots(app: App, services: Services): void {
 }
 
 /**
- * Of `If-Match` and `If-None-Match`: a list of tags, or `*` for any (RFC 9110 §13.1).
- * @param weak whether a tag that says it is a weak one can match, which for a change it cannot.
+ * Parses `If-Match` or `If-None-Match`: a list of tags, or `*` for any (RFC 9110 §13.1).
+ * @param weak whether weak tags match; for changes they must not.
  */
 function tagMatch(header: string | undefined, weak = false): EtagMatch {
   if (header === undefined) return undefined;
@@ -135,7 +135,7 @@ interface Tagged {
   readonly etag: string;
 }
 
-/** What is answered of a bot: the body and the `ETag` beside it. */
+/** A bot as response body, with its `ETag`. */
 function serializeTaggedBot(
   bot: Bot,
   { active_deployments, active_deployment_count }: ActiveDeployments,

@@ -6,7 +6,7 @@ import type { Services } from './services.ts';
 type Proxies = Pick<Services, 'isProxy'>;
 
 /**
- * Address of the client; `null` if it is not known, as for requests within this process.
+ * Address of the client; `null` if it is unknown, as for requests within this process.
  *
  * `X-Forwarded-For` counts only from a trusted proxy: the last address in it that does not belong to
  * a trusted proxy is the client, because a client can write any address before that one.
@@ -34,7 +34,7 @@ function withoutPort(text: string): string {
   return text.replace(/^\[(.*)\](?::\d+)?$/, '$1').replace(/^([\d.]+):\d+$/, '$1');
 }
 
-/** The network by which tries are counted: an IPv4 address, or the /64 of an IPv6 address. */
+/** Network by which attempts are counted: an IPv4 address, or the /64 of an IPv6 address. */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [first, last] = address.split('::').map((part) => (part === '' ? [] : part.split(':'))) as [
@@ -45,13 +45,13 @@ function networkOf(address: string): string {
   return `${[...first, ...zeros, ...(last ?? [])].slice(0, 4).join(':')}::/64`;
 }
 
-/** Network of the client; empty if its address is not known. */
+/** Network of the client; empty if its address is unknown. */
 export function clientNetwork(c: Context, services: Proxies): string {
   const address = addressOf(c, services);
   return address === null ? '' : networkOf(address);
 }
 
-/** An address in one spelling, without the interface of a link; `undefined` for anything else. */
+/** An address in canonical form without its zone; `undefined` for anything else. */
 function canonical(text: string): string | undefined {
   const address = text.replace(/%.*$/, '');
   if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
@@ -68,8 +68,8 @@ function canonical(text: string): string | undefined {
 const LOOPBACK = ['127.0.0.0/8', '::1'];
 
 /**
- * Which peers are proxies of this server, by the setting `server_trusted_proxies`. With `auto`, those
- * on this machine are, but only if a public URL is set: without one, clients connect directly.
+ * Returns a test for proxies, from the setting `server_trusted_proxies`. With `auto`, proxies on this
+ * machine are trusted, but only if a public URL is set: without one, clients connect directly.
  */
 export function proxiesOf(trusted: string, publicUrl: string): (address: string) => boolean {
   const auto = publicUrl === 'auto' ? [] : LOOPBACK;

@@ -56,7 +56,7 @@ export async function watchDatabase(
   await check();
   let checking: Promise<void> | undefined;
   const timer = setInterval(() => {
-    // Other checks report a database that does not answer.
+    // Health checks report a database that does not respond.
     checking ??= check()
       .catch(() => {})
       .finally(() => (checking = undefined));
@@ -67,15 +67,12 @@ export async function watchDatabase(
   };
 }
 
-/**
- * Slower answers are ignored, since the database may have read its clock at any time since the
- * query, ms.
- */
+/** Longest round trip for a measurement; the database may have read its clock at any time within it. */
 const LONGEST_ROUND_TRIP_MS = 1_000;
 
 /**
- * Lead of this process's clock over the clock of the database, ms; undefined if the database
- * answers too slowly to measure it.
+ * Lead of this process's clock over the database's clock, ms; undefined if the database responds too
+ * slowly to measure it.
  */
 async function clockSkew(db: Db): Promise<number | undefined> {
   const asked = performance.now();

@@ -59,7 +59,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
   });
 }
 
-/** Refuses a code to a token that may not issue what the enrolled device would renew. */
+/** Rejects a narrowed token that may not issue leases as long as those that the device would renew. */
 async function refuseAdmitting(
   { storage, policy }: Services['identity'],
   caller: Caller,

@@ -4,26 +4,26 @@ import { ServiceError } from '../base/errors.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
 import type { AppEnv, Services } from './services.ts';
 
-/** Other servers write, too, so that only the database can be asked what is new. */
+/** Other servers append events too, so new events are found only by querying the database. */
 const POLL_INTERVAL_MS = 250;
-/** Proxies cut what is silent for longer. */
+/** Proxies close connections that are silent for longer. */
 const HEARTBEAT_MS = 15_000;
-/** A comment. */
+/** A server-sent comment. */
 const HEARTBEAT = ': \n\n';
 
-/** Of one administrator: more than anybody has windows, and so few that nobody feels them. */
+/** Maximum for one administrator: more than windows in use, and few enough to serve. */
 const MOST_STREAMS = 100;
 const TRY_AGAIN_SECONDS = 5;
 
-/** What this process sends, and to which administrator. */
+/** Open streams of this process, with the id of their administrator. */
 const openStreams = new Map<object, string>();
 
 /**
- * Answers with server-sent events, until there are no more, the reader goes, his token ends, or the
- * server stops. They are asked for as fast as the reader takes them.
+ * Responds with server-sent events until `follow` ends, the client disconnects, the token ends, or the
+ * server stops. `follow` is read only as fast as the client reads.
  *
- * @param subject what is followed, for the log.
- * @param follow gives whole events as text, or undefined where it is to be asked again a little later.
+ * @param subject names the stream in the log.
+ * @param follow yields whole events as text, or undefined to be read again after a short delay.
  * @throws ServiceError `rate_limited` with the reason `streams`
  */
 export function streamEvents(
@@ -43,7 +43,7 @@ export function refuseTooManyStreams(c: Context<AppEnv>): void {
   if (own.length >= MOST_STREAMS) throw tooManyStreams();
 }
 
-/** The same for what must not be refused any more, as it has been begun. */
+/** Like `streamEvents`, for work that has already started and must not be rejected. */
 export function streamAdmittedEvents(
   c: Context<AppEnv>,
   { identity, stopping, log }: Pick<Services, 'identity' | 'stopping' | 'log'>,
@@ -58,7 +58,7 @@ export function streamAdmittedEvents(
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        // From when it is read: what nobody reads, such as of HEAD, would never end.
+        // Count from the first read: an unread stream, such as the response to HEAD, never ends.
         openStreams.set(gone, administrator_id);
         try {
           const { value, done } = await texts.next();
@@ -69,8 +69,8 @@ export function streamAdmittedEvents(
           openStreams.delete(gone);
           if (!gone.signal.aborted) controller.close();
         } catch (error) {
-          // The answer has begun: ending it is all that is left, and the reader asks again.
-          log.warn({ err: error, msg: `${subject} could not be followed any further` });
+          // The response has started, so the stream can only be closed; the client reconnects.
+          log.warn({ err: error, msg: `the stream of ${subject} failed` });
           openStreams.delete(gone);
           controller.close();
         }
@@ -86,11 +86,15 @@ export function streamAdmittedEvents(
 }
 
 function tooManyStreams(): ServiceError {
-  return new ServiceError('rate_limited', `${MOST_STREAMS} event streams of yours are open`, {
-    reason: 'streams',
-    remedy: 'Close those that nobody reads, or follow several bots one after the other.',
-    retryAfterSeconds: TRY_AGAIN_SECONDS,
-  });
+  return new ServiceError(
+    'rate_limited',
+    `you have ${MOST_STREAMS} event streams open, which is the maximum`,
+    {
+      reason: 'streams',
+      remedy: 'Close streams that you do not read, or follow several bots one after another.',
+      retryAfterSeconds: TRY_AGAIN_SECONDS,
+    },
+  );
 }
 
 async function* withHeartbeats(

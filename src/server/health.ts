@@ -30,13 +30,13 @@ export function addHealth(app: App, { identity, metrics }: Services): void {
 
 const UNAVAILABLE = {
   status: 'unavailable' as const,
-  missing: [{ part: 'storage' as const, detail: 'the database does not answer' }],
+  missing: [{ part: 'storage' as const, detail: 'the database does not respond' }],
 };
 
 async function heldTrading({ read }: Identity['storage']) {
   const hold = await tradingHold(read);
   if (hold === undefined) return [];
-  const detail = 'nothing trades with the database until it is adopted';
+  const detail = 'trading is blocked until the database is adopted';
   return [{ part: 'trading' as const, detail, reason: hold.reason }];
 }
 
@@ -51,7 +51,7 @@ async function missingSigner({ read }: Identity['storage'], signer: Identity['si
   }
 }
 
-/** Anybody may ask, so it does not say more, such as the path of the key. */
+/** The route is public, so the text reveals nothing else, such as the path of the key. */
 function noSigner(reason: string | undefined) {
   const detail =
     reason === 'unsigned_key'

@@ -9,7 +9,6 @@ import type { AppEnv } from './services.ts';
 
 const RETENTION_MS = 24 * 3_600_000;
 
-/** What a service works with. */
 interface Service {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
@@ -17,16 +16,16 @@ interface Service {
 }
 
 /**
- * Creates something for a request or, when a request with its `Idempotency-Key` has done so before,
- * gives the answer of that one. The answer is written together with what it tells of: whatever
- * breaks off, both are there or neither. Of requests at the same time the first creates, and the
- * others wait for its answer. What failed has done nothing, and is tried anew.
+ * Creates something for a request, or returns the stored response if a request with the same
+ * `Idempotency-Key` has already succeeded. The response is stored in the transaction that creates the
+ * object. Of concurrent requests, the first creates the object and the others return its response. A
+ * failed request stores nothing and can be repeated.
  *
- * Never for answers with secrets: they are kept for a day.
+ * Not for responses with secrets, because they are stored for a day.
  *
- * @param create makes one write with the service it is given, and returns what that does.
- * @param answer the body; a JSON object.
- * @throws ServiceError `idempotency_mismatch` when the key was sent with another request.
+ * @param create must make exactly one write with the service that it receives, and return its result.
+ * @param answer builds the response body, a JSON object.
+ * @throws ServiceError `idempotency_mismatch` if the key was used for a different request.
  */
 export async function createOnce<S extends Service, T, A extends object>(
   c: Context<AppEnv>,
@@ -71,12 +70,12 @@ class AlreadyCreated extends Error {
   readonly kept: Kept;
 
   constructor(kept: Kept) {
-    super('a request with the same key was answered meanwhile');
+    super('a concurrent request with the same key succeeded');
     this.kept = kept;
   }
 }
 
-/** SHA-256, in hex, of what was asked for. */
+/** SHA-256, in hex, of method, path and body. */
 function hashRequest(c: Context<AppEnv>): string {
   return createHash('sha256')
     .update(`${c.req.method} ${c.req.path}\n`)
@@ -96,12 +95,12 @@ async function find(db: Db, caller: string, key: string): Promise<Kept | undefin
 function mismatch(key: string): ServiceError {
   return new ServiceError(
     'idempotency_mismatch',
-    `the Idempotency-Key ${key} was sent before, with another request`,
-    { remedy: 'Make a new key for each request, and repeat a request with its very bytes.' },
+    `the Idempotency-Key ${key} was already used for a different request`,
+    { remedy: 'Use a new key for each request; repeat a request with exactly the same bytes.' },
   );
 }
 
-/** Forgets answers that are too old to be asked for again. */
+/** Deletes stored responses after their retention period. */
 export async function purgeIdempotencyKeys(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('idempotency_keys')

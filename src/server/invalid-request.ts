@@ -5,7 +5,7 @@ import { ServiceError, type Problem } from '../base/errors.ts';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** The part of a request that a validator of Hono has checked: what was sent, and what is wrong. */
+/** Result of a Hono validator: the part of the request, and what is wrong with it. */
 type Checked = {
   readonly target: string;
   readonly data: unknown;
@@ -20,15 +20,15 @@ interface Part {
   readonly schema: unknown;
 }
 
-/** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
+/** Limits the response to an entirely wrong request. */
 const MOST_PROBLEMS = 20;
 
-/** What Hono calls the parts of a request, where that is not their name. */
+/** Names of request parts for messages, where Hono uses other names. */
 const NAMES: Readonly<Record<string, string>> = { json: 'body', param: 'path' };
 
 /**
- * Refuses requests in which something is not as the route defines it.
- * @throws ServiceError `invalid_request` with all that is wrong in one part of the request
+ * Rejects requests that do not match the definition of the route.
+ * @throws ServiceError `invalid_request` with all errors in one part of the request
  */
 export function invalidRequest({ request }: RouteConfig): (checked: Checked) => void {
   const [body] = Object.values(request?.body?.content ?? {});
@@ -43,10 +43,10 @@ export function invalidRequest({ request }: RouteConfig): (checked: Checked) => 
     const part = { target, data, schema: schemas[target] };
     const { issues } = error;
     const more =
-      issues.length > MOST_PROBLEMS ? `; the first ${MOST_PROBLEMS} faults are told` : '';
+      issues.length > MOST_PROBLEMS ? `; only the first ${MOST_PROBLEMS} errors are listed` : '';
     throw new ServiceError(
       'invalid_request',
-      `the ${NAMES[target] ?? target} of the request is not as it must be${more}`,
+      `the ${NAMES[target] ?? target} of the request is invalid${more}`,
       {
         problems: issues
           .slice(0, MOST_PROBLEMS)
@@ -71,7 +71,7 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
     });
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    // What knows the most of its fields is what was most likely meant, and then what has least wrong.
+    // The alternative with the fewest unknown fields, then with the fewest errors, is the likely intent.
     const [nearest = []] = issue.errors.toSorted(
       (a, b) => countUnknownFields(a) - countUnknownFields(b) || a.length - b.length,
     );
@@ -82,12 +82,12 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
   if (valueAt(part.data, path) === undefined) {
     return [problem('missing_field', path, 'is missing', part)];
   }
-  // Zod begins its own messages with what kind of fault it is: `Too small: expected …`.
+  // Zod messages start with the type of error, as in `Too small: expected …`.
   const message = issue.message.replace(/^[A-Z][a-z ]*: /, '');
   return [problem('invalid_value', path, message, part)];
 }
 
-/** How many fields there are of which a shape knows nothing. */
+/** Number of fields that a schema does not know. */
 function countUnknownFields(issues: readonly Issue[]): number {
   return issues.reduce(
     (sum, issue) =>
@@ -96,7 +96,7 @@ function countUnknownFields(issues: readonly Issue[]): number {
   );
 }
 
-/** Only a body has pointers; a parameter is named. */
+/** Problems in the body have a pointer; problems in parameters name the parameter. */
 function problem(code: string, path: Path, message: string, { target }: Part): Problem {
   const names = path.map(String);
   return target === 'json'
@@ -116,7 +116,7 @@ function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/** The members that an object at `path` can have. */
+/** Possible field names of the object at `path`. */
 function keysAt(schema: unknown, path: Path): string[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
     return keysAt(schema.unwrap(), path);

@@ -3,14 +3,11 @@ import { ServiceError } from '../base/errors.ts';
 import { findJsonFault } from '../lease/json.ts';
 import type { AppEnv } from './services.ts';
 
-/**
- * Maximum nesting. No document of this API comes near it, and recursive code could exhaust the
- * stack.
- */
+/** Maximum nesting depth, because deeper documents could exhaust the stack of recursive code. */
 const MAX_DEPTH = 100;
 
 /**
- * Refuses a JSON body that readers may understand differently.
+ * Rejects a JSON body that parsers may read differently.
  * @throws ServiceError `invalid_request`
  */
 export const refuseJsonFaults: MiddlewareHandler<AppEnv> = async (c, next) => {

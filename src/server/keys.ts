@@ -11,7 +11,7 @@ import type { Db } from '../storage/tables.ts';
 import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
-/** A key that is new is asked for as soon as it is met, and one that is gone is gone in minutes. */
+/** Clients fetch an unknown key at once, and drop a removed key within minutes. */
 const CACHE_CONTROL = 'public, max-age=300, stale-if-error=86400';
 
 export function addKeys(app: App, { identity }: Services): void {
@@ -79,22 +79,23 @@ async function publishedEndorsementOf(db: Db): Promise<{ readonly keyset?: unkno
   return keyset === undefined ? {} : { keyset };
 }
 
-/** Scripts of any web site may read what anybody may read anyway. */
+/** Public keys may be read by scripts of any web site. */
 const forAnyOrigin: MiddlewareHandler = async (c, next) => {
   await next();
   c.header('Access-Control-Allow-Origin', '*');
 };
 
 function noKey(): ServiceError {
-  return new ServiceError('license_lease_unavailable', 'no key signs leases here yet', {
+  return new ServiceError('license_lease_unavailable', 'this server has no key to sign leases', {
     reason: 'no_key',
-    remedy: 'Start the server with a signing key.',
+    remedy:
+      'Start the server with a signing key, which `service-local identity keys generate` makes.',
   });
 }
 
 function notPublished(id: string): ServiceError {
-  return new ServiceError('not_found', `no key ${id} is published: it is unknown, or retired`, {
-    remedy: 'See /.well-known/license-keys.json for those that are.',
+  return new ServiceError('not_found', `key ${id} is unknown or retired`, {
+    remedy: '/.well-known/license-keys.json lists the published keys.',
   });
 }
 

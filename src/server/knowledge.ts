@@ -28,10 +28,10 @@ export function addKnowledge(app: App, { identity, gate, federation, log }: Serv
     const all = await withNames(storage.read, heads, 'added_by');
     return all.map((one) => ({ ...one, added_at: formatInstant(one.added_at) }));
   };
-  /** The answer waits for it, so that whoever asks again finds all of it gone; `purge` does the rest. */
+  /** Runs before the response, so that later searches find no old passages; `purge` retries failures. */
   const clear = async (document_id: string): Promise<void> => {
     await clearPassages(knowledge, document_id).catch((error: unknown) => {
-      log.warn({ err: error, msg: `passages of ${document_id} are still to be removed` });
+      log.warn({ err: error, msg: `passages of document ${document_id} could not be removed yet` });
     });
   };
 
@@ -90,9 +90,9 @@ function serializeInstance({ name, status, reason, took_ms }: Answered) {
 }
 
 function noInstance(): ServiceError {
-  return new ServiceError('conflict', 'the server knows no other instance to ask', {
+  return new ServiceError('conflict', 'no other instance is configured for a federated search', {
     reason: 'no_instance',
     remedy:
-      'Name one in its knowledge_file (~/.service-local/knowledge.yaml where nothing else is said), such as `instances: [{name: tokyo, url: "https://tokyo.example", token_env: TOKYO_TOKEN}]`, and restart it.',
+      'Add one to knowledge_file (by default ~/.service-local/knowledge.yaml), such as `instances: [{name: tokyo, url: "https://tokyo.example", token_env: TOKYO_TOKEN}]`, and restart the server.',
   });
 }

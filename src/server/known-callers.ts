@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
 import type { Caller } from '../identity/tokens.ts';
 
-/** Scrapers give up after ten seconds by default. */
+/** Prometheus gives up after ten seconds by default. */
 const WAIT_MS = 1_000;
-/** Time for which a token is accepted after its last check while it cannot be checked, ms. */
+/** Time after its last check for which a token is accepted while it cannot be checked, ms. */
 const KNOWN_FOR_MS = 86_400_000;
 const MOST_KNOWN = 100;
 
@@ -15,7 +15,7 @@ const MOST_KNOWN = 100;
  * routes that expose no data from the database.
  */
 export class KnownCallers {
-  /** By the SHA-256 of the token, the least recently checked first. */
+  /** By SHA-256 of the token, least recently checked first. */
   readonly #known = new Map<string, { readonly caller: Caller; readonly checkedAt: number }>();
   readonly #clock: () => number;
 

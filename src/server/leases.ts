@@ -47,7 +47,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     const body = await (proof === undefined
       ? issued(c.get('caller')!, request)
       : renewed(proof, request));
-    // Sent as it is kept: an answer that is given again has the same bytes.
+    // Sent as stored, so that a repeated response has the same bytes.
     return c.body(body, 201, { 'Content-Type': 'application/json' }) as never;
   });
 
@@ -127,7 +127,7 @@ function wrongCaller(who: string, member: string): ServiceError {
   const message = `${who} has to say ${member}`;
   return new ServiceError('invalid_request', message, {
     problems: [{ code: 'missing_field', pointer: `/${member}`, message }],
-    remedy: 'See createLease in /openapi.json for the request of each caller.',
+    remedy: 'createLease in /openapi.json describes the request of each caller.',
   });
 }
 

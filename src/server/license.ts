@@ -11,7 +11,7 @@ import type { Settings } from '../base/settings.ts';
 import type { Metrics } from './metrics.ts';
 import type { Services } from './services.ts';
 
-/** Opens the gate of this server's own license, and has log and metrics tell of it. */
+/** Opens the gate of this server's own license, and keeps log and metrics up to date with it. */
 export async function openOwnGate(
   settings: Settings,
   env: NodeJS.ProcessEnv,
@@ -36,27 +36,27 @@ export async function openOwnGate(
 
 function logStatus({ state, reason, lease, refused }: GateStatus, log: Log): void {
   for (const { path, detail } of refused.filter((one) => one.reason !== 'missing')) {
-    log.warn(`${path} is not taken: ${detail}`);
+    log.warn(`${path} was rejected: ${detail}`);
   }
   if (lease !== null) {
     const { lease_id, expires_at, grace_ends_at } = lease;
-    const text = `the license ${lease_id} is good until ${expires_at}, with grace until ${grace_ends_at}`;
+    const text = `license ${lease_id} is valid until ${expires_at}, with a grace period until ${grace_ends_at}`;
     if (reason === null) log.info(text);
     else log.warn(`${text}. ${LEASE_REASONS[reason]}`);
   } else if (state === 'none' && reason === 'missing') {
-    // Most servers need none: what issues leases to others is not licensed.
-    log.debug('there is no license');
+    // Normal for most servers, because issuing leases needs no license.
+    log.debug('this server has no license');
   }
 }
 
-/** For a route that names a feature: the middleware that requires a license for it. */
+/** Middleware that requires a license for the feature of the route, if it has one. */
 export function requireLicense(
   route: RouteConfig,
   { gate }: Pick<Services, 'gate'>,
 ): readonly MiddlewareHandler[] {
   const feature: unknown = route[FEATURE_EXTENSION];
   if (typeof feature !== 'string') return [];
-  // Thrown and not answered, so that log and metrics see it.
+  // Thrown instead of sent, so that the error is logged and counted.
   const refuse = (...refused: Parameters<typeof licenseInvalid>): never => {
     throw licenseInvalid(...refused);
   };

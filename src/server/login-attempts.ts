@@ -4,14 +4,14 @@ import { createRateLimiter, type RateLimit } from '../base/rate-limit.ts';
 import { addressOf, clientNetwork } from './client-address.ts';
 import type { AppEnv, Services } from './services.ts';
 
-/** Fewer than may wait to be checked, each of which takes a quarter of a second of a processor. */
+/** Fewer than the login queue holds; each password check takes a quarter of a second of CPU time. */
 export const PASSWORDS: RateLimit = { burst: 15, intervalMs: 4000 };
-/** Passkeys cost little, and have a pace of their own: passwords do not use it up. */
+/** Passkey checks are cheap and have their own limit, so that passwords cannot exhaust it. */
 export const PASSKEYS: RateLimit = { burst: 30, intervalMs: 250 };
 
 /**
- * Limits how often one network may try to log in, whatever names it gives. Each server counts for
- * itself, since its start.
+ * Limits login attempts from one network, across all names. Each server counts separately, from its
+ * start.
  */
 export function limitAttempts(services: Services, limit: RateLimit): MiddlewareHandler<AppEnv> {
   const waitMsOf = createRateLimiter(services.identity.clock, limit);
@@ -24,7 +24,7 @@ export function limitAttempts(services: Services, limit: RateLimit): MiddlewareH
 }
 
 function tooMany(retryAfterSeconds: number): ServiceError {
-  return new ServiceError('rate_limited', 'too many attempts came from this address', {
+  return new ServiceError('rate_limited', 'too many login attempts from this address', {
     reason: 'address',
     remedy: `Try again in ${retryAfterSeconds} s.`,
     retryAfterSeconds,
@@ -32,8 +32,8 @@ function tooMany(retryAfterSeconds: number): ServiceError {
 }
 
 /**
- * Logs once that a proxy may be missing in `server_trusted_proxies`, so that all its clients count as
- * one address.
+ * Logs once that a proxy may be missing from `server_trusted_proxies`, in which case all its clients
+ * count as one address.
  */
 export function warnAboutProxies(services: Services): MiddlewareHandler<AppEnv> {
   let hasWarned = false;
@@ -43,7 +43,7 @@ export function warnAboutProxies(services: Services): MiddlewareHandler<AppEnv> 
       if (address !== null && !services.isProxy(address)) {
         hasWarned = true;
         services.log.warn(
-          `X-Forwarded-For from ${address} is ignored: if this is your proxy, name it with --trusted-proxies; otherwise one of its clients can lock out all others`,
+          `X-Forwarded-For from ${address} is ignored: if this is your proxy, add it with --trusted-proxies; otherwise one of its clients can lock out all others`,
         );
       }
     }

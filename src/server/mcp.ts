@@ -6,7 +6,7 @@ import { refuseForeign } from './session-cookie.ts';
 export function addMcp(app: App, services: Services): void {
   const { log, stopping } = services;
   app.on('POST', MCP_PATH, async (c, next) => {
-    // A page of somebody else whose name was made to lead to this machine.
+    // Prevents DNS rebinding by foreign web pages.
     if (c.req.header('origin') !== undefined) refuseForeign(c, services);
     await next();
   });
@@ -18,7 +18,7 @@ export function addMcp(app: App, services: Services): void {
       ask: askWhileAllowed(app, services, caller, request_id),
       scopes: caller.scopes,
       signal: stopping,
-      report: (err) => log.error({ err, request_id, msg: 'a tool failed' }),
+      report: (err) => log.error({ err, request_id, msg: 'an MCP tool failed' }),
     });
     if (answer.body === null) return c.body(null, 202);
     const type = answer.headers.get('content-type')!;

@@ -4,27 +4,27 @@ import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
-/** What is counted while the server runs; `text` has it in the format of Prometheus. */
+/** Metrics of the server; `text` exports them in the Prometheus format. */
 export interface Metrics {
   readonly issued: Counter;
   readonly renewed: Counter;
-  /** Renewals that were asked for again and got the same answer. */
+  /** Repeated renewals that got the stored response. */
   readonly repeated: Counter;
   readonly clonesSuspected: Counter;
   /** 1 for the state of this server's own license. */
   readonly license: Gauge<'state'>;
-  /** Requests for a lease that were refused, by `code` and `reason`. */
+  /** Rejected requests for a lease, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
-  /** Metrics that a worker has, too. */
+  /** Metrics that workers also have. */
   readonly process: ProcessMetrics;
   readonly text: () => Promise<string>;
   readonly contentType: string;
 }
 
-/** Figures are read from all leases, so not anew for whoever asks again at once. */
+/** Minimum age before figures are read again, because reading them scans all leases. */
 const FIGURES_FRESH_MS = 60_000;
-/** Scrapers give up after ten seconds by default. */
+/** Prometheus gives up after ten seconds by default. */
 const FIGURES_WITHIN_MS = 5_000;
 
 export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'clock'>): Metrics {
@@ -38,13 +38,16 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   const leases = gauge('license_leases', 'Leases in the registry by their state', ['state']);
   const silent = gauge(
     'license_silent_deployments',
-    'Installations whose devices should have renewed by now and have not',
+    'Installations with a device whose renewal is overdue',
   );
-  const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
+  const keyAge = gauge(
+    'license_signing_key_age_seconds',
+    'Seconds since the signing key became active',
+  );
 
   const trustSeconds = gauge(
     'license_trust_expires_in_seconds',
-    'Until the trust root or its keyset expires; negative afterwards',
+    'Seconds until the trust root or its keyset expires; negative afterwards',
     ['document'],
   );
 
@@ -65,7 +68,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     }
   };
   let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
-  /** Without a database, the other metrics are still exported, but no stale figures. */
+  /** Without a database, stale figures are removed; the other metrics are still exported. */
   const drop = (): void => {
     leases.reset();
     silent.remove();
@@ -85,21 +88,24 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     process,
     issued: counter('license_leases_issued_total', 'Leases issued for administrators'),
     renewed: counter('license_leases_renewed_total', 'Leases issued for devices'),
-    repeated: counter('license_leases_repeated_total', 'Renewals answered once more'),
+    repeated: counter(
+      'license_leases_repeated_total',
+      'Repeated renewals that got the stored response',
+    ),
     clonesSuspected: counter(
       'license_clones_suspected_total',
-      'Leases that were renewed twice: a device was cloned, or restored from a backup',
+      'Leases renewed twice, because a device was cloned or restored from a backup',
     ),
     license: gauge('license_state', "1 for the state of this server's own license", ['state']),
     denied: new Counter({
       name: 'service_local_license_leases_denied_total',
-      help: 'Requests for a lease that were refused',
+      help: 'Rejected requests for a lease',
       labelNames: ['code', 'reason'],
       registers: [register],
     }),
     requestSeconds: new Histogram({
       name: 'service_local_http_request_duration_seconds',
-      help: 'From the request to its answer',
+      help: 'Seconds from the request to its response',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers: [register],

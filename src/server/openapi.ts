@@ -3,7 +3,7 @@ import { SECURITY_SCHEMES, TAGS } from '../api/http.ts';
 import { packageVersion } from '../base/version.ts';
 import type { App, Services } from './services.ts';
 
-/** OpenAPI 3.1 of all routes that there are. */
+/** Serves the OpenAPI 3.1 document of all routes. */
 export function addOpenApi(app: App, { origins: [origin] }: Services): void {
   let document: { openapi: string } | undefined;
   app.openapi(getOpenApi, (c) => c.json((document ??= openApiDocument(app, origin)), 200));
@@ -19,7 +19,7 @@ function openApiDocument(app: App, origin: string): { openapi: string } {
       title: 'service-local',
       version: packageVersion(),
       description:
-        'Keeps trading bots, and issues, renews and revokes license leases that are verified offline.',
+        'Manages trading bots, and issues, renews and revokes license leases that are verified offline.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: origin }],

@@ -5,7 +5,7 @@ import type { Problem } from '../api/http.ts';
 import type { ServiceError } from '../base/errors.ts';
 import type { AppEnv } from './services.ts';
 
-/** Answers with what went wrong (RFC 9457), in a form that has no more than the error says. */
+/** Sends an error as a problem document (RFC 9457). */
 export function problemResponse(c: Context<AppEnv>, error: ServiceError): Response {
   const { status, code, message, reason, remedy, problems, retryable, retryAfterSeconds } = error;
   const problem: Problem = {
@@ -22,14 +22,14 @@ export function problemResponse(c: Context<AppEnv>, error: ServiceError): Respon
   };
   if (retryAfterSeconds !== undefined) c.header('Retry-After', String(retryAfterSeconds));
   if (status === 401) c.header('WWW-Authenticate', 'Bearer, DeviceProof');
-  // A device whose clock is wrong signs this instead of the time.
+  // A device with a wrong clock signs the nonce instead of the time.
   if ('nonce' in error && typeof error.nonce === 'string') c.header('Service-Nonce', error.nonce);
   return c.body(JSON.stringify(problem), status as ContentfulStatusCode, {
     'Content-Type': 'application/problem+json',
   });
 }
 
-/** `errors` of a problem, if there are any. */
+/** The member `errors` of a problem document, if there are any. */
 export function serializeProblems(problems: ServiceError['problems']): Pick<Problem, 'errors'> {
   if (problems.length === 0) return {};
   return {

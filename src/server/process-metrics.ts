@@ -5,15 +5,12 @@ import { storageProbe } from '../storage/probe.ts';
 import type { Storage } from '../storage/storage.ts';
 
 export interface ProcessMetrics {
-  /** 1 while nothing may trade with the database. */
+  /** 1 while trading is blocked because the database is not adopted. */
   readonly held: Gauge;
   readonly epoch: Gauge;
-  /** How far the clock of this process is ahead of that of the database. */
+  /** Lead of this process's clock over the database's clock, in seconds. */
   readonly clockSkew: Gauge;
-  /**
-   * Checks within one second whether the database answers, updates the metric and returns the
-   * result.
-   */
+  /** Checks within one second whether the database responds, and updates the metric. */
   readonly checkStorage: () => Promise<boolean>;
   /** Stops counting alerts. */
   readonly close: () => void;
@@ -43,7 +40,7 @@ export function createProcessMetrics(
   });
   const gauge = (name: string, help: string): Gauge =>
     new Gauge({ name: `service_local_${name}`, help, registers });
-  const up = gauge('storage_up', '1 when the database answers, else 0');
+  const up = gauge('storage_up', '1 if the database responds, else 0');
   const isUp = storageProbe(storage);
   return {
     async checkStorage() {
@@ -53,7 +50,7 @@ export function createProcessMetrics(
     },
     held: gauge(
       'trading_held',
-      '1 while nothing may trade with the database because it may be a copy: see `server adopt`',
+      '1 while trading is blocked because the database may be a copy; see `server adopt`',
     ),
     epoch: gauge(
       'database_epoch',

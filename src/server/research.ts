@@ -24,7 +24,7 @@ import { createOnce } from './idempotency.ts';
 import { serializePage } from './serialize-page.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
-/** A little less than a request may take. */
+/** Slightly less than the time limit of a request. */
 const PLAIN_WAIT_MS = 25_000;
 
 export function addResearch(app: App, services: Services): void {
@@ -55,7 +55,7 @@ export function addResearch(app: App, services: Services): void {
   app.openapi(api.chatWithBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const isStream = c.req.header('accept')?.includes('text/event-stream') === true;
-    // Before there is anything to be charged for.
+    // Checked before the turn starts, because a turn may be charged.
     if (isStream) refuseTooManyStreams(c);
     const caller = c.var.caller!;
     const { administrator_id, scopes } = caller;
@@ -67,7 +67,7 @@ export function addResearch(app: App, services: Services): void {
     });
     c.header('Location', `/bots/${encodeURIComponent(bot_ref)}/chat/sessions/${session_id}`);
     if (isStream) {
-      return streamAdmittedEvents(c, services, `the turn ${turn_id}`, () =>
+      return streamAdmittedEvents(c, services, `turn ${turn_id}`, () =>
         messagesOf(chat, session_id, turn_id),
       );
     }
@@ -94,7 +94,7 @@ export function addResearch(app: App, services: Services): void {
   });
 }
 
-/** The turn that is to be answered, or that was for a request with the same key. */
+/** Begins a turn, or returns the turn of an earlier request with the same key. */
 async function begin(
   c: Context<AppEnv>,
   chat: Chat,
@@ -117,7 +117,7 @@ async function begin(
   return { ...place, begun };
 }
 
-/** The parts of a turn as server-sent events. */
+/** Streams the parts of a turn as server-sent events. */
 async function* messagesOf(
   chat: Chat,
   session_id: string,
@@ -155,7 +155,7 @@ export function serializeTurn({ started_at, ended_at, ...turn }: Turn): api.Chat
   };
 }
 
-/** In a list, of what was asked first so many characters. */
+/** Length of prompts in lists, in characters. */
 const LISTED_PROMPT = 200;
 
 function serializeSession(session: WithNames<Session, 'created_by'>): api.ChatSession {
@@ -171,7 +171,7 @@ function serializeSession(session: WithNames<Session, 'created_by'>): api.ChatSe
   };
 }
 
-/** The same as `askAs`, for as long as the caller still is one. */
+/** Like `askAs`, but checks before each call that the caller is still authorized. */
 export function askWhileAllowed(
   app: App,
   { identity }: Pick<Services, 'identity'>,
@@ -185,7 +185,7 @@ export function askWhileAllowed(
   };
 }
 
-/** Asks the API of this very server as the caller, who comes by no more than he has. */
+/** Calls the API of this server as the caller, with the caller's scopes. */
 export function askAs(app: Pick<App, 'request'>, caller: Caller, requestId: string): Ask {
   return async (method, path, body, { signal } = {}) => {
     const answer = await app.request(
@@ -207,7 +207,7 @@ export function askAs(app: Pick<App, 'request'>, caller: Caller, requestId: stri
   };
 }
 
-/** Of a file, no more than may be given. */
+/** Reads a response; files are truncated to `LONGEST_FILE`. */
 async function textOf(answer: Response): Promise<string> {
   if (/json/.test(answer.headers.get('content-type') ?? '')) return answer.text();
   let text = '';
@@ -218,7 +218,7 @@ async function textOf(answer: Response): Promise<string> {
   return text;
 }
 
-/** Without the file that it came from, which is one of the machine of the server. */
+/** Omits the path of the source file, which exists only on the server. */
 function serializeDataset(manifest: Awaited<ReturnType<typeof getDataset>>): api.Dataset {
   const { symbol: name, timeframe, rows: bars, from, to, columns, sha256, imported_at } = manifest;
   const has_volume = columns.includes('volume');

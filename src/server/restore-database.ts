@@ -21,9 +21,9 @@ export interface AuditFile {
 }
 
 export interface RestoreOptions {
-  /** Replaces an existing SQLite database. */
+  /** Whether an existing SQLite database may be replaced. */
   readonly force: boolean;
-  /** Exported audit log, from which entries after the backup are imported. */
+  /** Exported audit log, whose entries after the backup are imported. */
   readonly audit: AuditFile | undefined;
   /** Keyset document that was published after the backup. */
   readonly keyset: string | undefined;
@@ -36,23 +36,23 @@ export interface Restored extends ReappliedAudit {
   readonly backup_head: { readonly seq: number; readonly hash: string };
   /** Number of audit entries after it that were imported. */
   readonly imported_entries: number;
-  /** The last of them; null for none. A file that was cut off ends earlier than the log did. */
+  /** Last imported entry; null if there are none. A truncated file ends earlier than the log did. */
   readonly imported_head: Pick<AuditEntry, 'seq' | 'hash' | 'recorded_at'> | null;
-  /** The halt of all bots, which is in force. */
+  /** The halt of all bots that the restore put in force. */
   readonly halt_id: string;
-  /** Number of paper sessions that the backup had as queued or running. */
+  /** Number of paper sessions that were queued or running in the backup. */
   readonly ended_sessions: number;
-  /** Number of agents that the backup had as asked on a schedule. */
+  /** Number of agents whose schedule was on in the backup. */
   readonly stopped_agents: number;
-  /** Version of the stored keyset; null without one. */
+  /** Null without a stored keyset. */
   readonly stored_keyset_version: number | null;
-  /** Where the replaced SQLite database is kept. */
+  /** Path of the replaced SQLite database, which is kept. */
   readonly replaced: string | null;
 }
 
 /**
- * Restores a backup to the database that `home` and `DATABASE_URL` name. Afterwards, all bots are
- * halted, agents are not asked on a schedule, and sessions, codes and proofs from before have ended.
+ * Restores a backup to the database of `home` and `DATABASE_URL`. Afterwards, all bots are halted, all
+ * schedules of agents are off, and all earlier login sessions, codes and proofs have ended.
  *
  * @throws ServiceError as `restoreSqlite`, `restorePostgres` and `newerEntries`.
  */
@@ -107,7 +107,7 @@ const HALT_REASON =
 /** Actions that `finishRestore` applies itself. */
 const HALTS: ReadonlySet<string> = new Set(['bots.halt', 'bots.resume', 'bots.resume_all']);
 
-/** One write, so that a restored database is either complete or unusable. */
+/** Makes one write, so that a restored database is either complete or unusable. */
 async function finishRestore(
   storage: Storage,
   now: number,
@@ -164,7 +164,7 @@ async function storedKeysetVersion(tx: Db): Promise<number | null> {
   return trust?.keyset_version ?? endorsed?.version ?? null;
 }
 
-/** Halts all bots and, by themselves, those that were halted after the backup and not resumed. */
+/** Halts all bots, and individually each bot that was halted after the backup and not resumed. */
 async function haltRestored(tx: Db, now: number, entries: readonly AuditEntry[]) {
   const all = await recordHalt(tx, now, 'operator', null, HALT_REASON);
   const last = new Map<string, AuditEntry>();
@@ -186,7 +186,7 @@ async function haltRestored(tx: Db, now: number, entries: readonly AuditEntry[])
   return { halt_id: all.halt_id, ended_sessions: await endAllPaperSessions(tx, now, all) };
 }
 
-/** Highest epoch of a copy that the entries record. */
+/** Highest epoch of an adopted copy in the entries. */
 function epochIn(entries: readonly AuditEntry[]): number {
   const epochs = entries
     .filter(({ action }) => /^server\.database\.(adopt|restore)$/.test(action))

@@ -37,19 +37,18 @@ import type { App } from './services.ts';
 import { startOwnWork } from './work.ts';
 
 export interface RunningServer {
-  /** Where it listens: `http://127.0.0.1:8787`. */
+  /** URL of the server, such as `http://127.0.0.1:8787`. */
   readonly url: string;
   /**
-   * Accepts no more, finishes what it has accepted, gives back the tasks it is at, and closes the
-   * database. Who has not finished
-   * sending or reading by `STOP_WITHIN_MS` is cut off.
+   * Rejects new connections, completes open requests, releases its tasks, and closes the database.
+   * Connections that are still open after `STOP_WITHIN_MS` are closed.
    */
   readonly stop: () => Promise<void>;
 }
 
 const STOP_WITHIN_MS = 10_000;
 
-/** For clients that are slow or do nothing. Proxies keep idle connections for a minute. */
+/** Limits for slow and idle clients; proxies keep idle connections for a minute. */
 const TIMEOUTS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -60,7 +59,7 @@ const TIMEOUTS = {
 const PURGE_EVERY_MS = 10 * 60_000;
 const WARN_EVERY_MS = 24 * 3_600_000;
 
-/** What is kept for a time only. */
+/** Delete expired data. */
 const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   eraseAnswers,
   purgeDevices,
@@ -72,9 +71,9 @@ const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
 ];
 
 /**
- * Starts the hosted side as settings and environment say.
+ * Starts the server with the given settings and environment.
  *
- * @throws ServiceError `invalid_setting`; `storage_unavailable`; `conflict` for a port that is taken.
+ * @throws ServiceError `invalid_setting`, `storage_unavailable`, or `conflict` if the port is in use.
  */
 export async function startServer(
   settings: Settings,
@@ -84,7 +83,7 @@ export async function startServer(
   const policy = leasePolicy(settings);
   const answerer = answererOf(settings, env);
   const storage = await openConfiguredStorage(settings.home, env, (error) =>
-    log.warn({ err: error, msg: 'a connection to the database broke' }),
+    log.warn({ err: error, msg: 'a database connection failed' }),
   );
   let server: Server | undefined;
   let gate: LicenseGate | undefined;
@@ -93,11 +92,11 @@ export async function startServer(
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
       fetch: async (request, bindings) => (await app).fetch(request, bindings),
-      // For requests that name no host, such as those of old probes.
+      // For requests without a Host header, such as those of old health probes.
       hostname: settings.server_host,
       serverOptions: TIMEOUTS,
     }) as Server;
-    // First of all: a server that cannot listen must not have begun to rotate keys.
+    // Listen first: a server that cannot listen must not start a key rotation.
     const drain = trackResponses(server);
     const url = await listen(server, settings);
     const identity = await createIdentity(storage, policy, env, log);
@@ -174,7 +173,7 @@ function leasePolicy(settings: Settings): LeasePolicy {
     if (usual > most) {
       const message = `license_${name}_seconds is ${usual}, more than license_${name}_max_seconds, ${most}`;
       throw new ServiceError('invalid_setting', message, {
-        remedy: `See \`service-local config explain license_${name}_seconds\`.`,
+        remedy: `Lower license_${name}_seconds, or raise license_${name}_max_seconds.`,
       });
     }
   }
@@ -201,10 +200,10 @@ async function createIdentity(
   const signer = await registeredSigner({ storage, clock }, fault ?? loadSigner(env), log);
   if (signer instanceof ServiceError) {
     const { message, remedy } = signer;
-    log.warn(`no leases will be issued: ${message}. ${remedy ?? ''}`.trimEnd());
+    log.warn(`this server issues no leases: ${message}. ${remedy ?? ''}`.trimEnd());
   }
   if (!policy.registry_enforced) {
-    log.warn('what is revoked is renewed all the same: license_registry_enforced is off');
+    log.warn('license_registry_enforced is off, so revoked leases can still be renewed');
   }
   return { storage, clock, policy, signer };
 }
@@ -223,23 +222,23 @@ async function registeredSigner(
     await usableSigner(identity.storage.read, signer);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    log.warn(`no leases will be issued: ${error.message}. ${error.remedy ?? ''}`.trimEnd());
+    log.warn(`this server issues no leases: ${error.message}. ${error.remedy ?? ''}`.trimEnd());
     return signer;
   }
   if (former && former.public_key_id !== signer.publicKeyId) {
     log.warn(
-      `${signer.publicKeyId} signs from now on, and ${former.public_key_id} retires: see \`service-local identity keys rotate-status\``,
+      `key ${signer.publicKeyId} now signs leases and key ${former.public_key_id} is retiring; check with \`service-local identity keys rotate-status\``,
     );
     await warnIfUnannounced(identity.storage, signer, log);
   }
   return signer;
 }
 
-/** Without a root, machines accept a new key only by the word of one that they hold. */
+/** Without a trust root, machines accept a new key only if a known key has endorsed it. */
 async function warnIfUnannounced({ read }: Storage, signer: Signer, log: Log): Promise<void> {
   if ((await publishedTrust(read)) ?? (await publishedEndorsement(read))) return;
   log.warn(
-    `machines that hold other keys will refuse ${signer.publicKeyId}, since no key vouches for it: start the server with the former key again, and run \`service-local identity keys announce --key=${signer.x}\``,
+    `machines with other keys will reject key ${signer.publicKeyId}, because no earlier key has endorsed it: restart the server with the former key and run \`service-local identity keys announce --key=${signer.x}\``,
   );
 }
 
@@ -252,7 +251,7 @@ async function warnAboutExpiry({ storage, clock }: Identity, log: Log): Promise<
   }
 }
 
-/** @returns its URL. @throws ServiceError `conflict` or `invalid_setting` */
+/** @returns the URL of the server. @throws ServiceError `conflict` or `invalid_setting` */
 async function listen(
   server: Server,
   { server_host: host, server_port: port }: Settings,
@@ -264,12 +263,13 @@ async function listen(
     if (!isSystemError(error)) throw error;
     if (error.code === 'EADDRINUSE') {
       throw new ServiceError('conflict', `port ${port} of ${host} is in use`, {
-        remedy: 'Stop what listens there, or take another with --port; 0 is any that is free.',
+        remedy:
+          'Stop the program that uses the port, or choose another port with --port; 0 chooses a free one.',
         cause: error,
       });
     }
-    throw new ServiceError('invalid_setting', `cannot listen at ${host}: ${error.message}`, {
-      remedy: 'Name an address of this machine with --host, and a port it may use with --port.',
+    throw new ServiceError('invalid_setting', `cannot listen on ${host}: ${error.message}`, {
+      remedy: 'Set --host to an address of this machine and --port to a permitted port.',
       cause: error,
     });
   }
@@ -277,7 +277,7 @@ async function listen(
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
 }
 
-/** Under which clients know the server. */
+/** Origins under which clients reach the server; the first is the public one. */
 function originsOf(
   { server_public_url: publicUrl }: Settings,
   url: string,
@@ -286,12 +286,14 @@ function originsOf(
   if (publicUrl !== 'auto') return [publicUrl];
   const { hostname, port } = new URL(url);
   if (!/^(127\.|\[::1\])/.test(hostname)) {
-    log.warn(`devices elsewhere will be refused: name the origin they use with --public-url`);
+    log.warn(
+      `devices on other machines will be rejected: set the origin that they use with --public-url`,
+    );
   }
   return [url, `http://localhost:${port}`, `http://127.0.0.1:${port}`];
 }
 
-/** What to look at first when it is not as expected, and what to do first on a new server. */
+/** Logs where the server keeps its data, and the first step on a new server. */
 async function logStartup(
   storage: Storage,
   { home, catalogue_dir: catalogue, custom_code: takesCode }: Settings,
@@ -305,11 +307,10 @@ async function logStartup(
   );
   if (await hasAdministrators(storage.read)) return;
   log.info(
-    'there is no administrator yet: make one on this machine, with the same SERVICE_LOCAL_HOME or DATABASE_URL, with `service-local identity administrators add NAME`',
+    'there is no administrator yet: add one on this machine, with the same SERVICE_LOCAL_HOME or DATABASE_URL: `service-local identity administrators add NAME`',
   );
 }
 
-/** Forgets what has been kept for long enough. */
 async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
   try {
     await storage.write(async (tx) => {
@@ -318,14 +319,11 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
     await storage.eraseTraces();
     await clearLeftPassages({ storage, clock });
   } catch (error) {
-    log.warn({ err: error, msg: 'what has been kept for long enough could not be forgotten' });
+    log.warn({ err: error, msg: 'expired data could not be deleted' });
   }
 }
 
-/**
- * Keeps account of the answers under way.
- * @returns what ends the server once they all have been read, and no connection is kept for more.
- */
+/** Tracks open responses. The returned function closes the server once all responses are sent. */
 function trackResponses(server: Server): () => Promise<void> {
   const open = new Set<ServerResponse>();
   let isEnding = false;
@@ -342,7 +340,7 @@ function trackResponses(server: Server): () => Promise<void> {
       const { socket } = answer;
       if (!answer.headersSent) answer.setHeader('Connection', 'close');
       else if (answer.writableFinished) socket?.end();
-      // An answer that is finished has no socket any more.
+      // The socket of a finished response is no longer available from the response.
       else answer.once('finish', () => socket?.end());
     }
     const late = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS);

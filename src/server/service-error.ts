@@ -1,12 +1,12 @@
 import { HTTPException } from 'hono/http-exception';
 import { ServiceError, type ErrorCode } from '../base/errors.ts';
 
-/** What went wrong as a caller may know it: of a bug, no more than that it is one. */
+/** Converts a thrown value to an error for the caller, without revealing details of a bug. */
 export function asServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   if (thrown instanceof HTTPException) return fromHttpException(thrown);
-  return new ServiceError('failure', 'the server failed to do it', {
-    remedy: 'Tell the operator of the server the request_id: the log has the rest.',
+  return new ServiceError('failure', 'unexpected error in the server', {
+    remedy: 'Report the request_id to the operator of the server; the log has the details.',
     cause: thrown,
   });
 }
@@ -18,8 +18,8 @@ const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
 
 function fromHttpException(error: HTTPException): ServiceError {
   const code = CODE_OF_STATUS[error.status];
-  if (code === undefined) return new ServiceError('failure', 'the server failed to do it');
+  if (code === undefined) return new ServiceError('failure', 'unexpected error in the server');
   return code === 'unsupported_media_type'
     ? new ServiceError(code, 'the body is not JSON', { remedy: 'Send it as application/json.' })
-    : new ServiceError(code, 'the body is no JSON that can be read');
+    : new ServiceError(code, 'the body is not valid JSON');
 }

@@ -12,22 +12,21 @@ import type { TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
 
-/** What the slices work with. */
+/** Dependencies of the routes. */
 export interface Services {
   readonly identity: Identity;
-  /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
+  /** Origins under which clients reach this server, such as `https://licenses.example`; the first is public. */
   readonly origins: readonly [string, ...string[]];
-  /** Whether `X-Forwarded-For` counts if this peer sends it. */
+  /** Whether an address is a trusted proxy, whose `X-Forwarded-For` is used. */
   readonly isProxy: (address: string) => boolean;
-  /** Of this server's own license. */
+  /** Gate of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
-  /** Of the knowledge of other servers. */
+  /** Federated search of other servers. */
   readonly federation: Federation;
-  /** With research bots. */
   readonly chat: Chat;
-  /** Aborted when the server stops: what would go on for ever ends then. */
+  /** Aborted when the server stops, to end streams. */
   readonly stopping: AbortSignal;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -35,25 +34,25 @@ export interface Services {
 
 export interface AppEnv {
   Variables: Callers & {
-    /** In the answer's `X-Request-Id`, in problems and in the log. */
+    /** Sent as `X-Request-Id`, and included in problem documents and the log. */
     request_id: string;
-    /** The bytes of the body; empty where there is none. */
+    /** Bytes of the body; empty without one. */
     body: Uint8Array;
-    /** In which a page of the console was asked for. */
+    /** Login session of a request to the console. */
     session?: Session;
   };
 }
 
 export type App = OpenAPIHono<AppEnv>;
 
-/** Who sent the request: one of these is there, by the schemes that the route's `security` names. */
+/** Caller of the request; one of these is set, depending on the route's `security`. */
 export interface Callers {
   /** For `administrator`. */
   caller?: Caller;
-  /** For `device`: to be used up by the handler, with `useDeviceProof`. */
+  /** For `device`; the handler marks it as used with `useDeviceProof`. */
   device?: CheckedProof;
-  /** For `new_device`, not checked yet: the handler knows which key must have signed. */
+  /** For `new_device`, not checked yet: only the handler knows the expected key. */
   proof?: { readonly jwt: string; readonly request: ProvenRequest };
-  /** For `runner`, not checked yet: the handler knows of which deployment it must be the token. */
+  /** For `runner`, not checked yet: only the handler knows the deployment. */
   runner_token?: string;
 }

@@ -7,12 +7,12 @@ import type { AppEnv, Services } from './services.ts';
 
 type Parts = Pick<Services, 'identity' | 'origins'>;
 
-/** Header with the CSRF token of the session, for requests that change something. */
+/** Header with the CSRF token of the login session, required for requests that change data. */
 export const CSRF_HEADER = 'Service-CSRF';
 
 /**
- * With TLS, a browser keeps others on the domain from setting this one. Plain http, which is for
- * loopback, cannot have it: there, servers on other ports of the machine get the cookie, too.
+ * With TLS, the `__Host-` prefix keeps other hosts of the domain from setting the cookie. Plain HTTP,
+ * which is meant for loopback, cannot use it; servers on other ports of the machine receive the cookie.
  */
 function cookieName(services: Pick<Services, 'origins'>): string {
   return isSecure(services) ? '__Host-service-local' : 'service-local';
@@ -23,7 +23,7 @@ export function isSecure({ origins: [origin] }: Pick<Services, 'origins'>): bool
   return origin.startsWith('https:');
 }
 
-/** The secret in the cookie; undefined without one. */
+/** Secret in the cookie; undefined without one. */
 export function sessionSecret(c: Context<AppEnv>, services: Parts): string | undefined {
   return getCookie(c, cookieName(services));
 }
@@ -44,7 +44,7 @@ export function setSessionSecret(
 }
 
 /**
- * The session in which the request was sent; undefined without a cookie.
+ * The login session of the request; undefined without a cookie.
  * @throws ServiceError `not_authenticated`
  */
 export async function sessionOf(c: Context<AppEnv>, services: Parts): Promise<Session | undefined> {
@@ -53,7 +53,7 @@ export async function sessionOf(c: Context<AppEnv>, services: Parts): Promise<Se
 }
 
 /**
- * Refuses requests from pages of other origins, by the headers that browsers set.
+ * Rejects requests from pages of other origins, based on headers that browsers set.
  * @throws ServiceError `not_allowed` with the reason `foreign_origin`
  */
 export function refuseForeign(c: Context<AppEnv>, { origins }: Pick<Services, 'origins'>): void {
@@ -66,7 +66,7 @@ export function refuseForeign(c: Context<AppEnv>, { origins }: Pick<Services, 'o
   if (isOwnOrigin && isOwnSite) return;
   throw new ServiceError('not_allowed', 'the request is not from a page of this server', {
     reason: 'foreign_origin',
-    remedy: `Open the console at ${origins[0]}, or start the server with --public-url and the origin that you use.`,
+    remedy: `Open the console at ${origins[0]}, or start the server with the origin that you use as --public-url.`,
   });
 }
 
@@ -75,10 +75,10 @@ export function checkCsrf(session: Pick<Session, 'csrf_token'>, given: string | 
   if (given === session.csrf_token) return;
   throw new ServiceError(
     'not_allowed',
-    'the request does not show that it is from a page of its session',
+    'the request has no valid CSRF token of its login session',
     {
       reason: 'csrf',
-      remedy: 'Load the page anew, and try again.',
+      remedy: 'Reload the page and try again.',
     },
   );
 }

@@ -66,9 +66,7 @@ export function addTasks(app: App, services: Services): void {
     const { task_id } = c.req.valid('param');
     await getTask(read, task_id);
     const last = c.req.valid('header')['last-event-id'];
-    return streamEvents(c, services, `the task ${task_id}`, () =>
-      followTask(services, task_id, last),
-    );
+    return streamEvents(c, services, `task ${task_id}`, () => followTask(services, task_id, last));
   });
   app.openapi(api.cancelTask, async (c) => {
     const task = await cancelTask(tasks, actorOf(c), c.req.valid('param').task_id);
@@ -86,7 +84,7 @@ export function addTasks(app: App, services: Services): void {
   app.openapi(api.getTaskFile, async (c) => {
     const { task_id, name } = c.req.valid('param');
     const file = await readFile(read, task_id, name);
-    // To be kept, and never to be shown as a page of this server.
+    // Always a download: the file must never be shown as a page of this server.
     return c.body(Readable.toWeb(file) as ReadableStream<Uint8Array>, 200, {
       'Content-Type': 'application/octet-stream',
       'Content-Disposition': 'attachment',
@@ -127,7 +125,7 @@ async function* followTask(
   for (let before = last; ;) {
     const task = await getTask(tasks.storage.read, task_id);
     const { status, progress, error, attempts } = serializeTask({ ...task, created_by_name: null });
-    // Where it is says which of its events it is: there is no other with the same.
+    // These values identify the event, because each combination occurs only once.
     const id = `${attempts}-${progress.done}-${status}`;
     const hasEnded = task.ended_at !== null;
     if (id !== before) {
@@ -163,7 +161,6 @@ function serializeError({ message, problems = [], ...rest }: ErrorData): api.Tas
   return { ...rest, detail: message, ...serializeProblems(problems) };
 }
 
-/** @returns null where there is none. */
 export async function serializeEffectiveHalt(
   db: Db,
   halt: KnownHalt | undefined,

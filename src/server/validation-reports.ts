@@ -59,7 +59,7 @@ export function addValidationReports(app: App, { tasks }: Services): void {
   });
 }
 
-/** A report is plain JSON, which nothing changes on its way; only the types of what is read-only differ. */
+/** Returns the report itself, since it is already plain JSON; the types differ only in `readonly`. */
 function serializeReport({
   report,
   hash,

@@ -12,15 +12,15 @@ import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
 import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
 
-/** The tasks of a database, and who works on them in this process. */
+/** Tasks of a database, and the services that run them in this process. */
 export interface Work {
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
-  /** Gives back what it is at. */
+  /** Releases the running tasks. */
   readonly stop: () => Promise<void>;
 }
 
-/** Works on them, as a worker does. */
+/** Runs tasks in this process. */
 export function startWork(
   storage: Storage,
   settings: Settings,
@@ -28,7 +28,7 @@ export function startWork(
   log: Log,
 ): Work {
   const { tasks, production, close } = servicesOf(storage, settings, env, log);
-  // Who knows no cluster leaves deployments to those who do.
+  // A process without clusters leaves deployments to processes that have them.
   const hasClusters = Object.keys(production.clusters).length > 0;
   const { wake, release, stop } = startTaskRunner(tasks, {
     workers: settings.workers,
@@ -54,9 +54,8 @@ export function startWork(
 }
 
 /**
- * What a server has to do with tasks: it works on them or, where the setting says so, leaves them to
- * workers.
- * @throws ServiceError `invalid_setting` when there can be no workers.
+ * Runs tasks in this process, or leaves them to workers if the setting `server_tasks` is off.
+ * @throws ServiceError `invalid_setting` if no workers can use the database.
  */
 export function startOwnWork(
   storage: Storage,
@@ -66,16 +65,19 @@ export function startOwnWork(
 ): Work {
   if (settings.server_tasks) return startWork(storage, settings, env, log);
   if (storage.kind === 'sqlite') {
-    throw new ServiceError('invalid_setting', 'nobody would do the tasks: server_tasks is off', {
-      remedy: 'Leave it on; only the servers of a PostgreSQL can leave tasks to workers.',
-    });
+    throw new ServiceError(
+      'invalid_setting',
+      'server_tasks is off, but workers cannot use a SQLite database',
+      {
+        remedy: 'Set server_tasks to true, or use a PostgreSQL database with workers.',
+      },
+    );
   }
   const none = (): void => {};
   const { tasks, production, close } = servicesOf(storage, settings, env, log);
   return { tasks: { ...tasks, wake: none, release: none }, production, stop: close };
 }
 
-/** What tasks are done with, whoever does them. */
 interface OwnServices {
   readonly tasks: TaskService & { readonly live: LiveMarkets };
   readonly production: ProductionService;

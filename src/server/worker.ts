@@ -49,7 +49,7 @@ export async function startWorker(
   }
   const { name: database } = describeStorage(settings.home, env);
   const storage = await openConfiguredStorage(settings.home, env, (error) =>
-    log.warn({ err: error, msg: 'a connection to the database broke' }),
+    log.warn({ err: error, msg: 'a database connection failed' }),
   );
   const ends: (() => unknown)[] = [() => storage.close()];
   const stop = async (): Promise<void> => {
@@ -77,7 +77,7 @@ export async function startWorker(
     const work = startWork(storage, settings, env, log);
     ends.push(() => work.stop());
     log.info(`health and metrics at ${probes.url}`);
-    log.info(`working on the tasks of ${database}`);
+    log.info(`running tasks of ${database}`);
     return { database, url: probes.url, stop };
   } catch (error) {
     await stop();
@@ -107,6 +107,6 @@ const UNAVAILABLE: ProbeAnswer = {
   status: 503,
   body: {
     status: 'unavailable',
-    missing: [{ part: 'storage', detail: 'the database does not answer' }],
+    missing: [{ part: 'storage', detail: 'the database does not respond' }],
   },
 };

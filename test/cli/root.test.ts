@@ -207,7 +207,9 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     await restart(newPem().pem);
     expect(JSON.parse(await published())).not.toHaveProperty('keyset');
     await expect(trusted(held)).rejects.toThrow('not_vouched_for');
-    expect(server.log()).toMatch(/will refuse \S+ since no key vouches for it: start the server/);
+    expect(server.log()).toMatch(
+      /will reject key \S+ because no earlier key has endorsed it: restart the server/,
+    );
   });
 
   test('a first root needs a fresh second factor', async () => {
@@ -238,7 +240,9 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'old.json');
     const next = newPem();
     await restart(next.pem);
-    expect(server.log()).toMatch(/no leases will be issued: the signed keyset does not contain/);
+    expect(server.log()).toMatch(
+      /this server issues no leases: the signed keyset does not contain/,
+    );
     const issue = ['leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json'];
     const refused = await cli(...issue);
     expect(refused).toMatchObject({ code: 1 });
@@ -278,7 +282,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     await server.stop();
     server = await serveHere(world.database, { SERVICE_LOCAL_LICENSE_ISSUER: 'other' });
     expect(server.log()).toMatch(
-      /no leases will be issued: the trust root belongs to the issuer service-local, but license_issuer is other/,
+      /this server issues no leases: the trust root belongs to the issuer service-local, but license_issuer is other/,
     );
     const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
     expect(ready).toMatchObject({ missing: [{ part: 'signing_key', reason: 'other_issuer' }] });

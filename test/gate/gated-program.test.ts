@@ -223,9 +223,9 @@ test('the server logs files that are swapped under it, and again that its licens
     await put(OWN_SIGNED, OWN_LEASE);
     await expect
       .poll(server.log)
-      .toContain(`${files.keyset} is not taken: the root does not descend`);
+      .toContain(`${files.keyset} was rejected: the root does not descend`);
     await put(SIGNED, lease('next', KEY, { issued_at: formatTime(Date.now()) }));
-    await expect.poll(server.log).toContain('the license next is good until');
+    await expect.poll(server.log).toContain('license next is valid until');
     expect(server.log()).not.toContain('the license own');
   } finally {
     await server.stop();

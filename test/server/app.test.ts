@@ -234,7 +234,7 @@ describe('a problem', () => {
     expect(problemOf(answer)).toMatchObject({
       status: 400,
       code: 'invalid_request',
-      detail: 'the body of the request is not as it must be',
+      detail: 'the body of the request is invalid',
     });
     expect(problemOf(answer).errors).toEqual([
       { code: 'invalid_value', pointer: '/customer_id', detail: expect.any(String) },
@@ -253,13 +253,13 @@ describe('a problem', () => {
     ]);
   });
 
-  it('is a query or a path that is not as it must be', async () => {
+  it('is a query or a path that is invalid', async () => {
     const list = await test.send('GET', `${CUSTOMERS}?limit=0&curser=x`, {
       headers: { authorization },
     });
     expect(problemOf(list)).toMatchObject({
       status: 400,
-      detail: 'the query of the request is not as it must be',
+      detail: 'the query of the request is invalid',
       errors: [
         { code: 'invalid_value', detail: expect.stringContaining('limit: ') },
         { code: 'unknown_field', suggestion: 'cursor' },
@@ -331,7 +331,7 @@ describe('a problem', () => {
       title: 'Internal Server Error',
       status: 500,
       code: 'failure',
-      detail: 'the server failed to do it',
+      detail: 'unexpected error in the server',
       remedy: 'Tell the operator of the server the request_id: the log has the rest.',
       retryable: false,
       request_id: answer.headers.get('x-request-id'),

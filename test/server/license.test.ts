@@ -178,7 +178,9 @@ describe('the license of a server', () => {
   it('is told when it starts, in the log and in the metrics', async () => {
     expect(await openOwn()).toEqual({
       decision: { allowed: true, status: 'valid' },
-      log: [expect.stringMatching(/^the license own is good until .*Z, with grace until .*Z$/)],
+      log: [
+        expect.stringMatching(/^license own is valid until .*Z, with a grace period until .*Z$/),
+      ],
       states: ['service_local_license_state{state="valid"} 1'],
     });
   });
@@ -186,11 +188,11 @@ describe('the license of a server', () => {
   it('is told to be over, or not to be what it should be', async () => {
     place.put(place.files.lease, leaseOf('old'));
     expect((await openOwn()).log).toEqual([
-      'the license old is good until 2026-01-12T09:30:00Z, with grace until 2026-01-15T09:30:00Z. The lease was not renewed, and its grace period is over.',
+      'license old is valid until 2026-01-12T09:30:00Z, with a grace period until 2026-01-15T09:30:00Z. The lease was not renewed, and its grace period is over.',
     ]);
     place.put(place.files.lease, 'torn');
     expect(await openOwn()).toMatchObject({
-      log: [expect.stringContaining('license_lease.json is not taken: ')],
+      log: [expect.stringContaining('license_lease.json was rejected: ')],
       states: ['service_local_license_state{state="none"} 1'],
     });
   });
@@ -227,6 +229,6 @@ describe('the license of a server', () => {
     );
     expect((await fetch(`${running.url}/healthz`)).status).toBe(200);
     await running.stop();
-    expect(log.join('\n')).toContain('license_lease.json is not taken: ');
+    expect(log.join('\n')).toContain('license_lease.json was rejected: ');
   });
 });

@@ -275,7 +275,9 @@ describe('the log', () => {
 
   it('says that there is no signing key, and why', async () => {
     const server = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'nonsense' });
-    expect(server.log()).toMatch(/warn: no leases will be issued: .*PRIVATE_KEY_PEM does not hold/);
+    expect(server.log()).toMatch(
+      /warn: this server issues no leases: .*PRIVATE_KEY_PEM does not hold/,
+    );
     expect(server.log()).not.toContain('nonsense');
     const ready = await fetch(`${server.url}/readyz`);
     expect(await ready.json()).toMatchObject({
@@ -289,7 +291,9 @@ describe('the log', () => {
     const next = ed25519Key();
     const second = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
     expect(first.log()).not.toContain('warn');
-    expect(second.log()).toMatch(/warn: [\w-]{43} signs from now on, and [\w-]{43} retires: see/);
+    expect(second.log()).toMatch(
+      /warn: key [\w-]{43} now signs leases and key [\w-]{43} is retiring; check with/,
+    );
     await database.execute(`update signing_keys set status = 'retired' where status = 'retiring'`);
     const ready = await fetch(`${first.url}/readyz`);
     expect(await ready.json()).toMatchObject({
@@ -298,14 +302,18 @@ describe('the log', () => {
     });
   });
 
-  it('warns when what is revoked is renewed all the same', async () => {
+  it('warns that revoked leases can still be renewed when license_registry_enforced is off', async () => {
     const server = await startOwn({ SERVICE_LOCAL_LICENSE_REGISTRY_ENFORCED: 'false' });
-    expect(server.log()).toContain('warn: what is revoked is renewed all the same');
+    expect(server.log()).toContain(
+      'warn: license_registry_enforced is off, so revoked leases can still be renewed',
+    );
   });
 
   it('warns of devices that are told no origin that they can reach', async () => {
     const everywhere = { SERVICE_LOCAL_SERVER_HOST: '0.0.0.0' };
-    expect((await startOwn(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
+    expect((await startOwn(everywhere)).log()).toContain(
+      'warn: devices on other machines will be rejected',
+    );
     const named = await startOwn({
       ...everywhere,
       SERVICE_LOCAL_SERVER_PUBLIC_URL: 'https://licenses.example',
@@ -347,7 +355,7 @@ describe('a server that cannot start', () => {
       'a host that is not its own',
       { SERVICE_LOCAL_SERVER_HOST: '192.0.2.1' },
       'invalid_setting',
-      /^cannot listen at 192\.0\.2\.1: /,
+      /^cannot listen on 192\.0\.2\.1: /,
     ],
     [
       'a lease that would last for longer than it may',

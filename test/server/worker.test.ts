@@ -117,7 +117,7 @@ describe('workers', () => {
     const [last] = workers;
     expect(await last!.stop()).toBe(0);
     workers = [];
-    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/m);
+    expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);
     expect(last!.log()).not.toContain('error');
     expect(server.log()).not.toContain('dead');
   });

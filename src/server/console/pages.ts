@@ -157,7 +157,7 @@ export async function readJson(c: Context<AppEnv>): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new ServiceError('invalid_request', 'the body is no JSON that can be read');
+    throw new ServiceError('invalid_request', 'the body is not valid JSON');
   }
 }
 
