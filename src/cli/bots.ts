@@ -1,5 +1,5 @@
 /** Shared parts of the verbs `bots …`. */
-import type { BotDetail, BotSummary, getBot, updateBot } from '../api/bots.ts';
+import type { BotDetail, BotSummary, createBot, getBot, updateBot } from '../api/bots.ts';
 import type { getBotSnapshot } from '../api/bot-state.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
@@ -7,7 +7,7 @@ import type { SourceDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
-import { formatActor, formatCountOf } from '../base/format.ts';
+import { formatActor, formatCountOf, formatMoney } from '../base/format.ts';
 import { CHAIN_FAULTS } from '../base/hash-chain.ts';
 import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
@@ -71,6 +71,16 @@ export function findBot(
   });
 }
 
+/** @throws ServiceError `invalid_spec`, `conflict` */
+export function createBotFrom(server: Client, file: BotFile): Promise<BotDetail> {
+  const { document, files } = file;
+  return sendFile(file, () =>
+    server.call<typeof createBot>('post', '/bots', {
+      body: { document, ...(files && { files }) },
+    }),
+  );
+}
+
 /** Effect of an update on an existing bot. */
 export type BotChange = 'updated' | 'activated' | 'unchanged';
 
@@ -131,7 +141,7 @@ export function showState(out: Output, state: AnswerOf<typeof getBotSnapshot>['s
       ['halted', halted === null ? 'no' : `at ${halted.at} by ${halted.by}: ${halted.reason}`],
       ...Object.entries(sessions).map(([task_id, { status, time, equity }]) => [
         `session ${task_id}`,
-        `${status}, ${time ?? 'before its first bars'}, equity ${equity.toFixed(2)}`,
+        `${status}, ${time ?? 'before its first bars'}, equity ${formatMoney(equity)}`,
       ]),
       ...versions.map((hash, i) => [`version ${i + 1}`, hash]),
     ],
@@ -149,7 +159,7 @@ export interface BotFile {
 }
 
 /** Sends a file. Problems that the server reports get their line and column in the file. */
-export async function sendFile<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
+async function sendFile<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

@@ -1,12 +1,9 @@
 import type { ChatTurn } from '../api/research.ts';
-import { ServiceError } from '../base/errors.ts';
+import { errorFromProblem } from '../client/problem.ts';
 
 /** Returns the turn. @throws ServiceError with the error of a failed turn */
 export function requireAnswer(turn: ChatTurn): ChatTurn {
   if (turn.error === null) return turn;
-  const { code, detail, reason, remedy } = turn.error;
-  throw new ServiceError(code, detail, {
-    ...(reason !== undefined && { reason }),
-    remedy: `${remedy ?? ''} The session is ${turn.session_id}.`.trim(),
-  });
+  const remedy = `${turn.error.remedy ?? ''} The session is ${turn.session_id}.`.trim();
+  throw errorFromProblem({ ...turn.error, remedy });
 }

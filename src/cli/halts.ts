@@ -4,7 +4,7 @@ import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor, formatCountOf } from '../base/format.ts';
-import type { Columns } from './show-items.ts';
+import { showItems, type Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
 
@@ -105,10 +105,7 @@ export function showReport(out: Output, report: HaltReport): void {
   );
   const faulty = deployments.filter(({ verified }) => !verified);
   if (faulty.length === 0) return;
-  out.table(
-    Object.keys(FAULT_COLUMNS).map((title) => ({ title })),
-    faulty.map((one) => Object.values(FAULT_COLUMNS).map((cell) => cell(one))),
-  );
+  showItems(out, faulty, FAULT_COLUMNS);
 }
 
 /** `2 deployments`, `1 of 2 deployments`. */

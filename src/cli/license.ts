@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { deniedSince } from '../../daemon/denial.ts';
 import type { Brought } from '../../daemon/offline.ts';
 import type { DaemonState } from '../../daemon/state.ts';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LeaseStatus } from '../lease/status.ts';
@@ -12,6 +11,7 @@ import { formatTime } from '../lease/time.ts';
 import { licenseFiles, pinRemedy, type LicenseFiles } from '../gate/license-files.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Output } from './output.ts';
+import { readNamedFile } from './read-named-file.ts';
 import type { Context } from './verb.ts';
 
 export const INSECURE = {
@@ -165,19 +165,6 @@ export async function readImport(
   const keys = keyset === undefined ? undefined : await readNamedFile(resolve(cwd, keyset));
   const named = keys === undefined ? undefined : (partsOf(keys)?.enclosed ?? keys);
   return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
-}
-
-/** @throws ServiceError `file_not_found` */
-export async function readNamedFile(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (!isSystemError(error)) throw error;
-    throw new ServiceError('file_not_found', `cannot read ${path} (${error.code})`, {
-      remedy: 'Check the path and its permissions.',
-      cause: error,
-    });
-  }
 }
 
 export function showClaims(out: Output, claims: LeaseClaims): void {

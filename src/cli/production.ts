@@ -10,7 +10,7 @@ import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { findBot } from './bots.ts';
-import type { Columns } from './show-items.ts';
+import { showItems, type Columns } from './show-items.ts';
 import type { Output } from './output.ts';
 import { findTask, taskFailure } from './tasks.ts';
 import type { Answer, Context } from './verb.ts';
@@ -108,10 +108,7 @@ export function showDeployment(out: Output, deployment: ProductionDeployment): v
   ];
   out.table([{ title: '' }, { title: '' }], rows);
   if (state === null || state.pods.length === 0) return;
-  out.table(
-    Object.keys(POD_COLUMNS).map((title) => ({ title })),
-    state.pods.map((pod) => Object.values(POD_COLUMNS).map((cell) => cell(pod))),
-  );
+  showItems(out, state.pods, POD_COLUMNS);
 }
 
 function formatPhase(state: ProductionDeployment['cluster_state']): string {

@@ -1,8 +1,8 @@
 import type { BotDetail, getBotVersionFiles } from '../api/bots.ts';
-import type { listBotEvents } from '../api/bot-state.ts';
 import { parseDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
+import { readEvents } from './bot-events.ts';
 import type { BotFile } from './bots.ts';
 
 /** Fields of the payload of `chat.proposal` in use. */
@@ -51,18 +51,9 @@ async function findProposal(
   bot_ref: string,
   proposal_id: string,
 ): Promise<Proposed> {
-  let after_seq = 0;
-  for (;;) {
-    const { items, head_seq, next_after_seq } = await server.call<typeof listBotEvents>(
-      'get',
-      '/bots/{bot_ref}/state/events',
-      { params: { bot_ref }, query: { after_seq, kind: KIND, limit: 1000 } },
-    );
-    const proposals = items.map(({ payload }) => payload as unknown as Proposed);
-    const found = proposals.find((one) => one.proposal_id === proposal_id);
-    if (found !== undefined) return found;
-    if (next_after_seq >= head_seq || next_after_seq <= after_seq) break;
-    after_seq = next_after_seq;
+  for await (const { payload } of readEvents(server, bot_ref, { after_seq: 0, kind: KIND })) {
+    const proposal = payload as unknown as Proposed;
+    if (proposal.proposal_id === proposal_id) return proposal;
   }
   throw new ServiceError('not_found', `the bot has no proposal ${JSON.stringify(proposal_id)}`, {
     remedy: `See \`service-local bots events ${bot_ref} --kind ${KIND} --json\`.`,

@@ -9,6 +9,7 @@ import type { KeysetClaims } from '../lease/root.ts';
 import { parseSeconds } from '../base/seconds.ts';
 import { connect } from './connect.ts';
 import { readDocumentFile } from './document-files.ts';
+import { parseCountIn } from './parse-count.ts';
 import type { Output } from './output.ts';
 import { sendWithStepUp } from './step-up.ts';
 import type { Context } from './verb.ts';
@@ -38,12 +39,7 @@ export function parseLifetime(text: string): number {
 /** A new root is signed by its own keys and by the keys of the previous root, 16 in all. */
 export const MAX_ROOT_KEYS = 8;
 
-/** @throws ServiceError `usage` */
-export function parseCount(text: string): number {
-  const count = /^\d$/.test(text) ? Number(text) : 0;
-  if (count >= 1 && count <= MAX_ROOT_KEYS) return count;
-  throw new ServiceError('usage', `'${text}' is no number from 1 to ${MAX_ROOT_KEYS}`);
-}
+export const parseKeyCount = parseCountIn(1, MAX_ROOT_KEYS);
 
 /** @throws ServiceError `invalid_signing_key`; `usage` for a key that is given twice */
 export async function readSigners(

@@ -1,6 +1,7 @@
 import type { ConformanceResult, StressResult } from '../api/compliance-tests.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatCountOf, NO_VALUE } from '../base/format.ts';
+import { formatSeconds } from '../base/seconds.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
 
@@ -101,13 +102,6 @@ const MESSAGES: Readonly<Record<string, string>> = {
   in_md: 'bars received',
 };
 
-function formatWindow(seconds: number): string {
-  if (seconds % 86_400 === 0) return formatCountOf(seconds / 86_400, 'day');
-  if (seconds % 3600 === 0) return formatCountOf(seconds / 3600, 'hour');
-  if (seconds % 60 === 0) return formatCountOf(seconds / 60, 'minute');
-  return formatCountOf(seconds, 'second');
-}
-
 function showStress(out: Output, result: StressResult): void {
   const { bot_ref, version, seed, verdict, basis, scope, multiplier, reasons, assumption, host } =
     result;
@@ -136,7 +130,7 @@ function showStress(out: Output, result: StressResult): void {
       reached.map((one) => [
         LIMITS[limits] ?? limits,
         MESSAGES[one.class] ?? one.class,
-        formatWindow(one.window_s),
+        formatSeconds(one.window_s),
         String(one.target),
         String(one.offered),
         String(one.achieved),

@@ -10,7 +10,9 @@ export const CODE_OPTION = {
   description: 'authenticator code or recovery code, for use without a terminal',
 } as const;
 
-type StepUpRequest = RequestOf<typeof createStepUp>['body'];
+type Subject = Pick<RequestOf<typeof createStepUp>['body'], 'action' | 'target'> & {
+  readonly code: string | undefined;
+};
 
 /**
  * Sends a request that may need a second factor: first without one, then, if the server requires it,
@@ -22,7 +24,7 @@ type StepUpRequest = RequestOf<typeof createStepUp>['body'];
 export async function sendWithStepUp<T>(
   context: Context,
   server: Client,
-  { code, ...subject }: Pick<StepUpRequest, 'action' | 'target'> & { code: string | undefined },
+  { code, ...subject }: Subject,
   send: (headers: Readonly<Record<string, string>>) => Promise<T>,
 ): Promise<T> {
   try {
@@ -31,11 +33,20 @@ export async function sendWithStepUp<T>(
     if (!(error instanceof ServiceError) || error.code !== 'step_up_required') throw error;
     if (code === undefined) context.message(error.message);
   }
+  return send(await stepUp(context, server, { ...subject, code }));
+}
+
+/** Proves a second factor for one request. @returns the headers to send */
+export async function stepUp(
+  context: Context,
+  server: Client,
+  { code, ...subject }: Subject,
+): Promise<{ readonly 'service-step-up': string }> {
   const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
     body: {
       ...subject,
       code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
     },
   });
-  return send({ 'service-step-up': step_up_token });
+  return { 'service-step-up': step_up_token };
 }

@@ -1,5 +1,4 @@
 /** Shared parts of the verbs that start tasks or wait for them. */
-import { setTimeout as wait } from 'node:timers/promises';
 import type {
   EffectiveHalt,
   getTask,
@@ -10,10 +9,12 @@ import type {
 } from '../api/tasks.ts';
 import type { Summary } from '../backtest/summary.ts';
 import type { Client } from '../client/client.ts';
+import { errorFromProblem } from '../client/problem.ts';
 import type { AnswerOf } from '../client/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';
+import { followStream } from './follow-stream.ts';
 import { gateFailure } from './gate-failure.ts';
 import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
@@ -54,21 +55,8 @@ export async function taskFailure(
     const why = halt === null ? '' : `: ${formatEndingHalt(halt)}`;
     return new ServiceError('failure', `the task was canceled${why}`);
   }
-  if (error === null) return undefined;
-  const { code, detail, reason, remedy, errors = [] } = error;
-  return new ServiceError(code, detail, {
-    ...(reason !== undefined && { reason }),
-    ...(remedy !== undefined && { remedy }),
-    problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
-      code: what,
-      message,
-      ...(pointer !== undefined && { pointer }),
-      ...(suggestion !== undefined && { suggestion }),
-    })),
-  });
+  return error === null ? undefined : errorFromProblem(error);
 }
-
-const LOOK_AGAIN_MS = 1000;
 
 /** Verb that ends a task, by its kind. */
 const STOP_VERBS = {
@@ -104,38 +92,29 @@ export async function waitForTask(
   }
 }
 
-/** Follows the events of a task until it has ended; reconnects whenever the stream ends. */
+/** Follows the events of a task until it has ended. */
 async function followTask(
   server: Client,
   context: Context,
   task_id: string,
   kind: Task['kind'],
 ): Promise<TaskProgress> {
+  const stream = followStream(
+    (headers) =>
+      server.stream<typeof streamTask>('/tasks/{task_id}/events', { params: { task_id }, headers }),
+    context,
+    context.signal,
+  );
   let bar: ReturnType<Context['progress']> | undefined;
-  let last: string | undefined;
-  let isLost = false;
+  let task: TaskProgress | undefined;
   try {
-    for (;;) {
-      try {
-        const events = server.stream<typeof streamTask>('/tasks/{task_id}/events', {
-          params: { task_id },
-          headers: last === undefined ? {} : { 'last-event-id': last },
-        });
-        for await (const { id, data } of events) {
-          isLost = false;
-          last = id;
-          const task = JSON.parse(data) as TaskProgress;
-          const { done, total } = task.progress;
-          if (total !== null) (bar ??= context.progress(kind, total)).update(done);
-          if (task.status !== 'queued' && task.status !== 'running') return task;
-        }
-      } catch (error) {
-        if (!(error instanceof ServiceError && error.retryable)) throw error;
-        if (!isLost) context.message(`${error.message}; retrying until the server answers`);
-        isLost = true;
-      }
-      await wait(LOOK_AGAIN_MS, undefined, { signal: context.signal });
+    for await (const data of stream) {
+      task = JSON.parse(data) as TaskProgress;
+      const { done, total } = task.progress;
+      if (total !== null) (bar ??= context.progress(kind, total)).update(done);
+      if (task.status !== 'queued' && task.status !== 'running') break;
     }
+    return task!;
   } finally {
     bar?.stop();
   }
@@ -145,14 +124,29 @@ export function findTask(server: Client, task_id: string): Promise<AnswerOf<type
   return server.call<typeof getTask>('get', '/tasks/{task_id}', { params: { task_id } });
 }
 
-/** Converts `not_found` to undefined. */
-export async function findOptional<T>(found: Promise<T>): Promise<T | undefined> {
-  try {
-    return await found;
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'not_found') return undefined;
-    throw error;
-  }
+/** Answer of a verb that does not wait for its task; `next` is the command that shows more. */
+export function startedAnswer(task: Pick<Task, 'task_id' | 'status'>, next?: string): Answer {
+  return answerWithNext(task, task.status, next);
+}
+
+/** Answer of a verb that stops a task. */
+export function stopAnswer(task: Task, next?: string): Answer {
+  if (task.ended_at === null) return answerWithNext(task, 'stopping', next);
+  return { data: task, show: (out) => out.line(`task ${task.task_id} is ${task.status}`) };
+}
+
+function answerWithNext(
+  task: Pick<Task, 'task_id'>,
+  state: string,
+  next = `tasks result ${task.task_id} --wait`,
+): Answer {
+  return {
+    data: task,
+    show(out) {
+      out.line(`task ${task.task_id} is ${state}`);
+      out.line(`See \`service-local ${next}\`.`);
+    },
+  };
 }
 
 /** Result of a task: of a test, of a deployment, or a summary as `backtest` prints it. */

@@ -32,8 +32,14 @@ function hasTexts(
  * @param retryAfter value of the `Retry-After` header, in seconds.
  */
 export function errorFromProblem(
-  { code, detail, reason, remedy, errors = [] }: Problem,
-  retryAfter: unknown,
+  {
+    code,
+    detail,
+    reason,
+    remedy,
+    errors = [],
+  }: Pick<Problem, 'code' | 'detail' | 'reason' | 'remedy' | 'errors'>,
+  retryAfter?: unknown,
 ): ServiceError {
   const retryAfterSeconds = Number(retryAfter ?? NaN);
   return new ServiceError(ERROR_CODES.includes(code) ? code : 'failure', detail, {

@@ -1,15 +1,16 @@
-import type { BotDetail, createBot } from '../../../api/bots.ts';
+import type { BotDetail } from '../../../api/bots.ts';
 import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import {
+  createBotFrom,
   FILE_OPTION,
   findBot,
   putBot,
-  sendFile,
   type BotChange,
   type BotFile,
 } from '../../bots.ts';
 import { connect } from '../../connect.ts';
+import { findOptional } from '../../find-optional.ts';
 import { defineVerb } from '../../verb.ts';
 
 interface Applied {
@@ -60,18 +61,8 @@ export const verb = defineVerb({
 });
 
 async function apply(server: Client, file: BotFile): Promise<Omit<Applied, 'file'>> {
-  let found: Awaited<ReturnType<typeof findBot>>;
-  try {
-    found = await findBot(server, file.slug);
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
-    const { document, files } = file;
-    const bot = await sendFile(file, () =>
-      server.call<typeof createBot>('post', '/bots', {
-        body: { document, ...(files && { files }) },
-      }),
-    );
-    return { change: 'created', bot };
-  }
-  return putBot(server, file, found);
+  const found = await findOptional(findBot(server, file.slug));
+  return found === undefined
+    ? { change: 'created', bot: await createBotFrom(server, file) }
+    : putBot(server, file, found);
 }

@@ -2,7 +2,7 @@ import type { startBacktest } from '../../../api/tasks.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { RUN_OPTIONS } from '../../run-options.ts';
-import { resultAnswer, waitForTask } from '../../tasks.ts';
+import { resultAnswer, startedAnswer, waitForTask } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -35,16 +35,8 @@ export const verb = defineVerb({
         ...(verifyLock && { verify_lock: true }),
       },
     });
+    if (detach) return startedAnswer(task);
     const { task_id } = task;
-    if (detach) {
-      return {
-        data: task,
-        show(out) {
-          out.line(`task ${task_id} is ${task.status}`);
-          out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
-        },
-      };
-    }
     await waitForTask(context, task_id);
     const answer = await resultAnswer(server, task_id);
     if (verifyLock) {

@@ -1,5 +1,4 @@
-import type { createBot } from '../../../api/bots.ts';
-import { BOT_COLUMNS, FILE_OPTION, sendFile } from '../../bots.ts';
+import { BOT_COLUMNS, createBotFrom, FILE_OPTION } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
@@ -15,11 +14,7 @@ export const verb = defineVerb({
     const { readHostedFiles } = await import('../../bot-files.ts');
     const [file] = await readHostedFiles([path]);
     const server = await connect(context);
-    const bot = await sendFile(file!, () =>
-      server.call<typeof createBot>('post', '/bots', {
-        body: { document: file!.document, ...(file!.files && { files: file!.files }) },
-      }),
-    );
+    const bot = await createBotFrom(server, file!);
     return { data: bot, show: (out) => showItems(out, [bot], BOT_COLUMNS) };
   },
 });

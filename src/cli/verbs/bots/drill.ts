@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { archiveBot, createBot, getBot, listBots } from '../../../api/bots.ts';
+import type { archiveBot, createBot, listBots } from '../../../api/bots.ts';
 import type { getBotSnapshot } from '../../../api/bot-state.ts';
 import type { haltBot, HaltReport, resumeBot } from '../../../api/halts.ts';
 import type { startPaper } from '../../../api/paper.ts';
 import type { Client } from '../../../client/client.ts';
 import { ServiceError } from '../../../base/errors.ts';
+import { findBot } from '../../bots.ts';
 import { connect } from '../../connect.ts';
+import { findOptional } from '../../find-optional.ts';
 import { haltAnswer, haltOfAll, requestHalt, showReport } from '../../halts.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
@@ -154,12 +156,7 @@ async function awaitFirstOrder(
 async function cleanUp(context: Context, slug: string): Promise<void> {
   const server = await connect(context);
   const params = { bot_ref: slug };
-  try {
-    await server.call<typeof getBot>('get', '/bots/{bot_ref}', { params, headers: {} });
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'not_found') return;
-    throw error;
-  }
+  if ((await findOptional(findBot(server, slug))) === undefined) return;
   const body = { reason: 'the drill is over' };
   const path = '/bots/{bot_ref}/halt';
   const { verified } = await requestHalt(() =>
@@ -184,11 +181,8 @@ async function findMarket(server: Client): Promise<Market> {
   for (const status of ['active', 'draft'] as const) {
     const query = { kind: 'trading', status } as const;
     for await (const { id } of server.items<typeof listBots>('get', '/bots', { query })) {
-      const { document } = await server.call<typeof getBot>('get', '/bots/{bot_ref}', {
-        params: { bot_ref: id },
-        headers: {},
-      });
-      const market = marketOfSpec(document['spec'] as Spec);
+      const { answer: bot } = await findBot(server, id);
+      const market = marketOfSpec(bot.document['spec'] as Spec);
       if (market !== undefined) return market;
     }
   }

@@ -1,15 +1,14 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bot-state.ts';
 import type { Client } from '../../../client/client.ts';
-import { ServiceError } from '../../../base/errors.ts';
+import { readEvents } from '../../bot-events.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';
 import { connect } from '../../connect.ts';
+import { followStream } from '../../follow-stream.ts';
 import { parseCount } from '../../parse-count.ts';
 import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 const LAST = 50;
-const LOOK_AGAIN_MS = 1000;
 
 export const verb = defineVerb({
   summary: 'show the events of a bot',
@@ -39,11 +38,6 @@ export const verb = defineVerb({
   async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }) {
     const server = await connect(context);
     const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
-    const read = (after_seq: number, limit: number) =>
-      server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
-        params: { bot_ref },
-        query: { ...wanted, after_seq, limit },
-      });
     const first = afterSeq ?? (await findStart(server, bot_ref, wanted));
     if (follow) {
       // Following by id, because the slug may move to another bot.
@@ -62,14 +56,9 @@ export const verb = defineVerb({
         },
       };
     }
-    const events: BotEvent[] = [];
-    let after = first;
-    for (;;) {
-      const { items, head_seq, next_after_seq } = await read(after, 1000);
-      events.push(...items);
-      if (next_after_seq >= head_seq || next_after_seq <= after) break;
-      after = next_after_seq;
-    }
+    const events = await Array.fromAsync(
+      readEvents(server, bot_ref, { ...wanted, after_seq: first }),
+    );
     return {
       data: { events },
       show: (out) => showItems(out, events, EVENT_COLUMNS),
@@ -100,33 +89,17 @@ const EVENT_COLUMNS: Columns<BotEvent> = {
   payload: ({ payload }) => JSON.stringify(payload),
 };
 
-/** Follows the events, and reconnects after the last one whenever the stream ends. */
 async function* followEvents(
   server: Client,
-  { message }: Context,
+  context: Context,
   bot_ref: string,
   query: Wanted & { readonly after_seq: number },
 ): AsyncGenerator<BotEvent, void, void> {
-  let last: string | undefined;
-  let isLost = false;
-  for (;;) {
-    try {
-      const events = server.stream<typeof streamBotEvents>('/bots/{bot_ref}/state/events/stream', {
-        params: { bot_ref },
-        query,
-        headers: last === undefined ? {} : { 'last-event-id': last },
-      });
-      for await (const { id, data } of events) {
-        isLost = false;
-        last = id;
-        yield JSON.parse(data) as BotEvent;
-      }
-      isLost = false;
-    } catch (error) {
-      if (!(error instanceof ServiceError && error.retryable)) throw error;
-      if (!isLost) message(`${error.message}; retrying until the server answers`);
-      isLost = true;
-    }
-    await wait(LOOK_AGAIN_MS);
-  }
+  const path = '/bots/{bot_ref}/state/events/stream';
+  const stream = followStream(
+    (headers) =>
+      server.stream<typeof streamBotEvents>(path, { params: { bot_ref }, query, headers }),
+    context,
+  );
+  for await (const data of stream) yield JSON.parse(data) as BotEvent;
 }

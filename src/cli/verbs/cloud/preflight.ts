@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { ServiceError } from '../../../base/errors.ts';
 import { findInstall, SECRET_COLUMNS, withStore } from '../../cloud.ts';
 import { showItems } from '../../show-items.ts';
-import { readNamedFile } from '../../license.ts';
+import { readNamedFile } from '../../read-named-file.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -6,7 +6,8 @@ import { licenseFiles } from '../../../gate/license-files.ts';
 import type { HeldTrust } from '../../../lease/trust.ts';
 import type { SettingKey } from '../../../base/settings.ts';
 import { formatLimits } from '../../leases.ts';
-import { formatValidity, INSECURE, readNamedFile } from '../../license.ts';
+import { formatValidity, INSECURE } from '../../license.ts';
+import { readNamedFile } from '../../read-named-file.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -6,12 +6,12 @@ import { formatLimits } from '../../leases.ts';
 import {
   formatValidity,
   INSECURE,
-  readNamedFile,
   suggestRemedy,
   viewLicense,
   findLicenseFailure,
   type LicenseView,
 } from '../../license.ts';
+import { readNamedFile } from '../../read-named-file.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({

@@ -2,7 +2,8 @@ import type { stopDeployment } from '../../../../api/deployments.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { connect } from '../../../connect.ts';
 import { findActiveDeployments, requireSingle } from '../../../production.ts';
-import { findTask, findOptional, waitForTask } from '../../../tasks.ts';
+import { findOptional } from '../../../find-optional.ts';
+import { findTask, stopAnswer, waitForTask } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -39,13 +40,6 @@ export const verb = defineVerb({
     });
     if (wait) await waitForTask(context, task_id, 'production');
     const task = wait ? await findTask(server, task_id) : asked;
-    return {
-      data: task,
-      show(out) {
-        if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
-        out.line(`task ${task_id} is stopping`);
-        out.line(`See \`service-local bots deploy status ${bot_ref}\`.`);
-      },
-    };
+    return stopAnswer(task, `bots deploy status ${bot_ref}`);
   },
 });

@@ -5,7 +5,7 @@ import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { formatDuration } from '../../../output.ts';
 import { RUN_OPTIONS } from '../../../run-options.ts';
-import { resultAnswer, waitForTask } from '../../../tasks.ts';
+import { resultAnswer, startedAnswer, waitForTask } from '../../../tasks.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -61,15 +61,7 @@ export const verb = defineVerb({
     });
     const { task_id } = task;
     reportPace(context, task, { speed, detach });
-    if (detach) {
-      return {
-        data: task,
-        show(out) {
-          out.line(`task ${task_id} is ${task.status}`);
-          out.line(`See \`service-local bots paper status ${bot_ref}\`.`);
-        },
-      };
-    }
+    if (detach) return startedAnswer(task, `bots paper status ${bot_ref}`);
     await waitForTask(context, task_id, 'paper');
     return resultAnswer(server, task_id);
   },

@@ -1,6 +1,7 @@
 import type { getBotSnapshot, PaperSession } from '../../../../api/bot-state.ts';
 import type { BotDeployment, listBotDeployments } from '../../../../api/tasks.ts';
 import type { Client } from '../../../../client/client.ts';
+import { formatMoney } from '../../../../base/format.ts';
 import { BOT_ARGUMENT, findBot } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { showItems, type Columns } from '../../../show-items.ts';
@@ -12,8 +13,8 @@ const COLUMNS: Columns<Session> = {
   task: ({ task_id }) => task_id,
   version: ({ version }) => String(version),
   time: ({ time }) => time ?? '',
-  equity: ({ equity }) => equity.toFixed(2),
-  cash: ({ cash }) => cash.toFixed(2),
+  equity: ({ equity }) => formatMoney(equity),
+  cash: ({ cash }) => formatMoney(cash),
   positions: ({ positions }) =>
     Object.entries(positions)
       .map(([symbol, units]) => `${symbol} ${units}`)

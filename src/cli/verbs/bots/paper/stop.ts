@@ -4,7 +4,8 @@ import { ServiceError } from '../../../../base/errors.ts';
 import { formatCountOf } from '../../../../base/format.ts';
 import { findBot } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
-import { findTask, findOptional } from '../../../tasks.ts';
+import { findOptional } from '../../../find-optional.ts';
+import { findTask, stopAnswer } from '../../../tasks.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -26,14 +27,7 @@ export const verb = defineVerb({
     const task = await server.call<typeof stopPaper>('post', path, {
       params: { bot_ref, task_id },
     });
-    return {
-      data: task,
-      show(out) {
-        if (task.ended_at !== null) return out.line(`task ${task_id} is ${task.status}`);
-        out.line(`task ${task_id} is stopping`);
-        out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
-      },
-    };
+    return stopAnswer(task);
   },
 });
 

@@ -1,14 +1,13 @@
-import type { createStepUp } from '../../../../api/administrators.ts';
 import type {
   freezeValidationReport,
   getValidationReport,
 } from '../../../../api/validation-reports.ts';
-import { ask } from '../../../ask.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { listOpenItems } from '../../../../base/validation-report-status.ts';
+import { CODE_OPTION, stepUp } from '../../../step-up.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -34,10 +33,7 @@ export const verb = defineVerb({
         'senior_management_9_3',
       ],
     },
-    code: {
-      value: 'digits',
-      description: 'authenticator code or recovery code, for use without a terminal',
-    },
+    code: CODE_OPTION,
   },
   settings: ['server_url'],
   examples: [
@@ -55,16 +51,14 @@ export const verb = defineVerb({
     const open = listOpenItems(read);
     if (open.length > 0)
       context.message(`You are about to attest a report with ${open.join(', ')}.`);
-    const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
-      body: {
-        action: 'bots.validation_report.attest',
-        target: `validation_report:${content_hash}`,
-        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
-      },
+    const headers = await stepUp(context, server, {
+      action: 'bots.validation_report.attest',
+      target: `validation_report:${content_hash}`,
+      code,
     });
     const report = await server.call<typeof freezeValidationReport>('post', REPORT_PATH, {
       params,
-      headers: { 'service-step-up': step_up_token },
+      headers,
       body: { attest: role, version, content_hash },
     });
     return { data: report, show: (out) => showReport(out, report) };

@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { freezeValidationReport } from '../../../../api/validation-reports.ts';
 import type { RequestOf } from '../../../../client/route.ts';
-import { isSystemError, ServiceError } from '../../../../base/errors.ts';
+import { ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
+import { readNamedFile } from '../../../read-named-file.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -51,10 +51,7 @@ type Filling = Pick<
 
 /** The server validates the content. */
 async function readFilling(file: string): Promise<Filling> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (!isSystemError(error)) throw error;
-    throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`);
-  });
+  const text = await readNamedFile(file);
   try {
     return JSON.parse(text) as Filling;
   } catch (error) {

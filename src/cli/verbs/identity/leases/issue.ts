@@ -8,7 +8,7 @@ import type { OfflineRequestClaims } from '../../../../base/proof-claims.ts';
 import { parseSeconds } from '../../../../base/seconds.ts';
 import { connect } from '../../../connect.ts';
 import { formatLimits } from '../../../leases.ts';
-import { readNamedFile } from '../../../license.ts';
+import { readNamedFile } from '../../../read-named-file.ts';
 import { checkOutFile, writeOutFile, type OutFile } from '../../../out-file.ts';
 import { defineVerb } from '../../../verb.ts';
 

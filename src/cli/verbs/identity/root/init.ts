@@ -5,7 +5,7 @@ import { ServiceError } from '../../../../base/errors.ts';
 import {
   existsError,
   makeRootKeys,
-  parseCount,
+  parseKeyCount,
   parseLifetime,
   formatDocument,
 } from '../../../root.ts';
@@ -24,11 +24,11 @@ export const verb = defineVerb({
       required: true,
       complete: 'directory',
     },
-    keys: { value: 'count', description: 'number of root keys', parse: parseCount, default: 1 },
+    keys: { value: 'count', description: 'number of root keys', parse: parseKeyCount, default: 1 },
     threshold: {
       value: 'count',
       description: 'how many of them must sign',
-      parse: parseCount,
+      parse: parseKeyCount,
       default: 1,
     },
     expiresIn: {

@@ -7,7 +7,7 @@ import {
   KEY_OPTION,
   makeRootKeys,
   MAX_ROOT_KEYS,
-  parseCount,
+  parseKeyCount,
   parseLifetime,
   readChain,
   readSigners,
@@ -24,12 +24,12 @@ export const verb = defineVerb({
   options: {
     chain: CHAIN_OPTION,
     key: { ...KEY_OPTION, description: 'a key of the current or the next root; repeat it' },
-    newKeys: { value: 'count', description: 'number of new keys to make', parse: parseCount },
+    newKeys: { value: 'count', description: 'number of new keys to make', parse: parseKeyCount },
     keep: { value: 'id', description: 'with --new-keys: a key that stays', repeat: true },
     threshold: {
       value: 'count',
       description: 'number of keys that must sign from then on; unchanged by default',
-      parse: parseCount,
+      parse: parseKeyCount,
     },
     expiresIn: {
       value: 'time',
