@@ -16,7 +16,7 @@ import { addBot, CREATED, tick, ticks } from './bots.ts';
 
 const NOW = Date.parse('2026-02-03T04:05:06.007Z');
 
-describe.each(DATABASES)('the events of a bot on %s', (kind) => {
+describe.each(DATABASES)('the event log on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
 
@@ -44,7 +44,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     return page.events.map(({ seq }) => seq);
   };
 
-  test('are a chain that anybody can check with SHA-256', async () => {
+  test('is a hash chain that can be verified with SHA-256', async () => {
     await append([CREATED]);
     const told = { run_id: 'run "1"', causation_id: 'é', payload: { b: 1, a: ['é', null, 1e21] } };
     const head = await append([{ ...tick(1), ...told }], NOW + 5);
@@ -76,7 +76,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(head).toEqual({ seq: 2, hash: second!.hash });
   });
 
-  test('have UUIDs of version 7, each another, with the time of recording', async () => {
+  test('gives each event a distinct UUID of version 7 with its recording time', async () => {
     await append([CREATED, ...ticks(20)]);
     const ids = (await read()).map(({ event_id }) => event_id);
     expect(new Set(ids).size).toBe(21);
@@ -85,7 +85,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(new Set(times)).toEqual(new Set([NOW]));
   });
 
-  test('are read as they were appended, however many at once', async () => {
+  test('returns events as they were appended, whatever their number', async () => {
     await append([CREATED]);
     const payload = fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue());
     const payloads = fc.sample(payload, 700);
@@ -107,7 +107,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ head: { seq: 701 } });
   });
 
-  test('of many bots are appended in one write as those of one are', async () => {
+  test('appends events of many bots in one write with the same result as one by one', async () => {
     const bots = Array.from({ length: 300 }, (_, n) => `bot-${n}`);
     await storage.write(async (tx) => {
       for (const bot of bots) await addBot(tx, bot);
@@ -135,7 +135,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     await expect(unknown).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('are in order however many append at once, on two servers', async () => {
+  test('keeps events in order when two servers append concurrently', async () => {
     // SQLite would wait for itself: two servers on it are two processes.
     const other = kind === 'postgres' ? await openStorage(database.location) : storage;
     await append([CREATED]);
@@ -153,7 +153,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await verifyEvents(storage.read, 'b')).toMatchObject({ head: { seq: 61 } });
   });
 
-  test('are each read once while others append', async () => {
+  test('returns each event exactly once while events are being appended', async () => {
     await append([CREATED]);
     const total = 301;
     const writing = Promise.all(Array.from({ length: 60 }, () => append(ticks(5))));
@@ -172,7 +172,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(heads).toEqual(heads.toSorted((a, b) => a - b));
   });
 
-  test('are recorded one after the other when the clock is set back', async () => {
+  test('orders events by sequence number when the clock is set back', async () => {
     await append([CREATED], NOW);
     await append([tick(1)], NOW - 1000);
     await storage.write(async (tx) => {
@@ -183,7 +183,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(times).toEqual([0, 0, 1, 1]);
   });
 
-  test('of a write that fails are not there, and those beside it follow one another', async () => {
+  test('keeps no events of a failed write, and no gap for the next write', async () => {
     await append([CREATED]);
     const results = await Promise.allSettled([
       append(ticks(2)),
@@ -197,7 +197,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ head: { seq: 6 } });
   });
 
-  test('begin with that of its creation, and have kinds and times that are such', async () => {
+  test('accepts only bot.created as the first event, and only valid kinds and times', async () => {
     await expect(append([tick(1)])).rejects.toThrow('the first event');
     await append([CREATED]);
     for (const name of ['', 'a\nb', 'A', 'a b', '.a']) {
@@ -209,7 +209,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await seqs({})).toEqual([1]);
   });
 
-  test('of one run are found among those of another beside it', async () => {
+  test('returns the events of one run without those of a concurrent run', async () => {
     const of = (run_id: string, name: string): NewEvent => ({ ...tick(0), run_id, kind: name });
     await append([CREATED, tick(1), of('x', 'run.queued'), of('x', 'tick'), of('y', 'run.queued')]);
     await append([
@@ -232,7 +232,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     ).toEqual(GENESIS);
   });
 
-  test('are read from, to, of a kind and so many', async () => {
+  test('filters events by range, kind and count', async () => {
     const kinds = ['order.filled', 'tick', 'order.filled', 'tick', 'bar', 'tick', 'order.filled'];
     await append([CREATED, ...kinds.map((name, n) => ({ ...tick(n), kind: name }))]);
     expect(await seqs({ after_seq: 2 })).toEqual([3, 4, 5, 6, 7, 8]);
@@ -252,7 +252,7 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(none).toMatchObject({ events: [], head: { seq: 8 } });
   });
 
-  test('of a bot that does not exist are not found', async () => {
+  test('fails with not_found for a bot that does not exist', async () => {
     const missing = { code: 'not_found', message: 'there is no bot "x"' };
     await expect(append([CREATED], NOW, 'x')).rejects.toMatchObject(missing);
     const none = { after_seq: 0, limit: 1 };

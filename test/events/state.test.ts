@@ -82,8 +82,8 @@ const START = {
   created_at: MADE,
 } as const satisfies Partial<BotState>;
 
-describe('a state', () => {
-  test('is what the events of each kind make of the one before', () => {
+describe('the state of a bot', () => {
+  test('changes with each kind of event as that event describes', () => {
     let state: BotState | undefined;
     let expected: Partial<BotState> = START;
     for (const [event, change] of STORY) {
@@ -95,7 +95,7 @@ describe('a state', () => {
     expect([...told].toSorted()).toEqual(['tick', ...STATE_KINDS].toSorted());
   });
 
-  test('is the very same after what it does not know, and is not there before the first', () => {
+  test('ignores unknown events, and is undefined before the bot is created', () => {
     const state = foldState(undefined, CREATED);
     expect(foldState(state, tick(1))).toBe(state);
     for (const kind of ['tick', 'bot.updated']) {
@@ -103,7 +103,7 @@ describe('a state', () => {
     }
   });
 
-  test('has a hash that anybody can check with RFC 8785 and SHA-256', () => {
+  test('has a hash that can be verified with RFC 8785 and SHA-256', () => {
     const text =
       `{"created_at":"${MADE}","halted":null,"kind":"trading","name":"SMA crossover",` +
       `"sessions":{},"slug":"sma","status":"draft","updated_at":"${MADE}","version":0,"versions":[]}`;
@@ -112,7 +112,7 @@ describe('a state', () => {
   });
 });
 
-describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('reading the state of a bot on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
 
@@ -139,7 +139,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     return rows.map(({ seq }) => seq).toSorted((a, b) => a - b);
   };
 
-  test('is that after the event, whatever came later', async () => {
+  test('returns the state after an event, without later changes', async () => {
     await append(STORY.map(([event]) => event));
     let expected: Partial<BotState> = START;
     for (const [i, [, change]] of STORY.entries()) {
@@ -158,7 +158,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     expect(await at('head')).toEqual(await at({ seq: STORY.length }));
   });
 
-  test('at a time is that after the last event recorded by then', async () => {
+  test('by time returns the state after the last event recorded by then', async () => {
     await append([CREATED], NOW);
     await append(ticks(4), NOW + 10);
     await append([later('bot.archived'), tick(9)], NOW + 20);
@@ -176,7 +176,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     expect(replay).toMatchObject({ head: { seq: 5 }, fault: undefined });
   });
 
-  test('is not found where there is no event', async () => {
+  test('fails with not_found for an event that does not exist', async () => {
     await append([CREATED, tick(1)]);
     for (const seq of [0, -1, 3]) {
       const missing = { code: 'not_found', message: `bot a has no event ${seq}` };
@@ -186,7 +186,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     await expect(at({ at: NOW - 1 })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('is kept every 1000 events and when asked, and is the same without', async () => {
+  test('stores a snapshot every 1000 events or on request, and returns the same state without snapshots', async () => {
     await append([CREATED, ...ticks(998)]);
     expect(await snapshots()).toEqual([]);
     await append([later('version.created', { hash: 'h1' })]);
@@ -208,7 +208,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     expect(await states()).toEqual(before);
   });
 
-  test('that was kept wrong is found, and can be deleted', async () => {
+  test('finds a wrong snapshot, which can then be deleted', async () => {
     await append([CREATED, ...ticks(3)]);
     const take = () => storage.write((tx) => takeSnapshot(tx, 'a'));
     for (const change of [`state = replace(state, 'sma', 'ama')`, `state_hash = ''`]) {
@@ -223,7 +223,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ fault: undefined });
   });
 
-  test('before a fault in the log is told together with the fault', async () => {
+  test('returns the state before a fault together with the fault', async () => {
     await append([CREATED, later('bot.activated'), tick(1), later('bot.archived')]);
     await database.execute(`update bot_events set payload = '{"n":2}' where seq = 3`);
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({
@@ -235,7 +235,7 @@ describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
     expect(before).toMatchObject({ head: { seq: 2 }, fault: undefined });
   });
 
-  test('is the same from wherever it is folded', async () => {
+  test('gives the same result from any snapshot', async () => {
     const event = fc.oneof(
       fc.constant(tick(1)),
       fc.constant(later('bot.archived')),

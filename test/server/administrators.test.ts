@@ -34,7 +34,7 @@ const as = async ({ id }: Person, ...scopes: Scope[]): Promise<{ authorization: 
 };
 
 describe('a login', () => {
-  test('answers a token that works, once, and is good for 30 days', async () => {
+  test('returns a working token once, valid for 30 days', async () => {
     const ada = await person();
     const { status, headers, body } = await logIn(ada, { scopes: ['admin'] });
     expect(status).toBe(201);
@@ -49,7 +49,7 @@ describe('a login', () => {
     expect(JSON.stringify(items)).not.toContain(token.slice(-43));
   });
 
-  test('that is wrong is 401 and then 429, in words that tell nothing; the log has no secret', async () => {
+  test('with wrong credentials fails with 401 and then 429 without details, and logs no secret', async () => {
     const ada = await person();
     const password = 'this is not the password';
     const problem = {
@@ -79,7 +79,7 @@ describe('a login', () => {
     [{ password: '' }, '/password'],
     [{ code: 123456 }, '/code'],
     [{ user: 'ada' }, '/user'],
-  ])('with %j is refused', async (wrong, pointer) => {
+  ])('with %j is rejected', async (wrong, pointer) => {
     const answer = await logIn(await person(), wrong);
     expect(answer).toMatchObject({
       status: 400,
@@ -88,7 +88,7 @@ describe('a login', () => {
   });
 });
 
-test('a token of any scope lists and ends its owner’s; that of somebody else it does not find', async () => {
+test('a token of any scope can list and revoke tokens of its owner, and finds no others', async () => {
   const [ada, bob] = [await person(), await person()];
   const headers = await as(ada, 'read');
   const bobs = (await logIn(bob)).body as { token_id: string; token: string };
@@ -108,7 +108,7 @@ test('a token of any scope lists and ends its owner’s; that of somebody else i
   });
 });
 
-test('whose token a request is sent with is told to whoever has one, of any scope', async () => {
+test('any token can show itself, whatever its scopes', async () => {
   const ada = await person();
   const headers = await as(ada, 'halt');
   const own = await app.send('GET', '/identity/token', { headers });
@@ -126,7 +126,7 @@ const stepUp = (headers: Record<string, string>, body: object): Promise<Answer> 
   app.send('POST', '/identity/step-ups', { headers, body: { ...request, ...body } });
 
 describe('a step-up', () => {
-  test('is granted for a code, for five minutes', async () => {
+  test('is granted for a code and is valid for five minutes', async () => {
     const ada = await person();
     const headers = await as(ada, 'license');
     const { status, body } = await stepUp(headers, { code: ada.nextCode() });
@@ -137,7 +137,7 @@ describe('a step-up', () => {
     });
   });
 
-  test('needs the scope license, a right code, and a known action', async () => {
+  test('requires the scope license, a correct code and a known action', async () => {
     const ada = await person();
     const unscoped = await stepUp(await as(ada, 'admin'), { code: ada.nextCode() });
     expect(unscoped).toMatchObject({ status: 403, body: { code: 'not_allowed' } });
@@ -150,7 +150,7 @@ describe('a step-up', () => {
 });
 
 describe('the audit log', () => {
-  test('is read in pages, each with the head, and can be checked as it is answered', async () => {
+  test('is read in pages, each with the head, and its hashes can be verified from the responses', async () => {
     const ada = await person();
     const headers = await as(ada, 'admin');
     await stepUp(await as(ada, 'license'), { code: ada.nextCode() });
@@ -176,14 +176,14 @@ describe('the audit log', () => {
     expect([...names]).toEqual([ada.name]);
   });
 
-  test('is for the scope admin only', async () => {
+  test('requires the scope admin', async () => {
     const headers = await as(await person(), 'read', 'write', 'trade', 'halt', 'license');
     expect(await app.send('GET', '/identity/audit', { headers })).toMatchObject({ status: 403 });
     expect(await app.send('GET', '/identity/audit')).toMatchObject({ status: 401 });
   });
 
   test.each(['after_seq=-1', 'after_seq=x', 'limit=0', 'limit=1001', 'cursor=1'])(
-    'has no page for %s',
+    'rejects the query %s',
     async (query) => {
       const headers = await as(await person(), 'admin');
       const answer = await app.send('GET', `/identity/audit?${query}`, { headers });

@@ -133,7 +133,7 @@ describe('a copy of a SQLite file, made while its server runs', () => {
     expect(JSON.parse(entry.details)).toMatchObject({ epoch: 2, previous_epoch: 1 });
   });
 
-  it('is distinguished from the original by more than the device, which a restart may change', async () => {
+  it('differs from the original in more than the device number, which can change at a restart', async () => {
     const database = await newDatabase('sqlite');
     ends.push(database.remove);
     const storage = await openStorage(database.location);
@@ -193,7 +193,7 @@ describe('a copy of a PostgreSQL database', () => {
     expect(body).toEqual({ status: 'ready', missing: [] });
   });
 
-  it('has its running session stop when a runner knows of an adopted copy, until it is adopted', async () => {
+  it('stops its running session when a runner knows of an adopted copy, until it is adopted itself', async () => {
     const { database, to } = await databaseWithTrader('postgres');
     const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: scratch });
     ends.push(server.stop);
@@ -213,7 +213,7 @@ describe('a copy of a PostgreSQL database', () => {
     await until(send, session, 'running');
   });
 
-  it('is told from the original by users without privileges, too', async () => {
+  it('is distinguished from the original even by users without privileges', async () => {
     const database = await newDatabase('postgres');
     ends.push(database.remove);
     const { url } = database.location as { readonly url: string };

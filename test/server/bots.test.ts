@@ -46,7 +46,7 @@ async function addTicks(bot_id: string, count: number): Promise<void> {
 }
 
 describe('a bot', () => {
-  it('is refused hidden characters in its names, and keeps those that it was stored with', async () => {
+  it('is rejected with hidden characters in its names, but keeps names that were stored earlier', async () => {
     const hidden = 'SMA \u202Ecrossover';
     const { document } = documentOf(10);
     const named = { ...document, metadata: { name: hidden, slug: 'sma' } };
@@ -75,7 +75,7 @@ describe('a bot', () => {
     expect(readChangedSpec(named, {}).spec.metadata.name).toBe(hidden);
   });
 
-  it('is created, shown by id and slug, and listed with no more than its summary', async () => {
+  it('is created, shown by id and slug, and listed as a summary', async () => {
     const created = await send('POST', '', documentOf(10));
     expect(created).toMatchObject({ status: 201 });
     const bot = created.body as BotDetail;
@@ -111,14 +111,14 @@ describe('a bot', () => {
     expect((await get('?q=CROSS&status=draft')).body).toMatchObject({ items: [{ slug }] });
   });
 
-  it('is created from a text as from data', async () => {
+  it('can be created from YAML text or from a document', async () => {
     const { bot } = await newBot();
     const yaml = `# mine\n${JSON.stringify(exampleDocument('text', 10))}`;
     const { body } = await send('POST', '', { yaml });
     expect(body).toMatchObject({ document: exampleDocument('text', 10), kind: bot.kind });
   });
 
-  it('is not sent again to whoever has it', async () => {
+  it('is not sent again to a caller with the current ETag', async () => {
     const { etag } = await newBot();
     for (const known of [etag, `"x", W/${etag}`, '*']) {
       const answer = await get('/sma', { 'if-none-match': known });
@@ -128,7 +128,7 @@ describe('a bot', () => {
     expect(await get('/sma', { 'if-none-match': '"x"' })).toMatchObject({ status: 200 });
   });
 
-  it('is changed by who knows it, archived, and active again', async () => {
+  it('is updated with a matching ETag, archived, and activated again', async () => {
     const { bot, etag } = await newBot();
     const same = await send('PUT', '/sma', documentOf(10), { 'if-match': etag });
     expect(same).toMatchObject({ status: 200, body: bot });
@@ -157,7 +157,7 @@ describe('a bot', () => {
     });
   });
 
-  it('is not changed by a request that does not say what it changes', async () => {
+  it('is not changed by a request without If-Match', async () => {
     await newBot();
     for (const answer of [
       await send('PUT', '/sma', documentOf(11)),
@@ -167,7 +167,7 @@ describe('a bot', () => {
     }
   });
 
-  it('has a slug of its own', async () => {
+  it('has a unique slug', async () => {
     const { bot } = await newBot();
     await newBot('other');
     for (const answer of [
@@ -181,7 +181,7 @@ describe('a bot', () => {
     }
   });
 
-  it('is changed by one of 50 at once, and the others are told', async () => {
+  it('is updated by one of 50 concurrent requests, and the others fail', async () => {
     let { etag } = await newBot();
     for (const round of [2, 3]) {
       const answers = await Promise.all(
@@ -200,7 +200,7 @@ describe('a bot', () => {
 });
 
 describe('versions', () => {
-  it('are listed, the newest first, shown, and compared', async () => {
+  it('are listed newest first, shown, and compared', async () => {
     const { bot } = await newBot();
     await send('PUT', '/sma', documentOf(11), ANY);
     const { body } = await get('/sma/versions');
@@ -232,8 +232,8 @@ describe('versions', () => {
   });
 });
 
-describe('state and events', () => {
-  it('are what happened to the bot, at any moment of it', async () => {
+describe('the state and events of a bot', () => {
+  it('reflect its history at any moment', async () => {
     await newBot();
     server.now += 60_000;
     await send('PUT', '/sma', documentOf(11), ANY);
@@ -262,7 +262,7 @@ describe('state and events', () => {
     });
   });
 
-  it('are read in pages that leave out and repeat none', async () => {
+  it('are read in pages without gaps or duplicates', async () => {
     const { bot } = await newBot();
     await addTicks(bot.id, 5);
     const seqs: number[] = [];
@@ -320,7 +320,7 @@ describe('state and events', () => {
     expect(await lastOf('limit=3&after_seq=9')).toEqual([]);
   });
 
-  it('are followed from any of them, until the server stops', async () => {
+  it('can be followed from any event until the server stops', async () => {
     const { bot } = await newBot();
     const follow = async (query: string, headers = {}): Promise<ReadableStreamDefaultReader> => {
       const answer = await server.app.request(`/bots/sma/state/events/stream${query}`, {
@@ -357,7 +357,7 @@ describe('state and events', () => {
 describe('a stream of events', () => {
   afterEach(() => vi.useRealTimers());
 
-  it('says every 15 seconds that it is there, until the token is good no more', async () => {
+  it('sends a comment every 15 seconds until the token is no longer valid', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     await newBot();
     const answer = await server.app.request('/bots/sma/state/events/stream?after_seq=2', {
@@ -377,7 +377,7 @@ describe('a stream of events', () => {
   });
 });
 
-describe('a request', () => {
+describe('a request about a bot', () => {
   const OPERATIONS = [
     ['GET', '', 'read'],
     ['POST', '', 'write'],
@@ -393,7 +393,7 @@ describe('a request', () => {
     ['POST', '/sma/replay', 'read'],
   ] as const;
 
-  it('needs the scope of what it does', async () => {
+  it('requires the scope of its operation', async () => {
     await newBot();
     const others = {
       read: await server.bearer('write', 'trade', 'halt', 'license', 'admin'),
@@ -412,7 +412,7 @@ describe('a request', () => {
     }
   });
 
-  it('for a bot that is not there says so', async () => {
+  it('fails with not_found for a bot that does not exist', async () => {
     const both = await server.bearer('read', 'write');
     const unknown = '0198c0de-0000-7000-8000-000000000000';
     for (const [method, path] of OPERATIONS.filter(([, one]) => one !== '')) {
@@ -432,7 +432,7 @@ describe('a request', () => {
     }
   });
 
-  it('with a spec that a server cannot take is told all that is wrong, and where', async () => {
+  it('with an unusable spec reports all errors and their locations', async () => {
     await newBot();
     const { document } = documentOf(10);
     const wrong = {

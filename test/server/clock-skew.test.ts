@@ -54,7 +54,7 @@ async function events(): Promise<readonly BotEvent[]> {
   return (body as { readonly items: readonly BotEvent[] }).items;
 }
 
-test('one write with a clock ten years ahead leaves the times of later events right', async () => {
+test('one write with a clock ten years ahead does not affect the times of later events', async () => {
   await addVersion(AHEAD, 11);
   await addVersion(started + DAY_MS, 12);
   await addVersion(started + 2 * DAY_MS, 13);
@@ -75,7 +75,7 @@ test('one write with a clock ten years ahead leaves the times of later events ri
   }
 });
 
-test('a clock that was set back is recorded in the log, as an alert and in the metrics', async () => {
+test('a clock that is set back is recorded in the log, as an alert and in the metrics', async () => {
   await addVersion(AHEAD, 11);
   const { seq: ahead } = (await events()).at(-1)!;
   await addVersion(started + DAY_MS, 12);
@@ -102,7 +102,7 @@ test('a clock that was set back is recorded in the log, as an alert and in the m
   expect(verified.body).toMatchObject({ verified: true, state: { version: 3 } });
 });
 
-test('a clock that was behind for a while puts its events in doubt', async () => {
+test('events recorded while a clock was behind are reported as in doubt', async () => {
   await addVersion(started + DAY_MS, 11);
   await addVersion(started - 3650 * DAY_MS, 12);
   await addVersion(started + 2 * DAY_MS, 13);
@@ -117,7 +117,7 @@ test('a clock that was behind for a while puts its events in doubt', async () =>
   expect(later.in_doubt).toBeUndefined();
 });
 
-test('a log whose last events are from the future is in doubt before now, and not at now', async () => {
+test('events with future times are in doubt for earlier moments, but not for the current time', async () => {
   await addVersion(AHEAD, 11);
   server.now = started + 2 * DAY_MS;
   const before = await snapshotAt(started + DAY_MS);
@@ -128,7 +128,7 @@ test('a log whose last events are from the future is in doubt before now, and no
   expect(now.in_doubt).toBeUndefined();
 });
 
-test('clocks that differ by less than five seconds leave the times in order', async () => {
+test('clocks that differ by less than five seconds keep times in order', async () => {
   await addVersion(started + 4_000, 11);
   await addVersion(started, 12);
   const all = await events();

@@ -57,7 +57,7 @@ async function resultOf(path: string, body: object): Promise<Record<string, unkn
   );
 }
 
-it('a bot without limits is tested, and fails for it', async () => {
+it('a conformance test of a bot without limits fails', async () => {
   await send('POST', '/bots', { document: exampleDocument('sma', 10) });
   // Nothing trades.
   await send('POST', '/bots/sma/halt', { reason: 'a test' });
@@ -133,7 +133,7 @@ async function produce(bot_id: string, orders: number, isNew = false): Promise<v
   });
 }
 
-it('a bot is tested at twice its peaks, apart from production, until a peak comes too near', async () => {
+it('a stress test applies twice the peaks of the bot, outside production, and becomes stale when a peak comes too close', async () => {
   const { body } = await send('POST', '/bots', { document: await correct() });
   const { id: bot_id } = body as { id: string };
   await produce(bot_id, 2, true);
@@ -177,7 +177,7 @@ it('a bot is tested at twice its peaks, apart from production, until a peak come
   });
 });
 
-it('is started once, however often the request is sent, and not where it makes no sense', async () => {
+it('a test is started once for repeated requests, and rejected if it makes no sense', async () => {
   const document = await correct();
   await send('POST', '/bots', { document });
   const headers = { 'idempotency-key': 'k' };

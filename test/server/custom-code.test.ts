@@ -40,7 +40,7 @@ async function create(files: object | undefined, params = {}): Promise<Answer> {
   return { status: answer.status, headers: answer.headers, body: await answer.json() };
 }
 
-test('a server takes no code unless it is told to, and says how', async () => {
+test('a server rejects custom code by default, and says how to allow it', async () => {
   const body = { document: documentOf(), files: { [OWN]: strategyThat('') } };
   const off = await server.send('POST', '/bots', { headers, body });
   expect(off).toMatchObject({
@@ -54,7 +54,7 @@ test('a server takes no code unless it is told to, and says how', async () => {
   });
 });
 
-test('what is wrong with code is told when it is sent', async () => {
+test('faults in custom code are reported when it is sent', async () => {
   for (const [files, told] of [
     [{ 'own.ts': strategyThat('') }, /is none of the files/],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
@@ -72,7 +72,7 @@ test('what is wrong with code is told when it is sent', async () => {
   });
 });
 
-test('code is kept as it was sent, or does not run', async () => {
+test('custom code is stored unchanged, and altered code does not run', async () => {
   const database = await newTables('postgres');
   const storage = await openStorage(database.location);
   try {

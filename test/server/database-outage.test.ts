@@ -204,8 +204,8 @@ describe('while the database hangs', () => {
   });
 });
 
-describe('a worker whose database hangs', () => {
-  it('says so to /readyz within the time that a probe waits', async () => {
+describe('readiness of a worker whose database hangs', () => {
+  it('is reported as unavailable within the timeout of a probe', async () => {
     database = await newDatabase('postgres', cluster.url);
     const worker = await startWorker(database, ['--catalogue-dir', catalogueDir]);
     try {
@@ -239,7 +239,7 @@ describe('a database that breaks off while a halt is committed', () => {
       create constraint trigger cut after insert on halts
         deferrable initially deferred for each row execute function cut()`);
 
-  it('lets the halt be requested again, and verified', async () => {
+  it('allows the halt to be requested again and verified', async () => {
     await cut('once');
     const { code, stderr } = await halt('halt', 'sma');
     expect(stderr).toBe('');

@@ -8,7 +8,7 @@ import { createProcessMetrics } from '../../src/server/process-metrics.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTables } from '../storage/databases.ts';
 
-it('takes no clock for wrong because the database answers slowly', async () => {
+it('a slow database is not reported as clock skew', async () => {
   const database = await newTables('postgres');
   const storage = await openStorage(database.location);
   const register = new Registry();

@@ -71,7 +71,7 @@ const rotate = (next: DeviceKey, options?: { clock?: number; nonce?: string }): 
   return prove(path, body, key, options);
 };
 
-test('a device enrolls with a code, and is listed', async () => {
+test('a device enrolls with a code and is listed', async () => {
   const device = await enroll();
   expect(device).toEqual({
     device_id: key.device_id,
@@ -94,7 +94,7 @@ test('a device enrolls with a code, and is listed', async () => {
   expect(status).toBe(404);
 });
 
-test('a refused code is 401, and a used key 409, each with its reason', async () => {
+test('an invalid code fails with 401 and a used key with 409, each with a reason', async () => {
   const body = { code: 'x', jwk: jwkOf(key), name: 'trading-1' };
   expect(await prove('/auth/license/devices', body)).toMatchObject({
     status: 401,
@@ -109,14 +109,14 @@ test('a refused code is 401, and a used key 409, each with its reason', async ()
   });
 });
 
-test('an enrollment takes a public key, and no private one', async () => {
+test('an enrollment accepts a public key but no private key', async () => {
   const body = { code: await newCode(), jwk: { ...jwkOf(key), d: 'x'.repeat(43) }, name: 'a' };
   const answer = await prove('/auth/license/devices', body);
   expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/jwk/d' }] } });
   expect(JSON.stringify(answer.body)).not.toContain('xxx');
 });
 
-test('an enrollment needs a proof by the very key', async () => {
+test('an enrollment requires a proof signed with the enrolled key', async () => {
   const body = { code: await newCode(), jwk: jwkOf(key), name: 'trading-1' };
   expect(await prove('/auth/license/devices', body, newDeviceKey())).toMatchObject({
     status: 401,
@@ -128,7 +128,7 @@ test('an enrollment needs a proof by the very key', async () => {
   });
 });
 
-test('a device registers its next key, as often as it asks', async () => {
+test('a device can register its next key repeatedly', async () => {
   await enroll();
   const next = newDeviceKey();
   const { status, body } = await rotate(next);
@@ -139,7 +139,7 @@ test('a device registers its next key, as often as it asks', async () => {
   expect((await rotate(next)).body).toEqual(body);
 });
 
-test('a device whose clock is wrong gets a nonce, and succeeds with it', async () => {
+test('a device with a wrong clock receives a nonce and succeeds with it', async () => {
   await enroll();
   const next = newDeviceKey();
   const refused = await rotate(next, { clock: 0 });
@@ -154,7 +154,7 @@ test('a device whose clock is wrong gets a nonce, and succeeds with it', async (
   expect(unknown.headers.get('service-nonce')).toBe(nonce);
 });
 
-test('a revoked device is refused', async () => {
+test('a revoked device is rejected', async () => {
   await enroll();
   const path = `/identity/devices/${key.device_id}/revoke`;
   expect(await administer('POST', path, { reason: 'sold' })).toMatchObject({
@@ -169,7 +169,7 @@ test('a revoked device is refused', async () => {
   expect((await administer('POST', unknown, { reason: 'sold' })).status).toBe(404);
 });
 
-test('administrators need the scope for licenses', async () => {
+test('administrators need the scope license for devices', async () => {
   authorization = await server.bearer('admin', 'read', 'write');
   for (const [method, path, body] of [
     ['POST', CODES],

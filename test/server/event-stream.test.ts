@@ -42,7 +42,7 @@ async function open(authorization: string, method = 'GET'): Promise<Opened> {
   return { sent, answer };
 }
 
-test('one administrator may follow so much at once, and more when he leaves something', async () => {
+test('the number of open streams of an administrator is limited, and closing one allows another', async () => {
   const [ada, bob] = await Promise.all([app.bearer('read'), app.bearer('read')]);
   // Of these nothing is ever read.
   for (let i = 0; i < 3; i++) expect((await open(ada, 'HEAD')).answer.statusCode).toBe(200);

@@ -90,7 +90,7 @@ test.each(requests)(
   },
 );
 
-test('every operation that takes a body, or needs a parameter, has an example of it', () => {
+test('every operation with a body or required parameters has an example of them', () => {
   const without = routes.map(operationOf).filter(({ requestBody, parameters = [] }) => {
     const { examples = {} } = requestBody?.content['application/json'] ?? { examples: { a: 1 } };
     return (
@@ -101,7 +101,7 @@ test('every operation that takes a body, or needs a parameter, has an example of
   expect(without.map(({ operationId }) => operationId)).toEqual([]);
 });
 
-test('every example of an answer is as its schema says', () => {
+test('every example of a response matches its schema', () => {
   for (const { responses } of routes) {
     for (const { content = {} } of Object.values(responses)) {
       for (const { schema, examples = {} } of Object.values(content)) {

@@ -13,7 +13,7 @@ vi.mock('../../src/server/app.ts', () => ({
   },
 }));
 
-test('a server that cannot start leaves no gate open', async () => {
+test('a server that fails to start closes its license gate', async () => {
   const place = newLicensePlace();
   const env = { SERVICE_LOCAL_HOME: place.home, SERVICE_LOCAL_SERVER_PORT: '0' };
   const { values } = resolveSettings(place.home, env);

@@ -21,7 +21,7 @@ describe('a fleet that loses its server', () => {
     return simulateFleet(plan, join(directory, 'server.sqlite'));
   };
 
-  it('keeps every lease through 12 hours, when most renewals are due', async () => {
+  it('keeps every lease through an outage of 12 hours, when most renewals are due', async () => {
     const devices = isAtLength ? 200 : 20;
     const report = await simulate(devices, 12);
     const { first, afterOutage, calm } = report.traffic;
@@ -37,7 +37,7 @@ describe('a fleet that loses its server', () => {
     expect(report.registered).toBe(3 * devices);
   });
 
-  it('is found out when the outage is longer than a lease can wait', async () => {
+  it('lets leases expire, but stay in their grace period, when the outage is longer than renewals can wait', async () => {
     const { lapsed } = await simulate(8, 30);
     expect(lapsed).toEqual({ pastExpiry: 8, pastGrace: 0 });
   });

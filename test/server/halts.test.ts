@@ -31,7 +31,7 @@ const halts = async (): Promise<readonly Halt[]> => {
 };
 
 describe('a halt', () => {
-  it('of a bot takes a token that can do nothing else, and answers what was verified', async () => {
+  it('of a bot requires only the scope halt, and returns what was verified', async () => {
     const [mine] = await makeSessions(server.services.tasks.storage, { count: 1 });
     const halted = await send('POST', '/bots/bot-0/halt', 'halt', because('it buys too much'));
     const orders = [3, 4].map((order) => ({ order, symbol: 'SPX', verified: true }));
@@ -87,14 +87,14 @@ describe('a halt', () => {
     expect(after.body).toMatchObject({ state: { halted: null } });
   });
 
-  it('takes a reason that was pasted with an invisible character', async () => {
+  it('accepts a reason with an invisible character', async () => {
     await makeSessions(server.services.tasks.storage, { count: 1 });
     const reason = 'drawdown\u200B above 5 %';
     const halted = await send('POST', '/bots/bot-0/halt', 'halt', because(reason));
     expect(halted).toMatchObject({ status: 200, body: { reason } });
   });
 
-  it('of all keeps a bot from being resumed by itself', async () => {
+  it('of all bots prevents an individual bot from being resumed', async () => {
     await makeSessions(server.services.tasks.storage, { count: 2 });
     const all = await send('POST', '/bots/halt-all', 'halt', because('the feed is wrong'));
     expect(all).toMatchObject({ status: 200, body: { scope: 'all', bot_id: null } });
@@ -112,7 +112,7 @@ describe('a halt', () => {
     expect(none).toMatchObject({ status: 409, body: { reason: 'not_halted' } });
   });
 
-  it('that cannot be verified answers 207, with what is not', async () => {
+  it('that cannot be verified returns 207 with the unverified parts', async () => {
     const [kept] = await makeSessions(server.services.tasks.storage, { count: 2 });
     await server.execute(
       `create trigger keep before update on bot_deployments
@@ -127,7 +127,7 @@ describe('a halt', () => {
   });
 });
 
-describe('a request', () => {
+describe('a request to halt or resume', () => {
   const OPERATIONS = [
     ['POST', '/bots/sma/halt', 'halt'],
     ['POST', '/bots/halt-all', 'halt'],
@@ -137,7 +137,7 @@ describe('a request', () => {
     ['GET', '/halts', 'read'],
   ] as const;
 
-  it('needs the scope, and does nothing without', async () => {
+  it('requires its scope, and has no effect without', async () => {
     await send('POST', '/bots', 'write', { document: exampleDocument('sma', 10) });
     const others = {
       halt: await server.bearer('read', 'write', 'trade', 'license', 'admin'),
@@ -154,7 +154,7 @@ describe('a request', () => {
     expect(await halts()).toEqual([]);
   });
 
-  it('needs a reason, and a bot that there is', async () => {
+  it('requires a reason and an existing bot', async () => {
     for (const [method, path, scope] of OPERATIONS.slice(0, 4)) {
       for (const body of [{}, because(''), because('x'.repeat(501)), { reason: 'x', more: 1 }]) {
         const answer = await send(method, path, scope, body);

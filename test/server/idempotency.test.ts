@@ -46,32 +46,35 @@ async function addRegistry(authorization: string): Promise<void> {
   }
 }
 
-describe('a request to create that is sent again', () => {
-  it.each(CREATIONS)('to %s, creates once and is answered alike', async (path, body) => {
-    const authorization = await server.bearer('write', 'license', 'read');
-    await addRegistry(authorization);
-    const key = { 'idempotency-key': randomUUID() };
-    const headers = { ...(await headersFor(authorization)), ...key };
-    const send = (): Promise<Answer> => server.send('POST', path, { headers, body });
-    const count = async (): Promise<number> => {
-      const list = await server.send('GET', path, { headers: { authorization } });
-      return (list.body as { items: unknown[] }).items.length;
-    };
-    const before = await count();
-    const first = await send();
-    expect(first).toMatchObject({ status: 201 });
-    expect(first.headers.get(REPLAYED)).toBeNull();
-    server.now += 60_000;
-    const again = await send();
-    expect(again).toMatchObject({ status: 201, body: first.body });
-    expect(again.headers.get(REPLAYED)).toBe('true');
-    for (const name of ['etag', 'location']) {
-      expect(again.headers.get(name)).toBe(first.headers.get(name));
-    }
-    expect(await count()).toBe(before + 1);
-  });
+describe('a repeated request with an Idempotency-Key', () => {
+  it.each(CREATIONS)(
+    'to %s creates one object and returns the same response',
+    async (path, body) => {
+      const authorization = await server.bearer('write', 'license', 'read');
+      await addRegistry(authorization);
+      const key = { 'idempotency-key': randomUUID() };
+      const headers = { ...(await headersFor(authorization)), ...key };
+      const send = (): Promise<Answer> => server.send('POST', path, { headers, body });
+      const count = async (): Promise<number> => {
+        const list = await server.send('GET', path, { headers: { authorization } });
+        return (list.body as { items: unknown[] }).items.length;
+      };
+      const before = await count();
+      const first = await send();
+      expect(first).toMatchObject({ status: 201 });
+      expect(first.headers.get(REPLAYED)).toBeNull();
+      server.now += 60_000;
+      const again = await send();
+      expect(again).toMatchObject({ status: 201, body: first.body });
+      expect(again.headers.get(REPLAYED)).toBe('true');
+      for (const name of ['etag', 'location']) {
+        expect(again.headers.get(name)).toBe(first.headers.get(name));
+      }
+      expect(await count()).toBe(before + 1);
+    },
+  );
 
-  it('can be told wherever the API says so', async () => {
+  it('is supported by every operation that declares it', async () => {
     const { body } = await server.send('GET', '/openapi.json');
     const { paths } = body as {
       paths: Record<string, Record<string, { parameters?: { name: string }[] }>>;
@@ -103,7 +106,7 @@ describe('a request to create that is sent again', () => {
   const create = (headers: Record<string, string>, name = 'Acme'): Promise<Answer> =>
     server.send('POST', '/identity/customers', { headers, body: { name } });
 
-  it('at the same time, is done once', async () => {
+  it('creates one object if sent concurrently', async () => {
     const authorization = await server.bearer('license');
     const headers = { authorization, 'idempotency-key': 'k' };
     const answers = await Promise.all(Array.from({ length: 20 }, () => create(headers)));
@@ -112,7 +115,7 @@ describe('a request to create that is sent again', () => {
     expect(answers.filter((one) => one.headers.get(REPLAYED) === null)).toHaveLength(1);
   });
 
-  it('with a key that was sent with another request, is refused', async () => {
+  it('fails if the key was used for a different request', async () => {
     const authorization = await server.bearer('license', 'write');
     const headers = { authorization, 'idempotency-key': 'k' };
     await create(headers);
@@ -124,7 +127,7 @@ describe('a request to create that is sent again', () => {
     expect(await create(unfit)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
-  it('by somebody else, is another request', async () => {
+  it('is independent of the same key of another administrator', async () => {
     const [one, other] = await Promise.all([server.bearer('license'), server.bearer('license')]);
     const first = await create({ authorization: one, 'idempotency-key': 'k' });
     const second = await create({ authorization: other, 'idempotency-key': 'k' });
@@ -137,7 +140,7 @@ describe('a request to create that is sent again', () => {
     expect(none.status).toBe(403);
   });
 
-  it('after it failed, is tried anew', async () => {
+  it('is executed again after a failure', async () => {
     const authorization = await server.bearer('write', 'read');
     const headers = { authorization, 'idempotency-key': 'k' };
     const body = { document: exampleDocument('sma', 10) };
@@ -150,7 +153,7 @@ describe('a request to create that is sent again', () => {
     expect(done.headers.get(REPLAYED)).toBeNull();
   });
 
-  it('is kept together with what it created, or not at all', async () => {
+  it('stores the response and the created object together or not at all', async () => {
     const authorization = await server.bearer('license');
     const headers = { authorization, 'idempotency-key': 'k' };
     await server.execute('alter table idempotency_keys add column more text not null default 1');
@@ -165,8 +168,8 @@ describe('a request to create that is sent again', () => {
   });
 });
 
-describe('what is not to be kept', () => {
-  it('is an answer with a secret', async () => {
+describe('a response with a secret', () => {
+  it('is never stored', async () => {
     await addRegistry(await server.bearer('license'));
     const authorization = await server.bearer('license');
     const installation = { deployment_id: 'tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
@@ -187,7 +190,7 @@ describe('what is not to be kept', () => {
   });
 });
 
-test.each(DATABASES)('answers are forgotten after a day, on %s', async (kind) => {
+test.each(DATABASES)('stored responses are deleted after a day on %s', async (kind) => {
   const database: TestDatabase = await newDatabase(kind);
   const storage = await openStorage(database.location);
   const row = { caller: 'administrator:ada', request_hash: 'h', body: '{}' };

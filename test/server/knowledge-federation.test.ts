@@ -107,7 +107,7 @@ function told({ status, body }: Answer) {
   };
 }
 
-test('passages of both come in turn, each with whose it is', async () => {
+test('a federated search interleaves the passages of all instances and names the instance of each', async () => {
   const answer = await search({ tokyo: tokyo.url });
   expect(told(answer)).toEqual({
     status: 200,
@@ -125,7 +125,7 @@ test('passages of both come in turn, each with whose it is', async () => {
   expect(tokyo.log()).not.toMatch(/federated=true/);
 });
 
-test('who is asked asks nobody else', async () => {
+test('an instance that receives a federated search does not forward it', async () => {
   const asked: string[] = [];
   const url = await serve((request, answer) => {
     asked.push(request.url!);
@@ -135,7 +135,7 @@ test('who is asked asks nobody else', async () => {
   expect(asked).toEqual(['/knowledge/search?q=drawdown&limit=10&federated=false']);
 });
 
-test('those that do not answer are named, and keep nobody from the answers of others', async () => {
+test('instances that do not answer are named, and do not delay the answers of others', async () => {
   const stalled = await serve(() => {});
   const halting = await serve((_, answer) => {
     answer.writeHead(200, { 'Service-Name': 'service-local' }).write('{"items":[');
@@ -202,7 +202,7 @@ test('those that do not answer are named, and keep nobody from the answers of ot
   expect(all).not.toMatch(token);
 });
 
-test('who wants to be asked again has no more time for it', async () => {
+test('an instance that asks for a retry gets no additional time', async () => {
   let asked = 0;
   const again = await serve((_, answer) => {
     asked += 1;
@@ -215,7 +215,7 @@ test('who wants to be asked again has no more time for it', async () => {
   expect(asked).toBe(2);
 });
 
-test('it takes a license, and tells of the period of grace', async () => {
+test('a federated search requires a license, and reports the grace period', async () => {
   license = { allowed: true, status: 'grace' };
   const answer = await search({ tokyo: tokyo.url });
   expect(answer.headers.get('x-service-license-status')).toBe('grace');
@@ -230,7 +230,7 @@ test('it takes a license, and tells of the period of grace', async () => {
   });
 });
 
-test('where there is nobody to ask, it is refused', async () => {
+test('a federated search without configured instances is rejected', async () => {
   const { body } = await search({});
   expect(body).toMatchObject({ status: 409, code: 'conflict', reason: 'no_instance' });
 });

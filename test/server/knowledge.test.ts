@@ -22,7 +22,7 @@ const send = (
 
 const risk = { name: 'notes/risk.md', text: '# Risk\n\nThe drawdown has a limit.\n' };
 
-test('a document is added, listed, shown, found and removed', async () => {
+test('adds, lists, shows, finds and removes a document', async () => {
   const { status, body } = await send('POST', 'documents', risk);
   const document = body as { document_id: string };
   expect([status, document]).toMatchObject([
@@ -65,7 +65,7 @@ test('a document is added, listed, shown, found and removed', async () => {
   expect((await send('GET', 'search?q=drawdown')).body).toEqual({ items: [], instances: [] });
 });
 
-test('another text by a name is refused, or replaces it and leaves nothing', async () => {
+test('rejects a different text with a used name, or replaces the old text completely', async () => {
   const first = await send('POST', 'documents', risk);
   expect((await send('POST', 'documents', risk)).body).toEqual(first.body);
   const other = { ...risk, text: 'Nobody trades on Sundays.' };
@@ -79,7 +79,7 @@ test('another text by a name is refused, or replaces it and leaves nothing', asy
   expect(await passages.select('text').execute()).toEqual([{ text: other.text }]);
 });
 
-test('with an Idempotency-Key it is added once', async () => {
+test('adds a document once for each Idempotency-Key', async () => {
   const key = { 'idempotency-key': 'a' };
   const first = await send('POST', 'documents', risk, key);
   await send('DELETE', `documents/${(first.body as { document_id: string }).document_id}`);
@@ -101,7 +101,7 @@ test.runIf(isAtLength)('a text of 5 MB is taken', async () => {
   });
 });
 
-test('a larger text is not taken, nor one by a stranger', async () => {
+test('rejects a text over the limit, and any text from an unauthenticated caller', async () => {
   const larger = { name: 'larger.txt', text: text + paragraph.repeat(2) };
   expect((await send('POST', 'documents', larger)).body).toMatchObject({
     status: 413,
@@ -116,7 +116,7 @@ test.each([
   ['no name', { name: '' }],
   ['a NUL', { text: 'a\0b' }],
   ['half a character', { text: '\uD800' }],
-])('%s is refused', async (_, change) => {
+])('%s is rejected', async (_, change) => {
   const { body } = await send('POST', 'documents', { ...risk, ...change });
   expect(body).toMatchObject({ status: 400, code: 'invalid_request' });
 });

@@ -114,7 +114,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     return token;
   };
 
-  test('what is issued verifies under the published keys and stands in the registry', async () => {
+  test('issued leases verify with the published keys and are in the registry', async () => {
     const deployment_id = await newInstallation();
     const request = { deployment_id, entitlements: ['live_trading'], ttl_seconds: 3600 };
     const answer = await send('POST', '/auth/license/leases', request);
@@ -138,7 +138,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     });
   });
 
-  test('a device renews what it holds, and gets the same bytes when it asks again', async () => {
+  test('a device renews its lease, and a repeated request returns the same bytes', async () => {
     const installation = await newInstallation();
     const key = await enroll(installation);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
@@ -162,7 +162,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     expect(metrics).toMatch(/^service_local_license_leases_repeated_total [1-9]/m);
   });
 
-  test('each caller is told what it has to send', async () => {
+  test('an error states which fields the caller must send', async () => {
     const deployment_id = await newInstallation();
     const key = await enroll(deployment_id);
     const leases = '/auth/license/leases';
@@ -184,7 +184,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     ).toMatchObject({ status: 401, code: 'not_authenticated' });
   });
 
-  test('after a revocation, renewal is 403 with the date until which the last copy works', async () => {
+  test('renewal after a revocation fails with 403 and the time when the last copy stops working', async () => {
     const deployment_id = await newInstallation();
     const key = await enroll(deployment_id);
     const first = await prove(key, '/auth/license/leases', { renewal_id: randomUUID() });
@@ -215,7 +215,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     expect(metrics).toContain('license_leases_denied_total{code="license_revoked",reason=""} 1');
   });
 
-  test('scripts of any web site may read the public keys, and nothing else', async () => {
+  test('only the public keys can be read by scripts of any web site', async () => {
     const allowed = async (path: string, headers = {}): Promise<unknown> => {
       const answer = await fetch(`${server.url}${path}`, { headers });
       return [answer.status, answer.headers.get('access-control-allow-origin')];
@@ -230,7 +230,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     expect(await allowed('/identity/keys')).toEqual([401, null]);
   });
 
-  test('the public keys can be cached, and one is had by its id', async () => {
+  test('public keys can be cached, and read by id', async () => {
     const path = `${server.url}/.well-known/license-keys.json`;
     const answer = await fetch(path);
     expect(answer.headers.get('cache-control')).toContain('max-age=300');
@@ -254,7 +254,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     });
   });
 
-  test('a key that signs cannot be retired', async () => {
+  test('the active signing key cannot be retired', async () => {
     const list = (await (await send('GET', '/identity/keys')).json()) as {
       items: { public_key_id: string }[];
     };

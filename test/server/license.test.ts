@@ -54,20 +54,20 @@ async function order(headers: Readonly<Record<string, string>>) {
 }
 
 describe('a route that names a feature', () => {
-  it('lets pass who may, while the license gives it', async () => {
+  it('admits authorized callers while the license is valid', async () => {
     const authorization = await server.bearer('trade');
     const { status, headers } = await order({ authorization });
     expect([status, headers.get('x-service-license-status')]).toEqual([201, null]);
   });
 
-  it('tells of the period of grace', async () => {
+  it('reports the grace period', async () => {
     const authorization = await server.bearer('trade');
     place.time.now += 8 * DAY;
     const { status, headers } = await order({ authorization });
     expect([status, headers.get('x-service-license-status')]).toEqual([201, 'grace']);
   });
 
-  it('refuses when the license is over, and the log says so', async () => {
+  it('rejects requests when the license has expired, and logs it', async () => {
     const authorization = await server.bearer('trade');
     place.time.now += 10 * DAY;
     expect(await order({ authorization })).toMatchObject({
@@ -82,12 +82,12 @@ describe('a route that names a feature', () => {
     });
   });
 
-  it('does not tell of the license whoever may not call it anyway', async () => {
+  it('does not reveal the state of the license to unauthorized callers', async () => {
     place.time.now += 10 * DAY;
     expect(await order({})).toMatchObject({ status: 401, body: { code: 'not_authenticated' } });
   });
 
-  it('says all that in the OpenAPI document', async () => {
+  it('is described in the OpenAPI document', async () => {
     await order({});
     const { body } = await server.send('GET', '/openapi.json');
     expect(body).toHaveProperty(['paths', '/orders', 'post'], {
@@ -130,7 +130,7 @@ describe('a route that names a feature', () => {
   });
 });
 
-test('no route of the server is refused for an expired license but those that name a feature', async () => {
+test('an expired license blocks only routes that name a feature', async () => {
   const authorization = await server.bearer('read', 'write', 'trade', 'halt', 'license', 'admin');
   place.time.now += 10 * DAY;
   expect(gate.check('live_trading')).toMatchObject({ allowed: false, reason: 'expired' });
@@ -175,7 +175,7 @@ describe('the license of a server', () => {
     place.put(place.files.lease, leaseOf('own', 0, { issued_at }));
   });
 
-  it('is told when it starts, in the log and in the metrics', async () => {
+  it('is reported at the start, in the log and in the metrics', async () => {
     expect(await openOwn()).toEqual({
       decision: { allowed: true, status: 'valid' },
       log: [
@@ -185,7 +185,7 @@ describe('the license of a server', () => {
     });
   });
 
-  it('is told to be over, or not to be what it should be', async () => {
+  it('is reported as expired or rejected', async () => {
     place.put(place.files.lease, leaseOf('old'));
     expect((await openOwn()).log).toEqual([
       'license old is valid until 2026-01-12T09:30:00Z, with a grace period until 2026-01-15T09:30:00Z. The lease was not renewed, and its grace period is over.',
@@ -197,7 +197,7 @@ describe('the license of a server', () => {
     });
   });
 
-  it('is nothing to speak of where there is none', async () => {
+  it('is not mentioned if there is none', async () => {
     const { decision, log } = await openOwn({ SERVICE_LOCAL_HOME: `${place.home}/empty` });
     expect(decision).toMatchObject({ allowed: false, reason: 'missing' });
     expect(log).toEqual([]);
@@ -217,7 +217,7 @@ describe('the license of a server', () => {
     },
   );
 
-  it('is read by the server itself, which starts whatever it is', async () => {
+  it('is read by the server itself, which starts with any license', async () => {
     place.put(place.files.lease, 'torn');
     const log: string[] = [];
     const env = { SERVICE_LOCAL_HOME: place.home, SERVICE_LOCAL_SERVER_PORT: '0' };

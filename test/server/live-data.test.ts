@@ -140,7 +140,7 @@ async function heard(): Promise<void> {
   await market.subscribed(BTC, subscribed);
 }
 
-test('a session trades live bars, through a cut and a crash, as a backtest of them does', async () => {
+test('a live session trades through a lost connection and a crash like a backtest of the same bars', async () => {
   await call('POST', '/bots', { document: documentOf('live', BTC) });
   const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
   const how = ['--live', '--exchange', 'local', '--detach', '--json'];
@@ -183,7 +183,7 @@ test('a session trades live bars, through a cut and a crash, as a backtest of th
   expect(live!.hashes.events).toBe(again!.hashes.events);
 });
 
-test('losses of a live session count in the next one', async () => {
+test('losses of a live session count towards the limits of the next one', async () => {
   await call('POST', '/bots', { document: documentOf('lossy', BTC) });
   const follow = async (from: number, to: number) => {
     const { task_id } = await call<{ task_id: string }>('POST', '/bots/lossy/paper/start', {
@@ -236,7 +236,7 @@ describe('a live session is refused at its start', () => {
     expect(await call('GET', `/bots/${slug}/deployments`)).toMatchObject({ items: [] });
   });
 
-  test('with a window of the past, or a speed', async () => {
+  test('with a past window or a speed', async () => {
     await call('POST', '/bots', { document: documentOf('window', BTC) });
     const body = { live: {}, speed: 2, from: '2026-01-01' };
     expect(await call('POST', '/bots/window/paper/start', body)).toMatchObject({ status: 400 });

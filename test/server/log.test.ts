@@ -11,7 +11,7 @@ function logged(json: boolean, use: (log: Log) => void): string[] {
 const request = { method: 'POST', path: '/auth/license/leases', status: 201, ms: 3 };
 
 describe('a line of the log', () => {
-  it('is a JSON object for machines', () => {
+  it('is a JSON object in the format for machines', () => {
     const [line] = logged(true, (log) => log.info({ request_id: 'a', ...request }));
     expect(JSON.parse(line!)).toEqual({
       level: 'info',
@@ -21,7 +21,7 @@ describe('a line of the log', () => {
     });
   });
 
-  it('is short for people', () => {
+  it('is short in the format for people', () => {
     const lines = logged(false, (log) => {
       log.info('listening on http://127.0.0.1:8787');
       log.info({ request_id: 'a', ...request });
@@ -42,7 +42,7 @@ describe('a line of the log', () => {
     ]);
   });
 
-  it('has the stacks of an error and its causes, and not what a database tells of rows', () => {
+  it('has the stacks of an error and its causes, without row data from a database error', () => {
     const cause = Object.assign(new Error('duplicate key'), { detail: 'Key (name)=(Ada)' });
     const error = new Error('it failed', { cause });
     for (const json of [true, false]) {
@@ -52,7 +52,7 @@ describe('a line of the log', () => {
     }
   });
 
-  it('names the request of an error before its stack', () => {
+  it('names the request of an error before the stack', () => {
     const failure = { request_id: 'b', ...request, status: 500, code: 'failure' };
     const [line] = logged(false, (log) => log.error({ ...failure, err: new Error('it failed') }));
     expect(line!.split('\n').slice(0, 2)).toEqual([
@@ -61,7 +61,7 @@ describe('a line of the log', () => {
     ]);
   });
 
-  it('has nothing that acts on a terminal', () => {
+  it('contains no terminal control characters', () => {
     const path = '/\u001B[31mred\u0007\r\n';
     for (const json of [true, false]) {
       const [line] = logged(json, (log) => log.info({ ...request, path }));
@@ -85,11 +85,11 @@ describe('a secret', () => {
     ['a JWT', 'got eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJ4In0.c2ln.', 'got [signed].'],
     ['a password in a URL', 'postgres://me:a%40b@db/x', 'postgres://[secret]@db/x'],
     ['a password without a user', 'redis://:pw@db', 'redis://[secret]@db'],
-  ])('is left out: %s', (_, line, expected) => {
+  ])('is removed: %s', (_, line, expected) => {
     expect(redact(line)).toBe(expected);
   });
 
-  it('is not what only looks like one', () => {
+  it('is not mistaken for harmless text that resembles it', () => {
     const line = 'GET /identity/leases 200 http://a.example/@x me@a.example slt_1';
     expect(redact(line)).toBe(line);
   });

@@ -72,7 +72,7 @@ const statusOf = async (from: From, who: Person, wrong?: object): Promise<number
 const times = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
 describe('a login', () => {
-  test('is refused to the address that failed five times, and to no other', async () => {
+  test('is rejected for an address with five failures, and for no other', async () => {
     const ada = await person();
     const [attacker, desk] = [{ address: '203.0.113.1' }, { address: '198.51.100.1' }];
     for (const _ of times(5)) expect(await statusOf(attacker, ada, WRONG)).toBe(401);
@@ -105,7 +105,7 @@ describe('a login', () => {
     expect(await statusOf({ address: '198.51.100.2' }, ada)).toBe(201);
   });
 
-  test('is tried at most 20 times in 15 minutes from new addresses, while known ones still get in', async () => {
+  test('is limited to 20 attempts in 15 minutes from new addresses, while known addresses can still log in', async () => {
     const ada = await person();
     const desk = { address: '198.51.100.3' };
     expect(await statusOf(desk, ada)).toBe(201);
@@ -137,7 +137,7 @@ describe('a step-up', () => {
       code,
     });
 
-  test('is refused to the address with five wrong codes, and at most 10 are tried from new ones', async () => {
+  test('is rejected for an address with five wrong codes, and limited to 10 attempts from new addresses', async () => {
     const ada = await person();
     const desk = { address: '198.51.100.4' };
     const { token } = await logIn(desk, ada);
@@ -243,7 +243,7 @@ describe('the address of a client', () => {
     expect(rows).toEqual([{ network: own }]);
   });
 
-  test('is logged once if a proxy is not named', async () => {
+  test('is logged once if it may be an undeclared proxy', async () => {
     const before = app.log.length;
     const services = { ...app.services, isProxy: proxiesOf('auto', 'auto') };
     const made = createApp(services);

@@ -35,7 +35,7 @@ async function issue(body: object): Promise<number> {
   return answer.status;
 }
 
-test('requests are counted by method, route and status, with what they took', async () => {
+test('requests are counted by method, route and status, with their duration', async () => {
   await server.send('GET', '/identity/customers/acme');
   await server.send('GET', '/identity/customers/bolt');
   await server.send('GET', '/no/such/path');
@@ -45,14 +45,14 @@ test('requests are counted by method, route and status, with what they took', as
   ]);
 });
 
-test('leases are counted as they are issued, and refusals by code and reason', async () => {
+test('issued leases are counted, and rejections by code and reason', async () => {
   expect(await issue({ deployment_id: 'acme-tokyo' })).toBe(201);
   expect(await issue({ deployment_id: 'acme-osaka' })).toBe(404);
   expect(await metric('license_leases_issued_total')).toEqual(['1']);
   expect(await metric('license_leases_denied_total')).toEqual(['{code="not_found",reason=""} 1']);
 });
 
-test('leases are shown by state, with the age of the key and who is silent', async () => {
+test('leases are exported by state, with the age of the key and the number of silent installations', async () => {
   expect(await metric('license_leases')).toEqual([
     '{state="valid"} 1',
     '{state="grace"} 0',
@@ -66,7 +66,7 @@ test('leases are shown by state, with the age of the key and who is silent', asy
   expect(await metric('license_signing_key_age_seconds')).toEqual([String(8 * 86_400)]);
 });
 
-test('who asks again at once gets the figures of before', async () => {
+test('repeated scrapes return the stored figures', async () => {
   await metric('license_leases');
   expect(await issue({ deployment_id: 'acme-tokyo' })).toBe(201);
   server.now += 59_000;
@@ -75,7 +75,7 @@ test('who asks again at once gets the figures of before', async () => {
   expect(await metric('license_leases')).toContain('{state="valid"} 2');
 });
 
-test('without a database the rest is there, and no figure that was right before', async () => {
+test('without a database, the other metrics are exported, but no stale figures', async () => {
   expect(await metric('license_leases')).toHaveLength(4);
   await server.execute('alter table license_leases rename to gone');
   server.now += 60_000;
@@ -85,7 +85,7 @@ test('without a database the rest is there, and no figure that was right before'
   expect(await metric('http_request_duration_seconds_count')).not.toEqual([]);
 });
 
-test('a refusal before anything is asked of the registry is counted, too', async () => {
+test('rejections before any database access are counted too', async () => {
   const answer = await server.send('POST', '/auth/license/leases', { body: {} });
   expect(answer.status).toBe(401);
   expect(await metric('license_leases_denied_total')).toEqual([
@@ -93,11 +93,11 @@ test('a refusal before anything is asked of the registry is counted, too', async
   ]);
 });
 
-test('nobody reads them without a token', async () => {
+test('metrics require a token', async () => {
   expect(await server.send('GET', '/metrics')).toMatchObject({ status: 401 });
 });
 
-test('alerts are counted, with how long each took; a halt of all bots is one', async () => {
+test('alerts are counted with their latency, including a halt of all bots', async () => {
   const labels = '{control="halt_all",severity="critical"}';
   const countOf = async (): Promise<number> => {
     const line = (await metric('alerts_total')).find((one) => one.startsWith(labels));
@@ -112,7 +112,7 @@ test('alerts are counted, with how long each took; a halt of all bots is one', a
   expect(took.some((line) => line.startsWith(labels))).toBe(true);
 });
 
-test('a token that read them before is rejected once it is revoked', async () => {
+test('a token that has read metrics is rejected once it is revoked', async () => {
   const token = await server.token('read');
   const read = () =>
     server.send('GET', '/metrics', { headers: { authorization: `Bearer ${token}` } });

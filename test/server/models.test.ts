@@ -72,7 +72,7 @@ function create(slug: string, files: object | undefined, changes: object = {}) {
   return ask('POST', '/bots', { document: { ...document, spec }, files });
 }
 
-test('one version gives the same events in a backtest, a session and a replay', async () => {
+test('a version with a model has the same events in a backtest, a session and a re-run', async () => {
   // No code of others is run for it.
   expect(await create('built-in', SENT)).toMatchObject({ status: 201 });
   const { log } = server.services;
@@ -101,7 +101,7 @@ test('one version gives the same events in a backtest, a session and a replay', 
   }
 });
 
-test('code that came with a model is told what that says, and nothing more', async () => {
+test('custom code with a model receives only the output of the model', async () => {
   const strategy = { module: './own.ts', params: {} };
   const text = await app.request('/bots/built-in', { headers });
   const { document } = (await text.json()) as { document: { spec: object } };
@@ -120,7 +120,7 @@ test('code that came with a model is told what that says, and nothing more', asy
   }
 });
 
-test('a request with models is larger than others, of those who may send it, and its spec is not', async () => {
+test('only authorized callers may send the larger requests of models, and the limit of the spec still applies', async () => {
   const body = JSON.stringify({ yaml: `# ${'x'.repeat(128 * 1024)}`, files: SENT });
   const statusOf = async (method: string, path: string, sender: object) =>
     (await app.request(path, { method, headers: { ...headers, ...sender }, body })).status;
@@ -145,7 +145,7 @@ test('a request with models is larger than others, of those who may send it, and
   }
 });
 
-test('what is wrong with models is told when they are sent', async () => {
+test('faults in models are reported when they are sent', async () => {
   const other = { ...SENT, 'models/other.onnx': SENT[FILE] };
   const large = Buffer.alloc(512 * 1024 + 1).toString('base64');
   for (const [files, pointer, told] of [
@@ -169,7 +169,7 @@ test('what is wrong with models is told when they are sent', async () => {
   });
 });
 
-test('a model is kept as it was sent, and is none of the code', async () => {
+test('a model is stored unchanged and is not part of the code', async () => {
   const { body } = await ask('GET', '/bots/built-in/versions/1/files');
   expect(body).toEqual({ files: SENT });
   expect(await ask('GET', '/bots/built-in/versions')).toMatchObject({

@@ -91,7 +91,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
   const idsOf = ({ body }: Sent, name: string): unknown[] =>
     (body['items'] as Record<string, unknown>[]).map((item) => item[name]);
 
-  test('issues for its installations or customer, and for no other', async () => {
+  test('issues leases only for its installations or customer', async () => {
     expect(await issue(tokyo, 'tokyo')).toMatchObject({ status: 201 });
     expect(await issue(acme, 'osaka')).toMatchObject({ status: 201 });
     for (const [token, installation] of [
@@ -111,7 +111,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(await issue(wide, 'oslo')).toMatchObject({ status: 201 });
   });
 
-  test('issues no longer than its maximum; where no TTL is stated, that is the limit', async () => {
+  test('issues leases up to its maximum TTL, which is also the default', async () => {
     expect(await issue(tokyo, 'tokyo', { ttl_seconds: 7 * DAY })).toMatchObject({ status: 201 });
     const tooLong = refusedFor('ttl_above_token_maximum');
     expect(await issue(tokyo, 'tokyo', { ttl_seconds: 7 * DAY + 1 })).toMatchObject(tooLong);
@@ -131,7 +131,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     ]);
   });
 
-  test('without a maximum issues no lease for years, because the server and the contract limit it', async () => {
+  test('without a maximum is limited by the server and the contract', async () => {
     const asked = await issue(wide, 'tokyo', { ttl_seconds: 10 * 365 * DAY });
     expect(asked).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     const most = await issue(wide, 'tokyo', { ttl_seconds: 90 * DAY });
@@ -145,7 +145,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(body).toMatchObject({ grace_ends_at: formatTime(ends_at) });
   });
 
-  test('enrolls machines of its own installations only if they would not renew for longer than its maximum', async () => {
+  test('enrolls machines only if they would not renew for longer than its maximum', async () => {
     const codes = (id: string): string => `/identity/deployments/${id}/enrolment-codes`;
     expect(await send(tokyo, 'POST', codes('tokyo'))).toMatchObject({ status: 201 });
     expect(await send(acme, 'POST', codes('osaka'))).toMatchObject({ status: 201 });
@@ -167,7 +167,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(await issue(tokyo, 'tokyo', long)).toMatchObject(tooLong);
   });
 
-  test('gets no lease that a wider token was given for the same request', async () => {
+  test('does not receive the stored response of a wider token', async () => {
     const key = newDeviceKey();
     const offline_request = requestOf(key);
     const wanted = { offline_request, ttl_seconds: 60 * DAY };
@@ -179,7 +179,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(body).toMatchObject({ limits: [{ granted: DAY, because: 'token_maximum' }] });
   });
 
-  test('sees, lists and revokes what is its own', async () => {
+  test('can show, list and revoke only its own objects', async () => {
     const mine = (await issue(wide, 'tokyo')).body['lease_id'] as string;
     const other = (await issue(wide, 'oslo')).body['lease_id'] as string;
     const device = await send(wide, 'GET', '/identity/devices?deployment_id=tokyo');
@@ -223,7 +223,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     });
   });
 
-  test('lists only its own, and refuses the cursor of another token', async () => {
+  test('lists only its own objects, and rejects the cursor of another token', async () => {
     await issue(wide, 'oslo');
     for (const [list, name] of [
       ['/identity/leases', 'deployment_id'],
@@ -248,7 +248,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(await send(tokyo, 'GET', next)).toMatchObject({ status: 400 });
   });
 
-  test('may call only operations that check their subject', async () => {
+  test('may call only operations that check the subjects of the token', async () => {
     const { body: document } = await send('', 'GET', '/openapi.json');
     const paths = document['paths'] as Record<string, Record<string, Operation>>;
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -280,7 +280,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     }
   });
 
-  test('ends itself, and no other token', async () => {
+  test('can revoke itself and no other token', async () => {
     const token = await tokenOf({ customer_id: 'acme' });
     const { body } = await send(token, 'GET', '/identity/token');
     expect(body).toMatchObject({ customer_id: 'acme', deployment_ids: null });
@@ -294,7 +294,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     });
   });
 
-  test('is made by a person with password and code, on terms that are checked and recorded', async () => {
+  test('requires password and code, and its terms are checked and recorded', async () => {
     const logIn = async (terms: object): Promise<Sent> =>
       send('', 'POST', '/identity/tokens', {
         administrator: ada.name,
@@ -339,7 +339,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(await logIn({ customer_id: 'nobody' })).toMatchObject({ status: 404 });
   });
 
-  test('that has expired is refused with the reason', async () => {
+  test('is rejected with the reason once it has expired', async () => {
     const token = await tokenOf({ customer_id: 'acme' });
     await world.identity.storage.write((tx) =>
       tx
@@ -354,7 +354,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     });
   });
 
-  test('is on record with the enrollment codes and installations that it made', async () => {
+  test('is recorded with the enrollment codes and installations that it created', async () => {
     const { body } = await send(wide, 'GET', '/identity/token');
     const made = { deployment_id: 'nagoya', contract_id: 'acme-1', name: 'Nagoya' };
     expect(await send(wide, 'POST', '/identity/deployments', made)).toMatchObject({ status: 201 });

@@ -21,7 +21,7 @@ async function faultsOf(document: string): Promise<string[]> {
   );
 }
 
-test('the OpenAPI document has no faults, and a fault would be found', async () => {
+test('the OpenAPI document has no faults, and an introduced fault is found', async () => {
   const server = await newTestApp();
   const document = await (await server.app.request('/openapi.json')).text();
   await server.close();
@@ -36,7 +36,7 @@ test('the OpenAPI document has no faults, and a fault would be found', async () 
   ]);
 });
 
-test('the OpenAPI document tells all that is in the proof of a device', async () => {
+test('the OpenAPI document describes every part of a device proof', async () => {
   const server = await newTestApp();
   const document = (await (await server.app.request('/openapi.json')).json()) as {
     components: { securitySchemes: { device: { description: string } } };

@@ -82,7 +82,7 @@ async function eventsOf(slug: string, task_id: string): Promise<BotEvent[]> {
 }
 
 describe('a paper session', () => {
-  it('is started, runs to the end of its data, and leaves a result', async () => {
+  it('runs to the end of its data and leaves a result', async () => {
     const task_id = await start('sma', { speed: 'max', to: '2000-06-30', params: { slow: 3 } });
     expect(await ended(task_id)).toMatchObject({
       kind: 'paper',
@@ -120,7 +120,7 @@ describe('a paper session', () => {
     await replaceDays(catalogueDir, (rows) => rows);
   });
 
-  it('is shown while it runs, and is stopped once, however often that is asked', async () => {
+  it('is reported while it runs, and is stopped once for repeated requests', async () => {
     await newBot('slow');
     const task_id = await start('slow', { speed: DAYS_PER_SECOND * 10 });
     await until(task_id, ({ progress }) => progress.done >= 15);
@@ -158,7 +158,7 @@ describe('a paper session', () => {
     });
   });
 
-  it('that is canceled has its orders canceled, and no result', async () => {
+  it('that is canceled cancels its orders and has no result', async () => {
     await newBot('canceled');
     const task_id = await start('canceled', { speed: DAYS_PER_SECOND * 10 });
     await until(task_id, ({ progress }) => progress.done >= 5);
@@ -174,8 +174,8 @@ describe('a paper session', () => {
   });
 });
 
-describe('to start one', () => {
-  it('takes the scope trade, and so does to stop one', async () => {
+describe('starting a paper session', () => {
+  it('requires the scope trade, and so does stopping one', async () => {
     const none = randomUUID();
     for (const path of ['/bots/sma/paper/start', `/bots/sma/paper/stop/${none}`]) {
       const body = path.endsWith('start') ? {} : undefined;
@@ -186,7 +186,7 @@ describe('to start one', () => {
     }
   });
 
-  it('takes a bot, and to stop one a session, that is there', async () => {
+  it('requires an existing bot, and stopping requires an existing session', async () => {
     const missing = { status: 404, body: { code: 'not_found' } };
     expect(await post('/bots/nobody/paper/start', {})).toMatchObject(missing);
     expect(await stop('sma', randomUUID())).toMatchObject(missing);
@@ -206,7 +206,7 @@ describe('to start one', () => {
     [{ live: {}, from: '2000-01-03' }, 400, '/live', undefined],
     [{ params: { fsat: 3 } }, 422, '/params/fsat', 'fast'],
     [{ from: 'soon' }, 422, '/from', undefined],
-  ])('takes a body that makes sense, not %j', async (body, status, pointer, suggestion) => {
+  ])('rejects the body %j', async (body, status, pointer, suggestion) => {
     const answer = await post('/bots/sma/paper/start', body);
     expect(answer.status).toBe(status);
     const { errors } = answer.body as { errors: readonly object[] };
@@ -215,7 +215,7 @@ describe('to start one', () => {
     ]);
   });
 
-  it('takes a bot that says what it may risk', async () => {
+  it('requires a bot with risk limits', async () => {
     const document = { ...documentOn('bare', 'SPX', '1d') };
     await post('/bots', { document }, 'write');
     expect(await post('/bots/bare/paper/start', {})).toMatchObject({
@@ -224,7 +224,7 @@ describe('to start one', () => {
     });
   });
 
-  it('does so once for each Idempotency-Key', async () => {
+  it('starts one session for each Idempotency-Key', async () => {
     await newBot('once');
     const path = '/bots/once/paper/start';
     const key = { 'idempotency-key': randomUUID() };
@@ -238,7 +238,7 @@ describe('to start one', () => {
     await stop('once', (first.body as TaskDetail).task_id);
   });
 
-  it('is refused for a bot that is archived', async () => {
+  it('is rejected for an archived bot', async () => {
     await newBot('old');
     const headers = { authorization: tokens.write, 'if-match': '*' };
     expect((await server.send('DELETE', '/bots/old', { headers })).status).toBeLessThan(300);

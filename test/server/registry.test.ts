@@ -47,7 +47,7 @@ async function newInstallation(): Promise<void> {
   expect(status).toBe(201);
 }
 
-test('what is created is answered, shown and listed alike', async () => {
+test('created objects are returned, shown and listed with the same fields', async () => {
   await newInstallation();
   const created_at = '2026-01-02T03:04:05Z';
   const all = {
@@ -87,7 +87,7 @@ test('what is created is answered, shown and listed alike', async () => {
   }
 });
 
-test('the audit log names the administrator', async () => {
+test('the audit log names the administrator who made a change', async () => {
   await send('POST', 'customers', { customer_id: 'acme', name: 'Acme Trading' });
   const { storage } = server.services.identity;
   const { administrator_id } = await storage.read
@@ -105,7 +105,7 @@ test('the audit log names the administrator', async () => {
   ]);
 });
 
-test('a list goes on behind its cursor, which no other list takes', async () => {
+test('a cursor continues its own list and is rejected by other lists', async () => {
   for (const customer_id of ['a', 'b', 'c']) {
     await send('POST', 'customers', { customer_id, name: customer_id });
   }
@@ -147,7 +147,7 @@ test('contracts are listed by customer, installations by contract', async () => 
   });
 });
 
-test('a change leaves what it does not name, and null means that others decide', async () => {
+test('a change keeps fields that are absent, and null selects the default', async () => {
   await newInstallation();
   const { body: before } = await send('GET', 'plans/pro');
   const changed = await send('PATCH', 'plans/pro', { ttl_seconds: 86_400 });
@@ -160,7 +160,7 @@ test('a change leaves what it does not name, and null means that others decide',
   expect((await send('PATCH', 'plans/pro', {})).body).toEqual(before);
 });
 
-test('ending a contract tells how long leases that are out there work', async () => {
+test('ending a contract reports how long issued leases still work', async () => {
   await newInstallation();
   const ends_at = '2026-01-01T00:00:00Z';
   expect((await send('PATCH', 'contracts/acme-2026', { ends_at })).body).toMatchObject({
@@ -211,7 +211,7 @@ test('ending a contract tells how long leases that are out there work', async ()
 
 const NEEDS_STEP_UP = { status: 401, body: { code: 'step_up_required', reason: 'missing' } };
 
-describe('a change that gives more', () => {
+describe('a change that grants more', () => {
   beforeEach(newInstallation);
 
   test.each([
@@ -283,7 +283,7 @@ describe('a change that gives more', () => {
     expect((await send('GET', list)).body).not.toEqual(before);
   });
 
-  test('is recorded with the token that made it', async () => {
+  test('is recorded with the token of the caller', async () => {
     const path = 'contracts/acme-2026';
     await sendStepUp('contract:acme-2026', 'PATCH', path, { ends_at: LATER });
     const row = await server.services.identity.storage.read
@@ -298,7 +298,7 @@ describe('a change that gives more', () => {
     });
   });
 
-  test('is neither one without a new value nor one that only narrows', async () => {
+  test('is not assumed without a new value, or for a change that only restricts', async () => {
     const small = { plan_id: 'small', name: 'Small', entitlements: [] };
     await send('POST', 'plans', small);
     const extra = { entitlements: ['kb_federation'], ttl_seconds: 8 * 86_400 };
@@ -322,7 +322,7 @@ describe('a change that gives more', () => {
   });
 });
 
-test('an installation is reinstated', async () => {
+test('an installation can be reinstated', async () => {
   await newInstallation();
   const { storage } = server.services.identity;
   await storage.write(async (tx) => {
@@ -367,7 +367,7 @@ test.each([
   expect((await send('GET', path)).body).toEqual({ items: [], next_cursor: null });
 });
 
-test('the rule for new ids is the one of the document', async () => {
+test('the rule for new ids matches the OpenAPI document', async () => {
   const { components } = (await (await server.app.request('/openapi.json')).json()) as {
     components: { schemas: Record<string, { properties: Record<string, { pattern?: string }> }> };
   };
@@ -378,7 +378,7 @@ test('the rule for new ids is the one of the document', async () => {
   }
 });
 
-test('what is there already, or is not there, is told by its code', async () => {
+test('existing and unknown ids are reported with distinct codes', async () => {
   await newInstallation();
   const refused = [
     [await send('POST', 'customers', { customer_id: 'acme', name: 'Acme' }), 409, 'conflict'],
@@ -399,7 +399,7 @@ test('what is there already, or is not there, is told by its code', async () => 
   }
 });
 
-test('it is for tokens with the scope license', async () => {
+test('the registry requires the scope license', async () => {
   authorization = await server.bearer('read', 'write', 'admin');
   const attempts = [
     ['GET', 'customers'],

@@ -83,8 +83,8 @@ const alter = (condition: string): Promise<void> =>
     `update bot_events set payload = replace(payload, 'buy', 'sell') where ${condition}`,
   );
 
-describe('a session that is made again', () => {
-  it('does the same over its recorded bars, whatever has become of the catalogue', async () => {
+describe('re-running a session', () => {
+  it('gives the same result over its recorded bars, even if the catalogue has changed', async () => {
     const params = { fast: 12 };
     const run_id = await session({ end: 'success' }, { params, to: '2000-09-30' });
     const events_hash = await eventsHash({ params, to: '2000-09-30' });
@@ -103,7 +103,7 @@ describe('a session that is made again', () => {
     });
   });
 
-  it('does so with its orders canceled in the end, and while it goes on', async () => {
+  it('gives the same result with orders canceled at the end, and while the session is running', async () => {
     const stopped = await session({ end: 'stop', untilItOrders: true });
     const running = await session({ change: (steps) => steps.slice(0, 100) });
     expect(await replay(running)).toMatchObject({ matches: true, bars: 100 });
@@ -111,7 +111,7 @@ describe('a session that is made again', () => {
     expect(await replay(stopped)).toMatchObject({ matches: true, bars: 96 });
   });
 
-  it('names the event that somebody has tampered with', async () => {
+  it('reports an event that was altered', async () => {
     const run_id = await session({ end: 'success' });
     const condition = `kind = 'order.submitted' and seq > 100`;
     await alter(`seq = (select min(seq) from bot_events where ${condition})`);
@@ -125,15 +125,15 @@ describe('a session that is made again', () => {
     expect(await parity()).toMatchObject({ equal: false, fault, first_difference: null });
   });
 
-  it('misses the end that somebody has cut off', async () => {
+  it('reports a missing end of the log', async () => {
     const run_id = await session({ end: 'success' });
     await server.execute(`delete from bot_events where kind = 'run.ended'`);
     expect(await replay(run_id)).toMatchObject({ matches: false, fault: { fault: 'missing' } });
   });
 });
 
-describe('parity', () => {
-  it('is of the newest session and a backtest of the same version, parameters and window', async () => {
+describe('comparing a session with a backtest', () => {
+  it('uses the newest session and a backtest of the same version, parameters and window by default', async () => {
     await put('PUT', '/bots/sma', 11);
     await session({ end: 'success' }, { version: 1 });
     server.now += 1;
@@ -162,7 +162,7 @@ describe('parity', () => {
     });
   });
 
-  it('tells which bar has been replaced in the catalogue since', async () => {
+  it('reports a bar that was replaced in the catalogue', async () => {
     await session({ end: 'success' });
     await replaceDays(server.services.tasks.catalogueDir, (rows) =>
       rows.map((row, at) => (at === 50 ? [...row.slice(0, 5), 999] : row) as typeof row),
@@ -180,7 +180,7 @@ describe('parity', () => {
     });
   });
 
-  it('tells of bars that the session did not get', async () => {
+  it('reports bars that the session did not receive', async () => {
     const gap = { after: '2000-02-19T00:00:00.000Z', before: '2000-02-21T00:00:00.000Z' };
     await session({ end: 'success', gap, change: (steps) => steps.toSpliced(50, 1) });
     expect(await parity()).toMatchObject({
@@ -195,7 +195,7 @@ describe('parity', () => {
     });
   });
 
-  it('tells where the session was stopped, and compares one that goes on as far as it is', async () => {
+  it('reports where a session was stopped, and compares a running session up to now', async () => {
     await session({ end: 'stop', change: (steps) => steps.slice(0, 38) });
     expect(await parity()).toMatchObject({
       running: false,
@@ -223,8 +223,8 @@ describe('parity', () => {
   });
 });
 
-describe('what cannot be made again', () => {
-  it('is refused with the reason', async () => {
+describe('a re-run that is impossible', () => {
+  it('is rejected with the reason', async () => {
     const none = { status: 404, body: { code: 'not_found' } };
     expect(await post('/bots/sma/parity', {})).toMatchObject(none);
     const run_id = await session();
@@ -246,7 +246,7 @@ describe('what cannot be made again', () => {
     expect(await post('/bots/sma/parity', backtest)).toMatchObject(refused);
   });
 
-  it('says where a body is wrong, and whom it does not serve', async () => {
+  it('reports where the body is invalid, and requires the scope', async () => {
     const run_id = await session();
     const pointing = (pointer: string, suggestion?: string) => ({
       status: 400,

@@ -52,7 +52,7 @@ async function connectTo(url: string): Promise<Socket> {
 }
 
 describe.each(DATABASES)('the server on %s', (kind) => {
-  it('says where it has what and where it listens, answers there, and ends with 0', async () => {
+  it('logs where it keeps data and listens, responds there, and exits with 0', async () => {
     const own = await newDatabase(kind);
     const server = await startServer(own);
     const ready = await fetch(`${server.url}/readyz`);
@@ -71,8 +71,8 @@ describe.each(DATABASES)('the server on %s', (kind) => {
   });
 });
 
-describe('a stop', () => {
-  it('finishes what has been accepted, and accepts no more', async () => {
+describe('stopping a server', () => {
+  it('completes accepted requests and accepts no new ones', async () => {
     const server = await start();
     const socket = await connectTo(server.url);
     const body = '{"customer_id":"acme"}';
@@ -93,7 +93,7 @@ describe('a stop', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('does not wait for connections on which nothing is asked', async () => {
+  it('does not wait for idle connections', async () => {
     const server = await startOwn();
     const socket = await connectTo(server.url);
     socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n');
@@ -103,7 +103,7 @@ describe('a stop', () => {
     expect(await ended).toBeDefined();
   });
 
-  it('ends what is followed', async () => {
+  it('ends event streams', async () => {
     const server = await startOwn();
     const storage = await openStorage(database.location);
     const registry = { storage, clock: Date.now };
@@ -139,7 +139,7 @@ describe('a stop', () => {
     vi.useRealTimers();
   });
 
-  it('cuts off who has not finished after ten seconds', async () => {
+  it('closes connections that are not finished after ten seconds', async () => {
     const server = await startOwn();
     const socket = await connectTo(server.url);
     socket.write('POST /identity/customers HTTP/1.1\r\nhost: x\r\n');
@@ -179,7 +179,7 @@ function fileOf({ location }: TestDatabase): string {
   return location.file;
 }
 
-describe('what is kept for a time only', () => {
+describe('expired data', () => {
   const usedProofs = async (): Promise<number> => {
     const { default: Database } = await import('better-sqlite3');
     const db = new Database(fileOf(database), { readonly: true });
@@ -190,7 +190,7 @@ describe('what is kept for a time only', () => {
   const addUsedProof = () =>
     database.execute("insert into used_proofs values ((select device_id from devices), 'jti', 1)");
 
-  it('is forgotten at the start, and every ten minutes', async () => {
+  it('is deleted at the start and every ten minutes', async () => {
     await (await startOwn()).stop();
     await database.execute(`
       insert into customers values ('c', 'c', 0);
@@ -217,8 +217,8 @@ describe('what is kept for a time only', () => {
   });
 });
 
-describe('the log', () => {
-  it('has no secret of a run that used them all', async () => {
+describe('the log of a server', () => {
+  it('contains none of the secrets that were used', async () => {
     const own = await newDatabase('postgres');
     const { location } = own;
     const url = new URL('url' in location ? location.url : '');
@@ -273,7 +273,7 @@ describe('the log', () => {
     }
   });
 
-  it('says that there is no signing key, and why', async () => {
+  it('states that the signing key is missing, and why', async () => {
     const server = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'nonsense' });
     expect(server.log()).toMatch(
       /warn: this server issues no leases: .*PRIVATE_KEY_PEM does not hold/,
@@ -286,7 +286,7 @@ describe('the log', () => {
     });
   });
 
-  it('says when it begins to rotate keys, and is not ready when its own was retired elsewhere', async () => {
+  it('reports the start of a key rotation, and readiness fails once its key was retired elsewhere', async () => {
     const first = await startOwn();
     const next = ed25519Key();
     const second = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
@@ -309,7 +309,7 @@ describe('the log', () => {
     );
   });
 
-  it('warns of devices that are told no origin that they can reach', async () => {
+  it('warns if the public origin cannot be reached from other machines', async () => {
     const everywhere = { SERVICE_LOCAL_SERVER_HOST: '0.0.0.0' };
     expect((await startOwn(everywhere)).log()).toContain(
       'warn: devices on other machines will be rejected',
@@ -325,7 +325,7 @@ describe('the log', () => {
 });
 
 describe('a server that cannot start', () => {
-  it('leaves the key alone that another one signs with', async () => {
+  it('does not change the active signing key of another server', async () => {
     const server = await startOwn();
     const keysOf = async (): Promise<unknown> =>
       (await fetch(`${server.url}/.well-known/license-keys.json`)).json();
@@ -339,7 +339,7 @@ describe('a server that cannot start', () => {
     expect(await keysOf()).toEqual(before);
   });
 
-  it('says that its port is in use', async () => {
+  it('reports that its port is in use', async () => {
     const server = await startOwn();
     const { port } = new URL(server.url);
     await expect(startOwn({ SERVICE_LOCAL_SERVER_PORT: port })).rejects.toMatchObject({
@@ -393,7 +393,7 @@ describe('a server that cannot start', () => {
     expect(`${String(error)} ${(error as ServiceError).remedy}`).not.toContain('hunter2');
   });
 
-  it('ends with the exit code of its failure', async () => {
+  it('exits with the exit code of its failure', async () => {
     const { code, stdout, stderr } = await serviceLocal(['server'], {
       env: { DATABASE_URL: 'mysql://db' },
     });

@@ -48,7 +48,7 @@ async function follow(task_id: string, last?: string) {
 }
 
 describe('a backtest', () => {
-  it('is queued, followed to its end, and leaves its result and its files', async () => {
+  it('is queued, can be followed to its end, and stores its result and files', async () => {
     const task_id = await start({ version: 1, params: { fast: 12 }, to: '2000-09-30' });
     const { tasks, log } = server.services;
     const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
@@ -113,7 +113,7 @@ describe('a backtest', () => {
     }
   });
 
-  it('is started once, however often the request is sent', async () => {
+  it('is started once for repeated requests', async () => {
     const headers = { 'idempotency-key': 'k' };
     const send = () => post('/bots/sma/backtest', { params: { fast: 12 } }, headers);
     const [first, second] = [await send(), await send()];
@@ -124,7 +124,7 @@ describe('a backtest', () => {
     expect(await post('/bots/sma/backtest', {}, headers)).toMatchObject({ status: 422 });
   });
 
-  it('is refused where it cannot work', async () => {
+  it('is rejected if it cannot run', async () => {
     const wrong = await post('/bots/sma/backtest', { params: { fast: 90 }, form: '2000-01-01' });
     expect(wrong).toMatchObject({
       status: 400,
@@ -144,7 +144,7 @@ describe('a backtest', () => {
     expect((await get('/tasks')).body).toEqual({ items: [], next_cursor: null });
   });
 
-  it('is shown with its bot for as long as it is pending or running', async () => {
+  it('is listed with its bot while it is pending or running', async () => {
     const older = await start();
     server.now += 1;
     const newer = await start();
@@ -173,7 +173,7 @@ describe('a backtest', () => {
     expect(body.active_deployment_count).toBe(120);
   });
 
-  it('keeps its bot from being archived until it has ended', async () => {
+  it('prevents the bot from being archived until it has ended', async () => {
     const task_id = await start();
     const active = { status: 409, body: { code: 'conflict', reason: 'deployment_active' } };
     expect(await archive()).toMatchObject(active);
@@ -181,7 +181,7 @@ describe('a backtest', () => {
     expect(await archive()).toMatchObject({ status: 204 });
   });
 
-  it('of which the data are gone from the catalogue is refused', async () => {
+  it('is rejected if its dataset is no longer in the catalogue', async () => {
     await post('/bots', { document: documentOn('spy', 'SPY', '1d') });
     expect(await post('/bots/spy/backtest', {})).toMatchObject({
       status: 422,
@@ -195,7 +195,7 @@ describe('a backtest', () => {
 });
 
 describe('tasks', () => {
-  it('are listed by bot and status, a page at a time', async () => {
+  it('are listed by bot and status, page by page', async () => {
     await post('/bots', { document: exampleDocument('other', 10) });
     const first = await start();
     server.now += 1;
@@ -219,7 +219,7 @@ describe('tasks', () => {
     expect(await get('/tasks?bot=none')).toMatchObject({ status: 404 });
   });
 
-  it('that wait are canceled at once, and have no result', async () => {
+  it('are canceled at once while queued, and then have no result', async () => {
     const task_id = await start();
     expect(await get(`/tasks/${task_id}/result`)).toMatchObject({
       status: 409,
@@ -236,7 +236,7 @@ describe('tasks', () => {
     expect(await follow(task_id)).toMatchObject([{ task: { status: 'canceled' } }]);
   });
 
-  it('that are none are not found, and scopes hold', async () => {
+  it('are not found if they do not exist, and require their scopes', async () => {
     for (const path of ['', '/events', '/result', '/files', '/files/equity.csv']) {
       expect(await get(`/tasks/none${path}`)).toMatchObject({ status: 404 });
     }

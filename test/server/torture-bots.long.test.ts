@@ -7,7 +7,7 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { tortureBots } from './torture-bots.ts';
 
 /** `npm run torture -- --only bots` has more rounds, and other set-ups. */
-it('a killed server has lost nothing of bots that it acknowledged', async () => {
+it('a killed server loses no bot data that it acknowledged', async () => {
   const database = await newDatabase('sqlite');
   const catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-torture-test-'));
   try {

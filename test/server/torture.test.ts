@@ -3,7 +3,7 @@ import { newDatabase } from '../storage/databases.ts';
 import { torture } from './torture.ts';
 
 /** `torture.long.test.ts` has two servers on PostgreSQL, and `npm run torture` more rounds. */
-it('a killed server has lost nothing that it acknowledged', async () => {
+it('a killed server loses nothing that it acknowledged', async () => {
   const database = await newDatabase('sqlite');
   try {
     const { acknowledged, cutOff } = await torture(database, { rounds: 1, servers: 1, seed: 5 });

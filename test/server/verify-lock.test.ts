@@ -42,8 +42,8 @@ async function backtest(body: object): Promise<Task> {
   );
 }
 
-describe('a backtest that is to be as it was locked', () => {
-  it('is made again, and fails when the data have been replaced meanwhile', async () => {
+describe('a backtest with verify_lock', () => {
+  it('repeats the locked result, and fails when the data were replaced', async () => {
     const params = { slow: 40, fast: 12 };
     const first = await backtest({ params });
     server.now += 300 * 86_400_000;
@@ -65,7 +65,7 @@ describe('a backtest that is to be as it was locked', () => {
     expect(await backtest(again)).toMatchObject(drifted);
   });
 
-  it('is refused until one was a success, and that with the same values', async () => {
+  it('is rejected before a first successful backtest with the same values', async () => {
     const unlocked = { status: 409, body: { code: 'conflict', reason: 'not_locked' } };
     expect(await start({ verify_lock: true })).toMatchObject(unlocked);
     await backtest({});
@@ -73,7 +73,7 @@ describe('a backtest that is to be as it was locked', () => {
     expect(await start({ verify_lock: true, to: '2000-06-30' })).toMatchObject(unlocked);
   });
 
-  it('says where the body is wrong', async () => {
+  it('reports errors in its body', async () => {
     expect(await start({ verify_lock: 'yes' })).toMatchObject({
       status: 400,
       body: { errors: [{ pointer: '/verify_lock' }] },

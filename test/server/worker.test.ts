@@ -110,7 +110,7 @@ describe('workers', () => {
   const makeLong = () =>
     send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
 
-  it('do what servers leave to them, and take over from one that dies', async () => {
+  it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
     await makeLong();
     const backtest = await killOneAtBacktest();
     expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
@@ -182,7 +182,7 @@ describe('workers', () => {
   });
 });
 
-it('are refused with SQLite, and so is a server that would leave tasks to them', async () => {
+it('workers and servers without tasks are rejected with SQLite', async () => {
   const env = { SERVICE_LOCAL_HOME: catalogueDir, SERVICE_LOCAL_SERVER_PORT: '0' };
   const { values } = resolveSettings(catalogueDir, env);
   const log = createLog(() => {}, true);
