@@ -2,7 +2,7 @@ import { NO_EVENTS, type NewEvent } from '../../src/events/event.ts';
 import type { StateEvent } from '../../src/events/state.ts';
 import type { Db } from '../../src/storage/tables.ts';
 
-/** A bot without events, as the registry makes one. */
+/** Inserts a bot without events. */
 export async function addBot(tx: Db, bot_id: string): Promise<void> {
   const row = { bot_id, slug: bot_id, name: bot_id, kind: 'trading', status: 'draft' } as const;
   const times = { current_version: 0, created_at: 0, updated_at: 0 };
@@ -19,7 +19,7 @@ export const CREATED = {
   payload: { slug: 'sma', name: 'SMA crossover', kind: 'trading' },
 } as const satisfies StateEvent & NewEvent;
 
-/** Does nothing to the state. */
+/** Does not change the state. */
 export function tick(n: number): NewEvent {
   return { kind: 'tick', version: 1, occurred_at: CREATED.occurred_at + n, payload: { n } };
 }

@@ -101,7 +101,7 @@ describe.each(DATABASES)('the event log on %s', (kind) => {
     }
     const [, ...found] = await read();
     expect(found.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 2));
-    // As JSON has it: a minus before a zero is lost.
+    // JSON drops the sign of -0.
     const json = (all: readonly unknown[]): string => JSON.stringify(all);
     expect(json(found.map((event) => event.payload))).toBe(json(payloads));
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ head: { seq: 701 } });
@@ -113,7 +113,7 @@ describe.each(DATABASES)('the event log on %s', (kind) => {
       for (const bot of bots) await addBot(tx, bot);
       const logs = bots.map((bot_id) => ({ bot_id, events: [CREATED] }));
       await appendToMany(tx, NOW, logs);
-      // Of some once more in the same write, and twice in one call.
+      // Two bots have entries in both calls, and one has two entries in one call.
       await appendEvents(tx, 'bot-0', NOW, ticks(2));
       const again = [
         { bot_id: 'bot-0', events: ticks(1200) },
@@ -136,7 +136,7 @@ describe.each(DATABASES)('the event log on %s', (kind) => {
   });
 
   test('keeps events in order when two servers append concurrently', async () => {
-    // SQLite would wait for itself: two servers on it are two processes.
+    // Two connections in one process would block each other on SQLite.
     const other = kind === 'postgres' ? await openStorage(database.location) : storage;
     await append([CREATED]);
     await storage.write((tx) => addBot(tx, 'b'));
@@ -311,7 +311,7 @@ describe.each(DATABASES)('the event log on %s', (kind) => {
     await append([first], NOW, 'b');
     await database.execute(sql);
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ fault });
-    // Whoever only reads is not stopped by it.
+    // Readers are not stopped by the fault.
     await read();
   });
 });

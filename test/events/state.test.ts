@@ -46,7 +46,7 @@ const halt = (scope: string): NewEvent['payload'] => ({
 
 const HALTED = { halt_id: 'h', by: 'administrator:ada', reason: 'why' } as const;
 
-/** One of each kind, with what the state is after it. */
+/** One event of each kind, with the state after it. */
 const STORY: readonly (readonly [NewEvent, Partial<BotState>])[] = [
   [
     CREATED,

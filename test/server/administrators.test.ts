@@ -63,7 +63,7 @@ describe('a login', () => {
     }
     const { status, headers, body } = await logIn(ada);
     expect(status).toBe(429);
-    // Each of the six had its code, 30 s after that of the one before.
+    // Each of the six attempts had a new code.
     expect(headers.get('retry-after')).toBe(String(15 * 60 - 5 * 30));
     expect(body).toMatchObject({ code: 'rate_limited', retryable: true });
     expect(app.log.join('\n')).toContain('wrong_credentials');

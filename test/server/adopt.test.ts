@@ -12,12 +12,12 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startServer, startWorker, type RunningServer } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 
-/** A bar a day: a session lasts for longer than the test. */
+/** One bar per day, so that the session outlasts the test. */
 const SLOW = { speed: 1 };
 
 let scratch: string;
 let args: string[];
-/** What is to be ended and removed, the newest first. */
+/** Cleanup functions, newest first. */
 let ends: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ interface Answer {
 
 type Send = (method: string, path: string, body?: object) => Promise<Answer>;
 
-/** A new database with a trader in it. */
+/** Creates a database with a trading administrator. */
 async function databaseWithTrader(kind: 'sqlite' | 'postgres') {
   const database = await newDatabase(kind);
   ends.push(database.remove);
@@ -62,7 +62,7 @@ async function start(database: TestDatabase): Promise<RunningServer> {
   return server;
 }
 
-/** Makes a bot and starts a paper session of it. */
+/** Creates a bot and starts a paper session. */
 async function trade(send: Send, slug = 'sma'): Promise<string> {
   await send('POST', '/bots', { document: tradingDocument(slug, 'SPX', '1d', 1) });
   const started = await send('POST', `/bots/${slug}/paper/start`, SLOW);
@@ -100,7 +100,7 @@ describe('a copy of a SQLite file, made while its server runs', () => {
     const location = { file: join(home, 'server.sqlite') };
     const copy: TestDatabase = { ...database, location };
     const storage = await openStorage(location);
-    // As if the copy were on another machine, where the worker of the session does not exist.
+    // As on another machine, where the worker of the session does not exist.
     const worker_id = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
     await storage.write((tx) => tx.updateTable('tasks').set({ worker_id }).execute());
     await storage.close();
@@ -186,7 +186,7 @@ describe('a copy of a PostgreSQL database', () => {
     expect(code).toBe(0);
     await until(send, session, 'running');
 
-    // The original is where it was.
+    // The original has not moved.
     const again = await serveHere(database, variables);
     ends.push(again.stop);
     const { body } = await to(again.url)('GET', '/readyz');

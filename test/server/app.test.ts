@@ -24,7 +24,6 @@ const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answ
 
 const problemOf = ({ body }: Answer): Problem => body as Problem;
 
-/** A database of which only this is there. */
 function storageWith(part: Partial<Storage>): Storage {
   return part as Storage;
 }

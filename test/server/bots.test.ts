@@ -66,7 +66,7 @@ describe('a bot', () => {
     await newBot();
     expect(await send('PUT', '/sma', { document: named }, ANY)).toMatchObject(refused);
 
-    // As an earlier version may have stored it.
+    // As stored by an earlier version.
     const { storage } = server.services.identity;
     const text = JSON.stringify(named);
     await storage.write((tx) => tx.updateTable('bot_versions').set({ document: text }).execute());
@@ -297,7 +297,7 @@ describe('the state and events of a bot', () => {
       items: [{ seq: 2 }],
       next_after_seq: 7,
     });
-    // All kinds up to there were looked at; the page ended before.
+    // All kinds in the range were read, although the page ended before.
     expect((await get('/sma/state/events?kind=tick&limit=2')).body).toMatchObject({
       items: [{ seq: 3 }, { seq: 4 }],
       next_after_seq: 4,

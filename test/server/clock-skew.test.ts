@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => server.close());
 
-/** With a token of its own, as tokens do not last for ten years. */
+/** Creates a new token, since tokens do not last for ten years. */
 async function send(
   method: string,
   path: string,
@@ -28,7 +28,7 @@ async function send(
   return server.send(method, path, { headers: { authorization, ...headers }, body });
 }
 
-/** Adds a version, whose number is `fast - 9`. */
+/** Adds version `fast - 9`. */
 async function addVersion(now: number, fast: number): Promise<void> {
   server.now = now;
   const body = { document: exampleDocument('sma', fast) };

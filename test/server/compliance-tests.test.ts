@@ -59,7 +59,6 @@ async function resultOf(path: string, body: object): Promise<Record<string, unkn
 
 it('a conformance test of a bot without limits fails', async () => {
   await send('POST', '/bots', { document: exampleDocument('sma', 10) });
-  // Nothing trades.
   await send('POST', '/bots/sma/halt', { reason: 'a test' });
   const cases = ['C04', 'A03'];
   const result = await resultOf('/bots/sma/conformance', { cases });
@@ -101,7 +100,7 @@ it('a conformance test of a bot without limits fails', async () => {
   expect(await testing()).toMatchObject([{ run_id, ...moved }]);
 });
 
-/** As the console shows it. */
+/** The result as shown in the console. */
 async function shown(result: Readonly<Record<string, unknown>>): Promise<string> {
   const page = await testFigures(result);
   return page?.valueOf() as string;
@@ -109,7 +108,7 @@ async function shown(result: Readonly<Record<string, unknown>>): Promise<string>
 
 const RUN = '0198c0de-0000-7000-8000-00000000eeee';
 
-/** A production run that goes on, and so many orders of it at once. */
+/** Records a running production deployment with `count` orders at once. */
 async function produce(bot_id: string, orders: number, isNew = false): Promise<void> {
   const { storage } = server.services.identity;
   const { now } = server;
@@ -150,7 +149,7 @@ it('a stress test applies twice the peaks of the bot, outside production, and be
     scope: 'bot',
     basis: 'observed_partial',
     multiplier: 2,
-    // What the machine makes of it is for no test to say; that it was held too shortly is.
+    // The verdict depends on the machine, except that the hold was too short.
     verdict: expect.not.stringMatching(/^pass$/),
     reasons: expect.arrayContaining([expect.stringContaining('held for 60 s')]),
     passes: [{ limits: 'on' }, { limits: 'lifted' }],

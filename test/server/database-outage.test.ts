@@ -60,7 +60,7 @@ interface Answer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Fails when there is no answer long before clients give up. */
+/** Fails if there is no response long before clients time out. */
 async function send(path: string, init: RequestInit = {}): Promise<Answer> {
   const answer = await fetch(server.url + path, {
     headers: { authorization, 'content-type': 'application/json' },
@@ -82,7 +82,7 @@ const halt = (...args: string[]): Promise<Result> =>
   });
 
 const SESSIONS = 5;
-/** Bars of a day each second. */
+/** One bar of a day per second. */
 const PACE = 20;
 
 interface Session {
@@ -115,10 +115,10 @@ async function startSessions(): Promise<void> {
   await until(({ steps }) => steps >= 10);
 }
 
-/** Has them go on for a time, and sees that none was interrupted, and that no event is missing. */
+/** Waits, then checks that no session was interrupted and no event is missing. */
 async function expectUninterrupted(): Promise<void> {
   const at = new Map((await sessions()).map(({ task_id, steps }) => [task_id, steps]));
-  // A task that its worker has dropped would begin again after 30 seconds.
+  // A task that its worker has lost would restart after 30 seconds.
   await until(({ task_id, steps }) => steps >= at.get(task_id)! + PACE);
   const all = await sessions();
   for (const session of all) expect(session).toMatchObject({ attempts: 1, failures: 0 });
@@ -154,7 +154,7 @@ describe('while the database hangs', () => {
     };
     const lease = { deployment_id: 'acme-tokyo' };
     const reason = { reason: 'it buys too much' };
-    // All at once: each waits until the server takes the database for lost.
+    // All at once, since each waits until the server considers the database lost.
     const halts = Promise.all([post('/bots/sma/halt', reason), post('/bots/halt-all', reason)]);
     const results = Promise.all([halt('halt', 'sma'), halt('halt-all')]);
     const answers = await Promise.all([
@@ -226,7 +226,7 @@ describe('a database that breaks off while a halt is committed', () => {
   beforeEach(start);
   afterEach(stop);
 
-  /** Breaks the connection at the commit of a halt: at the first one, or at each. */
+  /** Breaks the connection at the first commit of a halt, or at each. */
   const cut = (when: 'once' | 'always'): Promise<void> =>
     database.execute(`
       create sequence halts_tried;
@@ -268,7 +268,7 @@ describe('a restart of the database', () => {
     await cluster.shutDown();
     const document = tradingDocument('other', 'SPX', '1d', 1);
     const asked = Promise.all([send('/bots'), post('/bots', { document })]);
-    // So that the outage lasts as long as a restart of a real database.
+    // The outage lasts as long as a restart of a real database.
     await setTimeout(1500);
     await cluster.startAgain();
     expect((await asked).map(({ status }) => status)).toEqual([200, 201]);
@@ -292,7 +292,7 @@ it.runIf(isAtLength)(
         body: JSON.stringify({ document: tradingDocument('sma', 'SPX', '1d', 1) }),
       });
     const creating = create();
-    // The process is not blocked meanwhile, and what is committed can be read.
+    // Meanwhile the process is not blocked, and committed data can be read.
     const list = await fetch(`${here.url}/bots`, { headers: { authorization: bearer } });
     expect(list.status).toBe(200);
     const refused = await creating;

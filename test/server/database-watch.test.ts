@@ -15,7 +15,7 @@ it('a slow database is not reported as clock skew', async () => {
   const metrics = createProcessMetrics(register, storage);
   const alerts: string[] = [];
   const close = onAlert(({ control }) => alerts.push(control));
-  // As long as a read may be repeated while the database restarts.
+  // The longest time for which a read is retried while the database restarts.
   const late = storage.read.withPlugin({
     transformQuery: ({ node }) => node,
     async transformResult({ result }) {

@@ -24,7 +24,7 @@ afterEach(async () => {
   ends = [];
 });
 
-/** The manifests that a server with these variables renders for a bot with a lease. */
+/** Manifests for a bot with a lease, from a server with these variables. */
 async function renderedBy(variables: Readonly<Record<string, string>>): Promise<string> {
   const database = await newDatabase('sqlite');
   ends.push(database.remove);

@@ -35,7 +35,7 @@ afterEach(() => server.close());
 const administer = (method: string, path: string, body?: unknown): Promise<Answer> =>
   server.send(method, path, { headers: { authorization }, body });
 
-/** @param clock of the device. */
+/** @param clock the clock of the device. */
 const prove = (
   path: string,
   body: unknown,

@@ -37,14 +37,14 @@ async function open(authorization: string, method = 'GET'): Promise<Opened> {
   sent.on('error', () => {});
   sent.end();
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  // As long as it is open, something is said at once.
+  // An open stream sends a comment at once.
   if (answer.statusCode === 200 && method === 'GET') await once(answer, 'data');
   return { sent, answer };
 }
 
 test('the number of open streams of an administrator is limited, and closing one allows another', async () => {
   const [ada, bob] = await Promise.all([app.bearer('read'), app.bearer('read')]);
-  // Of these nothing is ever read.
+  // These streams are never read.
   for (let i = 0; i < 3; i++) expect((await open(ada, 'HEAD')).answer.statusCode).toBe(200);
   const streams = await Promise.all(Array.from({ length: MOST }, () => open(ada)));
   expect(new Set(streams.map(({ answer }) => answer.statusCode))).toEqual(new Set([200]));
@@ -59,13 +59,12 @@ test('the number of open streams of an administrator is limited, and closing one
   });
   expect((await open(bob)).answer.statusCode).toBe(200);
 
-  // Without a word, as a machine does that is switched off.
+  // Without closing the connection, like a machine that is switched off.
   streams[0]!.sent.socket!.resetAndDestroy();
   const status = async (): Promise<number | undefined> => (await open(ada)).answer.statusCode;
   await vi.waitFor(async () => expect(await status()).toBe(200), { interval: 5 });
   expect(await status()).toBe(429);
 
-  // All of them end with the server.
   const ended = Promise.all(streams.slice(1).map(({ answer }) => once(answer, 'end')));
   app.stop();
   await ended;

@@ -39,11 +39,11 @@ import { allowedToTrade, documentOn, replaceDays } from '../fleet/tasks/market.t
 import { cheapHash } from '../identity/cheap-hash.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
-/** The devices of the examples: the one that is enrolled, and one that is about to be. */
+/** Devices of the examples: an enrolled one, and one that is about to enroll. */
 export const DEVICE = keyOfSeed(Buffer.alloc(32, 6));
 export const NEW_DEVICE = keyOfSeed(Buffer.alloc(32, 7));
 
-/** The key of RFC 8037, appendix A. It does not sign any more. */
+/** Key of RFC 8037, appendix A; it is retired. */
 const RETIRING_KEY = keyOfSeed(
   Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
 );
@@ -52,7 +52,7 @@ const PASSWORD_HASH = cheapHash('correct horse battery staple');
 
 const LEASE_ID = '0198c0de-0000-7000-8000-00000000aaaa';
 
-/** For what the step-up of an example is good, by the operation to which the example belongs. */
+/** Action and target of the step-up, by the operation whose example needs it. */
 const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   revokeLease: `lease:${LEASE_ID}`,
   revokeDeployment: 'deployment:acme-tokyo',
@@ -75,20 +75,19 @@ const STEP_UP_ACTIONS: Readonly<Record<string, string>> = {
   reinstateDeployment: GIVE_ACTION,
 };
 
-/** Of the license of the server: hardly any of the examples needs one that is good. */
+/** A gate that denies everything; hardly any example needs a license. */
 const EXPIRED: Decision = { allowed: false, reason: 'expired', detail: 'It is over.' };
 const GOOD: Decision = { allowed: true, status: 'valid' };
 const LICENSED: ReadonlySet<string> = new Set(['deployBot']);
 
-/** Of the runner of the example. */
+/** Token of the runner in the example. */
 export const RUNNER_TOKEN = 'runner-token';
 
 export interface ExampleWorld extends TestApp {
-  /** A token of the administrator of the examples. */
   readonly token: (...scopes: Scope[]) => Promise<string>;
 }
 
-/** A server on which everything is there that the examples of `src/api` speak of. */
+/** A server with everything that the examples in `src/api` refer to. */
 export async function newExampleWorld(operation: string): Promise<ExampleWorld> {
   const signer = signerOf(keyOfSeed(Buffer.alloc(32, 5)).privateKey);
   const license = LICENSED.has(operation) ? GOOD : EXPIRED;
@@ -136,7 +135,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const halts = { ...server.services.tasks, log: server.services.log };
   if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
   if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
-  // What an example follows ends with what is there.
+  // Closing the server ends the streams of examples.
   server.stop();
 
   await storage.write(async (tx) => {
@@ -270,7 +269,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   });
 }
 
-/** A backtest that has ended, and a dataset of which only a look is taken. */
+/** A finished backtest, and a dataset that is only shown. */
 async function addExampleTask({ services, now }: TestApp): Promise<void> {
   const { storage, catalogueDir } = services.tasks;
   const folder = join(catalogueDir, 'SPX');
@@ -323,7 +322,7 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
   });
 }
 
-/** A research bot with a conversation that has ended. */
+/** A research bot with a finished conversation. */
 async function addExampleChat({ services }: TestApp): Promise<void> {
   const { identity, chat } = services;
   const document = exampleDocument(EXAMPLE_RESEARCH_BOT, 10);
@@ -347,7 +346,7 @@ async function addExampleChat({ services }: TestApp): Promise<void> {
   await endTurn(chat, turn, 'done', 'I am no language model.', record);
 }
 
-/** A paper session that ended before its first bars, and data with which it can be compared. */
+/** A paper session that ended before its first bars, and data to compare it with. */
 async function latchExampleSession({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');
@@ -458,7 +457,7 @@ async function addExampleOverride({ services, now }: TestApp, isVerified: boolea
   });
 }
 
-/** A deployment that a runner may report for, and that no controller has begun with. */
+/** A deployment that a runner may report for, before its controller starts. */
 async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');
@@ -560,7 +559,7 @@ async function addExampleDocument({ services, now }: TestApp): Promise<void> {
   });
 }
 
-/** RFC 8410 around the 32 bytes of which an Ed25519 key is made. */
+/** Wraps the 32 bytes of an Ed25519 key as PKCS#8 (RFC 8410). */
 function keyOfSeed(seed: Buffer): DeviceKey {
   const prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
   const key = Buffer.concat([prefix, seed]);

@@ -11,7 +11,7 @@ import {
 } from './example-world.ts';
 import { newTestApp, PUBLIC_URL } from './in-process.ts';
 
-/** What is used here of OpenAPI. */
+/** The part of OpenAPI that is used here. */
 interface Operation {
   readonly operationId: string;
   readonly security: readonly Readonly<Record<string, Scope[]>>[];
@@ -30,7 +30,6 @@ interface Content {
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 
-/** A route as it was defined, with its schemas. */
 interface Route {
   readonly method: string;
   readonly path: string;
@@ -125,7 +124,7 @@ function pathOf({ path }: Route, operation: Operation): string {
   return `${filled}?${new URLSearchParams(examplesOf(operation, 'query'))}`;
 }
 
-/** Of the caller after whom the example is named, else of the first that may call. */
+/** Credentials of the caller after whom the example is named, else of the first permitted caller. */
 async function credentials(
   world: ExampleWorld,
   { security }: Operation,

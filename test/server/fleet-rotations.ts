@@ -13,23 +13,23 @@ import { USUAL_POLICY } from '../identity/policy.ts';
 
 const { issuer } = USUAL_POLICY;
 const DAY_SECONDS = 86_400;
-/** Leases under a former key have ended by then: 7 days and 3 of grace. */
+/** Days after which leases of a former key have ended: 7 days and 3 of grace. */
 const RETIRE_AFTER_DAYS = 12;
 
-/** The server, as its operator uses it. */
+/** The server as seen by its operator. */
 export interface OperatedServer {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Restarts it with this signing key. */
+  /** Restarts the server with this signing key. */
   readonly startWith: (signer: Signer) => Promise<void>;
   readonly retire: (publicKeyId: string) => Promise<void>;
-  /** Sends a request of the administrator. @throws Error for an answer that is not a success. */
+  /** Sends a request as the administrator. @throws Error unless it succeeds. */
   readonly ask: (method: string, path: string, body: object, stepUp?: string) => Promise<unknown>;
-  /** A code of the administrator, which works once. */
+  /** A recovery code, which works once. */
   readonly code: string;
 }
 
-/** Day of the year, name and work of everything that the operator does about keys. */
+/** Day of the year, name and work of each step of the operator. */
 export type Rotations = readonly {
   readonly day: number;
   readonly name: string;
@@ -39,8 +39,8 @@ export type Rotations = readonly {
 export const newSigner = (): Signer => signerOf(generateKeyPairSync('ed25519').privateKey);
 
 /**
- * A year of an issuer with a root: the signing key is rotated each quarter, the root once, and for a
- * month the keyset has expired because nobody signed the next one.
+ * A year of an issuer with a trust root: the signing key is rotated each quarter, the root once, and
+ * the keyset stays expired for a month.
  */
 export function yearOfRotations(server: OperatedServer, first: Signer): Rotations {
   let root = newSigner();
@@ -118,15 +118,15 @@ export function yearOfRotations(server: OperatedServer, first: Signer): Rotation
   ];
 }
 
-/** What the machines of a fleet make of the published keys. */
+/** How the machines of a fleet judge the published keys. */
 export class FleetTrust {
-  /** Most machines hold the same: each judgment is made once. */
+  /** Cached, because most machines have the same keys. */
   readonly #judged = new Map<HeldTrust | undefined, Map<string, HeldTrust | string>>();
 
   /**
-   * As a daemon decides after each renewal. An expired keyset that adds keys changes nothing.
+   * Decides as a daemon does after each renewal. An expired keyset that adds keys changes nothing.
    *
-   * @returns what the machine holds from now on; or why it refuses the lease that came.
+   * @returns the keys of the machine from now on, or why it rejects the received lease.
    */
   judge(published: string, held: HeldTrust | undefined, now: number): HeldTrust | string {
     const known = this.#judged.get(held) ?? new Map<string, HeldTrust | string>();
@@ -143,7 +143,7 @@ export class FleetTrust {
     if (!trust.ok) {
       return trust.reason === 'keyset_expired' && held !== undefined ? held : trust.detail;
     }
-    // Otherwise each day would have judgments of its own.
+    // Without this, the cache would miss every day.
     const isSame =
       held !== undefined &&
       held.keyset?.version === trust.keyset?.version &&

@@ -8,7 +8,6 @@ import { simulateFleet } from './fleet.ts';
 
 const DAY = 86_400;
 
-/** `npm run simulate:fleet` has more devices and more days. */
 describe('a fleet that loses its server', () => {
   let directory: string;
   beforeEach(async () => {

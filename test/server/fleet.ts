@@ -28,7 +28,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** When the simulation begins, in milliseconds since the Unix epoch. */
+/** Start of the simulation, in milliseconds since the Unix epoch. */
 const START = Date.UTC(2026, 0, 5);
 const ORIGIN = 'https://licenses.example';
 
@@ -36,19 +36,19 @@ export interface FleetPlan {
   readonly devices: number;
   readonly days: number;
   readonly outageHours: number;
-  /** Of the moments at which devices ask first, and ask again. */
+  /** Seed of the times of first requests and retries. */
   readonly seed: number;
-  /** Whether the operator rotates keys and the root as in `yearOfRotations`. */
+  /** Whether the operator rotates keys and root as in `yearOfRotations`. */
   readonly rotations?: boolean;
 }
 
-/** Times are whole seconds since the beginning of the simulation. */
+/** Times in whole seconds since the start of the simulation. */
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
-/** Leases that were given in a span, per second of simulated time. */
+/** Leases issued in a span, per second of simulated time. */
 export interface Traffic extends Span {
   readonly leases: number;
   readonly mean: number;
@@ -57,52 +57,52 @@ export interface Traffic extends Span {
 }
 
 export interface FleetReport {
-  /** While no server answers: where most renewals are due. */
+  /** The outage, at the time when most renewals are due. */
   readonly outage: Span;
-  /** While the fleet gets its first leases, in the hour after the outage, and from then on. */
+  /** The initial issuing, the hour after the outage, and the time from then on. */
   readonly traffic: Readonly<Record<'first' | 'afterOutage' | 'calm', Traffic>>;
-  /** Requests that met no server. */
+  /** Requests during the outage. */
   readonly unanswered: number;
-  /** Answers other than a lease. */
+  /** Responses other than a lease. */
   readonly refusals: readonly string[];
-  /** What one device sent: in all, and in any hour. */
+  /** Most requests of one device, in total and in an hour. */
   readonly mostRequests: number;
   readonly mostRequestsInAnHour: number;
-  /** Leases that were not renewed before they expired, and before the end of their grace period. */
+  /** Leases not renewed before expiry, and before the end of the grace period. */
   readonly lapsed: { readonly pastExpiry: number; readonly pastGrace: number };
-  /** Leases in the registry in the end. */
+  /** Leases in the registry at the end. */
   readonly registered: number;
-  /** What the operator did about keys, by the day, with the traffic of the day that followed. */
+  /** Steps of the operator, by day, with the traffic of the following day. */
   readonly rotations: readonly {
     readonly day: number;
     readonly name: string;
     readonly traffic: Traffic;
   }[];
-  /** Machines whose lease is signed by the key with which the server signs in the end. */
+  /** Machines whose lease is signed by the last key of the server. */
   readonly underLastKey: number;
 }
 
 interface Device extends VendorDevice {
-  /** The lease it holds, as it was received and as it reads. */
+  /** The lease as received, and its claims. */
   lease?: { readonly file: unknown; readonly claims: LeaseClaims };
-  /** Of the renewal that it has begun. */
+  /** Id of a renewal in progress. */
   renewal_id?: string;
-  /** Requests in a row that failed. */
+  /** Consecutive failed requests. */
   failures: number;
-  /** When it sent those of the last hour, in milliseconds since the Unix epoch. */
+  /** Times of requests in the last hour, in milliseconds since the Unix epoch. */
   sent: number[];
   requests: number;
-  /** The keys that it has accepted. */
+  /** Accepted keys. */
   held?: HeldTrust;
 }
 
 /**
- * A fleet whose devices ask when the schedules of lease and daemon say, and the code of the server on
- * a SQLite file. Its clock goes from second to second: a device asks at the first whole second that
- * is not before its moment, together with all others that do.
+ * Simulates a fleet whose devices follow the schedules of lease and daemon, with the code of the server
+ * on a SQLite file. The clock advances second by second; a device sends its request in the first whole
+ * second at or after its due time.
  *
- * @param file of the database, which must not be there.
- * @param onDay told after each day what it brought.
+ * @param file path of the database, which must not exist.
+ * @param onDay called after each day with its results.
  */
 export async function simulateFleet(
   plan: FleetPlan,
@@ -120,7 +120,7 @@ export async function simulateFleet(
     requests: 0,
   }));
 
-  /** The devices that will ask, by the second at which they will. */
+  /** Devices by the second of their next request. */
   const agenda = new Map<number, Device[]>();
   const schedule = (device: Device, moment: number): void => {
     const earliest = Math.max(moment, earliestRequest(device.sent, server.now));
@@ -130,7 +130,6 @@ export async function simulateFleet(
     else others.push(device);
   };
 
-  /** By the second. */
   const leases = new Uint32Array(end);
   const unanswered = new Uint32Array(end);
   const refusals: string[] = [];
@@ -145,7 +144,7 @@ export async function simulateFleet(
     if (Date.parse(lease.claims.grace_ends_at) <= server.now) lapsed.pastGrace += 1;
   };
 
-  /** Why the machine refuses the lease, by the keys that the server publishes; as the daemon does. */
+  /** Why the machine rejects the lease with the published keys; judged as the daemon does. */
   const refusalOf = async (device: Device, lease: unknown): Promise<string | undefined> => {
     const judged = trust.judge(await server.published(), device.held, server.now);
     if (typeof judged === 'string') return judged;
@@ -200,7 +199,7 @@ export async function simulateFleet(
       await Promise.all(due.map((device) => renew(device, second)));
       agenda.delete(second);
     }
-    // From here on, everybody has a lease.
+    // From here on, every device has a lease.
     if (second === HOUR) outage = worstOutage(agenda, plan.outageHours * HOUR);
     if ((second + 1) % DAY === 0) {
       const span = { from: second + 1 - DAY, to: second + 1 };
@@ -237,7 +236,7 @@ export async function simulateFleet(
   };
 }
 
-/** The server in this process, on the clock of the simulation. */
+/** The server in this process, on the simulated clock. */
 class SimulatedServer implements OperatedServer {
   now = START;
   signer = newSigner();
@@ -252,7 +251,7 @@ class SimulatedServer implements OperatedServer {
     this.#file = file;
   }
 
-  /** As the server of the command line does, but for the network. */
+  /** Like the server of the command line, without the network. */
   async start(): Promise<void> {
     const storage = await openStorage({ file: this.#file });
     const signer = await registerSigner({ storage, clock: () => this.now }, this.signer);
@@ -321,7 +320,7 @@ class SimulatedServer implements OperatedServer {
     return answer.text();
   }
 
-  /** @returns undefined while it is stopped. */
+  /** @returns undefined during the outage. */
   async renew(key: DeviceKey, renewal_id: string, lease: unknown): Promise<Response | undefined> {
     if (this.#app === undefined) return undefined;
     const url = `${ORIGIN}/auth/license/leases`;
@@ -335,7 +334,7 @@ class SimulatedServer implements OperatedServer {
     return this.#app.request(url, { method: 'POST', headers, body });
   }
 
-  /** Forgets what the server forgets, which it does every ten minutes. */
+  /** Deletes expired data, as the server does every ten minutes. */
   async purge(): Promise<void> {
     await this.#storage?.write(async (tx) => {
       await eraseAnswers(tx, this.now);
@@ -352,7 +351,7 @@ class SimulatedServer implements OperatedServer {
   }
 }
 
-/** The span of this length in which most devices will ask; of several such spans the last. */
+/** The span of this length with the most due devices; the last of several. */
 function worstOutage(agenda: ReadonlyMap<number, readonly Device[]>, length: number): Span {
   const moments = [...agenda]
     .flatMap(([second, devices]) => devices.map(() => second))

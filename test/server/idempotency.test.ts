@@ -18,7 +18,7 @@ afterEach(() => server.close());
 
 const REPLAYED = 'idempotency-replayed';
 
-/** Each with all that it refers to. */
+/** Requests that create something, with what they refer to. */
 const CREATIONS = [
   ['/bots', { document: exampleDocument('sma', 10) }],
   ['/identity/customers', { name: 'Acme' }],
@@ -27,7 +27,7 @@ const CREATIONS = [
   ['/identity/deployments', { contract_id: 'acme-2026', name: 'Tokyo' }],
 ] as const;
 
-/** With what a contract needs. */
+/** Creates what a contract refers to. */
 async function headersFor(authorization: string): Promise<Record<string, string>> {
   return {
     authorization,
@@ -86,7 +86,7 @@ describe('a repeated request with an Idempotency-Key', () => {
         ? [path]
         : [],
     );
-    // The others go the same way, and are tried beside what they are about.
+    // The other operations are tested with their resources.
     const ofBots = [
       '/agents/{role}/run',
       '/backtest',

@@ -4,7 +4,7 @@ import { openChat } from '../../src/research/chat.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';
 import type { Services } from '../../src/server/services.ts';
 
-/** Tasks on which nobody works. */
+/** Tasks that no worker runs. */
 export function idleTasks(
   { storage, clock }: Services['identity'],
   catalogueDir = '/nowhere',
@@ -12,7 +12,7 @@ export function idleTasks(
   return { storage, clock, catalogueDir, wake() {}, release() {} };
 }
 
-/** A server that knows no cluster. */
+/** A server without clusters. */
 export function noProduction({ storage, clock }: Services['identity']): Services['production'] {
   return {
     storage,
@@ -26,10 +26,10 @@ export function noProduction({ storage, clock }: Services['identity']): Services
   };
 }
 
-/** A server that knows no other. */
+/** A server without other instances. */
 export const NO_FEDERATION: Services['federation'] = { isEmpty: true, search: async () => [] };
 
-/** With research bots, in place of which `answerer` answers. */
+/** Research bots whose answers come from `answerer`. */
 export function chatOf(
   { storage, clock }: Services['identity'],
   answerer: Answerer = EMBEDDED,

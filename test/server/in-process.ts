@@ -19,46 +19,46 @@ import { newSqliteTables } from '../storage/databases.ts';
 import { chatOf, idleTasks, noProduction } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
-/** The origin that the app under test takes for its own. */
+/** Public origin of the app under test. */
 export const PUBLIC_URL = 'https://licenses.example';
 
-/** The app on a new database, in this process and with a clock that only the test turns. */
+/** The app on a new database, in this process, with a clock that only the test advances. */
 export interface TestApp {
   readonly app: App;
   readonly services: Services;
-  /** Milliseconds since the Unix epoch: what `identity.clock()` says. */
+  /** Current time of `identity.clock()`, milliseconds since the Unix epoch. */
   now: number;
-  /** Lines of the log, each a JSON object. */
+  /** Log lines, each a JSON object. */
   readonly log: readonly string[];
-  /** Makes an administrator with a token of these scopes: what to send as `Authorization`. */
+  /** Creates an administrator with a token; returns its `Authorization` header. */
   readonly bearer: (...scopes: Scope[]) => Promise<string>;
-  /** The right of the token's owner to give to the target once: what to send as `Service-Step-Up`. */
+  /** Returns a `Service-Step-Up` token of the token's owner to grant the target more, once. */
   readonly stepUp: (authorization: string, target: string) => Promise<string>;
-  /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
+  /** Sends a request, such as `send('GET', '/healthz')`. */
   readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
-  /** Ends what would go on for ever, as a server does that stops. */
+  /** Ends streams, as a stopping server does. */
   readonly stop: () => void;
-  /** Runs SQL on its database, behind its back. */
+  /** Runs SQL directly on the database. */
   readonly execute: (sql: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 export interface SendInit {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON; a text or bytes are sent as they are. */
+  /** Sent as JSON, unless it is text or bytes. */
   readonly body?: unknown;
 }
 
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Parsed where it is JSON. */
+  /** Parsed if it is JSON. */
   readonly body: unknown;
 }
 
 /**
- * @param change what of the identity service is to be another than usual.
- * @param answerer who answers in place of research bots.
+ * @param change overrides of the identity service.
+ * @param answerer answers for research bots.
  */
 export async function newTestApp(
   change: Partial<Identity> = {},

@@ -11,11 +11,11 @@ import { serveHere, type ServerHere } from './running.ts';
 
 const VALID: Decision = { allowed: true, status: 'valid' };
 
-/** The one that is asked, and its license. */
+/** The searching server, and its license. */
 let server: TestApp;
 let license: Decision;
 let authorization: string;
-/** Another, with a token for it. */
+/** Another server, with a token for it. */
 let world: World;
 let tokyo: ServerHere;
 let token: string;
@@ -57,7 +57,7 @@ afterAll(async () => {
   }
 });
 
-/** Another that answers as a test has it. @returns its origin. */
+/** A server with this handler. @returns its origin. */
 async function serve(listener: RequestListener): Promise<string> {
   const other = createServer(listener);
   others.push(other);
@@ -66,7 +66,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
 }
 
-/** One that answers with that body, as if it were such a server. */
+/** A server that returns this body as if it were service-local. */
 const answering = (body: unknown, status = 200): Promise<string> =>
   serve((_, answer) => {
     answer.writeHead(status, { 'Service-Name': 'service-local' }).end(JSON.stringify(body));
@@ -74,7 +74,7 @@ const answering = (body: unknown, status = 200): Promise<string> =>
 
 const SECRET = 'slt_of-this-nobody-tells';
 
-/** Asks those at these origins, by name, along with its own. */
+/** Searches the instances at these origins, by name, and the server itself. */
 async function search(
   urls: Readonly<Record<string, string>>,
   query = 'q=drawdown&federated=true',
@@ -94,7 +94,7 @@ async function search(
   return server.send('GET', `/knowledge/search?${query}`, { headers: { authorization } });
 }
 
-/** Whose each passage is, and what is told of each instance. */
+/** The instance of each passage, and the status of each instance. */
 function told({ status, body }: Answer) {
   const { items, instances } = body as {
     items: { document: string; instance: string | null }[];

@@ -62,7 +62,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     await database.remove();
   });
 
-  /** An installation of its own for each test. */
+  /** Creates a separate installation for each test. */
   const newInstallation = async (): Promise<string> => {
     const deployment_id = `site-${made++}`;
     const identity = { storage, clock: Date.now, policy: USUAL_POLICY, signer: undefined as never };

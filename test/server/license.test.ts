@@ -47,7 +47,7 @@ const placeOrder = defineRoute({
   responses: { 201: jsonResponse('Done.', Order) },
 });
 
-/** Adds the route, and sends a request to it. */
+/** Adds the route and sends a request to it. */
 async function order(headers: Readonly<Record<string, string>>) {
   server.app.openapi(placeOrder, (c) => c.json({ placed: true as const }, 201));
   return server.send('POST', '/orders', { headers });
@@ -142,7 +142,7 @@ test('an expired license blocks only routes that name a feature', async () => {
   );
   const refused: string[] = [];
   for (const { method, path } of routes) {
-    // With the right caller and no sensible body: the license would be looked at before that.
+    // An authorized caller and an invalid body: the license is checked before the body.
     const { body } = await server.send(method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'x'), {
       headers: { authorization },
     });
@@ -155,7 +155,7 @@ test('an expired license blocks only routes that name a feature', async () => {
 });
 
 describe('the license of a server', () => {
-  /** Its gate, and what it logs. */
+  /** The gate of a server, and its log. */
   async function openOwn(env: Readonly<Record<string, string>> = {}) {
     const log: string[] = [];
     const { values } = resolveSettings(place.home, { SERVICE_LOCAL_HOME: place.home, ...env });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { TestApp } from './in-process.ts';
 
-/** An app of a test on a free port. */
+/** Serves an app on a free port. */
 export interface Listening {
   readonly url: string;
   readonly close: () => void;

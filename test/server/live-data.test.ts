@@ -41,7 +41,7 @@ function documentOf(slug: string, symbol: string, timeframe = '1m'): object {
   };
 }
 
-/** The bar of a minute, of a price in waves. */
+/** Bar of a minute; the price moves in waves. */
 function klineOf(minute: number): Kline {
   const price = (of: number): number => 100 + 10 * Math.sin(of / 2);
   const [first, last] = [price(minute), price(minute + 1)];
@@ -100,14 +100,14 @@ interface Event {
   readonly payload: { readonly time: string; readonly bars: Record<string, number[]> };
 }
 
-/** Of a run, the events of these kinds. */
+/** Events of a run with these kinds. */
 async function eventsOf(slug: string, task_id: string, kinds: string): Promise<Event[]> {
   const path = `/bots/${slug}/state/events?limit=1000&kind=${kinds}`;
   const { items } = await call<{ items: Event[] }>('GET', path);
   return items.filter(({ run_id }) => run_id === task_id);
 }
 
-/** Resolves when so many steps were recorded. */
+/** Resolves when this number of steps is recorded. */
 const recorded = (slug: string, task_id: string, steps: number): Promise<void> =>
   vi.waitFor(async () => expect(await eventsOf(slug, task_id, 'data.bars')).toHaveLength(steps), {
     timeout: 20_000,
@@ -120,7 +120,7 @@ const ended = (task_id: string): Promise<void> =>
     { timeout: 20_000, interval: 150 },
   );
 
-/** Goes through bars of the market, which are told as they come. */
+/** Advances the market bar by bar, with each bar announced. */
 async function pass(from: number, to: number): Promise<void> {
   for (let minute = from; minute <= to; minute += 1) {
     market.now = at(minute) + 1;
@@ -128,13 +128,13 @@ async function pass(from: number, to: number): Promise<void> {
   }
 }
 
-/** The same while nobody listens. */
+/** Advances the market while no client is connected. */
 function passUnheard(from: number, to: number): void {
   for (let minute = from; minute <= to; minute += 1) market.keep(BTC, at(minute), klineOf(minute));
   market.now = at(to) + 1;
 }
 
-/** Resolves when the market is listened to once more. */
+/** Resolves when a client connects again. */
 async function heard(): Promise<void> {
   subscribed += 1;
   await market.subscribed(BTC, subscribed);
@@ -197,7 +197,7 @@ test('losses of a live session count towards the limits of the next one', async 
     const states = await eventsOf('lossy', task_id, 'session.state');
     return states.map(({ payload }) => payload as unknown as Account);
   };
-  // It buys as the price rises, and ends while it falls again.
+  // The bot buys while the price rises, and the session ends while it falls.
   const { equity, carry } = (await follow(41, 56)).at(-1)!;
   const used = carry!.risk.peak_equity / equity;
   expect(used).toBeGreaterThan(1.001);

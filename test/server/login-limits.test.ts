@@ -25,13 +25,12 @@ afterAll(() => app.close());
 const person = (): Promise<Person> => newPerson(app.services.identity, (ms) => (app.now += ms));
 
 interface From {
-  /** Address of the peer. */
   readonly address: string;
   readonly forwarded?: string;
   readonly authorization?: string;
 }
 
-/** Sends a request as it arrives from an address. @returns status and reason of the answer. */
+/** Sends a request as if from an address. @returns status and reason of the response. */
 async function post(
   { address, forwarded, authorization }: From,
   path: string,
@@ -78,7 +77,7 @@ describe('a login', () => {
     for (const _ of times(5)) expect(await statusOf(attacker, ada, WRONG)).toBe(401);
     expect(await logIn(attacker, ada)).toMatchObject({ status: 429, reason: 'address' });
     expect(await statusOf(desk, ada)).toBe(201);
-    // The login of the administrator ends the limit of her own address only.
+    // A login lifts only the limit of its own address.
     expect(await statusOf(attacker, ada)).toBe(429);
     app.now += 15 * MINUTE;
     expect(await statusOf(attacker, ada, WRONG)).toBe(401);
@@ -122,7 +121,7 @@ describe('a login', () => {
       app.now += 15 * MINUTE;
     }
     expect(tried).toBe(4 * 20);
-    // Known for 90 days.
+    // Addresses are known for 90 days.
     app.now += 90 * 24 * 60 * MINUTE;
     for (const i of times(20)) await logIn({ address: `10.9.${i}.1` }, ada, WRONG);
     expect(await statusOf(desk, ada)).toBe(429);
@@ -154,14 +153,14 @@ describe('a step-up', () => {
     const refused = { status: 429, reason: 'all_addresses' };
     expect(await stepUp(at('10.0.8.1'), ada.nextCode())).toMatchObject(refused);
     expect((await stepUp(at(desk.address), ada.nextCode())).status).toBe(201);
-    // A login also counts its wrong codes there, and does not tell.
+    // A login counts wrong codes there too, without saying so.
     expect((await logIn({ address: '10.0.9.1' }, ada)).status).toBe(401);
     expect((await logIn(desk, ada)).status).toBe(201);
   });
 });
 
 let sent = 0;
-/** Sends a login over a socket of its own, bound to an address of this machine. */
+/** Sends a login over a socket bound to an address of this machine. */
 async function logInOver(url: string, localAddress: string, body: object): Promise<Answer> {
   const asked = request(`${url}/identity/tokens`, {
     method: 'POST',
@@ -182,7 +181,7 @@ interface Answer {
   readonly hsts: string | undefined;
 }
 
-// Only Linux has all addresses of 127.0.0.0/8.
+// Only Linux accepts all addresses of 127.0.0.0/8.
 test.runIf(process.platform === 'linux')(
   'a server without a public URL counts by the addresses of sockets and ignores X-Forwarded-For',
   async () => {

@@ -7,7 +7,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** The lines of one metric, without its common beginning. */
+/** Lines of one metric, without the common prefix. */
 async function metric(name: string): Promise<string[]> {
   const authorization = `Bearer ${await server.token('read')}`;
   const { status, headers, body } = await server.send('GET', '/metrics', {

@@ -14,7 +14,7 @@ import { specOf, TANH } from '../bots/models/models.ts';
 import { allowedToTrade, documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
-/** Follows what fell and rose again. */
+/** Learned rule: follows prices that fell and rose again. */
 const BYTES = onnxFile({ ...TANH, weights: [{ name: 'w', dims: [2, 1], values: [9, -4] }] });
 const FILE = 'models/m.onnx';
 const SENT = { [FILE]: Buffer.from(BYTES).toString('base64') };
@@ -27,7 +27,7 @@ const MODEL = specOf(BYTES, {
 });
 const NAMED = { name: 'model_signal', params: { enter: 0, exit: 0 } };
 
-/** Does what `model_signal` does. */
+/** Strategy code that does what `model_signal` does. */
 const OWN = `import { defineStrategy } from 'service-local/strategy';
 export default defineStrategy({
   name: 'own', description: 'Of a test.', params: {}, signals: ['score'],
@@ -73,7 +73,7 @@ function create(slug: string, files: object | undefined, changes: object = {}) {
 }
 
 test('a version with a model has the same events in a backtest, a session and a re-run', async () => {
-  // No code of others is run for it.
+  // No custom code runs for it.
   expect(await create('built-in', SENT)).toMatchObject({ status: 201 });
   const { log } = server.services;
   const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 9, timeoutMs: 5000, log });
@@ -137,7 +137,7 @@ test('only authorized callers may send the larger requests of models, and the li
     status: 413,
     body: { code: 'payload_too_large', detail: 'the spec has 131074 characters' },
   });
-  // Where there is no such request, it is as small as all others.
+  // Other requests still have the small limit.
   const large = 'x'.repeat(129 * 1024);
   for (const path of ['/bots/built-in', '/knowledge/documents']) {
     const { status } = await app.request(path, { method: 'PATCH', headers, body: large });

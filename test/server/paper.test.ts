@@ -64,7 +64,7 @@ const stop = (slug: string, task_id: string): Promise<Answer> =>
 const taskOf = async (task_id: string): Promise<TaskDetail> =>
   (await get(`/tasks/${task_id}`)).body as TaskDetail;
 
-/** Resolves with the task when it is as it should be. */
+/** Resolves with the task once it satisfies the condition. */
 async function until(task_id: string, isSo: (task: TaskDetail) => boolean): Promise<TaskDetail> {
   await vi.waitFor(async () => expect(isSo(await taskOf(task_id))).toBe(true), {
     timeout: 30_000,

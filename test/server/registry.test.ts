@@ -22,7 +22,7 @@ const send = (
 ): Promise<Answer> =>
   server.send(method, `/identity/${path}`, { headers: { authorization, ...headers }, body });
 
-/** With a second factor just shown for the target. */
+/** Headers with a fresh step-up for the target. */
 async function sendStepUp(
   target: string,
   ...[method, path, body]: [method: string, path: string, body?: unknown]
@@ -306,7 +306,7 @@ describe('a change that grants more', () => {
     for (const [path, change] of [
       ['contracts/acme-2026', { ends_at: contract.ends_at }],
       ['contracts/acme-2026', { entitlements: [] }],
-      // The plan has it already.
+      // The plan already has it.
       ['contracts/acme-2026', { entitlements: ['live_trading'] }],
       ['contracts/acme-2026', { ttl_seconds: null }],
       ['contracts/acme-2026', { ttl_seconds: 3600, grace_period_seconds: 0 }],

@@ -54,7 +54,7 @@ const parity = async (body: object = {}): Promise<BotParity> => {
   return answer.body as BotParity;
 };
 
-/** A paper session that has done what is asked of it. */
+/** A paper session that has finished its part. */
 async function session(
   asked: Parameters<typeof play>[2] = {},
   request: PaperRequest = {},
@@ -65,7 +65,7 @@ async function session(
   return task_id;
 }
 
-/** `hashes.events` of a backtest of the same. */
+/** `hashes.events` of an equivalent backtest. */
 async function eventsHash(request: object): Promise<string> {
   const { tasks, log } = server.services;
   const { task_id } = await startBacktest(tasks, 'operator', 'sma', request);
@@ -107,7 +107,7 @@ describe('re-running a session', () => {
     const stopped = await session({ end: 'stop', untilItOrders: true });
     const running = await session({ change: (steps) => steps.slice(0, 100) });
     expect(await replay(running)).toMatchObject({ matches: true, bars: 100 });
-    // Each by itself, though their events are in one log.
+    // Each run has its own events, although they share a log.
     expect(await replay(stopped)).toMatchObject({ matches: true, bars: 96 });
   });
 
@@ -206,7 +206,7 @@ describe('comparing a session with a backtest', () => {
     await session({ untilItOrders: true });
     expect(await parity()).toMatchObject({ running: true, equal: true, bars: 96 });
 
-    // Somebody wants it to end, and before it does, it is halted.
+    // The session is halted before a requested stop takes effect.
     const { tasks, log } = server.services;
     await stopPaper(tasks, 'operator', (await parity()).run_id);
     const halted = await haltBot({ ...tasks, log }, 'operator', 'sma', 'it is enough');

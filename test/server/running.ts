@@ -10,21 +10,20 @@ import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 
-/** PKCS#8 PEM of the key with which servers sign that are given no other. */
+/** Default signing key of servers, PKCS#8 PEM. */
 export const SIGNING_KEY_PEM = generateKeyPairSync('ed25519', {
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 }).privateKey;
 
-/** What goes on until it is told to stop. */
+/** A running program. */
 interface Going {
-  /** What a verb needs to find its database and it: `SERVICE_LOCAL_HOME` and so on. */
+  /** Variables with which a verb finds its database and URL, such as `SERVICE_LOCAL_HOME`. */
   readonly env: Readonly<Record<string, string>>;
-  /** All that it has logged until now. */
+  /** Log so far. */
   readonly log: () => string;
 }
 
-/** A process of its own. */
 interface Running extends Going {
   readonly pid: number;
   /** Sends SIGTERM. @returns the exit code. */
@@ -33,20 +32,20 @@ interface Running extends Going {
   readonly kill: () => Promise<void>;
 }
 
-/** `service-local server` as a process of its own. */
+/** `service-local server` as a separate process. */
 export interface RunningServer extends Running {
   readonly url: string;
 }
 
-/** The same in this process. */
+/** The same server in this process. */
 export interface ServerHere extends Going {
   readonly url: string;
   readonly stop: () => Promise<void>;
 }
 
 /**
- * Starts the server of `service-local server` in this process, where it takes a third of the time
- * that a process of its own needs before it listens. For tests in which no process must end.
+ * Starts the server of `service-local server` in this process, which takes a third of the time of a
+ * separate process. For tests in which no process must end.
  */
 export async function serveHere(
   database: TestDatabase,
@@ -80,8 +79,8 @@ function whereItIs({ location }: TestDatabase): Record<string, string> {
 }
 
 /**
- * Starts it on a free port and on a database that outlives it; resolves when it listens.
- * @throws Error with what it logged, when it ends instead.
+ * Starts it on a free port with a database that outlives it; resolves when it listens.
+ * @throws Error with the log if the process ends instead.
  */
 export async function startServer(
   database: TestDatabase,
@@ -100,7 +99,7 @@ export async function startServer(
 
 export type RunningWorker = Running;
 
-/** `service-local worker` in the same way. */
+/** `service-local worker`, started in the same way. */
 export async function startWorker(
   database: TestDatabase,
   args: readonly string[] = [],
@@ -109,7 +108,7 @@ export async function startWorker(
   return start(database, ['worker', ...args], variables, /working on (.*)/);
 }
 
-/** @param isReady what in a line of its log says so. */
+/** @param isReady tests a log line for readiness. */
 async function start(
   database: TestDatabase,
   args: readonly string[],

@@ -22,7 +22,7 @@ import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.
 import { SIGNING_KEY_PEM, startServer, type RunningServer } from './running.ts';
 
 let database: TestDatabase;
-/** What ends the servers that a test has left running. */
+/** Stops the servers that a test leaves running. */
 let ends: (() => Promise<unknown>)[];
 
 beforeEach(async () => {
@@ -81,7 +81,7 @@ describe('stopping a server', () => {
         `content-length: ${body.length}\r\n\r\n{`,
     );
     const answered = text(socket);
-    // Its answer shows that the one before it has been read, too.
+    // This response shows that the previous request has been read.
     await fetch(`${server.url}/healthz`);
     const stopped = server.stop();
     await vi.waitFor(() => expect(server.log()).toContain('stopping'));
@@ -131,7 +131,7 @@ describe('stopping a server', () => {
     const gone = await follow();
     await gone.body!.cancel();
     const answer = await follow();
-    // Nobody is cut off.
+    // No stream was cut off.
     vi.useFakeTimers({ toFake: ['setTimeout'] });
     const stopped = server.stop();
     expect(await answer.text()).toContain('"kind":"version.created"');
@@ -158,7 +158,7 @@ describe('stopping a server', () => {
 
 type OwnServer = Awaited<ReturnType<typeof startInProcess>> & { readonly log: () => string };
 
-/** One in this process, which starts sooner, and whose timers a test can turn. */
+/** A server in this process, which starts sooner and whose timers a test can control. */
 async function startOwn(variables: Readonly<Record<string, string>> = {}): Promise<OwnServer> {
   const env = {
     SERVICE_LOCAL_HOME: dirname(fileOf(database)),

@@ -6,7 +6,6 @@ import { newDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { tortureBots } from './torture-bots.ts';
 
-/** `npm run torture -- --only bots` has more rounds, and other set-ups. */
 it('a killed server loses no bot data that it acknowledged', async () => {
   const database = await newDatabase('sqlite');
   const catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-torture-test-'));

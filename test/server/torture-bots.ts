@@ -15,29 +15,29 @@ import { startServer, startWorker, type RunningServer, type RunningWorker } from
 
 export interface BotTorturePlan {
   readonly rounds: number;
-  /** On one database; more than one process need PostgreSQL. */
+  /** Number of servers on one database; more than one need PostgreSQL. */
   readonly servers: number;
-  /** With any, the servers leave all tasks to them. */
+  /** Number of workers; with any, servers leave all tasks to them. */
   readonly workers: number;
-  /** Of what is killed and when, and of who asks for what. */
+  /** Seed of what is killed and when, and of the requests. */
   readonly seed: number;
-  /** With `SPX`, days, and `LONG`, minutes. */
+  /** Directory with `SPX` (days) and `LONG` (minutes). */
   readonly catalogueDir: string;
 }
 
-/** What went through; had any of it been lost, there would be no report. */
+/** Counts of a successful run; a loss throws instead. */
 export interface BotTortureReport {
-  /** Requests that were answered with success. */
+  /** Acknowledged requests. */
   readonly acknowledged: Readonly<Record<Deed, number>>;
-  /** Those whose answer a kill cut off. */
+  /** Requests whose response was cut off by a kill. */
   readonly cutOff: number;
-  /** Sessions that nobody touched: all came to the events that they come to without a crash. */
+  /** Undisturbed sessions, all of which had the same events as without a crash. */
   readonly sessionsCompared: number;
-  /** How often one of them was begun anew, by the worker that it had or another. */
+  /** Restarts of these sessions by any worker. */
   readonly sessionsMoved: number;
   readonly events: number;
   readonly killed: number;
-  /** Until what must come about had, at the longest, ms. */
+  /** Longest wait for an expected outcome, ms. */
   readonly waits: Readonly<Record<string, number>>;
 }
 
@@ -52,21 +52,21 @@ type Deed =
   | 'resume'
   | 'end';
 
-/** Killed after up to so much was acknowledged, and some moment more: machines differ, and are busy. */
+/** Kills happen after at most this number of acknowledged requests plus a random delay. */
 const MOST_DEEDS = 40;
 const MOMENT_MS = 30;
-/** How long the processes that were not killed go on. */
+/** Time for which the surviving processes continue, ms. */
 const AFTER_KILL_MS = 200;
 const PAUSE_MS = 15;
-/** For all that is to come to something by itself. */
+/** Limit for outcomes without further requests, ms. */
 const PATIENCE_MS = 60_000;
-/** One in so many rounds halts all bots. */
+/** One in this number of rounds halts all bots. */
 const HALT_ALL_EVERY = 5;
 
-/** 300 days in 3 seconds. */
+/** Speed: 300 days in 3 seconds. */
 const PACED = 86_400 * 100;
 
-/** A session of which it is known what it comes to. */
+/** A session with a known outcome. */
 interface Kind {
   readonly symbol: 'SPX' | 'LONG';
   readonly timeframe: '1d' | '1m';
@@ -86,40 +86,39 @@ interface Lone {
 
 interface Process {
   readonly running: RunningServer | RunningWorker;
-  /** Of a server. */
   readonly pool: Pool | undefined;
   isKilled: boolean;
 }
 
-/** A request that is the same however often it is sent. */
+/** A request that can be repeated with the same effect. */
 interface Once {
   readonly path: string;
   readonly body: object;
   readonly key: string;
 }
 
-/** A bot of a round, and what is known of it. */
+/** A bot of a round, and its known state. */
 interface Shared {
   readonly slug: string;
-  /** Hashes of the versions that were acknowledged, by number. */
+  /** Hashes of acknowledged versions, by number. */
   readonly versions: Map<number, string>;
-  /** How many were asked for without an answer. */
+  /** Number of versions requested without a response. */
   cutOff: number;
 }
 
-/** A bot that is halted and resumed: at most one request of that is under way at a time. */
+/** A bot that is halted and resumed, one request at a time. */
 interface Traded {
   readonly slug: string;
-  /** The halt in force; undefined where a request was cut off. */
+  /** The halt in force; undefined after a request that was cut off. */
   halt: string | null | undefined;
 }
 
 /**
- * Puts servers and workers under load, kills some of them with SIGKILL at a random moment, starts
- * them again, and holds database and answers to all that was acknowledged; round after round.
+ * Puts servers and workers under load, kills some of them with SIGKILL at a random moment, restarts
+ * them, and checks the database and responses against everything acknowledged, in each round.
  *
- * @param database an empty one.
- * @throws Error that says what was lost, done twice, or goes on that should not.
+ * @param database an empty database.
+ * @throws Error that describes what was lost, duplicated or not stopped.
  */
 export async function tortureBots(
   database: TestDatabase,
@@ -172,25 +171,25 @@ class BotTorture {
   #killed = 0;
   readonly #waits: Record<string, number> = {};
 
-  /** What sessions come to that nobody touched, and no crash. */
+  /** Outcome of undisturbed sessions without a crash. */
   readonly #hashes = new Map<Kind, string>();
   #lones: Lone[] = [];
-  /** By the order of their kinds. */
+  /** By order of their kinds. */
   #newest: readonly Lone[] = [];
-  /** All tasks that were acknowledged. */
+  /** All acknowledged tasks. */
   readonly #tasks = new Set<string>();
-  /** Of bots by slug, how often a task was asked for with a key: each is to be there once. */
+  /** Number of task requests with a key by slug of the bot; each key must have one task. */
   readonly #started = new Map<string, number>();
   #undone: Once[] = [];
   #shared: Shared[] = [];
   #traded: Traded[] = [];
   readonly #halted: string[] = [];
-  /** Tasks that were seen to have ended, and how. */
+  /** Tasks that have ended, with their outcome. */
   readonly #ends = new Map<string, string>();
   readonly #stopped: string[] = [];
   readonly #snapshots: { readonly slug: string; readonly seq: number; readonly hash: string }[] =
     [];
-  /** As far as the events of each bot have been verified. */
+  /** Last verified event of each bot. */
   readonly #verified = new Map<string, number>();
 
   constructor(database: TestDatabase, plan: BotTorturePlan, authorization: string) {
@@ -236,7 +235,7 @@ class BotTorture {
     await process.pool?.destroy();
   }
 
-  /** What sessions come to while nothing is killed. */
+  /** Computes the outcome of sessions while nothing is killed. */
   async learn(): Promise<void> {
     for (const [i, kind] of KINDS.entries()) {
       const slug = `known-${i}`;
@@ -255,7 +254,7 @@ class BotTorture {
     await using(this.#database, async ({ read }) => this.#check(read));
   }
 
-  /** Lets all come to its end, and compares what that is. */
+  /** Waits for all sessions to end, and compares their outcome. */
   async end(): Promise<BotTortureReport> {
     for (const traded of this.#traded) await this.#resume(traded);
     return using(this.#database, async ({ read }) => {
@@ -277,7 +276,7 @@ class BotTorture {
     });
   }
 
-  // The clients: each goes on until the load ends, or a kill cuts off an answer.
+  // Clients: each continues until the load ends or a kill cuts off a response.
 
   async #loadAndKill(round: number): Promise<void> {
     await this.#leaveAlone(round);
@@ -297,7 +296,7 @@ class BotTorture {
       this.#keepTrading(round),
       round % HALT_ALL_EVERY === 0 && this.#haltAll(),
     ]);
-    // It is looked at below; until then Node would take a failure for one that nobody looks at.
+    // Awaited below; without a handler, Node would report an unhandled rejection.
     load.catch(() => {});
     await Promise.race([Promise.all([enough.promise, this.#inMidst(round)]), load]);
     await sleep(this.#random() * MOMENT_MS);
@@ -319,7 +318,7 @@ class BotTorture {
     }
   }
 
-  /** Two at a time: one of them is refused, or does after the other what it meant to. */
+  /** Sends two requests at a time: one fails, or takes effect after the other. */
   async #keepUpdating(round: number): Promise<void> {
     const shared: Shared = { slug: `shared-${round}`, versions: new Map(), cutOff: 0 };
     const made = await this.#create(shared.slug, KINDS[0]!);
@@ -372,12 +371,12 @@ class BotTorture {
       const reply = await this.#once('backtest', `/bots/${slug}/backtest`, {}, 202);
       if (reply === undefined) return;
       await this.#watch(reply['task_id'] as string);
-      // Each takes a thread of its own, and so most of the processor.
+      // Each uses a thread, and most of the CPU.
       await sleep(20 * PAUSE_MS);
     }
   }
 
-  /** Until it has ended, or the load. */
+  /** Until the task or the load has ended. */
   async #watch(task_id: string): Promise<void> {
     while (this.#isLoaded) {
       const reply = await this.#send('GET', `/tasks/${task_id}`);
@@ -392,7 +391,7 @@ class BotTorture {
     }
   }
 
-  /** Sessions that are stopped, and halted. */
+  /** Sessions that are stopped and halted. */
   async #keepTrading(round: number): Promise<void> {
     const traded: Traded = { slug: `traded-${round}`, halt: null };
     if ((await this.#create(traded.slug, KINDS[1]!)) === undefined) return;
@@ -470,7 +469,7 @@ class BotTorture {
       traded.halt = halt;
       return true;
     }
-    // It is not known whether there was one.
+    // Unknown after a cut-off response.
     if (halt === undefined && reply.status === 409) must(reply, 409, 'conflict', 'not_halted');
     else must(reply, 200);
     traded.halt = null;
@@ -478,7 +477,7 @@ class BotTorture {
     return true;
   }
 
-  /** Starts sessions that must come to what they always come to, unless all are halted. */
+  /** Starts sessions with known outcomes, unless all bots are halted. */
   async #leaveAlone(round: number): Promise<void> {
     this.#newest = await Promise.all(
       KINDS.map(async (kind, i) => {
@@ -493,7 +492,7 @@ class BotTorture {
     );
   }
 
-  /** Resolves when one of them is somewhere between its first bars and its last. */
+  /** Resolves when one of them is between its first and last bars. */
   async #inMidst(round: number): Promise<void> {
     const { task_id } = this.#newest[(round - 1) % KINDS.length]!;
     const share = this.#random();
@@ -507,7 +506,7 @@ class BotTorture {
   async #haltAll(): Promise<void> {
     await sleep(this.#random() * 300);
     if (!this.#isLoaded) return;
-    // Whatever comes of it: these are not alone any more.
+    // From here on, these sessions are disturbed.
     this.#lones = [];
     const reply = await this.#send('POST', '/bots/halt-all', { reason: 'torture' });
     if (reply === undefined) {
@@ -520,7 +519,7 @@ class BotTorture {
     this.#count('haltAll');
   }
 
-  // What a client does.
+  // Steps of a client.
 
   #count(deed: Deed): void {
     this.#acknowledged[deed] += 1;
@@ -537,8 +536,8 @@ class BotTorture {
   }
 
   /**
-   * Does something once, however often it has to be asked for.
-   * @returns undefined when the answer was cut off; a problem where what is halted is not started.
+   * Repeats a request until it has taken effect once.
+   * @returns undefined after a cut-off response; a problem if a halted bot is not started.
    */
   async #once(
     deed: Deed,
@@ -574,7 +573,7 @@ class BotTorture {
     this.#started.set(slug, (this.#started.get(slug) ?? 0) + 1);
   }
 
-  /** @returns undefined when the server was killed before it answered. */
+  /** @returns undefined if the server was killed before it responded. */
   async #send(
     method: 'GET' | 'POST' | 'PUT',
     path: string,
@@ -634,9 +633,9 @@ class BotTorture {
     return [...this.#servers, ...this.#workers].map(({ running }) => running.log()).join('\n--\n');
   }
 
-  // What must hold after the kill.
+  // Checks after the kill.
 
-  /** What was cut off is asked for again: it is done now, or was before. */
+  /** Repeats requests that were cut off: they take effect now, or did before. */
   async #repeat(): Promise<void> {
     const undone = this.#undone;
     this.#undone = [];
@@ -702,14 +701,14 @@ class BotTorture {
       if ((stop_requested_at ?? ended_at) === null) throw new Error(`${task_id} was not stopped`);
     }
     await this.#until(async () => (await deadWorkers(read)).length === 0, 'tasks of the dead');
-    // Ten deaths in a row, before it could record anything, would be taken for its own fault.
+    // Ten consecutive deaths before any record would count as the fault of the task.
     await this.#until(
       async () => (await failingSessions(read)) === 0,
       'sessions that do not go on',
     );
   }
 
-  /** Nothing is left of what was halted, and every halt that was acknowledged is there. */
+  /** Checks that halted sessions have ended, and that every acknowledged halt exists. */
   async #checkHalts(read: Db): Promise<void> {
     const known = await read.selectFrom('halts').select(['halt_id', 'lifted_at']).execute();
     const there = new Map(known.map(({ halt_id, lifted_at }) => [halt_id, lifted_at]));
@@ -738,7 +737,7 @@ class BotTorture {
     }
   }
 
-  /** The state after an event stays what it was. */
+  /** Checks that the state after an event has not changed. */
   async #checkSnapshots(): Promise<void> {
     for (const { slug, seq, hash } of this.#snapshots.splice(0)) {
       const reply = await this.#send('GET', `/bots/${slug}/state/snapshot?at_seq=${seq}`);
@@ -747,7 +746,7 @@ class BotTorture {
     }
   }
 
-  /** Those that have ended by now. */
+  /** Tasks that have ended by now. */
   async #checkLones(): Promise<void> {
     const open: Lone[] = [];
     for (const lone of this.#lones) {
@@ -766,7 +765,7 @@ class BotTorture {
     this.#lones = open;
   }
 
-  /** Of all bots that have any since it was looked last. */
+  /** Verifies the logs of all bots with events since the last check. */
   async #checkEvents(read: Db): Promise<void> {
     const bots = await read.selectFrom('bots').select(['bot_id', 'event_seq as seq']).execute();
     for (const { bot_id, seq } of bots) {
@@ -789,7 +788,7 @@ async function openTasks(read: Db): Promise<number> {
 
 const MOST_FAILURES = 5;
 
-/** Sessions that have come to nothing several times in a row. */
+/** Sessions that failed to progress several times in a row. */
 async function failingSessions(read: Db): Promise<number> {
   const { count } = await read
     .selectFrom('trading_sessions')
@@ -801,7 +800,7 @@ async function failingSessions(read: Db): Promise<number> {
   return count;
 }
 
-/** Tasks whose process is there no more. */
+/** Tasks whose process no longer exists. */
 async function deadWorkers(read: Db): Promise<readonly string[]> {
   const rows = await read
     .selectFrom('tasks')
@@ -841,7 +840,7 @@ async function tradingUnderHalt(read: Db): Promise<readonly string[]> {
   return rows.map(({ deployment_id }) => deployment_id);
 }
 
-/** What failed has died with its workers, as often as that is borne. */
+/** Failed tasks must have lost their worker as often as is permitted. */
 async function mustHaveEndedWell(read: Db): Promise<void> {
   const failed = await read
     .selectFrom('tasks')

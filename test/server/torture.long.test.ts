@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import { newDatabase } from '../storage/databases.ts';
 import { torture } from './torture.ts';
 
-/** `npm run torture` has more rounds, and `torture.test.ts` one. */
 it.each([
   ['on SQLite', 'sqlite', 1],
   ['of two on one PostgreSQL', 'postgres', 2],

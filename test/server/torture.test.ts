@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import { newDatabase } from '../storage/databases.ts';
 import { torture } from './torture.ts';
 
-/** `torture.long.test.ts` has two servers on PostgreSQL, and `npm run torture` more rounds. */
 it('a killed server loses nothing that it acknowledged', async () => {
   const database = await newDatabase('sqlite');
   try {

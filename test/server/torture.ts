@@ -18,26 +18,26 @@ import { addVendor, type Vendor, type VendorDevice } from './vendor.ts';
 
 export interface TorturePlan {
   readonly rounds: number;
-  /** On one database; more than one need PostgreSQL. One of them is killed in each round. */
+  /** Number of servers on one database; more than one need PostgreSQL. One is killed in each round. */
   readonly servers: number;
-  /** Of the moments at which they are killed, and of who asks whom for what. */
+  /** Seed of the times of kills, and of the requests. */
   readonly seed: number;
 }
 
-/** What went through the servers; had any of it been lost, there would be no report. */
+/** Counts of a successful run; a loss throws instead. */
 export interface TortureReport {
-  /** Requests that were answered with success. */
+  /** Acknowledged requests. */
   readonly acknowledged: Readonly<Record<Deed, number>>;
-  /** Those whose answer a kill cut off, and how many of them turned out to have been done. */
+  /** Requests whose response was cut off, and how many of them had taken effect. */
   readonly cutOff: Readonly<Record<Deed, { readonly sent: number; readonly done: number }>>;
   readonly auditEntries: number;
 }
 
 type Deed = 'issue' | 'renew' | 'enroll' | 'revoke';
 
-/** Killed at some moment up to this, after the first answer: before it there is nothing to lose. */
+/** Latest kill after the first response, ms; before that there is nothing to lose. */
 const LONGEST_LOAD_MS = 400;
-/** How long the servers that were not killed go on. */
+/** Time for which the surviving servers continue, ms. */
 const AFTER_KILL_MS = 100;
 
 const ISSUERS = 4;
@@ -45,18 +45,18 @@ const RENEWERS = 6;
 const ENROLLERS = 2;
 const VICTIMS_PER_ROUND = 3;
 
-/** For which devices sign: the same at each start of a server, whatever its port. */
+/** Origin that devices sign for, independent of the ports of servers. */
 const ORIGIN = 'https://licenses.example';
 const LEASES = '/auth/license/leases';
 const DEVICES = '/auth/license/devices';
 
 interface Device extends VendorDevice {
-  /** What it holds. */
+  /** The lease that the device holds. */
   lease?: unknown;
   lease_id?: string;
-  /** Body of the renewal for whose answer it waits. */
+  /** Body of the renewal in progress. */
   asked?: string;
-  /** Its last request that was answered with a lease. */
+  /** The last request that returned a lease. */
   proven?: { readonly authorization: string; readonly body: string };
 }
 
@@ -83,12 +83,12 @@ interface Server {
   isKilled: boolean;
 }
 
-/** What the clients know of one round. */
+/** What the clients know about one round. */
 class Round {
   readonly leases: string[] = [];
   readonly enrolled: Enrollment[] = [];
   readonly revoked: Revocation[] = [];
-  /** Of what follows the answer was cut off. */
+  /** Requests whose response was cut off. */
   issuesCutOff = 0;
   readonly renewalsCutOff: Device[] = [];
   readonly enrollmentsCutOff: Enrollment[] = [];
@@ -96,11 +96,11 @@ class Round {
 }
 
 /**
- * Puts servers under load, kills one with SIGKILL at a random moment, starts it again, and holds it
- * and the database to all that was acknowledged; round after round.
+ * Puts servers under load, kills one with SIGKILL at a random moment, restarts it, and checks it and
+ * the database against everything acknowledged, in each round.
  *
- * @param database an empty one.
- * @throws Error that says what was lost, or done twice.
+ * @param database an empty database.
+ * @throws Error that describes what was lost or duplicated.
  */
 export async function torture(
   database: TestDatabase,
@@ -139,7 +139,7 @@ class Torture {
   #onAnswer = (): void => {};
 
   #auditHead: ChainHead = GENESIS;
-  /** Entries of the audit log by action, as far as they have been verified. */
+  /** Counts of verified audit entries, by action. */
   readonly #audited = new Map<string, number>();
   readonly #acknowledged = { issue: 0, renew: 0, enroll: 0, revoke: 0 };
   readonly #cutOff = {
@@ -189,7 +189,7 @@ class Torture {
     const servers = this.#servers.length;
     const known = await this.#loadAndKill();
     await this.start(servers);
-    // Not open before, so that the server alone had to find its way in what it left behind.
+    // Opened only now, so that the restarted server had to recover the database alone.
     await using(this.#database, async ({ read }) => {
       await this.#checkProofs();
       await checkLeases(read, known.leases);
@@ -213,7 +213,7 @@ class Torture {
       ...Array.from({ length: ENROLLERS }, () => this.#keepEnrolling(known)),
       this.#keepRevoking(known),
     ]);
-    // It is looked at below; until then Node would take a failure for one that nobody looks at.
+    // Awaited below; without a handler, Node would report an unhandled rejection.
     load.catch(() => {});
     await Promise.race([answered.promise, load]);
     await sleep(this.#random() * LONGEST_LOAD_MS);
@@ -224,7 +224,7 @@ class Torture {
     return known;
   }
 
-  // The clients: each goes on until the load ends, or a kill cuts off an answer.
+  // Clients: each continues until the load ends or a kill cuts off a response.
 
   async #keepIssuing(known: Round): Promise<void> {
     while (this.#isLoaded) {
@@ -290,16 +290,16 @@ class Torture {
       must(reply, 200);
       known.revoked.push(revocation);
       this.#acknowledged.revoke += 1;
-      // At once, and on any server.
+      // Immediately, and at any server.
       const refused = await this.#askForRenewal(device);
       if (refused === undefined) return;
       must(refused, 403, 'license_revoked');
     }
   }
 
-  // What a client does.
+  // Steps of a client.
 
-  /** @returns whether there was an answer. */
+  /** @returns whether there was a response. */
   async #renew(known: Round, device: Device): Promise<boolean> {
     const reply = await this.#askForRenewal(device);
     if (reply === undefined) {
@@ -344,7 +344,7 @@ class Torture {
     return this.#post(path, this.#administrator, JSON.stringify(body), headers);
   }
 
-  /** @returns undefined when the server was killed before it answered. */
+  /** @returns undefined if the server was killed before it responded. */
   async #post(
     path: string,
     authorization: string,
@@ -373,9 +373,9 @@ class Torture {
     return choices[Math.floor(this.#random() * choices.length)]!;
   }
 
-  // What must hold after the kill.
+  // Checks after the kill.
 
-  /** A proof that was taken is not taken again, by the server that came after either. */
+  /** Checks that used proofs are rejected, also by the restarted server. */
   async #checkProofs(): Promise<void> {
     for (const { proven } of this.#renewers) {
       if (proven === undefined) continue;
@@ -384,7 +384,7 @@ class Torture {
     }
   }
 
-  /** A renewal whose answer was lost is asked for again, and gets one good lease. */
+  /** Repeats a renewal whose response was lost, which returns one valid lease. */
   async #checkRenewals(read: Db, known: Round): Promise<void> {
     const keyset = importKeyset({ keys: await publishedKeys(read) });
     if (!keyset.ok) throw new Error(keyset.detail);
@@ -413,7 +413,7 @@ class Torture {
     }
   }
 
-  /** A code made one device: the one that was told so, or that asks again. */
+  /** Checks that a code enrolled one device: the acknowledged one, or the one that repeats its request. */
   async #checkEnrollments(read: Db, { enrolled, enrollmentsCutOff }: Round): Promise<void> {
     for (const { code } of enrolled) {
       const other = await this.#enroll(code, newDeviceKey());
@@ -434,7 +434,7 @@ class Torture {
     }
   }
 
-  /** What was revoked gets no lease, and a second factor was good for one revocation. */
+  /** Checks that revoked devices get no lease, and that a second factor allowed one revocation. */
   async #checkRevocations(read: Db, { revoked, revocationsCutOff }: Round): Promise<void> {
     for (const revocation of revocationsCutOff) {
       const { device } = revocation;
@@ -466,7 +466,7 @@ class Torture {
     }
   }
 
-  /** Nothing was done in part, or twice: each deed has its rows, and its entry in the audit log. */
+  /** Checks that each operation has all its rows and its audit entry, exactly once. */
   async #checkWholes(read: Db): Promise<void> {
     const leases = await read
       .selectFrom('license_leases')
@@ -515,7 +515,6 @@ class Torture {
   }
 }
 
-/** Name of the devices that were enrolled by a code. */
 const ENROLLED = 'enrolled';
 
 export async function using<T>(
@@ -557,7 +556,7 @@ async function isRevoked(read: Db, { deployment_id, lease_id }: Device): Promise
   return (row.revoked_at ?? row.lease_revoked_at) !== null;
 }
 
-/** @returns the body. @throws Error for another answer than this, or none. */
+/** @returns the body. @throws Error unless the response has the expected status. */
 export function must(
   reply: Reply | undefined,
   status: number,

@@ -5,9 +5,9 @@ import { allowedToTrade, documentOn } from '../fleet/tasks/market.ts';
 const YEAR = 365 * 86_400;
 
 /**
- * Adds an administrator for whom all about bots is allowed, without a server.
+ * Adds an administrator with all scopes for bots, without a server.
  * @param now milliseconds since the Unix epoch.
- * @returns what he sends as `Authorization`.
+ * @returns the `Authorization` header of the administrator.
  */
 export async function addTrader(storage: Storage, now: number): Promise<string> {
   const administrator = {
@@ -29,8 +29,8 @@ export async function addTrader(storage: Storage, now: number): Promise<string> 
 }
 
 /**
- * A bot that may trade on paper, and does so the more often, the smaller `fast` is.
- * @param symbol of `fillCatalogue`.
+ * A bot that may trade on paper; the smaller `fast` is, the more often it trades.
+ * @param symbol a symbol of `fillCatalogue`.
  */
 export function tradingDocument(
   slug: string,

@@ -10,13 +10,13 @@ import type { Storage } from '../../src/storage/storage.ts';
 import type { Db } from '../../src/storage/tables.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 
-/** What is in the registry of a server before it is put under load. */
+/** Contents of the registry before the load. */
 export interface Vendor {
-  /** What its administrator sends as `Authorization`. */
+  /** `Authorization` header of the administrator. */
   readonly authorization: string;
-  /** Second factors of the administrator, each good once. */
+  /** Second factors of the administrator, each valid once. */
   readonly recovery_codes: readonly string[];
-  /** One in each installation. */
+  /** One device in each installation. */
   readonly devices: readonly VendorDevice[];
 }
 
@@ -28,16 +28,16 @@ export interface VendorDevice {
 export interface VendorSize {
   readonly installations: number;
   readonly recoveryCodes?: number;
-  /** For how long contract and token last. */
+  /** Term of contract and token. */
   readonly years?: number;
 }
 
 const YEAR = 365 * 86_400;
 
 /**
- * Puts a customer, installations with a device each and an administrator into the database, without a
+ * Adds a customer, installations with a device each, and an administrator to the database, without a
  * server.
- * @param now milliseconds since the Unix epoch; contract and token last from there.
+ * @param now milliseconds since the Unix epoch, from which contract and token last.
  */
 export async function addVendor(
   storage: Storage,

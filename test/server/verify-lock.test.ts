@@ -28,7 +28,6 @@ const send = (method: string, path: string, body?: unknown): Promise<Answer> =>
 
 const start = (body: object): Promise<Answer> => send('POST', '/bots/sma/backtest', body);
 
-/** The task that it was. */
 async function backtest(body: object): Promise<Task> {
   const { task_id } = (await start(body)).body as Task;
   runner.wake();
@@ -60,7 +59,7 @@ describe('a backtest with verify_lock', () => {
       },
     };
     expect(await backtest(again)).toMatchObject(drifted);
-    // Whoever wants the new data makes a backtest of them, which moves nothing.
+    // To use the new data, run a backtest without verify_lock; it does not move the lock.
     expect(await backtest({ params })).toMatchObject({ status: 'success' });
     expect(await backtest(again)).toMatchObject(drifted);
   });

@@ -70,7 +70,7 @@ describe('workers', () => {
     return send('GET', `/tasks/${task_id}`);
   }
 
-  /** The worker that is at a task, which has done so many bars; undefined when that has ended. */
+  /** The worker of a task that has processed this number of bars; undefined once it has ended. */
   async function workerOf(task_id: string, bars: number): Promise<RunningWorker | undefined> {
     let found: RunningWorker | undefined;
     await patiently(async () => {
@@ -86,7 +86,7 @@ describe('workers', () => {
     return found;
   }
 
-  /** @returns the task at which it was. */
+  /** @returns the task that the worker was running. */
   async function killOneAtBacktest(): Promise<string> {
     for (;;) {
       const { task_id } = await send('POST', '/bots/long/backtest', {});
@@ -156,7 +156,7 @@ describe('workers', () => {
   it.runIf(isAtLength)('share sessions, and take over from those that stop', async () => {
     await makeLong();
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
-    // 100 days in 8 seconds: one of them must not end before its worker.
+    // 100 days in 8 seconds: no session must end before its worker does.
     const start = () =>
       send('POST', '/bots/days/paper/start', {
         to: '2000-04-09',
