@@ -26,78 +26,77 @@ export type CheckCode =
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 
-/** What a check found. */
+/** Result of a check's own code. */
 export interface Finding {
   readonly status: CheckStatus;
-  /** What is so, for a person, in one line without a full stop. */
+  /** One line for people, without a period. */
   readonly summary: string;
-  /** What the summary was made of, for programs and for whoever has to help. */
+  /** Data behind the summary, for programs and support. */
   readonly evidence?: Readonly<Record<string, unknown>>;
-  /** What to do about it, as an imperative sentence. */
+  /** An imperative sentence. */
   readonly remedy?: string;
-  /** Of what is skipped: the check that found why. */
+  /** Check that found the cause, if this one is skipped. */
   readonly because?: CheckCode;
 }
 
-/** One thing that is looked at. */
 export interface Check<Subject> {
   readonly code: CheckCode;
-  /** Without these being ok, or a warning, there is nothing to look at. */
+  /** This check is skipped if one of these fails or is skipped. */
   readonly needs?: readonly CheckCode[];
-  /** Where one of these fails, it is the cause of what this finds wrong. */
+  /** If one of these fails, it counts as the cause of what this check finds. */
   readonly blames?: readonly CheckCode[];
-  /** @throws ServiceError, or the error of the system: as good as a finding that fails. */
-  readonly look: (subject: Subject) => Finding | Promise<Finding>;
+  /** @throws ServiceError or a system error, which count as findings that fail. */
+  readonly run: (subject: Subject) => Finding | Promise<Finding>;
 }
 
-/** A finding as it is told. */
+/** Finding of a check with its place among the other checks. */
 export interface CheckResult {
   readonly code: CheckCode;
   readonly status: CheckStatus;
   readonly summary: string;
   readonly depends_on: readonly CheckCode[];
-  /** Of what is skipped because of another check: the one that found the root of it. */
+  /** Check that found the root cause, if this one is skipped for it. */
   readonly because: CheckCode | null;
   readonly evidence: Readonly<Record<string, unknown>>;
   readonly remedy: string | null;
 }
 
 /**
- * Makes all checks at once, each as soon as those it depends on are made. One cause is told once:
- * what follows from it is skipped.
+ * Runs all checks concurrently, each once the checks it depends on are finished. Each cause is
+ * reported once: checks that it affects are skipped.
  *
- * @param checks in an order in which each comes after those it depends on, which is that of the results.
+ * @param checks in an order in which each follows those it depends on. Results have the same order.
  */
-export async function makeChecks<Subject>(
+export async function runChecks<Subject>(
   checks: readonly Check<Subject>[],
   subject: Subject,
 ): Promise<readonly CheckResult[]> {
-  const made = new Map<CheckCode, Promise<CheckResult>>();
+  const results = new Map<CheckCode, Promise<CheckResult>>();
   const all = (codes: readonly CheckCode[]): Promise<CheckResult[]> =>
-    Promise.all(codes.map((code) => made.get(code)!));
+    Promise.all(codes.map((code) => results.get(code)!));
   const rootsOf = async (codes: readonly CheckCode[]): Promise<CheckResult[]> =>
     all((await all(codes)).map(({ code, because }) => because ?? code));
-  const make = async (check: Check<Subject>): Promise<CheckResult> => {
+  const runOne = async (check: Check<Subject>): Promise<CheckResult> => {
     const { code, needs = [], blames = [] } = check;
-    const lacking = (await all(needs)).find(({ status }) => status === 'fail' || status === 'skip');
-    const [above] = lacking === undefined ? [] : await rootsOf([lacking.code]);
-    const finding = above === undefined ? await look(check, subject) : notLookedAt(above);
+    const missing = (await all(needs)).find(({ status }) => status === 'fail' || status === 'skip');
+    const [above] = missing === undefined ? [] : await rootsOf([missing.code]);
+    const finding = above === undefined ? await findingOf(check, subject) : skippedBecause(above);
     const isWrong = finding.status === 'fail' || finding.status === 'warn';
     const roots = isWrong ? await rootsOf(blames) : [];
     const cause = roots.find((root) => root.status === 'fail');
     const { summary: what, evidence } = finding;
-    const told = cause ? { ...effectOf(cause.code, what), evidence } : finding;
-    const { status, summary, because = null, remedy = null } = told;
+    const reported = cause ? { ...effectOf(cause.code, what), evidence } : finding;
+    const { status, summary, because = null, remedy = null } = reported;
     const depends_on = [...needs, ...blames];
     return { code, status, summary, depends_on, because, evidence: evidence ?? {}, remedy };
   };
-  for (const check of checks) made.set(check.code, make(check));
-  return Promise.all(made.values());
+  for (const check of checks) results.set(check.code, runOne(check));
+  return Promise.all(results.values());
 }
 
-async function look<Subject>(check: Check<Subject>, subject: Subject): Promise<Finding> {
+async function findingOf<Subject>(check: Check<Subject>, subject: Subject): Promise<Finding> {
   try {
-    return await check.look(subject);
+    return await check.run(subject);
   } catch (error) {
     if (isSystemError(error)) {
       return { status: 'fail', summary: error.message, evidence: { code: error.code } };
@@ -109,18 +108,21 @@ async function look<Subject>(check: Check<Subject>, subject: Subject): Promise<F
   }
 }
 
-function notLookedAt({ code, status }: CheckResult): Finding {
+function skippedBecause({ code, status }: CheckResult): Finding {
   const why = `${code} ${status === 'skip' ? 'was skipped' : 'failed'}`;
-  return { status: 'skip', summary: `not looked at, since ${why}`, because: code };
+  return { status: 'skip', summary: `not checked, because ${why}`, because: code };
 }
 
-/** Of what another check has found. */
+/** Finding that another check has caused. */
 export function effectOf(cause: CheckCode, what: string): Finding {
-  return { status: 'skip', summary: `${what}; the cause is what ${cause} found`, because: cause };
+  return {
+    status: 'skip',
+    summary: `${what}; see the check ${cause}, which found the cause`,
+    because: cause,
+  };
 }
 
-/** What all of it comes to. */
-export function worstOf(results: readonly CheckResult[]): 'ok' | 'warn' | 'fail' {
+export function worstStatus(results: readonly CheckResult[]): 'ok' | 'warn' | 'fail' {
   const statuses = new Set(results.map(({ status }) => status));
   return statuses.has('fail') ? 'fail' : statuses.has('warn') ? 'warn' : 'ok';
 }

@@ -1,4 +1,4 @@
-import { makeChecks, worstOf, type CheckResult } from './check.ts';
+import { runChecks, worstStatus, type CheckResult } from './check.ts';
 import { DAEMON_CHECKS } from './checks/daemon.ts';
 import { LICENSE_CHECKS } from './checks/license.ts';
 import { MACHINE_CHECKS } from './checks/machine.ts';
@@ -6,9 +6,8 @@ import { SERVER_CHECKS } from './checks/server.ts';
 import { TOKENS_CHECK } from './checks/tokens.ts';
 import { factsOf, type Machine } from './facts.ts';
 
-/** What is right and wrong with a machine. */
 export interface Diagnosis {
-  /** The worst that any check found. */
+  /** The worst status of all checks. */
   readonly status: 'ok' | 'warn' | 'fail';
   readonly checks: readonly CheckResult[];
 }
@@ -20,9 +19,9 @@ export const CHECKS = [
   ...DAEMON_CHECKS,
 ] as const;
 
-/** Looks at everything at once. It changes nothing, and leaves no file behind. */
+/** Runs all checks. It changes nothing, and leaves no files. */
 export async function examine(machine: Machine): Promise<Diagnosis> {
   const wanted = machine.administrator ? [...CHECKS, TOKENS_CHECK] : CHECKS;
-  const checks = await makeChecks(wanted, factsOf(machine));
-  return { status: worstOf(checks), checks };
+  const checks = await runChecks(wanted, factsOf(machine));
+  return { status: worstStatus(checks), checks };
 }

@@ -17,70 +17,66 @@ import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts
 import type { TrustOptions } from '../lease/trust.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';
 
-/** The machine that is looked at. */
+/** The machine to examine. Paths are absolute. */
 export interface Machine {
-  /** Absolute, as the others. */
   readonly home: string;
   readonly catalogueDir: string;
   readonly files: LicenseFiles;
   readonly env: NodeJS.ProcessEnv;
-  /** Origin of the server that gives it leases. */
+  /** Origin of the server that issues its leases. */
   readonly url: string;
   /** Allows plain http to another host. */
   readonly insecure?: boolean | undefined;
-  /** Who said so: whoever looks, for this once; the settings or the daemon; or nobody. */
+  /** Source of `url`: the option of this command, the settings or the daemon, or the default. */
   readonly urlBy: 'option' | 'machine' | 'default';
-  /** Asks no server. */
+  /** Sends no requests. */
   readonly offline: boolean;
-  /** How long the server may take for all that it is asked. */
+  /** Timeout for all requests together. */
   readonly timeoutMs: number;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
   readonly boot: () => Boot;
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  /** `machineHash` of this machine; by default `ownMachineHash`. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
   /** The setting license_product, and whether it has its default value. */
   readonly product?: { readonly name: string; readonly isDefault: boolean } | undefined;
-  /** Client with an administrator's login, where the server's own state is examined, too. */
+  /** Client with an administrator's login, to examine the state of the server, too. */
   readonly administrator?: (() => Promise<Client>) | undefined;
 }
 
-/** What a server says to anybody. */
+/** Facts that a server reports without authentication. */
 export interface ServerAnswer {
+  /** Response time. */
   readonly ms: number;
-  /** By how many milliseconds its clock is ahead of this one's; undefined when it does not say. */
+  /** Lead of its clock over that of this machine, ms; undefined if it does not send its time. */
   readonly ahead: number | undefined;
-  /** How long the certificate lasts with which it showed who it is. */
+  /** Validity of its TLS certificate, ms since the Unix epoch; undefined without TLS. */
   readonly certificate: { readonly begins: number; readonly ends: number } | undefined;
-  /** What somebody should know who uses it. */
+  /** Warning about the connection, such as a missing encryption. */
   readonly warning: string | undefined;
   /** Whether nothing trades with its database because it may be a copy. */
   readonly isHeld: boolean;
-  /** Warning about its trust root: it expires soon, or lacks the signing key. */
+  /** Warnings about its trust root: it expires soon, or its keyset lacks the signing key. */
   readonly trust: readonly string[];
 }
 
-/** What several checks need, each read once and when it is first asked for. */
+/** Data that several checks need, each read once, on first use. */
 export interface Facts extends Machine {
   readonly license: () => Promise<License>;
-  /** As it is now. */
   readonly running: () => Promise<RunningTime | undefined>;
-  /** Rejects with a ServiceError, as the others. */
+  /** Rejects with a ServiceError. */
   readonly key: () => Promise<DeviceKey | undefined>;
   readonly state: () => Promise<DaemonState>;
-  /** The daemon that runs, or ran last. */
+  /** Describes the daemon that is running or ran last. */
   readonly note: () => Promise<DaemonNote | undefined>;
-  /** Rejects with a ServiceError where that cannot be seen. */
+  /** Rejects with a ServiceError if that cannot be determined. */
   readonly isDaemonRunning: () => Promise<boolean>;
-  /** Undefined when there is none to be asked: offline, or without a key. */
+  /** Undefined without a request: offline, or without a device key. */
   readonly server: () => Promise<ServerAnswer | undefined>;
-  /**
-   * What the server would give for a renewal, asked with the key and what else is here.
-   * Rejects with a ServiceError.
-   */
+  /** Answer to a dry run of the next renewal. Rejects with a ServiceError. */
   readonly renewal: () => Promise<AnswerOf<typeof dryRunRenewal>>;
-  /** Whether the lease is one that people brought, and nobody else renews it. */
-  readonly isBrought: () => Promise<boolean>;
+  /** Whether people import the leases of this machine, so that no daemon renews them. */
+  readonly isRenewedByHand: () => Promise<boolean>;
 }
 
 export function factsOf(machine: Machine): Facts {
@@ -90,7 +86,7 @@ export function factsOf(machine: Machine): Facts {
   const daemon = daemonFiles(machine.home);
   const note = once(() => readNote(daemon.note));
   const state = once(() => readState(files.state));
-  // One for all that is asked.
+  // Shared by all requests.
   const timeout = once(() => AbortSignal.timeout(timeoutMs));
   return {
     ...machine,
@@ -110,7 +106,7 @@ export function factsOf(machine: Machine): Facts {
       const [own, held, { pending }] = await Promise.all([key(), license(), state()]);
       return dryRun(machine, own!, held, pending, timeout());
     }),
-    isBrought: once(async () => {
+    isRenewedByHand: once(async () => {
       const all = [license(), state(), note()] as const;
       const [{ leases }, { imported_lease_id }, last] = await Promise.all(all);
       return last === undefined && leases[0]?.claims.lease_id === imported_lease_id;
@@ -144,7 +140,7 @@ async function askServer({ url, clock }: Machine, signal: AbortSignal): Promise<
     onRequest: () => void (sent = clock()),
     onAnswer({ date }) {
       const theirs = typeof date === 'string' ? Date.parse(date) : NaN;
-      // They leave out the milliseconds, and it was about half-way that they looked.
+      // The header lacks milliseconds, and was written about halfway through the request.
       if (Number.isFinite(theirs)) ahead = Math.round(theirs + 500 - (sent + clock()) / 2);
     },
   });
@@ -159,7 +155,7 @@ async function askServer({ url, clock }: Machine, signal: AbortSignal): Promise<
   }
 }
 
-/** Nothing where it does not report it, as while its database does not answer. */
+/** Returns empty values if the server does not report its readiness. */
 async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld' | 'trust'>> {
   try {
     const answer = await client.call<typeof getReadiness>('get', '/readyz', {});
@@ -176,7 +172,7 @@ async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld
   }
 }
 
-/** Asks what the next renewal would ask. */
+/** Sends the next renewal as a dry run. */
 async function dryRun(
   { url, insecure, files, clock, machineHash }: Machine,
   key: DeviceKey,
@@ -207,5 +203,5 @@ function requireRenewable(document: unknown, options: TrustOptions): void {
   }
 }
 
-/** Of undici, when a connection is there. */
+/** Channel on which undici reports new connections. */
 const CONNECTED = 'undici:client:connected';

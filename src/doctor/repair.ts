@@ -11,56 +11,59 @@ import { wrongModes, SELF_TEST } from './checks/machine.ts';
 import type { Machine } from './facts.ts';
 
 export interface Repair {
-  /** Of the check that found it wrong. */
+  /** Check that found the fault. */
   readonly code: CheckCode;
   readonly path: string;
-  /** What was done to it. */
+  /** Description of the repair, as a participle. */
   readonly done: string;
 }
 
 /**
- * Does what harms nothing: closes to others what is private, puts the best copy of the lease and the
- * keys that this machine accepted in their places and keeps what was there, and removes what killed
- * processes left. Files that are not vouched for are never taken.
+ * Makes safe repairs: restricts access to private files, restores the accepted keys and the best copy
+ * of the lease, keeping the replaced files under other names, and removes files that killed processes
+ * left. Files that trusted keys do not verify are never used.
  *
- * @param warn told what could not be done.
+ * @param warn called for each repair that fails.
  */
 export async function repair(
   machine: Machine,
   warn: (text: string) => void,
 ): Promise<readonly Repair[]> {
   const done: Repair[] = [];
-  // Whoever stores a lease removes some of these, too.
+  // Listed first, because storing a lease removes some of them, too.
   const leftovers = await leftoversOf(machine.home);
   for (const { path, mode, fault } of await wrongModes(machine)) {
-    await unlessRefused(warn, async () => {
+    await attemptRepair(warn, async () => {
       await chmod(path, mode);
       const isKey = path === machine.files.key || path === machine.files.nextKey;
-      const closed = isKey ? `closed to others; ${CHANGE_KEY}` : 'closed to others';
-      const what = fault === 'this user may not open' ? 'opened to this user' : closed;
+      const closed = isKey
+        ? `made inaccessible to other users; ${CHANGE_KEY}`
+        : 'made inaccessible to other users';
+      const what = fault === 'this user may not open' ? 'made accessible to this user' : closed;
       done.push({ code: isKey ? 'device_key' : 'home', path, done: what });
     });
   }
-  await unlessRefused(warn, async () => {
+  await attemptRepair(warn, async () => {
     const what = await restoreKeyset(machine);
     if (what === undefined) return;
     done.push({ code: 'keyset', path: machine.files.keyset, done: what });
   });
-  await unlessRefused(warn, async () => {
+  await attemptRepair(warn, async () => {
     const what = await restoreLease(machine);
     if (what === undefined) return;
     done.push({ code: 'lease_file', path: machine.files.lease, done: what });
   });
-  await unlessRefused(warn, async () => {
-    const left = await removed(leftovers, machine);
+  await attemptRepair(warn, async () => {
+    const left = await removeLeftovers(leftovers, machine);
     done.push(...left.map((path) => ({ code: 'disk', path, done: 'removed' }) as const));
   });
   return done;
 }
 
-const CHANGE_KEY = 'if anybody may have read it, change it with `service-local license rotate-key`';
+const CHANGE_KEY =
+  'if other users may have read the key, replace it with `service-local license rotate-key`';
 
-async function unlessRefused(
+async function attemptRepair(
   warn: (text: string) => void,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -72,10 +75,10 @@ async function unlessRefused(
   }
 }
 
-/** A renewal takes no longer, unless the server hardly answers. */
+/** Renewals hold the lock for less time, unless the server hardly responds. */
 const LOCK_MS = 2000;
 
-/** @returns what was done; undefined when the keyset is good, or no keys were accepted before. */
+/** @returns what was done; undefined if the keyset is valid or no keys were accepted before. */
 async function restoreKeyset({ files, clock }: Machine): Promise<string | undefined> {
   if (acceptedKeyset(await readLicense(files, clock())) === undefined) return undefined;
   return withLock(files.lock, LOCK_MS, async () => {
@@ -83,27 +86,27 @@ async function restoreKeyset({ files, clock }: Machine): Promise<string | undefi
     if (document === undefined) return undefined;
     const kept = await quarantine(files.keyset, clock());
     await storeKeyset(files.keyset, document);
-    const before = kept === undefined ? '' : `; what was there is now ${kept}`;
-    return `the keys that this machine accepted were put back${before}`;
+    const before = kept === undefined ? '' : `; the previous file is now ${kept}`;
+    return `the keys that this machine accepted were restored${before}`;
   });
 }
 
-/** The keyset document to put back; undefined when there is none, or none is needed. */
+/** The keyset document to restore; undefined if the keyset is valid or no keys were accepted. */
 function acceptedKeyset(license: License): string | undefined {
   return license.keyset.ok ? undefined : acceptedAnchor(license)?.document;
 }
 
-/** @returns what was done; undefined when the best lease is in its place already. */
+/** @returns what was done; undefined if the best lease is already in its place. */
 async function restoreLease({ files, clock }: Machine): Promise<string | undefined> {
   if (!isElsewhere(await readBest(files, clock()), files.lease)) return undefined;
   return withLock(files.lock, LOCK_MS, async () => {
-    // The daemon may have been faster.
+    // The daemon may have restored it meanwhile.
     const best = await readBest(files, clock());
     if (!isElsewhere(best, files.lease)) return undefined;
     const kept = await quarantine(files.lease, clock());
     await storeLease(files.lease, best.text);
-    const before = kept === undefined ? '' : `; what was there is now ${kept}`;
-    return `the best copy was put in its place${before}`;
+    const before = kept === undefined ? '' : `; the previous file is now ${kept}`;
+    return `the best copy was restored${before}`;
   });
 }
 
@@ -115,13 +118,13 @@ function isElsewhere(best: HeldLease | undefined, path: string): best is HeldLea
   return best !== undefined && best.path !== path;
 }
 
-/** @returns those that are gone. */
-async function removed(
+/** @returns the removed files. */
+async function removeLeftovers(
   before: readonly string[],
   { home, files, clock }: Machine,
 ): Promise<readonly string[]> {
   if (before.length === 0) return [];
-  // While none is in its place, one of these may be the only copy of a lease.
+  // If the lease file is not valid, one of these may be the only copy of the lease.
   const best = await readBest(files, clock());
   const isLease = (path: string): boolean => basename(path).startsWith(`${basename(files.lease)}.`);
   if (best?.path !== files.lease && before.some(isLease)) return [];

@@ -54,9 +54,9 @@ test('a fresh machine passes, gets suggestions, and is not changed', async () =>
   const home = join(directory, 'home');
   const fresh = await inProcess(['doctor'], { env: { SERVICE_LOCAL_HOME: home } });
   expect(fresh).toMatchObject({ code: 0, stderr: '' });
-  expect(fresh.stdout).toMatch(/^skip {2}lease_file +there is no license here, and local work/m);
+  expect(fresh.stdout).toMatch(/^skip {2}lease_file +no license is installed; local work/m);
   expect(fresh.stdout).toMatch(
-    /^skip {2}keyset, trust, lease_signature, lease_use, lease_state, entitlements {2}not looked at, since lease_file was skipped$/m,
+    /^skip {2}keyset, trust, lease_signature, lease_use, lease_state, entitlements {2}not checked, because lease_file was skipped$/m,
   );
   expect(fresh.stdout).toMatch(/^ok {4}runtime +Node v/m);
   expect(fresh.stdout).toMatch(/\nAll is well\.\n$/);
@@ -99,7 +99,7 @@ test('--server names the tokens that could issue leases for every installation a
   );
   const well = await look();
   expect(well.stdout).toMatch(
-    /^ok +tokens +each token that can issue leases expires or is narrowed$/m,
+    /^ok +tokens +each token that can issue leases expires or is restricted$/m,
   );
   expect(well.code).toBe(0);
 
@@ -133,9 +133,11 @@ test('prints failures last with their remedies, and repairs a truncated lease', 
   const torn = await doctor(licensed);
   expect(torn).toMatchObject({ code: 1, stderr: '' });
   expect(torn.stdout.split('\n').slice(-6)).toEqual([
-    expect.stringMatching(/^warn {2}lease_file +.* cut short .*what counts is .*\.bak$/) as string,
-    expect.stringMatching(/^ +→ Put the best in its place with `service-local doctor --fix`\.$/),
-    expect.stringMatching(/^warn {2}daemon +it does not run, and was killed: nobody renews/),
+    expect.stringMatching(/^warn {2}lease_file +.* cut short .*\.bak is used instead$/) as string,
+    expect.stringMatching(
+      /^ +→ Run `service-local doctor --fix` to put the best copy in its place\.$/,
+    ),
+    expect.stringMatching(/^warn {2}daemon +the daemon was killed, so the lease is not renewed/),
     expect.stringMatching(/^ +→ Start it with `service-local daemon start`/) as string,
     '2 warnings',
     '',
@@ -144,7 +146,7 @@ test('prints failures last with their remedies, and repairs a truncated lease', 
   const fixed = await doctor(licensed, '--fix');
   expect(fixed).toMatchObject({ code: 1, stderr: '' });
   expect(fixed.stdout).toMatch(
-    new RegExp(`^fixed ${files.lease}: the best copy was put in its place; what was there is now`),
+    new RegExp(`^fixed ${files.lease}: the best copy was restored; the previous file is now`),
   );
   expect(fixed.stdout).toMatch(/\n1 warning\n$/);
   expect(readFileSync(files.lease, 'utf8')).toBe(lease);
@@ -154,9 +156,7 @@ test('prints failures last with their remedies, and repairs a truncated lease', 
   lock.release();
   expect(well).toMatchObject({ code: 0, stderr: '' });
   expect(well.stdout).toMatch(/^ok {4}server +https:\/\/localhost:\d+ answered in \d+ ms$/m);
-  expect(well.stdout).toMatch(
-    /^ok {4}lease_state +everything works until 20\S+Z \(\d+ \w+ left\)/m,
-  );
+  expect(well.stdout).toMatch(/^ok {4}lease_state +valid until 20\S+Z \(\d+ \w+ left\)/m);
   expect(well.stdout).toMatch(/\nAll is well\.\n$/);
 });
 
@@ -172,11 +172,11 @@ test('reports a revoked license as one failure in one JSON document', async () =
     {
       code: 'renewal',
       status: 'fail',
-      summary: `the license is revoked, and is not renewed any more; what is here works until ${licensed.claims.grace_ends_at}`,
+      summary: `the license is revoked and cannot be renewed; the lease works until ${licensed.claims.grace_ends_at}`,
       depends_on: ['server'],
       because: null,
       evidence: { code: 'license_revoked', message: expect.stringContaining('osaka') as string },
-      remedy: 'Ask whoever issued the license.',
+      remedy: 'Contact the issuer of the license.',
     },
   ]);
   expect(checks.find((check) => check.code === 'server')?.evidence).toMatchObject({
@@ -191,7 +191,7 @@ test('reports a certificate of the server that expires soon or is not trusted', 
   issuer.now = issuer.world.now;
   expect(checks.find(({ code }) => code === 'server')).toMatchObject({
     status: 'warn',
-    summary: `the certificate of ${machine.url} ends in 2 days`,
+    summary: `the certificate of ${machine.url} expires in 2 days`,
   });
   authority = '';
   const { code, stdout } = await doctorAlone({ machine }, '--url', machine.url);

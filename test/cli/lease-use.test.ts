@@ -191,7 +191,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await doctor()).toMatchObject({
       failed: [],
       reason: null,
-      summary: expect.stringMatching(/^for the product trader .* need one for service-local/),
+      summary: expect.stringMatching(/^for the product trader .* need a lease for service-local/),
     });
     const as = (name: string) => doctor(home, { SERVICE_LOCAL_LICENSE_PRODUCT: name });
     expect(await as('trader')).toMatchObject({

@@ -218,7 +218,7 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     expect(await found()).toMatchObject({
       status: 'fail',
       summary: expect.stringMatching(
-        /^the keys of the server are not trusted: .*; what is here works until 20/,
+        /^the keys of the server are not trusted: .*; the lease works until 20/,
       ) as string,
     });
     isEvil = false;
@@ -351,7 +351,7 @@ describe('enrollment', () => {
     expect(stderr).toContain('Enroll this machine with `service-local license enroll`');
     const checks = await doctor();
     const found = (name: string) => checks.find((check) => check.code === name);
-    expect(found('device_key')?.summary).toContain('nothing here shows that it was enrolled');
+    expect(found('device_key')?.summary).toContain('it is unknown whether the device is enrolled');
     expect(found('lease_file')?.remedy).toContain('license enroll');
   });
 
@@ -452,8 +452,8 @@ test('reports the key of another device as such, not as a temporary failure', as
   expect(await onMachine(words, { SERVICE_LOCAL_HOME: other })).toMatchObject({ code: 0 });
   cpSync(join(other, 'device.key'), files.key);
   const renewal = (await doctor()).find(({ code }) => code === 'renewal');
-  expect(renewal?.summary).toMatch(/; the lease here cannot be used on this machine$/);
-  expect(renewal?.remedy).toContain('put back the key and the lease of this machine');
+  expect(renewal?.summary).toMatch(/; its lease cannot be used on this machine$/);
+  expect(renewal?.remedy).toContain('restore the key and lease of this machine');
   const { stderr } = await license('renew', '--now');
   expect(stderr).toContain('its installation is osaka, not tokyo');
   expect(stderr).toMatch(/\n→ .*put back those of this machine, or enroll it again/);

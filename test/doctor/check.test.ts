@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { makeChecks, worstOf, type Check, type Finding } from '../../src/doctor/check.ts';
+import { runChecks, worstStatus, type Check, type Finding } from '../../src/doctor/check.ts';
 import { CHECKS } from '../../src/doctor/examine.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 
@@ -7,35 +7,38 @@ const finds = (
   code: Check<null>['code'],
   status: Finding['status'],
   depends: Pick<Check<null>, 'needs' | 'blames'> = {},
-): Check<null> => ({ code, ...depends, look: () => ({ status, summary: `found ${status}` }) });
+): Check<null> => ({ code, ...depends, run: () => ({ status, summary: `found ${status}` }) });
 
-const told = async (...checks: Check<null>[]): Promise<string[]> =>
-  (await makeChecks(checks, null)).map(
+const results = async (...checks: Check<null>[]): Promise<string[]> =>
+  (await runChecks(checks, null)).map(
     ({ code, status, because }) => `${code} ${status}${because === null ? '' : ` ${because}`}`,
   );
 
-test('what needs something that failed, or is not there, is not looked at', async () => {
-  let looks = 0;
+test('a check is not run if one that it needs failed or was skipped', async () => {
+  let runs = 0;
   const keyset: Check<null> = {
     code: 'keyset',
     needs: ['lease_file'],
-    look: () => ({ status: 'ok', summary: String((looks += 1)) }),
+    run: () => ({ status: 'ok', summary: String((runs += 1)) }),
   };
-  expect(await told(finds('lease_file', 'fail'), keyset)).toEqual([
+  expect(await results(finds('lease_file', 'fail'), keyset)).toEqual([
     'lease_file fail',
     'keyset skip lease_file',
   ]);
-  expect(await told(finds('lease_file', 'skip'), keyset)).toEqual([
+  expect(await results(finds('lease_file', 'skip'), keyset)).toEqual([
     'lease_file skip',
     'keyset skip lease_file',
   ]);
-  expect(looks).toBe(0);
-  expect(await told(finds('lease_file', 'warn'), keyset)).toEqual(['lease_file warn', 'keyset ok']);
+  expect(runs).toBe(0);
+  expect(await results(finds('lease_file', 'warn'), keyset)).toEqual([
+    'lease_file warn',
+    'keyset ok',
+  ]);
 });
 
-test('the cause that is named is the root', async () => {
+test('a skipped check names the root cause', async () => {
   expect(
-    await told(
+    await results(
       finds('device_key', 'ok'),
       finds('server', 'fail', { needs: ['device_key'] }),
       finds('renewal', 'ok', { needs: ['server'] }),
@@ -51,33 +54,33 @@ test('the cause that is named is the root', async () => {
   ]);
 });
 
-test('only a failure is to blame, and only for what is wrong', async () => {
+test('only a failed check counts as a cause, and only for checks that find a fault', async () => {
   const blaming = { blames: ['server'] } as const;
-  expect(await told(finds('server', 'fail'), finds('schedule', 'ok', blaming))).toEqual([
+  expect(await results(finds('server', 'fail'), finds('schedule', 'ok', blaming))).toEqual([
     'server fail',
     'schedule ok',
   ]);
   for (const status of ['warn', 'skip'] as const) {
-    expect(await told(finds('server', status), finds('schedule', 'fail', blaming))).toEqual([
+    expect(await results(finds('server', status), finds('schedule', 'fail', blaming))).toEqual([
       `server ${status}`,
       'schedule fail',
     ]);
   }
 });
 
-test('what follows from another failure says what it found, and leaves the remedy to that', async () => {
+test('a check whose fault has another cause keeps its summary, but not its remedy', async () => {
   const finding = { summary: 'it is late', evidence: { hours: 3 }, remedy: 'Hurry.' };
-  const [, schedule] = await makeChecks(
+  const [, schedule] = await runChecks(
     [
       finds('server', 'fail'),
-      { code: 'schedule', blames: ['server'], look: () => ({ status: 'fail', ...finding }) },
+      { code: 'schedule', blames: ['server'], run: () => ({ status: 'fail', ...finding }) },
     ],
     null,
   );
   expect(schedule).toEqual({
     code: 'schedule',
     status: 'skip',
-    summary: 'it is late; the cause is what server found',
+    summary: 'it is late; see the check server, which found the cause',
     depends_on: ['server'],
     because: 'server',
     evidence: { hours: 3 },
@@ -85,10 +88,10 @@ test('what follows from another failure says what it found, and leaves the remed
   });
 });
 
-test('an expected error is a failure, with its remedy; any other is a bug', async () => {
+test('an expected error becomes a failure with its remedy; any other error is thrown', async () => {
   const throwing = (error: Error): Check<null> => ({
     code: 'home',
-    look() {
+    run() {
       throw error;
     },
   });
@@ -96,7 +99,7 @@ test('an expected error is a failure, with its remedy; any other is a bug', asyn
     reason: 'symlink',
     remedy: 'Put the file itself there.',
   });
-  expect(await makeChecks([throwing(expected)], null)).toEqual([
+  expect(await runChecks([throwing(expected)], null)).toEqual([
     {
       code: 'home',
       status: 'fail',
@@ -107,18 +110,20 @@ test('an expected error is a failure, with its remedy; any other is a bug', asyn
       remedy: 'Put the file itself there.',
     },
   ]);
-  await expect(makeChecks([throwing(new TypeError('oops'))], null)).rejects.toThrow('oops');
+  await expect(runChecks([throwing(new TypeError('oops'))], null)).rejects.toThrow('oops');
 });
 
 test.each([
   ['ok', 'skip', 'ok'],
   ['warn', 'ok', 'warn'],
   ['warn', 'fail', 'fail'],
-] as const)('of %s and %s the worst is %s', async (home, disk, worst) => {
-  expect(worstOf(await makeChecks([finds('home', home), finds('disk', disk)], null))).toBe(worst);
+] as const)('the worst status of %s and %s is %s', async (home, disk, worst) => {
+  expect(worstStatus(await runChecks([finds('home', home), finds('disk', disk)], null))).toBe(
+    worst,
+  );
 });
 
-test('each check comes after those it depends on, and is there once', () => {
+test('each check occurs once, after those it depends on', () => {
   const before = new Set<string>();
   for (const { code, needs = [], blames = [] } of CHECKS as readonly Check<never>[]) {
     expect(before).not.toContain(code);

@@ -56,7 +56,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** What is not as it should be, as `code status`, with the cause where it follows from another. */
+/** Checks that are not ok, as `code status` and the cause of a skipped one. */
 const faults = async (change: Partial<Machine> = {}): Promise<string[]> => {
   const { checks } = await examine({ ...machine, ...change });
   return checks
@@ -87,7 +87,7 @@ const contents = (): unknown =>
     return [name, stats.mode, stats.isFile() ? stats.mtimeMs : 0, text];
   });
 
-test('a machine that is in order has nothing to complain of, and is left as it was', async () => {
+test('a healthy machine passes all checks, and is not changed', async () => {
   const before = contents();
   const { status, checks } = await examine(machine);
   expect(checks.filter((check) => check.status !== 'ok')).toMatchObject([
@@ -101,16 +101,16 @@ test('a machine that is in order has nothing to complain of, and is left as it w
     lease_file: `${machine.files.lease}, the best of 2 copies`,
     lease_signature: `service-local signed the lease ${claims.lease_id} of tokyo`,
     lease_use: 'for the product service-local on every machine',
-    clock: 'as that of the server',
-    lease_state: `everything works until ${expires_at} (7 days left), with grace until ${grace_ends_at}`,
+    clock: 'the clock agrees with that of the server',
+    lease_state: `valid until ${expires_at} (7 days left), then in grace until ${grace_ends_at}`,
     entitlements: 'kb_federation, live_trading',
     device_key: `this is the device ${device_id}`,
-    renewal: `asked now, the server would give a lease until ${expires_at}`,
+    renewal: `a renewal now would give a lease until ${expires_at}`,
     schedule: expect.stringContaining('next attempt at 20') as string,
   });
 });
 
-test('a machine without a license is healthy, and nothing is made there', async () => {
+test('a machine without a license is healthy, and no files are created', async () => {
   const home = join(directory, 'other');
   const fresh = { home, files: licenseFiles(home, {}), catalogueDir: join(home, 'catalogue') };
   const { status, checks } = await examine({ ...machine, ...fresh });
@@ -129,18 +129,18 @@ test('a machine without a license is healthy, and nothing is made there', async 
   expect(readdirSync(directory)).toEqual(['home']);
 });
 
-test('without a network everything else is looked at', async () => {
+test('without a network all other checks run', async () => {
   expect(await faults({ offline: true })).toEqual(['server skip', 'renewal server']);
 });
 
 describe('the lease', () => {
-  test('that is torn is made up for by its copy', async () => {
+  test('a truncated lease is a warning if its copy is valid', async () => {
     writeFileSync(machine.files.lease, readFileSync(machine.files.lease).subarray(0, 100));
     expect(await faults()).toEqual(['lease_file warn']);
     const { summary, evidence } = await found('lease_file');
     const copy = backupOf(machine.files.lease);
     expect(summary).toBe(
-      `${machine.files.lease} is no good: the lease is empty, cut short or otherwise not JSON; what counts is ${copy}`,
+      `${machine.files.lease} is not usable: the lease is empty, cut short or otherwise not JSON; ${copy} is used instead`,
     );
     expect(evidence).toMatchObject({
       winner: copy,
@@ -151,7 +151,7 @@ describe('the lease', () => {
   test.each([
     ['', 'not_json'],
     ['{}', 'not_an_envelope'],
-  ])('that is %j fails once', async (text) => {
+  ])('a lease file with the content %j fails once', async (text) => {
     spoil(text);
     expect(await faults()).toEqual([
       'lease_file fail',
@@ -164,17 +164,17 @@ describe('the lease', () => {
     ]);
   });
 
-  test('that is not there, though this is a device, fails once', async () => {
+  test('a missing lease of an enrolled device fails once', async () => {
     rmSync(machine.files.lease);
     rmSync(backupOf(machine.files.lease));
     expect(await found('lease_file')).toMatchObject({
       status: 'fail',
-      summary: `${machine.files.lease} is not there`,
+      summary: `${machine.files.lease} does not exist`,
       remedy: expect.stringContaining('`service-local license renew --now`') as string,
     });
   });
 
-  test('that was changed, or is of another, fails by its signature', async () => {
+  test('a lease that was changed or belongs to another machine fails by its signature', async () => {
     const envelope = JSON.parse(readFileSync(machine.files.lease, 'utf8')) as { payload: string };
     const text = Buffer.from(envelope.payload, 'base64').toString();
     const payload = Buffer.from(text.replace('"tokyo"', '"osaka"')).toString('base64');
@@ -201,29 +201,29 @@ describe('the lease', () => {
   ] as const)('whose keyset %s fails once', async (_what, text, root, reason) => {
     if (text === undefined) rmSync(machine.files.keyset);
     else writeFileSync(machine.files.keyset, text);
-    // The trust anchor has the keys, too.
+    // The trust anchor contains the keys, too.
     expect(await faults()).toEqual(['keyset fail']);
     rmSync(machine.files.root);
     const all = 'keyset trust lease_signature lease_use lease_state entitlements';
     const checks = all.split(' ');
     const following = checks.slice(checks.indexOf(root) + 1);
-    // Keys of somebody else vouch for none of the server.
+    // The keys of another issuer do not verify those of the server.
     const others = (await faults()).filter((fault) => fault !== 'renewal fail');
     expect(others).toEqual([`${root} fail`, ...following.map((code) => `${code} ${root}`)]);
     expect((await found(root)).evidence['reason']).toBe(reason);
   });
 
-  test('in grace is a warning with the last date, and over it is a failure', async () => {
+  test('a lease in grace is a warning with its last date, and an expired one a failure', async () => {
     const { expires_at, grace_ends_at } = licensed.claims;
     const offline = { offline: true };
     expect(await found('lease_state', { ...later(7 * DAY), ...offline })).toMatchObject({
       status: 'warn',
-      summary: `not renewed in time; everything still works until ${grace_ends_at} (3 days left)`,
+      summary: `in grace, because the lease was not renewed in time; everything works until ${grace_ends_at} (3 days left)`,
       evidence: { state: 'grace', reason: 'in_grace', expires_at },
     });
     expect(await found('lease_state', { ...later(10 * DAY), ...offline })).toMatchObject({
       status: 'fail',
-      summary: `the lease and its grace are over since ${grace_ends_at}`,
+      summary: `expired; the grace period ended at ${grace_ends_at}`,
     });
     expect(await found('entitlements', { ...later(10 * DAY), ...offline })).toMatchObject({
       status: 'skip',
@@ -231,7 +231,7 @@ describe('the lease', () => {
     });
   });
 
-  test('that is delivered needs no key, and may be a link', async () => {
+  test('a delivered lease needs no device key, and may be a link', async () => {
     rmSync(machine.files.key);
     const delivered = join(directory, 'delivered.json');
     renameSync(machine.files.lease, delivered);
@@ -252,7 +252,7 @@ describe('the clock', () => {
   test.each([
     ['behind', -DAY],
     ['ahead', 366.5 * DAY],
-  ])('that is %s fails once, and the lease waits for it', async (where, ms) => {
+  ])('a clock that is %s fails once, and skips the state of the lease', async (where, ms) => {
     await setState({ next_attempt_at: null, next_attempt_because: 'no_lease' });
     expect(await faults(later(ms))).toEqual([
       'clock fail',
@@ -264,15 +264,15 @@ describe('the clock', () => {
     );
   });
 
-  test('that is a little off is right', async () => {
+  test('a clock within the tolerance is ok', async () => {
     expect(await faults(later(4 * 60_000))).toEqual([]);
   });
 
-  test('that is off without any effect on the lease leaves the lease alone', async () => {
+  test('a wrong clock that does not change the state of the lease does not affect its check', async () => {
     expect(await faults(later(HOUR))).toEqual(['clock fail']);
   });
 
-  test('is held against the time that the machine has run', async () => {
+  test('a clock that was set back is detected by the uptime of the machine', async () => {
     const { lease_id } = licensed.claims;
     await setState({
       running_time: { lease_id, seconds: 2 * 86_400, boot_id: 'boot', uptime_seconds: 1000 },
@@ -288,7 +288,7 @@ describe('the clock', () => {
 });
 
 describe('the server', () => {
-  test('that is down fails once, also when attempts have failed', async () => {
+  test('an unreachable server fails once, even after failed attempts of the daemon', async () => {
     const at = formatTime(issuer.now);
     const last_error = { at, code: 'server_unreachable', reason: null, message: 'down' };
     await setState({ failures_in_row: 3, last_error, next_attempt_because: 'retry' });
@@ -305,7 +305,7 @@ describe('the server', () => {
     });
   });
 
-  test('that refuses a revoked license is told in plain words, with the last date', async () => {
+  test('a revoked license is reported with the date until which the lease works', async () => {
     const osaka = join(directory, 'osaka');
     const revoked = await newLicensed(issuer, osaka, 'osaka');
     await revokeAs(issuer.world, issuer.world.identity, { deployment_id: 'osaka' }, 'osaka');
@@ -320,11 +320,11 @@ describe('the server', () => {
     expect(await faults(revoked.machine)).toEqual(['renewal fail', 'schedule renewal']);
     lock.release();
     expect(await found('renewal', revoked.machine)).toMatchObject({
-      summary: `the license is revoked, and is not renewed any more; what is here works until ${revoked.claims.grace_ends_at}`,
+      summary: `the license is revoked and cannot be renewed; the lease works until ${revoked.claims.grace_ends_at}`,
       evidence: { code: 'license_revoked' },
-      remedy: 'Ask whoever issued the license.',
+      remedy: 'Contact the issuer of the license.',
     });
-    // A lease in grace stays what it is.
+    // A lease in grace stays in grace.
     const { world } = issuer;
     const before = issuer.now;
     world.now = issuer.now += 7 * DAY;
@@ -334,7 +334,7 @@ describe('the server', () => {
     expect(statuses).toMatchObject({ lease_state: 'warn', renewal: 'fail', entitlements: 'ok' });
   });
 
-  test('that refuses a contract that ended is told with since when nothing works', async () => {
+  test('an ended contract is reported with the date since which the lease has not worked', async () => {
     const { world } = issuer;
     const before = issuer.now;
     world.now = issuer.now = Date.UTC(2030, 1);
@@ -350,7 +350,7 @@ describe('the server', () => {
     });
     expect(checks.find(({ code }) => code === 'renewal')).toMatchObject({
       status: 'fail',
-      summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z; nothing works since ${licensed.claims.grace_ends_at}`,
+      summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z; the lease has not worked since ${licensed.claims.grace_ends_at}`,
     });
   });
 
@@ -360,15 +360,15 @@ describe('the server', () => {
     [6 * DAY, 2 * DAY, 'ok'],
     [6 * DAY, 12 * HOUR, 'warn'],
     [3650 * DAY, 13 * DAY, 'warn'],
-  ])('whose certificate lasts %i ms, of which %i are left, is %s', async (all, left, status) => {
+  ])('a certificate valid for %i ms, with %i ms left, is %s', async (all, left, status) => {
     const certificate = { begins: issuer.now + left - all, ends: issuer.now + left };
     const answer = { ms: 1, ahead: 0, certificate, warning: undefined, isHeld: false, trust: [] };
     const check = SERVER_CHECKS.find(({ code }) => code === 'server')!;
     const facts = { ...factsOf(machine), server: () => Promise.resolve(answer) };
-    expect(await check.look(facts)).toMatchObject({ status });
+    expect(await check.run(facts)).toMatchObject({ status });
   });
 
-  test('warns while nothing trades with its database, until it is adopted', async () => {
+  test('a server whose database is not adopted is a warning', async () => {
     const { storage } = issuer.world.identity;
     const supersededBy = (epoch: number | null) =>
       storage.write((tx) =>
@@ -383,15 +383,15 @@ describe('the server', () => {
     expect(await found('server')).toMatchObject({ status: 'ok' });
   });
 
-  test('that nobody has set is not missed', async () => {
+  test('a server that is not configured is skipped', async () => {
     const unset = { url: 'http://127.0.0.1:1', urlBy: 'default' } as const;
     expect(await faults(unset)).toEqual(['server skip', 'renewal server', 'daemon warn']);
     expect((await found('server', unset)).summary).toBe(
-      'no server is set, and none is at http://127.0.0.1:1',
+      'no server is configured, and none answers at http://127.0.0.1:1',
     );
   });
 
-  test('that always wants one request more gets no more time for it', async () => {
+  test('all requests to a server share one timeout', async () => {
     const slow = createServer((request, response) => {
       const isHealth = request.url === '/healthz';
       const headers = { 'service-name': 'service-local', 'service-nonce': 'once more' };
@@ -409,7 +409,7 @@ describe('the server', () => {
     slow.close();
   });
 
-  test('that does not take the lease for one of this device is a warning', async () => {
+  test('a server that does not accept the lease of this device is a warning', async () => {
     const other = await newLicensed(issuer, join(directory, 'other'), 'tokyo');
     spoil(readFileSync(other.machine.files.lease, 'utf8'));
     expect(await found('renewal')).toMatchObject({
@@ -418,7 +418,7 @@ describe('the server', () => {
     });
   });
 
-  test('to which what is sent can be read on its way is a warning', async () => {
+  test('an unencrypted connection is a warning', async () => {
     const url = issuer.url.replace('127.0.0.1', '0.0.0.0');
     expect(await found('server', { url })).toMatchObject({
       status: 'warn',
@@ -426,7 +426,7 @@ describe('the server', () => {
     });
   });
 
-  test('that cannot sign for now is a warning', async () => {
+  test('a server that cannot sign at the moment is a warning', async () => {
     const { identity } = issuer.world;
     const { signer } = identity;
     const gone = new ServiceError('license_lease_unavailable', 'the key is gone');
@@ -435,7 +435,7 @@ describe('the server', () => {
     Object.assign(identity, { signer });
   });
 
-  test('knows of a copy of this machine', async () => {
+  test('a copy of this machine is a warning', async () => {
     const lease = JSON.parse(readFileSync(machine.files.lease, 'utf8')) as unknown;
     const { identity } = issuer.world;
     const device = await identity.storage.read
@@ -449,7 +449,7 @@ describe('the server', () => {
       status: 'warn',
       evidence: { warnings: [{ code: 'credential_cloned' }] },
     });
-    // The same, but it was this machine that asked and did not hear the answer.
+    // The same, but this machine itself sent the request, and did not receive the answer.
     await setState({ pending: { renewal_id: 'renewal-1', lease_id } });
     expect(await faults()).toEqual([]);
   });
@@ -481,16 +481,16 @@ describe('the device key', () => {
     },
   );
 
-  test('that others may read fails once', async () => {
+  test('a device key that other users may read fails once', async () => {
     chmodSync(machine.files.key, 0o644);
     expect(await faults()).toEqual(LOST);
     expect((await found('device_key')).remedy).toBe(
-      'Run `service-local doctor --fix`. If anybody may have read it, change it then with `service-local license rotate-key`.',
+      'Run `service-local doctor --fix`. If other users may have read the key, then replace it with `service-local license rotate-key`.',
     );
   });
 
-  test('that is lost, or spoilt, fails with the date until which the lease works', async () => {
-    const left = `what is here works until ${licensed.claims.grace_ends_at}`;
+  test('a missing or damaged device key fails with the date until which the lease works', async () => {
+    const left = `the lease works until ${licensed.claims.grace_ends_at}`;
     writeFileSync(machine.files.key, 'spoilt');
     expect(await faults()).toEqual(LOST);
     const spoilt = await found('device_key');
@@ -501,20 +501,20 @@ describe('the device key', () => {
     expect(await faults()).toEqual(LOST);
     const lost = await found('device_key');
     expect(lost.summary).toBe(
-      `${machine.files.key} is gone: the lease is for the device ${licensed.device_id}, and cannot be renewed without it; ${left}`,
+      `${machine.files.key} is missing: the lease is for the device ${licensed.device_id}, and cannot be renewed without its key; ${left}`,
     );
     for (const { remedy } of [spoilt, lost]) {
       expect(remedy).toMatch(/new enrollment code, .*`service-local license enroll`\.$/);
     }
   });
 
-  test('that was to be another is a warning', async () => {
+  test('an unfinished key rotation is a warning', async () => {
     writeFileSync(machine.files.nextKey, readFileSync(machine.files.key), { mode: 0o600 });
     expect(await faults()).toEqual(['device_key warn']);
   });
 });
 
-describe('a lease that was brought', () => {
+describe('an imported lease', () => {
   beforeEach(async () => {
     daemon.release();
     rmSync(daemonFiles(machine.home).note);
@@ -523,18 +523,18 @@ describe('a lease that was brought', () => {
   });
   const byHand = { url: 'http://127.0.0.1:1', urlBy: 'default' } as const;
 
-  test('is in order without daemon and server, and says how the next one comes', async () => {
+  test('an imported lease needs no daemon and server, and the remedy explains how to get the next one', async () => {
     const { checks, status } = await examine({ ...machine, ...byHand, offline: true });
     expect(status).toBe('ok');
     expect(checks.find(({ code }) => code === 'daemon')).toMatchObject({
       status: 'ok',
-      summary: 'none has ever run here: the lease is renewed by hand',
-      remedy: expect.stringMatching(/export-request`.*`license import`/) as string,
+      summary: 'no daemon has run here: the lease is renewed by hand',
+      remedy: expect.stringMatching(/export-request`.*`service-local license import`/) as string,
     });
     expect((await examine({ ...machine, ...byHand })).status).toBe('ok');
   });
 
-  test('is a warning when it is due, and again says how', async () => {
+  test('an imported lease that is due is a warning with the same remedy', async () => {
     const due = later(renewalMoment(licensed.claims) - issuer.now);
     expect(await faults({ ...byHand, ...due })).toEqual([
       'server skip',
@@ -547,14 +547,16 @@ describe('a lease that was brought', () => {
 });
 
 describe('the daemon', () => {
-  test('that does not run is a warning, and a failure once the lease is due', async () => {
+  test('a stopped daemon is a warning, and a failure once the lease is due', async () => {
     daemon.release();
     expect(await faults()).toEqual(['daemon warn']);
     expect((await found('daemon')).summary).toBe(
-      'it does not run, and was killed: nobody renews the lease',
+      'the daemon was killed, so the lease is not renewed',
     );
     await setNote({ stopped_at: formatTime(issuer.now) });
-    expect((await found('daemon')).summary).toBe('it does not run: nobody renews the lease');
+    expect((await found('daemon')).summary).toBe(
+      'the daemon is not running, so the lease is not renewed',
+    );
     const due = renewalMoment(licensed.claims) - issuer.now;
     expect(await faults({ ...later(due), offline: true })).toEqual([
       'server skip',
@@ -564,7 +566,7 @@ describe('the daemon', () => {
     ]);
   });
 
-  test('that cannot repair the license files is a failure', async () => {
+  test('a daemon that cannot repair the license files is a failure', async () => {
     const unrepaired = { at: formatTime(issuer.now), message: 'the disk is full' };
     await setState({ unrepaired });
     expect(await found('daemon')).toMatchObject({
@@ -574,32 +576,32 @@ describe('the daemon', () => {
     });
   });
 
-  test('that is late may have been asleep', async () => {
+  test('a late daemon is a warning, because the machine may have been asleep', async () => {
     await setState({ next_attempt_at: formatTime(issuer.now - HOUR) });
     expect(await faults()).toEqual(['schedule warn']);
     expect(await found('schedule')).toMatchObject({
       summary: expect.stringMatching(
-        /^the daemon was to ask for a lease at 20\S+Z, 60 minutes ago, and has not yet$/,
+        /^the daemon should have renewed the lease at 20\S+Z, 60 minutes ago, but has not tried$/,
       ) as string,
-      remedy: expect.stringMatching(/asleep.* look again in a minute/) as string,
+      remedy: expect.stringMatching(/asleep.* check again in a minute/) as string,
     });
   });
 
-  test('that fails, though the server would give a lease, says at what', async () => {
+  test('a daemon that fails although the server would renew is a warning with its last error', async () => {
     const message = 'the disk is full';
     const at = formatTime(issuer.now);
     const last_error = { at, code: 'output_not_writable', reason: null, message };
     await setState({ failures_in_row: 2, last_error, next_attempt_because: 'retry' });
     expect(await faults()).toEqual(['schedule warn']);
     expect((await found('schedule')).summary).toMatch(
-      /^2 attempts failed, at last with: the disk is full; next attempt at 20\S+Z: /,
+      /^2 attempts failed, the last with: the disk is full; next attempt at 20\S+Z: /,
     );
-    // One that somebody forced before the lease is due.
+    // A failed renewal that a user forced before the lease is due.
     await setState({ failures_in_row: 1, last_error, next_attempt_because: 'due' });
     expect(await faults()).toEqual([]);
   });
 
-  test('of another version, or of another server, is a warning', async () => {
+  test('a daemon of another version or with another server is a warning', async () => {
     await setNote({ version: '0.0.1' });
     expect(await faults()).toEqual(['versions warn']);
     await setNote({ server_url: 'https://other.example' });
@@ -607,7 +609,7 @@ describe('the daemon', () => {
     expect(await faults({ urlBy: 'option' })).toEqual([]);
   });
 
-  test('that was installed for a Node that is gone is a failure', async () => {
+  test('a service unit whose Node no longer exists is a failure', async () => {
     const units = join(directory, '.config/systemd/user');
     mkdirSync(units, { recursive: true });
     const path = join(units, 'service-local.service');
@@ -615,7 +617,7 @@ describe('the daemon', () => {
     const linux = await found('service_unit');
     expect(linux).toMatchObject({
       status: 'fail',
-      summary: `${path} starts /gone/cli.js, which is not there any more`,
+      summary: `${path} starts /gone/cli.js, which does not exist`,
     });
     const cli = process.argv[1]!;
     writeFileSync(path, `[Service]\nExecStart="${process.execPath}" "${cli}" daemon run\n`);
@@ -628,7 +630,7 @@ describe('the daemon', () => {
     });
   });
 
-  test('that was installed for another home is a warning', async () => {
+  test('a service unit for another home directory is a warning', async () => {
     const manager = serviceManager('linux', 'user', machine.env);
     mkdirSync(dirname(manager.path), { recursive: true });
     const program = [process.execPath, process.argv[1]!];
@@ -639,7 +641,7 @@ describe('the daemon', () => {
     install('/srv/a "b" 50%\\');
     expect(await found('service_unit')).toMatchObject({
       status: 'warn',
-      summary: `${manager.path} starts the daemon of /srv/a "b" 50%\\, and not that of ${machine.home}`,
+      summary: `${manager.path} starts the daemon for /srv/a "b" 50%\\, not for ${machine.home}`,
     });
     install(machine.home);
     expect(await found('service_unit')).toMatchObject({ status: 'ok' });
@@ -647,13 +649,13 @@ describe('the daemon', () => {
     mkdirSync(manager.path);
     expect(await found('service_unit')).toMatchObject({
       status: 'skip',
-      summary: expect.stringMatching(/^this user may not read it: EISDIR/) as string,
+      summary: expect.stringMatching(/^the service unit cannot be read: EISDIR/) as string,
     });
   });
 });
 
-describe('the home', () => {
-  test('that others may write to is a failure, and a file that they may read a warning', async () => {
+describe('the home directory', () => {
+  test('a home directory that others may write to is a failure, and a file that they may read a warning', async () => {
     chmodSync(machine.files.state, 0o644);
     expect(await faults()).toContain('home warn');
     chmodSync(machine.home, 0o777);
@@ -664,44 +666,47 @@ describe('the home', () => {
     });
   });
 
-  test('with a link where the daemon writes is a failure', async () => {
+  test('a link in place of a file that the daemon writes is a failure', async () => {
     renameSync(machine.files.lease, join(directory, 'elsewhere.json'));
     symlinkSync(join(directory, 'elsewhere.json'), machine.files.lease);
     expect(await faults()).toEqual(['home fail']);
     expect((await found('home')).evidence).toMatchObject({ reason: 'symlink' });
   });
 
-  test.each(['license.lock', 'daemon.lock'])('with no lock at %s is a failure', async (name) => {
-    const path = join(machine.home, name);
-    rmSync(path, { force: true });
-    mkdirSync(path);
-    expect(await faults()).toEqual(expect.arrayContaining(['home fail']));
-    expect(await found('home')).toMatchObject({ evidence: { reason: 'not_a_file' } });
-    rmSync(path, { recursive: true });
-    writeFileSync(path, '', { mode: 0o400 });
-    expect(await found('home')).toMatchObject({
-      status: 'fail',
-      summary: `this user may not open ${path}`,
-      remedy: 'Put it right with `service-local doctor --fix`.',
-    });
-  });
+  test.each(['license.lock', 'daemon.lock'])(
+    'an unusable lock at %s is a failure',
+    async (name) => {
+      const path = join(machine.home, name);
+      rmSync(path, { force: true });
+      mkdirSync(path);
+      expect(await faults()).toEqual(expect.arrayContaining(['home fail']));
+      expect(await found('home')).toMatchObject({ evidence: { reason: 'not_a_file' } });
+      rmSync(path, { recursive: true });
+      writeFileSync(path, '', { mode: 0o400 });
+      expect(await found('home')).toMatchObject({
+        status: 'fail',
+        summary: `this user may not open ${path}`,
+        remedy: 'Run `service-local doctor --fix` to correct the permissions.',
+      });
+    },
+  );
 
-  test('whose lock is something else is a failure', async () => {
+  test('a lock that is not a file is a failure', async () => {
     writeFileSync(machine.files.lock, 'what is no database, as long as the head of one'.repeat(9));
     expect(await faults()).toEqual(['home fail']);
     expect((await found('home')).summary).toMatch(/license\.lock cannot be locked: file is not/);
   });
 
-  test('in which the log is a link is a warning', async () => {
+  test('a log that is a link is a warning', async () => {
     const { log } = daemonFiles(machine.home);
     symlinkSync(join(directory, 'elsewhere.log'), log);
     expect(await faults()).toEqual(['home warn']);
     expect((await found('home')).summary).toBe(
-      `the daemon keeps no log: ${log} is a symbolic link`,
+      `the daemon cannot write its log: ${log} is a symbolic link`,
     );
   });
 
-  test('that is a file fails once', async () => {
+  test('a file in place of the home directory fails once', async () => {
     const home = join(directory, 'file');
     writeFileSync(home, '');
     const other = { home, files: licenseFiles(home, {}), catalogueDir: join(home, 'catalogue') };
@@ -711,7 +716,7 @@ describe('the home', () => {
     expect(checks.find(({ code }) => code === 'disk')).toMatchObject({ because: 'home' });
   });
 
-  test('that cannot be written to fails once', async () => {
+  test('a home directory without write access fails once', async () => {
     expect(await faults({ home: '/proc/self' })).toEqual([
       'disk fail',
       'watcher disk',
@@ -721,7 +726,7 @@ describe('the home', () => {
     expect(await found('disk', fresh)).toMatchObject({ status: 'warn' });
   });
 
-  test('in which datasets are damaged is a failure, and keeps what an import left', async () => {
+  test('a damaged dataset is a failure, and files that an import left are kept', async () => {
     const { catalogueDir } = machine;
     mkdirSync(join(catalogueDir, 'SPX'), { recursive: true });
     mkdirSync(join(catalogueDir, '.import-abc'));
@@ -731,7 +736,7 @@ describe('the home', () => {
   });
 });
 
-test('a lease under a key that the server signs with since is in order', async () => {
+test('a lease passes all checks after the server has switched to a new signing key', async () => {
   const { identity } = issuer.world;
   const { signer } = identity;
   Object.assign(identity, {

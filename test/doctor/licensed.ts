@@ -24,11 +24,11 @@ import { OPEN_GATE } from '../server/open-gate.ts';
 /** Certificate and key of a server that speaks TLS, as `https://localhost`. */
 export type Certificate = Pick<ServerOptions, 'cert' | 'key'>;
 
-/** A server that issues, in this process and with a clock that only the test turns. */
+/** A license server in this process, whose clock the test sets. */
 export interface Issuer {
   readonly world: LeaseWorld;
   readonly url: string;
-  /** What its answers say of the time; milliseconds since the Unix epoch. */
+  /** Time in its `Date` headers, ms since the Unix epoch. */
   now: number;
   readonly close: () => Promise<void>;
 }
@@ -77,7 +77,7 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
   return issuer;
 }
 
-/** A machine whose license is in order, and whose daemon has just renewed it; it does not run. */
+/** A machine with a valid license, just renewed by its daemon, which is not running. */
 export interface Licensed {
   readonly machine: Machine;
   readonly claims: LeaseClaims;
@@ -86,7 +86,7 @@ export interface Licensed {
   readonly note: DaemonNote;
 }
 
-/** @param directory where its home is made; what looks for files of the user finds none there. */
+/** @param directory parent of its home directory. */
 export async function newLicensed(
   { world, url, now }: Issuer,
   directory: string,
@@ -104,7 +104,7 @@ export async function newLicensed(
     next_attempt_because: 'due',
   };
   await writeState(files.state, state);
-  // That of a process that has ended: the daemon runs as long as its lock is held.
+  // The pid of an ended process: the daemon counts as running only while its lock is held.
   const { process: mark, ...others } = newNote(url);
   const ended = mark && { ...mark, started: '0' };
   const note = { ...others, process: ended, started_at: formatTime(now) };

@@ -45,15 +45,15 @@ afterEach(() => rmSync(directory, { recursive: true }));
 const fix = () => repair(machine, (text) => warnings.push(text));
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 const names = (): string[] => readdirSync(machine.home).toSorted();
-/** As one that another process left there an hour ago. */
+/** Writes a file that another process left long ago. */
 const leave = (path: string, text: string): void => {
   writeFileSync(path, text);
   utimesSync(path, 1, 1);
 };
-/** As files of `writeAtomically` are named. */
+/** Name of a temporary file of `writeAtomically`. */
 const temporary = (path: string): string => `${path}.0123456789abcdef.tmp`;
 
-test('what is good is left as it is', async () => {
+test('valid files are not changed', async () => {
   const look = (): unknown =>
     names().map((name) => {
       const { ino, mtimeMs, mode } = statSync(join(machine.home, name));
@@ -65,13 +65,13 @@ test('what is good is left as it is', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('nothing is made where there is nothing', async () => {
+test('a missing home directory is not created', async () => {
   const home = join(directory, 'other');
   expect(await repair({ ...machine, home, files: licenseFiles(home, {}) }, () => {})).toEqual([]);
   expect(existsSync(home)).toBe(false);
 });
 
-test('what is private is closed to others', async () => {
+test('private files are made inaccessible to other users', async () => {
   const { home, files } = machine;
   for (const [path, mode] of [
     [home, 0o777],
@@ -81,22 +81,24 @@ test('what is private is closed to others', async () => {
     chmodSync(path, mode);
   }
   expect(await fix()).toEqual([
-    { code: 'home', path: home, done: 'closed to others' },
-    { code: 'home', path: files.lease, done: 'closed to others' },
+    { code: 'home', path: home, done: 'made inaccessible to other users' },
+    { code: 'home', path: files.lease, done: 'made inaccessible to other users' },
     {
       code: 'device_key',
       path: files.key,
-      done: 'closed to others; if anybody may have read it, change it with `service-local license rotate-key`',
+      done: 'made inaccessible to other users; if other users may have read the key, replace it with `service-local license rotate-key`',
     },
   ]);
   expect([home, files.key, files.lease].map(modeOf)).toEqual(['700', '600', '600']);
   expect(await fix()).toEqual([]);
   chmodSync(files.lock, 0o444);
-  expect(await fix()).toEqual([{ code: 'home', path: files.lock, done: 'opened to this user' }]);
+  expect(await fix()).toEqual([
+    { code: 'home', path: files.lock, done: 'made accessible to this user' },
+  ]);
   expect(modeOf(files.lock)).toBe('600');
 });
 
-test('a torn lease is kept aside, and its copy put in its place', async () => {
+test('a truncated lease is quarantined, and replaced by its copy', async () => {
   const { files } = machine;
   writeFileSync(files.lease, lease.slice(0, 100));
   const [repaired] = await fix();
@@ -105,19 +107,19 @@ test('a torn lease is kept aside, and its copy put in its place', async () => {
   const kept = names().filter((name) => name.includes('.quarantined-'));
   expect(kept).toHaveLength(1);
   expect(repaired!.done).toBe(
-    `the best copy was put in its place; what was there is now ${join(machine.home, kept[0]!)}`,
+    `the best copy was restored; the previous file is now ${join(machine.home, kept[0]!)}`,
   );
   expect(readFileSync(join(machine.home, kept[0]!), 'utf8')).toBe(lease.slice(0, 100));
   expect(await fix()).toEqual([]);
 });
 
-test('a lease that is gone comes back from what was left of its writing', async () => {
+test('a missing lease is restored from a temporary file', async () => {
   const { files } = machine;
   rmSync(files.lease);
   rmSync(backupOf(files.lease));
   leave(temporary(files.lease), lease);
   expect(await fix()).toMatchObject([
-    { code: 'lease_file', done: 'the best copy was put in its place' },
+    { code: 'lease_file', done: 'the best copy was restored' },
     { code: 'disk', path: temporary(files.lease), done: 'removed' },
   ]);
   for (const path of [files.lease, backupOf(files.lease)]) {
@@ -125,7 +127,7 @@ test('a lease that is gone comes back from what was left of its writing', async 
   }
 });
 
-test('without a good copy the torn lease stays, and what may be one, too', async () => {
+test('without a valid copy, a truncated lease and temporary files are kept', async () => {
   const { files } = machine;
   for (const path of [files.keyset, files.root, backupOf(files.lease)]) rmSync(path);
   writeFileSync(files.lease, '');
@@ -135,7 +137,7 @@ test('without a good copy the torn lease stays, and what may be one, too', async
   expect(readFileSync(temporary(files.lease), 'utf8')).toBe(lease);
 });
 
-test('what killed processes left is removed, and what others write now is not', async () => {
+test('files of killed processes are removed, but not those of running ones', async () => {
   const { home, files } = machine;
   const selfTest = join(home, '.self-test-abcdef');
   const fresh = temporary(files.lease);
@@ -150,18 +152,18 @@ test('what killed processes left is removed, and what others write now is not', 
   expect(existsSync(fresh)).toBe(true);
 });
 
-test('a lease that is a link to something bad is told, and left alone', async () => {
+test('a lease that is a link to an invalid file is reported, and not changed', async () => {
   const { files } = machine;
   const elsewhere = join(directory, 'elsewhere.json');
   renameSync(files.lease, elsewhere);
   writeFileSync(elsewhere, '');
   symlinkSync(elsewhere, files.lease);
   expect(await fix()).toEqual([]);
-  expect(warnings).toEqual([`not repaired: ${files.lease} is a link`]);
+  expect(warnings).toEqual([`not repaired: ${files.lease} is a symbolic link`]);
   expect(readFileSync(elsewhere, 'utf8')).toBe('');
 });
 
-test('it waits for whoever changes the license', async () => {
+test('a repair waits for a process that holds the license lock', async () => {
   const { files } = machine;
   writeFileSync(files.lease, '');
   const lock = await holdLock(files.lock, 0);

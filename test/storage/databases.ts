@@ -7,7 +7,7 @@ import { openStorage, type Storage, type StorageLocation } from '../../src/stora
 import { isAtLength } from '../length.ts';
 import { SCRATCH } from '../scratch.ts';
 
-/** The two that every contract suite runs on: `describe.each(DATABASES)('… on %s', (kind) => …)`. */
+/** For tests on both databases: `describe.each(DATABASES)('… on %s', (kind) => …)`. */
 export const DATABASES = ['sqlite', 'postgres'] as const satisfies readonly Storage['kind'][];
 
 /**
@@ -74,7 +74,7 @@ async function ask<Row extends object>(url: string, sql: string): Promise<Row[]>
   return (await admins.query<Row>(sql)).rows;
 }
 
-/** As they are after the migrations: most tests write to few of them. */
+/** Rows of the tables after the migrations; most tests write to few tables. */
 const EMPTY_TABLES = `do $$
   declare name text;
   begin
@@ -89,7 +89,7 @@ const EMPTY_TABLES = `do $$
 
 type Sqlite = TestDatabase & { readonly location: { readonly file: string } };
 
-/** The bytes of a file with the tables of this version, from which others are copied. */
+/** Bytes of a SQLite file with the current schema, from which others are copied. */
 let tables: Promise<Uint8Array> | undefined;
 
 /** As `newTables`. */

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readPage, type List, type Page } from '../../src/storage/paging.ts';
 
-/** A page of `ids`, as a database would give it. */
 function pageOf(
   ids: readonly string[],
   list: List,
@@ -24,7 +23,7 @@ function pageOf(
 const LETTERS = ['a', 'b', 'c', 'd', 'e'];
 
 describe('a list in pages', () => {
-  test('gives every item once, whatever the size of the pages', async () => {
+  test('every item of a list is on one page, whatever the size of the pages', async () => {
     const ids = fc.uniqueArray(fc.stringMatching(/^[!-~]{1,128}$/), { maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(ids, fc.integer({ min: 1, max: 25 }), async (all, limit) => {
@@ -41,20 +40,20 @@ describe('a list in pages', () => {
     );
   });
 
-  test('goes on behind the last item seen, also when that one is gone', async () => {
+  test('a page continues after the last item of the previous page, even if that item was removed', async () => {
     const { next_cursor } = await pageOf(LETTERS, ['letters'], 2);
     expect(next_cursor).toMatch(/^[\w-]+$/);
     const later = ['0', 'a', 'c', 'd'];
     expect((await pageOf(later, ['letters'], 2, next_cursor!)).items).toEqual(['c', 'd']);
   });
 
-  test('says that there is no next page as soon as it knows', async () => {
+  test('the last page has no cursor', async () => {
     expect(await pageOf(LETTERS, ['letters'], 5)).toEqual({ items: LETTERS, next_cursor: null });
     expect(await pageOf([], ['letters'], 5)).toEqual({ items: [], next_cursor: null });
   });
 });
 
-describe('a cursor that is none of the list', async () => {
+describe('an invalid cursor', async () => {
   const list: List = ['letters', 'vowels'];
   const { next_cursor } = await pageOf(LETTERS, list, 2);
   const cursor = next_cursor!;
@@ -64,17 +63,17 @@ describe('a cursor that is none of the list', async () => {
     ['of another list', ['numbers', 'vowels'], cursor],
     ['of another filter', ['letters', 'consonants'], cursor],
     ['of no filter', ['letters'], cursor],
-    ['of the filter in another place', ['letters', undefined, 'vowels'], cursor],
-    ['cut short', list, cursor.slice(0, -1)],
-    ['with something behind it', list, `${cursor}A`],
-    ['padded', list, `${cursor}=`],
-    ['empty', list, ''],
-    ['made up', list, 'bm9uc2Vuc2U'],
-    ['with what no id has', list, zero!],
-  ])('%s is refused', async (_, other, text) => {
+    ['of another position of the filter', ['letters', undefined, 'vowels'], cursor],
+    ['that is truncated', list, cursor.slice(0, -1)],
+    ['with an additional character', list, `${cursor}A`],
+    ['with padding', list, `${cursor}=`],
+    ['that is empty', list, ''],
+    ['that is not from the server', list, 'bm9uc2Vuc2U'],
+    ['with a character that no id contains', list, zero!],
+  ])('a cursor %s is rejected', async (_, other, text) => {
     await expect(pageOf(LETTERS, other, 2, text)).rejects.toMatchObject({
       code: 'invalid_request',
-      remedy: expect.stringContaining('no cursor') as string,
+      remedy: expect.stringContaining('omit the cursor') as string,
     });
   });
 });

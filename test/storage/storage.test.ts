@@ -29,7 +29,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     return rows.map((row) => row.customer_id).sort();
   };
 
-  test('a work that throws leaves nothing, and those committed with it stay', async () => {
+  test('a write that throws changes nothing, and those committed with it succeed', async () => {
     const results = await Promise.allSettled([
       addCustomer(storage, 'a'),
       storage.write(async (tx) => {
@@ -47,7 +47,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect(await customers()).toEqual(['a', 'c']);
   });
 
-  test('what is urgent goes before all that waits, and is never too much', async () => {
+  test('an urgent write runs before all waiting ones, and is never rejected as overloaded', async () => {
     const order: string[] = [];
     const note = (what: string, urgent = false) =>
       storage.write(
@@ -58,7 +58,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
       );
     const waiting = Array.from({ length: 5000 }, () => note('usual'));
     await expect(note('too much')).rejects.toMatchObject({ code: 'overloaded' });
-    // It has begun with some of them by now, and ends these first.
+    // The batch that has started is finished first.
     await waiting[0];
     await note('urgent', true);
     expect(order).toEqual(['usual', 'urgent']);
@@ -66,7 +66,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect(order).toEqual(['usual', 'urgent', 'usual']);
   });
 
-  test('what is urgent stays where what is done beside it fails', async () => {
+  test('an urgent write succeeds when a concurrent write fails', async () => {
     const failing = storage.write(async () => Promise.reject(new RangeError('no')));
     const [usual, urgent] = await Promise.allSettled([
       failing,
@@ -75,7 +75,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect([usual.status, urgent.status]).toEqual(['rejected', 'fulfilled']);
   });
 
-  test('a query that the database refuses is storage_unavailable, with what it said as cause', async () => {
+  test('a query that the database rejects fails as storage_unavailable, with its error as cause', async () => {
     await addCustomer(storage, 'a');
     await expect(addCustomer(storage, 'a')).rejects.toMatchObject({
       code: 'storage_unavailable',
@@ -84,7 +84,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect(await customers()).toEqual(['a']);
   });
 
-  test('what was accepted before close is done, and what comes later is refused', async () => {
+  test('writes accepted before close are finished, and later ones are rejected', async () => {
     const accepted = addCustomer(storage, 'a');
     const closed = storage.close();
     await expect(addCustomer(storage, 'b')).rejects.toMatchObject({ code: 'storage_unavailable' });
@@ -94,7 +94,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect(await customers()).toEqual(['a']);
   });
 
-  test('times and counts come back as numbers', async () => {
+  test('times and counts are read as numbers', async () => {
     await addCustomer(storage, 'a');
     expect(await storage.read.selectFrom('customers').selectAll().executeTakeFirst()).toEqual({
       customer_id: 'a',
@@ -103,7 +103,7 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     });
   });
 
-  test('a database of a newer version is left alone', async () => {
+  test('a database that a newer version has migrated is rejected and not changed', async () => {
     await database.execute(`insert into schema_migrations values (999, 'from the future', 'x')`);
     await expect(openStorage(database.location)).rejects.toMatchObject({
       code: 'storage_unavailable',
@@ -137,7 +137,7 @@ describe('a SQLite file', () => {
     return (await Promise.all(contents)).join('');
   };
 
-  test('holds all of it alone once it is closed', async () => {
+  test('a closed SQLite database is a single file', async () => {
     await name('acme');
     await storage.check();
     await storage.close();
@@ -145,7 +145,7 @@ describe('a SQLite file', () => {
     expect(await bytes()).toContain('acme');
   });
 
-  test('and what belongs to it keep nothing of what was erased', async () => {
+  test('a SQLite database and its journals contain no erased data', async () => {
     const secret = 'a signature that nobody may find';
     await name(secret);
     expect(await bytes()).toContain(secret);
@@ -155,10 +155,9 @@ describe('a SQLite file', () => {
   });
 });
 
-// Two servers on one SQLite file are two processes: SQLite waits for a lock without letting others
-// of its process go on.
-describe('several servers on one PostgreSQL', () => {
-  test('that start at once make one schema, and lose no update of each other', async () => {
+// Not on SQLite, where one process cannot stand for two: waiting for a lock blocks the process.
+describe('several servers on one PostgreSQL database', () => {
+  test('servers that start concurrently create one schema, and lose no update', async () => {
     const database = await newDatabase('postgres');
     const servers = await Promise.all(
       Array.from({ length: 3 }, () => openStorage(database.location)),
@@ -181,7 +180,7 @@ describe('several servers on one PostgreSQL', () => {
   const CUT_OTHERS = `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`;
 
-  test('repeat a write whose connection broke before its commit', async () => {
+  test('a write whose connection broke before its commit is repeated', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     let attempts = 0;
@@ -201,7 +200,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('report as unknown a write whose connection broke during its commit', async () => {
+  test('a write whose connection broke during its commit is reported as unknown', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     await database.execute(`
@@ -219,14 +218,14 @@ describe('several servers on one PostgreSQL', () => {
       code: 'storage_unavailable',
       reason: 'outcome_unknown',
     });
-    // What may have been done is not done twice.
+    // The write may have been committed, so it is not repeated.
     expect(attempts).toBe(1);
     expect(await server.write(async () => 'done')).toBe('done');
     await server.close();
     await database.remove();
   });
 
-  test('continue to read when their connections break', async () => {
+  test('reads continue after their connections break', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     const read = () => server.read.selectFrom('audit_head').select('seq').execute();
@@ -238,7 +237,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('continue to read when a newer version adds to a table', async () => {
+  test('reads continue after a newer version adds a column', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     const find = () =>
@@ -250,7 +249,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('do not fail each other where transactions are isolated more by default', async () => {
+  test('writes do not fail each other under a stricter default isolation', async () => {
     const database = await newDatabase('postgres');
     await database.execute(`do $$ begin
       execute format('alter database %I set default_transaction_isolation = serializable',

@@ -11,26 +11,31 @@ import { formatTime } from '../../lease/time.ts';
 import { packageVersion } from '../../base/version.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
-import { BRING } from './license.ts';
+import { RENEW_BY_HAND } from './license.ts';
 
 const START =
-  'Start it with `service-local daemon start`, or have it started with the machine by `daemon install`.';
+  'Start it with `service-local daemon start`, or install it with `service-local daemon install` so that it starts with the machine.';
 
 const daemon: Check<Facts> = {
   code: 'daemon',
   needs: ['device_key'],
   blames: ['home', 'runtime'],
-  async look({ url, urlBy, isBrought, isDaemonRunning, note, state }) {
+  async run({ url, urlBy, isRenewedByHand, isDaemonRunning, note, state }) {
     const running = await isDaemonRunning();
     const last = await note();
     const evidence = { running, last: last ?? null };
-    if (!running && urlBy === 'default' && (await isBrought())) {
-      const summary = 'none has ever run here: the lease is renewed by hand';
-      return { status: 'ok', summary, evidence, remedy: `${BRING} Do so before it is due.` };
+    if (!running && urlBy === 'default' && (await isRenewedByHand())) {
+      const summary = 'no daemon has run here: the lease is renewed by hand';
+      return {
+        status: 'ok',
+        summary,
+        evidence,
+        remedy: `${RENEW_BY_HAND} Do this before the lease is due.`,
+      };
     }
     if (!running) {
       const isKilled = last?.stopped_at === null;
-      const summary = `it does not run${isKilled ? ', and was killed' : ''}: nobody renews the lease`;
+      const summary = `the daemon ${isKilled ? 'was killed' : 'is not running'}, so the lease is not renewed`;
       return { status: 'warn', summary, evidence, remedy: START };
     }
     const { unrepaired } = await state();
@@ -46,27 +51,31 @@ const daemon: Check<Facts> = {
     if (last !== undefined && last.server_url !== url && urlBy !== 'option') {
       return {
         status: 'warn',
-        summary: `the daemon asks ${last.server_url}, and commands like this one ask ${url}`,
+        summary: `the daemon uses the server ${last.server_url}, but commands use ${url}`,
         evidence,
-        remedy: 'Set server_url in config.yaml, and start the daemon anew.',
+        remedy:
+          'Set server_url in config.yaml, and restart the daemon with `service-local daemon stop` and `service-local daemon start`.',
       };
     }
     return {
       status: 'ok',
-      summary: last === undefined ? 'it runs' : `it runs since ${last.started_at}, pid ${last.pid}`,
+      summary:
+        last === undefined
+          ? 'the daemon is running'
+          : `the daemon has been running since ${last.started_at}, pid ${last.pid}`,
       evidence,
     };
   },
 };
 
-/** It looks every minute, and an attempt takes its time. */
+/** The daemon checks the schedule every minute, and an attempt takes time. */
 const LATE_MS = 5 * 60_000;
 
 const schedule: Check<Facts> = {
   code: 'schedule',
   needs: ['daemon'],
   blames: ['renewal'],
-  async look({ clock, isBrought, isDaemonRunning, license, state }) {
+  async run({ clock, isRenewedByHand, isDaemonRunning, license, state }) {
     const now = clock();
     const lease = (await license()).leases[0];
     const due = lease && renewalMoment(lease.claims);
@@ -82,20 +91,23 @@ const schedule: Check<Facts> = {
       refused_keyset: known.refused_keyset,
     };
     if (!(await isDaemonRunning())) {
-      if (due === undefined) return { status: 'skip', summary: 'nothing is known yet', evidence };
-      if (now < due) return { status: 'ok', summary: `the lease is due ${at(due, now)}`, evidence };
-      const summary = `the lease was due ${at(due, now)}, and no daemon runs`;
-      if (await isBrought()) return { status: 'warn', summary, evidence, remedy: BRING };
-      const remedy = `${START} Without a network, see \`service-local license export-request\`.`;
+      if (due === undefined)
+        return { status: 'skip', summary: 'there is no lease to renew yet', evidence };
+      if (now < due)
+        return { status: 'ok', summary: `the lease is due for renewal ${at(due, now)}`, evidence };
+      const summary = `the lease was due for renewal ${at(due, now)}, and no daemon is running`;
+      if (await isRenewedByHand())
+        return { status: 'warn', summary, evidence, remedy: RENEW_BY_HAND };
+      const remedy = `${START} Without a network, run \`service-local license export-request\`.`;
       return { status: 'fail', summary, evidence, remedy };
     }
     if (next !== null && Date.parse(next) < now - LATE_MS) {
       return {
         status: 'warn',
-        summary: `the daemon was to ask for a lease ${at(Date.parse(next), now)}, and has not yet`,
+        summary: `the daemon should have renewed the lease ${at(Date.parse(next), now)}, but has not tried`,
         evidence,
         remedy:
-          'When this machine has just been asleep, or its clock was set, look again in a minute. Otherwise run `service-local daemon stop` and `daemon start`, and see `daemon logs`.',
+          'If this machine was just asleep or its clock was changed, check again in a minute. Otherwise run `service-local daemon stop` and `service-local daemon start`, and read `service-local daemon logs`.',
       };
     }
     if (known.refused_keyset !== null) {
@@ -108,13 +120,14 @@ const schedule: Check<Facts> = {
           'Ask the issuer to sign a newer keyset. If the issuer has replaced its root, enroll this machine again before the signing key changes.',
       };
     }
-    // One that somebody made before the lease was due is made up for when it is.
+    // A failed renewal before the due time does not matter: the daemon tries when the lease is due.
     if (error !== null && failures > 0 && known.next_attempt_because !== 'due') {
       return {
         status: 'warn',
-        summary: `${formatCountOf(failures, 'attempt')} failed, at last with: ${error.message}; ${nextAttempt(known)}`,
+        summary: `${formatCountOf(failures, 'attempt')} failed, the last with: ${error.message}; ${nextAttempt(known)}`,
         evidence,
-        remedy: 'See `service-local daemon logs`, or try it now with `license renew --now`.',
+        remedy:
+          'Read `service-local daemon logs`, or renew the lease with `service-local license renew --now`.',
       };
     }
     return { status: 'ok', summary: nextAttempt(known), evidence };
@@ -130,10 +143,10 @@ function at(time: number, now: number): string {
 const serviceUnit: Check<Facts> = {
   code: 'service_unit',
   needs: ['device_key'],
-  async look({ home, env }) {
+  async run({ home, env }) {
     const { platform } = process;
     if (platform !== 'linux' && platform !== 'darwin') {
-      return { status: 'skip', summary: `the service manager of ${platform} is not known here` };
+      return { status: 'skip', summary: `installing the daemon on ${platform} is not supported` };
     }
     const managers = (['user', 'system'] as const).map((scope) =>
       serviceManager(platform, scope, env),
@@ -144,28 +157,29 @@ const serviceUnit: Check<Facts> = {
     if (unit === undefined) {
       return {
         status: 'skip',
-        summary: 'the daemon is not started with the machine',
+        summary: 'the daemon is not installed as a service',
         evidence: { looked_at: managers.map(({ path }) => path) },
-        remedy: 'To have that, run `service-local daemon install`.',
+        remedy: 'To start the daemon with the machine, run `service-local daemon install`.',
       };
     }
     const { path, unreadable } = unit;
     if (unreadable !== undefined) {
-      const remedy = `To have it looked at, let everybody read it: \`sudo chmod 644 ${path}\`.`;
-      return { status: 'skip', summary: `this user may not read it: ${unreadable}`, remedy };
+      const remedy = `Make the file readable with \`sudo chmod 644 ${path}\`.`;
+      return { status: 'skip', summary: `the service unit cannot be read: ${unreadable}`, remedy };
     }
     const evidence = { path, home: unit.home ?? null };
     if (!isFor(unit)) {
       return {
         status: 'warn',
-        summary: `${path} starts the daemon of ${unit.home}, and not that of ${home}`,
+        summary: `${path} starts the daemon for ${unit.home}, not for ${home}`,
         evidence,
-        remedy: 'Have this one started instead with `service-local daemon install`.',
+        remedy:
+          'To start the daemon for this home directory instead, run `service-local daemon install`.',
       };
     }
     const fault = await whyNotStarted(unit);
     if (fault === undefined) return { status: 'ok', summary: path, evidence };
-    const remedy = 'Install it anew with `service-local daemon install`.';
+    const remedy = 'Install it again with `service-local daemon install`.';
     return { status: 'fail', summary: `${path} ${fault}`, evidence, remedy };
   },
 };
@@ -173,11 +187,11 @@ const serviceUnit: Check<Facts> = {
 interface Unit {
   readonly path: string;
   readonly program: readonly string[];
-  /** Undefined when the unit does not say for which. */
+  /** Home directory of the daemon; undefined if the unit does not state it. */
   readonly home: string | undefined;
-  /** Whether nobody else can have written it, but for the administrator. */
+  /** Whether only this user or root can have written it. */
   readonly isTrusted: boolean;
-  /** Why this user cannot read it. */
+  /** Error if this user cannot read it. */
   readonly unreadable?: string;
 }
 
@@ -193,33 +207,33 @@ function readUnit({ path, read }: ServiceManager): Unit {
   }
 }
 
-/** How long a Node may take to say its version. */
+/** Timeout of `node --version`. */
 const NODE_MS = 2000;
 
 async function whyNotStarted({ program, isTrusted }: Unit): Promise<string | undefined> {
-  const gone = program.filter((word) => isAbsolute(word) && !existsSync(word));
-  if (gone.length > 0) return `starts ${gone.join(' and ')}, which is not there any more`;
+  const missing = program.filter((word) => isAbsolute(word) && !existsSync(word));
+  if (missing.length > 0) return `starts ${missing.join(' and ')}, which does not exist`;
   const [node, ...args] = program;
-  // What somebody has it started by may take other options.
+  // Another program, such as a wrapper, may not accept the options of Node.
   if (node === undefined || basename(node) !== 'node' || !isTrusted) return undefined;
   const options = args.slice(
     0,
     args.findIndex((arg) => !arg.startsWith('-')),
   );
   try {
-    // Another Node, put in the place of the one it was made for, may not know an option.
+    // A different version of Node at the same path may not know an option.
     await promisify(execFile)(node, [...options, '--version'], { timeout: NODE_MS });
     return undefined;
   } catch (error) {
     const { stderr = '', message } = error as Error & { readonly stderr?: string };
-    return `starts a Node that does not start: ${stderr.trim() || message}`;
+    return `starts Node with options that fail: ${stderr.trim() || message}`;
   }
 }
 
 const versions: Check<Facts> = {
   code: 'versions',
   blames: ['daemon'],
-  async look({ isDaemonRunning, note }) {
+  async run({ isDaemonRunning, note }) {
     const own = packageVersion();
     const theirs = (await isDaemonRunning()) ? (await note())?.version : undefined;
     const evidence = { service_local: own, daemon: theirs ?? null };
@@ -228,7 +242,7 @@ const versions: Check<Facts> = {
     }
     return {
       status: 'warn',
-      summary: `this is service-local ${own}, and the daemon is still ${theirs}`,
+      summary: `this is service-local ${own}, but the daemon is still ${theirs}`,
       evidence,
       remedy: 'Run `service-local daemon stop` and `service-local daemon start`.',
     };

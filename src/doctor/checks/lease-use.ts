@@ -6,8 +6,8 @@ import type { Facts } from '../facts.ts';
 export const leaseUse: Check<Facts> = {
   code: 'lease_use',
   needs: ['lease_signature'],
-  async look(facts) {
-    const { files, machineHash, isBrought, product: own } = facts;
+  async run(facts) {
+    const { files, machineHash, isRenewedByHand, product: own } = facts;
     const { leases } = await facts.license();
     // With the default, the lease may be for another program on this machine.
     const required = own?.isDefault === false ? own.name : undefined;
@@ -24,7 +24,7 @@ export const leaseUse: Check<Facts> = {
       status: 'fail',
       summary: detail,
       evidence: { ...evidence, reason },
-      remedy: remedyOf(reason, files.key, await isBrought()),
+      remedy: remedyOf(reason, files.key, await isRenewedByHand()),
     };
   },
 };
@@ -39,13 +39,13 @@ function describe({ claims }: Pick<HeldLease, 'claims'>, own: string | undefined
   }[binding];
   const isOther = product !== undefined && own !== undefined && product !== own;
   const note = isOther
-    ? `; \`service-local server\` and \`service-local run\` need one for ${own}, as license_product says`
+    ? `; \`service-local server\` and \`service-local run\` need a lease for ${own}, the value of license_product`
     : '';
   return `for ${what} ${where}${note}`;
 }
 
-function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean): string {
-  const enroll = isBrought
+function remedyOf(reason: RefusedFile['reason'], key: string, isRenewedByHand: boolean): string {
+  const enroll = isRenewedByHand
     ? `move ${key} away, make a request with \`service-local license export-request\`, and import the lease that comes back`
     : 'ask for a new enrollment code, and enroll this machine with `service-local license enroll`';
   const remedies: Partial<Record<RefusedFile['reason'], string>> = {

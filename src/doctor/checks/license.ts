@@ -11,8 +11,8 @@ import type { Facts } from '../facts.ts';
 import { leaseUse } from './lease-use.ts';
 import { accessRemedy, isForeign, keyset, trust } from './trust.ts';
 
-/** What ails a file, and not what somebody signed. */
-const OF_THE_FILE: ReadonlySet<LeaseReason> = new Set([
+/** Faults of a file, as opposed to faults of the signed content. */
+const FILE_FAULTS: ReadonlySet<LeaseReason> = new Set([
   'missing',
   'unreadable',
   'too_large',
@@ -28,7 +28,7 @@ const OF_THE_FILE: ReadonlySet<LeaseReason> = new Set([
 const leaseFile: Check<Facts> = {
   code: 'lease_file',
   blames: ['home'],
-  async look({ files, env, license }) {
+  async run({ files, env, license }) {
     const { keyset: keys, leases, refused } = await license();
     const winner = leases[0];
     const evidence = { winner: winner?.path ?? null, candidates: candidatesOf(leases, refused) };
@@ -39,18 +39,19 @@ const leaseFile: Check<Facts> = {
     }
 
     const own = refused.find(({ path }) => path === files.lease);
-    const fault = own?.reason === 'missing' ? 'is not there' : own && `is no good: ${own.detail}`;
+    const fault =
+      own?.reason === 'missing' ? 'does not exist' : own && `is not usable: ${own.detail}`;
     if (winner !== undefined) {
       return {
         status: 'warn',
-        summary: `${files.lease} ${fault ?? 'is not the best'}; what counts is ${winner.path}`,
+        summary: `${files.lease} ${fault ?? 'is not the best copy'}; ${winner.path} is used instead`,
         evidence,
-        remedy: 'Put the best in its place with `service-local doctor --fix`.',
+        remedy: 'Run `service-local doctor --fix` to put the best copy in its place.',
       };
     }
-    // Without keys none is looked at any closer, and what is signed is for the signature to say.
+    // Files cannot be verified without keys; lease_signature reports faults of signed content.
     const isUnread = ({ detail }: RefusedFile): boolean => !keys.ok && detail === keys.detail;
-    if (refused.some((file) => isUnread(file) || !OF_THE_FILE.has(file.reason))) {
+    if (refused.some((file) => isUnread(file) || !FILE_FAULTS.has(file.reason))) {
       return { status: 'ok', summary: files.lease, evidence };
     }
     const isDevice = existsSync(files.key);
@@ -58,9 +59,9 @@ const leaseFile: Check<Facts> = {
     if (refused.length === 1 && own?.reason === 'missing' && !isLicensed) {
       return {
         status: 'skip',
-        summary: 'there is no license here, and local work needs none',
+        summary: 'no license is installed; local work needs none',
         evidence,
-        remedy: 'To get one, run `service-local license enroll`.',
+        remedy: 'To get a license, run `service-local license enroll`.',
       };
     }
     const isAccess = own?.reason === 'not_private' || own?.reason === 'foreign_owner';
@@ -92,20 +93,20 @@ function candidatesOf(leases: License['leases'], refused: License['refused']): r
 }
 
 const RENEW =
-  'Get a good one with `service-local license renew --now`, unless another check says why that fails.';
+  'Get a new lease with `service-local license renew --now`, unless another check reports why that fails.';
 const ENROLL_OR_RENEW =
   'If this machine was never enrolled, run `service-local license enroll`; otherwise get a new lease with `service-local license renew --now`.';
-const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.';
+const DELIVER = 'Have the lease delivered again, or run `service-local license enroll`.';
 
-/** For who renews by hand. */
-export const BRING =
-  'Make a request with `service-local license export-request`, and put the lease that comes back in its place with `license import`.';
+/** Remedy for machines whose leases people import. */
+export const RENEW_BY_HAND =
+  'Create a request with `service-local license export-request`, and install the lease that comes back with `service-local license import`.';
 
 const leaseSignature: Check<Facts> = {
   code: 'lease_signature',
   needs: ['lease_file'],
   blames: ['keyset'],
-  async look({ files, license }) {
+  async run({ files, license }) {
     const { leases, refused, trusted } = await license();
     if (leases[0] !== undefined) {
       const { lease_id, deployment_id, customer_id, public_key_id, issuer } = leases[0].claims;
@@ -118,8 +119,8 @@ const leaseSignature: Check<Facts> = {
     if (trusted === undefined) {
       return { status: 'fail', summary: 'no lease can be verified without trusted keys' };
     }
-    const signed = refused.filter((file) => !OF_THE_FILE.has(file.reason));
-    if (signed.every(isForeign)) return effectOf('trust', 'there is no lease of this machine');
+    const signed = refused.filter((file) => !FILE_FAULTS.has(file.reason));
+    if (signed.every(isForeign)) return effectOf('trust', 'there is no lease for this machine');
     const { path, reason, detail } = signed[0]!;
     return {
       status: 'fail',
@@ -134,7 +135,7 @@ const TOLERANCE_MS = CLOCK_TOLERANCE_SECONDS * 1000;
 
 const clock: Check<Facts> = {
   code: 'clock',
-  async look(facts) {
+  async run(facts) {
     const ahead = await aheadOfClock(facts);
     const behind = await behindSigned(facts);
     const evidence = {
@@ -143,30 +144,37 @@ const clock: Check<Facts> = {
       behind_signed_seconds: behind === undefined ? null : Math.round(behind / 1000),
     };
     if (ahead === undefined && behind === undefined) {
-      return { status: 'skip', summary: 'there is no time to compare it with', evidence };
+      return {
+        status: 'skip',
+        summary: 'there is no other time to compare the clock with',
+        evidence,
+      };
     }
     const off = Math.max(ahead ?? 0, behind ?? 0);
     if (off > TOLERANCE_MS) return clockIs(`${formatSpan(off)} behind`, evidence);
     if (ahead !== undefined && -ahead > TOLERANCE_MS) {
       return clockIs(`${formatSpan(-ahead)} ahead`, evidence);
     }
-    const compared = ahead === undefined ? 'not behind any signed time' : 'as that of the server';
+    const compared =
+      ahead === undefined
+        ? 'the clock is not behind any signed time'
+        : 'the clock agrees with that of the server';
     return { status: 'ok', summary: compared, evidence };
   },
 };
 
 function clockIs(what: string, evidence: Finding['evidence'] & {}): Finding {
-  const remedy = 'Set it right, and have it kept so (`timedatectl set-ntp true`).';
+  const remedy = 'Correct the clock, and keep it synchronized (`timedatectl set-ntp true`).';
   return { status: 'fail', summary: `the clock of this machine is ${what}`, evidence, remedy };
 }
 
-/** By how many milliseconds the server is ahead, where it says so; that it cannot be asked is for another check. */
+/** Lead of the server's clock, ms; undefined if unknown. The check server reports connection errors. */
 async function aheadOfClock({ server }: Facts): Promise<number | undefined> {
   const answer = await server().catch(() => undefined);
   return answer?.ahead;
 }
 
-/** By how many milliseconds the clock is behind the time that has passed for certain. */
+/** How far the clock is behind the earliest possible time according to signed times, ms. */
 async function behindSigned({ license, running, clock: now }: Facts): Promise<number | undefined> {
   const [lease] = (await license()).leases;
   return lease && parseTime(knownTime(lease.claims, await running()))! - now();
@@ -175,7 +183,7 @@ async function behindSigned({ license, running, clock: now }: Facts): Promise<nu
 const leaseState: Check<Facts> = {
   code: 'lease_state',
   needs: ['lease_use'],
-  async look(facts) {
+  async run(facts) {
     const now = facts.clock();
     const [license, running, ahead] = await Promise.all([
       facts.license(),
@@ -189,31 +197,31 @@ const leaseState: Check<Facts> = {
     const isClockWrong = Math.abs(ahead ?? 0) > TOLERANCE_MS;
     const right = isClockWrong ? statusOf(lease, now + ahead!, running).state : state;
     if (right !== state || reason === 'not_yet_valid' || reason === 'clock_rollback') {
-      const summary = `${state} by this clock, and the lease says until ${expires_at}`;
+      const summary = `${state} according to this clock; the lease expires at ${expires_at}`;
       return { ...effectOf('clock', summary), evidence };
     }
     const until = (time: string): string => `${time} (${formatSpan(parseTime(time)! - now)} left)`;
     if (state === 'valid') {
-      const summary = `everything works until ${until(expires_at)}, with grace until ${grace_ends_at}`;
+      const summary = `valid until ${until(expires_at)}, then in grace until ${grace_ends_at}`;
       return { status: 'ok', summary, evidence };
     }
     const remedy = await remedyOf(facts);
     if (state === 'grace') {
-      const summary = `not renewed in time; everything still works until ${until(grace_ends_at)}`;
+      const summary = `in grace, because the lease was not renewed in time; everything works until ${until(grace_ends_at)}`;
       return { status: 'warn', summary, evidence, remedy };
     }
-    const summary = `the lease and its grace are over since ${grace_ends_at}`;
+    const summary = `expired; the grace period ended at ${grace_ends_at}`;
     if (await isDenied(facts)) return { ...effectOf('renewal', summary), evidence };
     return { status: 'fail', summary, evidence, remedy };
   },
 };
 
-async function remedyOf({ files, isBrought }: Facts): Promise<string> {
-  if (await isBrought()) return BRING;
+async function remedyOf({ files, isRenewedByHand }: Facts): Promise<string> {
+  if (await isRenewedByHand()) return RENEW_BY_HAND;
   return existsSync(files.key) ? RENEW : DELIVER;
 }
 
-/** Whether the server has said that there will be no more leases. */
+/** Whether the server denies further leases. */
 async function isDenied({ offline, key, renewal }: Facts): Promise<boolean> {
   try {
     if (!offline && (await key()) !== undefined) await renewal();
@@ -229,9 +237,9 @@ const ENDED: ReadonlySet<string> = new Set(['license_revoked', 'contract_ended']
 const entitlements: Check<Facts> = {
   code: 'entitlements',
   needs: ['lease_state'],
-  async look({ license }) {
+  async run({ license }) {
     const { entitlements: features } = (await license()).leases[0]!.claims;
-    const summary = features.join(', ') || 'none: no feature is licensed';
+    const summary = features.join(', ') || 'the lease licenses no features';
     return { status: 'ok', summary, evidence: { entitlements: features } };
   },
 };

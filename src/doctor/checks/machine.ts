@@ -16,11 +16,11 @@ import type { Facts } from '../facts.ts';
 
 const runtime: Check<Facts> = {
   code: 'runtime',
-  async look() {
+  async run() {
     const { version, platform, arch } = process;
     const evidence = { node: version, platform, arch };
     try {
-      // Built for one Node and one system, it is what breaks when either changes.
+      // A native module, which fails after a change of Node or the system.
       const { default: Database } = await import('better-sqlite3');
       new Database(':memory:').close();
       return { status: 'ok', summary: `Node ${version} on ${platform} ${arch}`, evidence };
@@ -29,7 +29,7 @@ const runtime: Check<Facts> = {
         status: 'fail',
         summary: `SQLite does not load in Node ${version}: ${error instanceof Error ? error.message : String(error)}`,
         evidence,
-        remedy: 'Install service-local anew with this Node.',
+        remedy: 'Install service-local again with this Node.',
       };
     }
   },
@@ -38,11 +38,11 @@ const runtime: Check<Facts> = {
 interface WrongMode {
   readonly path: string;
   readonly fault: 'others may write to' | 'others may read' | 'this user may not open';
-  /** What the permissions are to be. */
+  /** The correct permissions. */
   readonly mode: number;
 }
 
-/** What of this user's has other permissions than it must have. */
+/** Lists this user's files whose permissions are wrong. */
 export async function wrongModes({
   home,
   files,
@@ -51,17 +51,17 @@ export async function wrongModes({
   const own = daemonFiles(home);
   const locks = [files.lock, own.lock];
   const ofDaemon = [state, own.note, own.log, own.olderLog];
-  // Everyone may read what is signed.
+  // Signed files contain no secrets, so that all users may read them.
   const signed = [lease, backupOf(lease), keyset, root];
   const others = [...signed, key, nextKey, formerKey, ...ofDaemon];
   const wrong: WrongMode[] = [];
   let isInUse = false;
-  // Those that are delivered elsewhere are signed, and for others to protect.
+  // Files outside of the home directory are signed, and other programs manage them.
   for (const path of [...locks, ...others].filter((one) => dirname(one) === home)) {
     const stats = await lstat(path).catch(ignoreSystem);
     if (!stats?.isFile() || !isOurs(stats)) continue;
     isInUse = true;
-    // A lock is opened as it is; of the others a new one takes the place.
+    // Only locks are opened for writing; other files are replaced.
     const isShut = locks.includes(path) && (stats.mode & 0o600) !== 0o600;
     if (isShut) wrong.push({ path, fault: 'this user may not open', mode: 0o600 });
     else if ((stats.mode & 0o022) !== 0)
@@ -82,31 +82,31 @@ export async function wrongModes({
 
 const home: Check<Facts> = {
   code: 'home',
-  async look(facts) {
+  async run(facts) {
     const { home: path, files } = facts;
     const stats = await stat(path).catch((error: unknown) => {
       if (isSystemError(error, 'ENOENT')) return undefined;
       throw cannotRead(path, error);
     });
     if (stats === undefined) {
-      return { status: 'ok', summary: `${path} is not there yet: it is made when it is needed` };
+      return { status: 'ok', summary: `${path} does not exist yet; it is created when needed` };
     }
     const evidence = { path, mode: (stats.mode & 0o777).toString(8), uid: stats.uid };
     if (!stats.isDirectory()) {
-      const remedy = 'Move it away, or name another place in SERVICE_LOCAL_HOME.';
-      return { status: 'fail', summary: `${path} is no directory`, evidence, remedy };
+      const remedy = 'Move it away, or set SERVICE_LOCAL_HOME to another directory.';
+      return { status: 'fail', summary: `${path} is not a directory`, evidence, remedy };
     }
     checkOwner(path, stats);
     await access(path, constants.R_OK | constants.X_OK).catch((error: unknown) => {
       throw cannotRead(path, error);
     });
     const { lock, note, log, olderLog } = daemonFiles(path);
-    // Into these the daemon writes; where there is no key there is none, and links are right.
+    // The daemon writes these files. Without a device key, license files may be symbolic links.
     const ofLicense = existsSync(files.key)
       ? [files.lease, backupOf(files.lease), files.keyset, files.root]
       : [];
     for (const file of [...ofLicense, files.state, files.lock, lock, note]) await checkPlace(file);
-    // What is wrong with the keys, the check of the keys says.
+    // The check device_key reports the permissions of keys.
     const wrong = (await wrongModes(facts)).filter(
       (one) => one.path !== files.key && one.path !== files.nextKey,
     );
@@ -118,27 +118,27 @@ const home: Check<Facts> = {
         wrong.find(isUnusable) ?? wrong.find((one) => one.fault !== 'others may read') ?? wrong[0]!;
       const { fault, path: first } = worst;
       return {
-        // What a file that others may write to is worth, the checks of that file report.
+        // The checks of each file report whether other users may have changed it.
         status: isUnusable(worst) ? 'fail' : 'warn',
         summary: `${fault} ${first}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ''}`,
         evidence: { ...evidence, wrong_modes: wrong.map((one) => one.path) },
-        remedy: 'Put it right with `service-local doctor --fix`.',
+        remedy: 'Run `service-local doctor --fix` to correct the permissions.',
       };
     }
-    // Whether it can be held at all; that of the daemon is looked at with the daemon.
+    // Throws if the lock cannot be used. The check daemon covers the lock of the daemon.
     isLocked(files.lock);
     for (const file of [olderLog, log]) {
       const fault = await checkPlace(file).catch((error: unknown) => error);
       if (!(fault instanceof ServiceError)) continue;
-      const { message, remedy = 'Move it away.', reason } = fault;
-      const summary = `the daemon keeps no log: ${message}`;
+      const { message, remedy = 'Move the file away.', reason } = fault;
+      const summary = `the daemon cannot write its log: ${message}`;
       return { status: 'warn', summary, evidence: { ...evidence, reason }, remedy };
     }
     return { status: 'ok', summary: path, evidence };
   },
 };
 
-/** Where a user is not known by a number, who may do what is not known here. */
+/** True on systems without user ids, where permissions are not checked. */
 function isOurs({ uid }: Stats): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
@@ -151,27 +151,27 @@ function cannotRead(path: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
   return new ServiceError('invalid_data', `${path} cannot be read: ${error.message}`, {
     reason: 'unreadable',
-    remedy: 'See its permissions, and those of the directories above it.',
+    remedy: 'Check the permissions of the directory and of those above it.',
     cause: error,
   });
 }
 
 const MIB = 1024 * 1024;
-/** A lease has a few kilobytes; but who has so little left, has soon nothing. */
+/** Leases need only kilobytes, but a disk with less free space will soon be full. */
 const LITTLE_BYTES = 100 * MIB;
 
 const disk: Check<Facts> = {
   code: 'disk',
   blames: ['home'],
-  async look({ home: path, files }) {
-    const there = nearestExisting(path);
-    const { bavail, bsize, files: inodes, ffree } = await statfs(there);
+  async run({ home: path, files }) {
+    const existing = nearestExisting(path);
+    const { bavail, bsize, files: inodes, ffree } = await statfs(existing);
     const free = bavail * bsize;
-    const evidence = { path: there, free_bytes: free, free_inodes: inodes > 0 ? ffree : null };
+    const evidence = { path: existing, free_bytes: free, free_inodes: inodes > 0 ? ffree : null };
     const isDevice = existsSync(files.key);
     try {
-      // A home that is not there is not made only to see whether it could be.
-      if (there !== path) await access(there, constants.W_OK);
+      // A missing home directory is not created for this check.
+      if (existing !== path) await access(existing, constants.W_OK);
       else {
         const places = isDevice ? [path, dirname(files.lease), dirname(files.keyset)] : [path];
         for (const place of new Set(places)) await writeTwice(place);
@@ -179,17 +179,17 @@ const disk: Check<Facts> = {
     } catch (error) {
       if (!isSystemError(error)) throw error;
       const status = isDevice ? 'fail' : 'warn';
-      const remedy = 'See that this user may write there, and that the disk has room.';
-      return { status, summary: `cannot be written to: ${error.message}`, evidence, remedy };
+      const remedy = 'Check that this user can write there and that the disk has free space.';
+      return { status, summary: `files cannot be written: ${error.message}`, evidence, remedy };
     }
-    const room = `${formatCount(free / MIB)} MiB free at ${there}`;
+    const room = `${formatCount(free / MIB)} MiB free at ${existing}`;
     return free < LITTLE_BYTES
-      ? { status: 'warn', summary: `only ${room}`, evidence, remedy: 'Make room.' }
-      : { status: 'ok', summary: `${room}, and files are replaced whole`, evidence };
+      ? { status: 'warn', summary: `only ${room}`, evidence, remedy: 'Free disk space.' }
+      : { status: 'ok', summary: `${room}; files can be replaced atomically`, evidence };
   },
 };
 
-/** @throws the error of the system, or one of ours when a file is not what was written. */
+/** @throws the system's error, or a ServiceError if the file differs from what was written. */
 async function writeTwice(place: string): Promise<void> {
   await inNewDirectory(place, async (directory) => {
     const file = join(directory, 'file');
@@ -197,13 +197,12 @@ async function writeTwice(place: string): Promise<void> {
       await writeAtomically(file, [text]);
       if ((await readFile(file, 'utf8')) === text) continue;
       throw new ServiceError('output_not_writable', `${place} does not keep what is written`, {
-        remedy: 'See that the disk is sound.',
+        remedy: 'Check the disk for errors.',
       });
     }
   });
 }
 
-/** In one that others leave alone, gone when the work is done. */
 async function inNewDirectory<T>(
   place: string,
   work: (directory: string) => Promise<T>,
@@ -216,22 +215,23 @@ async function inNewDirectory<T>(
   }
 }
 
-/** What a doctor that was killed leaves begins with this. */
+/** Prefix of the directories of tests, which a killed process leaves behind. */
 export const SELF_TEST = '.self-test-';
 
-/** Far longer than it takes on a machine that has much else to do. */
+/** Far longer than a notification takes on a busy machine. */
 const SEEN_WITHIN_MS = 3000;
 
 const watcher: Check<Facts> = {
   code: 'watcher',
   needs: ['disk'],
-  async look({ home: path }) {
-    if (!existsSync(path)) return { status: 'skip', summary: 'there is nothing to watch yet' };
+  async run({ home: path }) {
+    if (!existsSync(path))
+      return { status: 'skip', summary: 'the home directory does not exist yet' };
     const began = performance.now();
     const fault = await inNewDirectory(path, async (directory) => {
       const file = join(directory, 'file');
       const { promise, resolve } = Promise.withResolvers<string | undefined>();
-      const late = setTimeout(() => resolve('the system tells of no change'), SEEN_WITHIN_MS);
+      const late = setTimeout(() => resolve('the system reports no change'), SEEN_WITHIN_MS);
       const watching = await watchFiles([file], () => resolve(undefined), resolve);
       try {
         await writeAtomically(file, ['new']);
@@ -243,11 +243,15 @@ const watcher: Check<Facts> = {
     });
     const ms = Math.round(performance.now() - began);
     if (fault === undefined) {
-      return { status: 'ok', summary: `a change was noticed within ${ms} ms`, evidence: { ms } };
+      return {
+        status: 'ok',
+        summary: `a file change was noticed within ${ms} ms`,
+        evidence: { ms },
+      };
     }
     return {
       status: 'warn',
-      summary: `changes of the license are noticed after up to 30 seconds: ${fault}`,
+      summary: `changes of license files are noticed only after up to 30 seconds: ${fault}`,
       evidence: { fault },
       remedy: 'On Linux, raise fs.inotify.max_user_watches and fs.inotify.max_user_instances.',
     };
@@ -257,7 +261,7 @@ const watcher: Check<Facts> = {
 const catalogue: Check<Facts> = {
   code: 'catalogue',
   blames: ['home'],
-  async look({ catalogueDir: path }) {
+  async run({ catalogueDir: path }) {
     const { names, damaged } = await inspectDatasets(path);
     const evidence = { path, datasets: names.length, damaged };
     if (damaged.length > 0) {
@@ -265,7 +269,7 @@ const catalogue: Check<Facts> = {
         status: 'fail',
         summary: `${formatCountOf(damaged.length, 'damaged dataset')} in ${path}: ${damaged.join(', ')}`,
         evidence,
-        remedy: 'Import them anew with `service-local data import … --replace`.',
+        remedy: 'Import them again with `service-local data import FILE --replace`.',
       };
     }
     const summary =

@@ -11,7 +11,7 @@ import type { Facts, ServerAnswer } from '../facts.ts';
 const deviceKey: Check<Facts> = {
   code: 'device_key',
   blames: ['home'],
-  async look(facts) {
+  async run(facts) {
     const { files } = facts;
     const own = await readKey(facts);
     if (own === undefined) return withoutKey(facts);
@@ -20,21 +20,21 @@ const deviceKey: Check<Facts> = {
     if (existsSync(files.nextKey)) {
       return {
         status: 'warn',
-        summary: `the device ${device_id} was to get another key, and that was not finished`,
+        summary: `the rotation of the key of device ${device_id} is not finished`,
         evidence,
-        remedy: 'Finish it with `service-local license rotate-key`.',
+        remedy: 'Run `service-local license rotate-key` to finish it.',
       };
     }
     const { refused, leases } = await facts.license();
     const isLeased = leases.length > 0 || refused[0]?.reason !== 'missing';
     const summary = isLeased
       ? `this is the device ${device_id}`
-      : `${files.key} holds the key ${device_id}; without a lease, nothing here shows that it was enrolled`;
+      : `${files.key} contains the key of device ${device_id}; without a lease, it is unknown whether the device is enrolled`;
     return { status: 'ok', summary, evidence };
   },
 };
 
-/** @throws ServiceError that says what is left and what to do */
+/** @throws ServiceError that states how long the lease still works, and what to do */
 async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
   try {
     return await facts.key();
@@ -42,20 +42,20 @@ async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
     if (!(error instanceof ServiceError)) throw error;
     const { code, reason = '', message, remedy } = error;
     if (reason === 'not_private') {
-      const advice = `${remedy} If anybody may have read it, change it then with \`service-local license rotate-key\`.`;
+      const advice = `${remedy} If other users may have read the key, then replace it with \`service-local license rotate-key\`.`;
       throw new ServiceError(code, message, { reason, remedy: advice, cause: error });
     }
     if (reason !== 'not_a_key' && reason !== 'wrong_key_type') throw error;
-    const summary = `${message}: the lease cannot be renewed; ${await whatIsLeft(facts)}`;
+    const summary = `${message}: the lease cannot be renewed; ${await describeRemaining(facts)}`;
     throw new ServiceError(code, summary, {
       reason,
-      remedy: `Move it away, ${ENROLL}`,
+      remedy: `Move the file away, ${ENROLL_AGAIN}`,
       cause: error,
     });
   }
 }
 
-const ENROLL =
+const ENROLL_AGAIN =
   'ask for a new enrollment code, and enroll this machine again with `service-local license enroll`.';
 
 async function withoutKey(facts: Facts): Promise<Finding> {
@@ -65,19 +65,19 @@ async function withoutKey(facts: Facts): Promise<Finding> {
   if (lease?.claims.binding === 'device') {
     return effectOf('lease_use', 'the lease cannot be used or renewed without the key');
   }
-  // What is delivered, others renew.
+  // Delivered leases are renewed elsewhere.
   if (device_id === undefined || dirname(files.lease) !== home || isLink(files.lease)) {
     return {
       status: 'skip',
-      summary: 'this machine is no device: it renews no lease',
-      remedy: 'To make it one, run `service-local license enroll`.',
+      summary: 'this machine is not enrolled, so it renews no lease',
+      remedy: 'To enroll it, run `service-local license enroll`.',
     };
   }
   return {
     status: 'fail',
-    summary: `${files.key} is gone: the lease is for the device ${device_id}, and cannot be renewed without it; ${await whatIsLeft(facts)}`,
+    summary: `${files.key} is missing: the lease is for the device ${device_id}, and cannot be renewed without its key; ${await describeRemaining(facts)}`,
     evidence: { device_id },
-    remedy: `Put the key back; where there is no copy of it, ${ENROLL}`,
+    remedy: `Put the key back; without a copy of it, ${ENROLL_AGAIN}`,
   };
 }
 
@@ -85,24 +85,24 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
-/** In which a certificate is renewed where that goes by itself. */
+/** Remaining validity at which automatic renewal of a certificate should have happened. */
 const CERTIFICATE_MS = 14 * 86_400_000;
-/** For those that do not last long: with as little left, their renewal has failed. */
+/** The same as a share of the validity, for short-lived certificates. */
 const CERTIFICATE_SHARE = 1 / 6;
 
 const server: Check<Facts> = {
   code: 'server',
   needs: ['device_key'],
-  async look(facts) {
+  async run(facts) {
     const { url, env, clock } = facts;
-    if (facts.offline) return { status: 'skip', summary: 'not asked: --offline' };
+    if (facts.offline) return { status: 'skip', summary: 'not checked: --offline' };
     const answer = await askIfSet(facts);
     if (answer === undefined) {
       return {
         status: 'skip',
-        summary: `no server is set, and none is at ${url}`,
+        summary: `no server is configured, and none answers at ${url}`,
         evidence: { url },
-        remedy: 'If there is one for this machine, set server_url in config.yaml to its origin.',
+        remedy: 'If this machine has a server, set server_url in config.yaml to its origin.',
       };
     }
     const { ms, certificate, warning, isHeld, trust } = answer;
@@ -112,12 +112,12 @@ const server: Check<Facts> = {
       const left = certificate.ends - clock();
       const share = (certificate.ends - certificate.begins) * CERTIFICATE_SHARE;
       if (left < Math.min(CERTIFICATE_MS, share)) {
-        const summary = `the certificate of ${url} ends in ${formatSpan(left)}`;
-        return { status: 'warn', summary, evidence, remedy: 'Tell whoever runs the server.' };
+        const summary = `the certificate of ${url} expires in ${formatSpan(left)}`;
+        return { status: 'warn', summary, evidence, remedy: 'Inform the operator of the server.' };
       }
     }
     if (warning !== undefined) {
-      const remedy = 'Have the server speak TLS, and set server_url to its https address.';
+      const remedy = 'Enable TLS on the server, and set server_url to its https address.';
       return { status: 'warn', summary: warning, evidence, remedy };
     }
     if (isHeld) {
@@ -134,14 +134,14 @@ const server: Check<Facts> = {
         status: 'warn',
         summary: `${url} reports: ${trust.join('; ')}`,
         evidence,
-        remedy: 'Tell whoever runs the server.',
+        remedy: 'Inform the operator of the server.',
       };
     }
     return { status: 'ok', summary: `${url} answered in ${ms} ms`, evidence };
   },
 };
 
-/** Undefined where there is none at an address that nobody has set. */
+/** Undefined if no server answers at the default address. */
 async function askIfSet({ urlBy, server: ask }: Facts): Promise<ServerAnswer | undefined> {
   try {
     return await ask();
@@ -152,7 +152,7 @@ async function askIfSet({ urlBy, server: ask }: Facts): Promise<ServerAnswer | u
   }
 }
 
-/** The names of those that are set: a proxy's address may hold a password. */
+/** Names of the variables, without their values, which may contain passwords. */
 function proxiesOf(env: NodeJS.ProcessEnv): readonly string[] {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [
     name,
@@ -164,41 +164,50 @@ function proxiesOf(env: NodeJS.ProcessEnv): readonly string[] {
 const renewal: Check<Facts> = {
   code: 'renewal',
   needs: ['server'],
-  async look(facts) {
+  async run(facts) {
     try {
       const { warnings, ...given } = await facts.renewal();
       const evidence = { ...given, warnings };
-      // Without the lease it was given, the server cannot know this machine from a copy of it.
+      // Without the lease, the server cannot distinguish this machine from a copy of it.
       const isKnown = (await facts.license()).leases.length > 0;
       if (isKnown && warnings.length > 0) {
         return {
           status: 'warn',
           summary: warnings.map(({ detail }) => detail).join('; '),
           evidence,
-          remedy: 'Ask whoever runs the server, and see that no copy of this machine runs.',
+          remedy:
+            'Make sure that no copy of this machine is running, and ask the operator of the server.',
         };
       }
-      const summary = `asked now, the server would give a lease until ${given.expires_at}`;
+      const summary = `a renewal now would give a lease until ${given.expires_at}`;
       return { status: 'ok', summary, evidence };
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      return refusal(error, await whatIsLeft(facts));
+      return refusal(error, await describeRemaining(facts));
     }
   },
 };
 
-/** In words for whoever needs to know until when everything works. */
-async function whatIsLeft({ clock, files, license, machineHash, running }: Facts): Promise<string> {
+/** Describes how long the lease on this machine still works. */
+async function describeRemaining({
+  clock,
+  files,
+  license,
+  machineHash,
+  running,
+}: Facts): Promise<string> {
   const lease = (await license()).leases[0];
-  if (lease === undefined) return 'there is no lease here';
+  if (lease === undefined) return 'this machine has no lease';
   const here = await leasesHere(files, [lease], { machineHash });
-  if (here.leases.length === 0) return 'the lease here cannot be used on this machine';
+  if (here.leases.length === 0) return 'its lease cannot be used on this machine';
   const { state } = statusOf(lease, clock(), await running());
   const { grace_ends_at: end } = lease.claims;
-  return state === 'expired' ? `nothing works since ${end}` : `what is here works until ${end}`;
+  return state === 'expired'
+    ? `the lease has not worked since ${end}`
+    : `the lease works until ${end}`;
 }
 
-/** Of the lease that is presented; the daemon then asks without it. */
+/** Faults of the presented lease; the daemon then requests a lease without presenting one. */
 const ABOUT_LEASE: ReadonlySet<string> = new Set([
   'other_device',
   'other_deployment',
@@ -211,7 +220,7 @@ function refusal(
 ): Finding {
   const evidence = { code, ...(reason !== undefined && { reason }), message };
   if (code === 'license_revoked') {
-    const summary = `the license is revoked, and is not renewed any more; ${left}`;
+    const summary = `the license is revoked and cannot be renewed; ${left}`;
     return { status: 'fail', summary, evidence, remedy: ASK };
   }
   if (code === 'contract_ended') {
@@ -230,8 +239,8 @@ function refusal(
 }
 
 const ABOUT_LEASE_REMEDY =
-  'If the files here were copied from another machine or mixed up, put back the key and the lease of this machine, or enroll it again with `service-local license enroll` and a new code. Otherwise run `service-local license renew --now`, which then asks without the lease.';
+  'If these files come from another machine, restore the key and lease of this machine, or enroll it again with `service-local license enroll` and a new code. Otherwise run `service-local license renew --now`, which then does not present the lease.';
 
-const ASK = 'Ask whoever issued the license.';
+const ASK = 'Contact the issuer of the license.';
 
 export const SERVER_CHECKS = [deviceKey, server, renewal] as const;

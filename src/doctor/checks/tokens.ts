@@ -8,7 +8,7 @@ import type { Facts } from '../facts.ts';
 /** Reports tokens with which a thief could issue leases for any installation without a time limit. */
 export const TOKENS_CHECK: Check<Facts> = {
   code: 'tokens',
-  async look({ administrator }) {
+  async run({ administrator }) {
     const wide = (await allTokens(await administrator!())).filter(isWide);
     const tokens = wide.map(({ token_id, label, administrator: owner }) => ({
       token_id,
@@ -17,7 +17,7 @@ export const TOKENS_CHECK: Check<Facts> = {
     }));
     const evidence = { tokens };
     if (wide.length === 0) {
-      const summary = 'each token that can issue leases expires or is narrowed';
+      const summary = 'each token that can issue leases expires or is restricted';
       return { status: 'ok', summary, evidence };
     }
     const names = tokens.map(
@@ -28,7 +28,7 @@ export const TOKENS_CHECK: Check<Facts> = {
       summary: `${formatCountOf(wide.length, 'token')} can issue leases for every installation and never expire: ${names.join('; ')}`,
       evidence,
       remedy:
-        'Make others that expire or are narrowed with `service-local identity tokens create`, then end these with `service-local identity tokens revoke ID`.',
+        'Create tokens that expire or are restricted with `service-local identity tokens create`, then revoke these with `service-local identity tokens revoke ID`.',
     };
   },
 };
@@ -50,6 +50,6 @@ async function allTokens(server: Client): Promise<Token[]> {
 
 function isWide(token: Token): boolean {
   const { scopes, expires_at, revoked_at, deployment_ids, customer_id, max_ttl_seconds } = token;
-  const isNarrowed = deployment_ids !== null || customer_id !== null || max_ttl_seconds !== null;
-  return scopes.includes('license') && revoked_at === null && expires_at === null && !isNarrowed;
+  const isRestricted = deployment_ids !== null || customer_id !== null || max_ttl_seconds !== null;
+  return scopes.includes('license') && revoked_at === null && expires_at === null && !isRestricted;
 }

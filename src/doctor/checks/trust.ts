@@ -11,7 +11,7 @@ import type { Facts } from '../facts.ts';
 export const keyset: Check<Facts> = {
   code: 'keyset',
   needs: ['lease_file'],
-  async look({ files, license }) {
+  async run({ files, license }) {
     const judged = await license();
     const { keyset: read, trusted } = judged;
     if (read.ok) {
@@ -30,7 +30,7 @@ export const keyset: Check<Facts> = {
   },
 };
 
-const OF_TRUST: ReadonlySet<LeaseReason> = new Set([
+const TRUST_FAULTS: ReadonlySet<LeaseReason> = new Set([
   'not_vouched_for',
   'other_root',
   'other_issuer',
@@ -53,7 +53,7 @@ function remedyOf(
 ): string {
   if (reason === 'not_private' || reason === 'foreign_owner') return accessRemedy(reason, path);
   if (isHeld) {
-    const changed = OF_TRUST.has(reason)
+    const changed = TRUST_FAULTS.has(reason)
       ? ' If the issuer confirms that it has other keys now, name them with `service-local license renew --now --keyset FILE`.'
       : '';
     return `Put back the keys that this machine accepted with \`service-local doctor --fix\`.${changed}`;
@@ -69,7 +69,7 @@ function remedyOf(
     : 'Deliver the keys of the issuer again.';
 }
 
-/** What to do about a file that is refused for its owner or mode. */
+/** Remedy for a file that is rejected for its owner or permissions. */
 export function accessRemedy(reason: 'not_private' | 'foreign_owner', path: string): string {
   return reason === 'not_private'
     ? `Check who changed it, and run \`chmod go-w ${path}\`.`
@@ -84,7 +84,7 @@ export function isForeign({ reason }: RefusedFile): boolean {
 export const trust: Check<Facts> = {
   code: 'trust',
   needs: ['lease_file'],
-  async look(facts) {
+  async run(facts) {
     const license = await facts.license();
     const { trusted } = license;
     const evidence = evidenceOf(license, facts.files.pin);
@@ -183,7 +183,7 @@ function finding(trusted: MachineTrust): Pick<Finding, 'summary' | 'remedy'> {
   if (trusted.by !== 'unpinned') return { summary };
   const remedy =
     trusted.fingerprint === undefined
-      ? 'To have them checked, ask the issuer for its signed keyset and the fingerprint of its root, and set SERVICE_LICENSE_ROOT to that.'
-      : 'To have them checked, compare the fingerprint with that of the issuer, and set SERVICE_LICENSE_ROOT to it.';
+      ? 'To verify the keys, ask the issuer for its signed keyset and the fingerprint of its root, and set SERVICE_LICENSE_ROOT to the fingerprint.'
+      : 'To verify the keys, compare the fingerprint with that of the issuer, and set SERVICE_LICENSE_ROOT to it.';
   return { summary, remedy };
 }
