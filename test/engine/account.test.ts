@@ -36,7 +36,7 @@ describe('fees', () => {
     expect(result.trades[0]!.return).toBeCloseTo((100 - paid) / 1000, 12);
   });
 
-  it('of a sale come out of its proceeds, short or long', () => {
+  it('of a sale are deducted from its proceeds, short or long', () => {
     const { result, fills } = play({
       bars: bars([STILL, at(100), at(90), at(90)]),
       config: { fees: { model: 'percent', rate: 0.01, min: 0 }, ...margin },
@@ -78,7 +78,7 @@ describe('slippage', () => {
       script: { 0: ({ buy }) => buy(10), 1: ({ sell }) => sell(10) },
     });
 
-  it('of basis points goes against both sides', () => {
+  it('in basis points worsens the price of both sides', () => {
     const { fills, result } = trade({ model: 'basis_points', bps: 10 });
     expect(fills[0]![3]).toBeCloseTo(100.1, 12);
     expect(fills[1]![3]).toBeCloseTo(99.9, 12);
@@ -86,26 +86,26 @@ describe('slippage', () => {
     expect(result.cash).toBeCloseTo(99_998, 9);
   });
 
-  it('of a share of volume grows with its square', () => {
+  it('by volume share grows with the square of the share', () => {
     const { fills } = trade({ model: 'volume_share', impact: 0.1 }, [100, 100, 100, 100, 50]);
     expect(fills[0]![3]).toBeCloseTo(100 * (1 + 0.1 * 0.04), 12);
     expect(fills[1]![3]).toBeCloseTo(100 * (1 - 0.1 * 0.04), 12);
   });
 
-  it('counts an order above the volume as all of it', () => {
+  it('counts an order above the volume as the whole volume', () => {
     for (const volume of [0, 5]) {
       const { fills } = trade({ model: 'volume_share', impact: 0.1 }, [100, 100, 100, 100, volume]);
       expect(fills[0]![3]).toBeCloseTo(110, 12);
     }
   });
 
-  it('gives nothing away for less than nothing', () => {
+  it('never makes a price negative', () => {
     const { fills, result } = trade({ model: 'volume_share', impact: 3 }, [100, 100, 100, 100, 0]);
     expect(fills[1]![3]).toBe(0);
     expect(result.cash).toBe(100_000 - 4000);
   });
 
-  it('moves stops and not limits', () => {
+  it('worsens stop orders, but not limit orders', () => {
     const { fills } = play({
       bars: bars([STILL, [100, 106, 94, 100], STILL]),
       config: { slippage: { model: 'basis_points', bps: 100 }, ...margin },
@@ -139,7 +139,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('of whole units is rounded towards what is held', () => {
+  it('in whole units is rounded towards the current position', () => {
     const { result } = play({
       bars: bars([STILL, at(30), at(70), at(70)]),
       config: { units: 'whole', cash: 1000 },
@@ -153,7 +153,7 @@ describe('a target', () => {
     expect(result.cash).toBe(10 + 16 * 70);
   });
 
-  it('turns a position around in one order, as one trade closed and another opened', () => {
+  it('reverses a position in one order, which closes one trade and opens another', () => {
     const { fills, result } = play({
       bars: bars([STILL, at(100), at(120), at(120)]),
       config: { cash: 10_000, fees: { model: 'percent', rate: 0.01, min: 0 }, ...margin },
@@ -204,7 +204,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('with nothing left to pay for it buys no crumbs', () => {
+  it('without cash buys no tiny fractions', () => {
     const { fills } = play({
       bars: { A: bars([at(30), at(31), at(29)]), B: bars([at(7), at(7), at(7)]) },
       script: {
@@ -219,7 +219,7 @@ describe('a target', () => {
     ['of zero', ({ broker, instruments: [x] }: Scene) => broker.target(x!, 0)],
     // 0.1 + 0.2 is not 0.3.
     ['by hand', ({ sell }: Scene) => sell(0.3)],
-  ])('%s sells all, to the last fraction', (_, close) => {
+  ])('%s sells everything, to the last fraction', (_, close) => {
     const { result } = play({
       bars: bars(flat(6)),
       script: {
@@ -233,14 +233,14 @@ describe('a target', () => {
     expect(result.stepsInMarket).toBe(2);
   });
 
-  it('replaces an older one that still works', () => {
+  it('replaces an older target that is still working', () => {
     const { fills, ends, result } = play({
       bars: bars(flat(6)),
       config: { fill: { model: 'volume_share', limit: 0.1 } },
       script: {
         // 1,000 units, 100 a bar,
         0: ({ broker, instruments: [x] }) => broker.target(x!, 1),
-        // until it is no longer wanted.
+        // until the target is reached.
         2: ({ broker, instruments: [x] }) => broker.target(x!, 0),
       },
     });
@@ -254,7 +254,7 @@ describe('a target', () => {
     expect(result.positions).toEqual({});
   });
 
-  it('placed twice in one step counts once, and leaves other instruments and orders alone', () => {
+  it('placed twice in one step counts once, without an effect on other instruments and orders', () => {
     const { fills } = play({
       bars: { A: bars(flat(3)), B: bars(flat(3)) },
       script: {
@@ -273,7 +273,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('that is denied leaves the older one at work', () => {
+  it('that is denied leaves the older target working', () => {
     const { fills } = play({
       bars: bars(flat(4)),
       script: {
@@ -289,7 +289,7 @@ describe('a target', () => {
     expect(fills).toEqual([[1, 1, 500, 100]]);
   });
 
-  it('above 1 takes what the account can bear', () => {
+  it('above 1 is limited to what the account can afford', () => {
     const all = (config: Partial<EngineConfig>) =>
       play({
         bars: bars(flat(3)),
@@ -300,7 +300,7 @@ describe('a target', () => {
     expect(all(margin)).toBe(2000);
   });
 
-  it('does not turn around when a gap leaves less than nothing', () => {
+  it('does not reverse the position if a gap makes equity negative', () => {
     const { fills } = play({
       // 1,900 units at 100 with 90,000 borrowed; at 40 that is a debt of 14,000.
       bars: bars([STILL, STILL, [40, 101, 40, 100], STILL]),
@@ -331,7 +331,7 @@ describe('a target', () => {
 });
 
 describe('a cash account', () => {
-  it('does not sell what it does not have', () => {
+  it('does not sell short', () => {
     const { fills, ends, result } = play({
       bars: bars(flat(5)),
       script: {
@@ -356,7 +356,7 @@ describe('a cash account', () => {
     expect(result.orders.rejected).toEqual({ short_not_allowed: 3 });
   });
 
-  it('does not buy what it cannot pay for, fee included', () => {
+  it('does not buy more than it can pay for, including the fee', () => {
     const { fills, ends } = play({
       bars: bars(flat(3)),
       config: { cash: 1000, fees: { model: 'percent', rate: 0.001, min: 0 } },
@@ -375,7 +375,7 @@ describe('a cash account', () => {
     ]);
   });
 
-  it('takes an order that costs exactly what is there', () => {
+  it('accepts an order that costs exactly the available cash', () => {
     const { fills, result } = play({
       bars: bars(flat(3)),
       config: { cash: 1000 },
@@ -385,7 +385,7 @@ describe('a cash account', () => {
     expect(result.cash).toBe(0);
   });
 
-  it('rounds down to whole units, and denies what rounds to none', () => {
+  it('rounds down to whole units, and denies an order that rounds to zero', () => {
     const { fills, result } = play({
       bars: bars(flat(3)),
       config: { units: 'whole' },
@@ -422,7 +422,7 @@ describe('a margin account', () => {
     ]);
   });
 
-  it('counts what other instruments bind, and frees what an order closes', () => {
+  it('counts the margin of other instruments, and releases that of closed positions', () => {
     const { fills, ends } = play({
       bars: { A: bars(flat(4)), B: bars(flat(4)) },
       config: { cash: 1000, account: { model: 'margin', initial: 0.5, maintenance: 0.1 } },
@@ -443,7 +443,7 @@ describe('a margin account', () => {
     expect(ends.length).toBe(2);
   });
 
-  it('pays the fee out of what it may bind', () => {
+  it('deducts the fee from the available margin', () => {
     const { result } = play({
       bars: bars(flat(3)),
       config: {
@@ -458,7 +458,7 @@ describe('a margin account', () => {
     expect(result.equity.at(-1)! / (result.positions['X']! * 100)).toBeCloseTo(0.5, 12);
   });
 
-  it('pays for both sides of a turn before it opens the other one', () => {
+  it('pays the fees of both sides before it reverses a position', () => {
     const { result } = play({
       bars: bars(flat(4)),
       config: {
@@ -476,7 +476,7 @@ describe('a margin account', () => {
     expect(result.equity.at(-1)! / (result.positions['X']! * -100)).toBeCloseTo(0.5, 12);
   });
 
-  it('counts what is held at the price of the fill', () => {
+  it('values positions at the price of the fill', () => {
     const { fills, ends } = play({
       bars: bars([STILL, STILL, [100, 100, 89, 90]]),
       config: { cash: 1000, account: { model: 'margin', initial: 0.5, maintenance: 0.1 } },
@@ -493,19 +493,19 @@ describe('a margin account', () => {
     expect(ends).toEqual([[2, 2, 'rejected', 'insufficient_funds']]);
   });
 
-  describe('called for margin', () => {
+  describe('after a margin call', () => {
     const account = { model: 'margin', initial: 0.5, maintenance: 0.3 } as const;
-    // 200 units bought with 10,000 of one's own and as much again: 30 % of equity is left at 71.4.
+    // 200 units bought with 10,000 of equity and 10,000 borrowed: equity is 30 % at 71.4.
     const fall = [STILL, STILL, at(72), at(71), at(70), at(70), at(70)];
 
-    it('closes everything at the next open, and then goes on', () => {
+    it('closes everything at the next open, and then continues', () => {
       const { fills, ends, events, result } = play({
         bars: bars(fall),
         config: { cash: 10_000, account },
         script: {
           0: ({ buy }) => buy(200, { stopLoss: 1, takeProfit: 1000 }),
           3: ({ buy, broker }) => {
-            // The exits are gone, and what works now is not the strategy's to cancel.
+            // The exits were canceled, and the strategy cannot cancel the closing order.
             expect(broker.working().map(({ id }) => id)).toEqual([4]);
             for (const order of broker.working()) broker.cancel(order);
             expect(broker.working().map(({ id }) => id)).toEqual([4]);
@@ -537,7 +537,7 @@ describe('a margin account', () => {
       expect(result.cash).toBe(10_000 - 200 * 30 - 70);
     });
 
-    it('closes shorts as well, over as many bars as their volume takes, and calls once', () => {
+    it('closes shorts, too, over several bars if volume is limited, in one margin call', () => {
       const { fills, result } = play({
         bars: bars([...flat(3), ...flat(4, 130)]),
         config: { cash: 10_000, account, fill: { model: 'volume_share', limit: 0.1 } },
@@ -568,14 +568,14 @@ describe('a margin account', () => {
           6: ({ buy }) => buy(1),
         },
       });
-      // A alone at 71 costs 2,900: 7,100 of 17,100 is enough. With B at 71 on the fifth day it is not.
+      // With A at 71, equity of 7,100 for 17,100 is sufficient. With B at 71 on the fifth day, it is not.
       expect(result.marginCalls).toBe(1);
       expect(fills).toEqual([
         [1, 1, 100, 100],
         [2, 2, 100, 100],
         [5, 3, -100, 71],
         [6, 4, -100, 71],
-        // Without A the account can bear B.
+        // Without A, the equity is sufficient for B.
         [6, 5, 1, 71],
         [7, 6, 1, 71],
       ]);
@@ -584,12 +584,12 @@ describe('a margin account', () => {
 
     describe('with an instrument that has no more bars', () => {
       const days = (...prices: number[]): Bars => bars(prices.map(at));
-      // Seen on the first three days and on the eleventh.
+      // This instrument has bars on the first three days and on the eleventh.
       const back = barsFromRows(
         [0, 1, 2, 10].map((day) => [START + day * DAY, 100, 100, 100, 100, 1000] as const),
       );
 
-      it('ends once the account can bear the remaining position, which cannot be canceled or increased', () => {
+      it('ends once the account can hold the remaining position, which cannot be canceled or increased', () => {
         const statuses: unknown[] = [];
         const { fills, ends, result } = play({
           bars: { A: days(100, 100, 100, 60, 60, 60, 60, 60, 60, 60, 60, 60), B: back },
@@ -629,7 +629,7 @@ describe('a margin account', () => {
         });
         expect(result.marginCalls).toBe(1);
         expect(result.positions).toEqual({ B: 140 });
-        // No margin call any more: there is too little equity to open anything.
+        // No further margin call, but too little equity to open a position.
         expect(ends.map(([step, , , reason]) => [step, reason])).toEqual([
           [3, 'margin_call'],
           [6, 'insufficient_funds'],
@@ -639,7 +639,7 @@ describe('a margin account', () => {
     });
   });
 
-  it('ends the run when nothing is left', () => {
+  it('ends the run if no equity is left', () => {
     const { result, ends } = play({
       bars: bars([...flat(2), at(50), at(40), at(100)]),
       config: { cash: 10_000, account: { model: 'margin', initial: 0.5, maintenance: 0 } },

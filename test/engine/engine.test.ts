@@ -21,7 +21,7 @@ describe('steps', () => {
     expect(mergeTimes([even])).toBe(even.time);
   });
 
-  it('are taken as far as asked, and no further than there are', () => {
+  it('advance by the requested number, and stop at the last', () => {
     const engine = new Engine({
       instruments: [{ symbol: 'X', bars: bars(flat(5)) }],
       strategy: BUILT_IN_STRATEGIES.get('buy_and_hold')!,
@@ -39,7 +39,7 @@ describe('steps', () => {
   });
 });
 
-describe('bars that come later', () => {
+describe('appended bars', () => {
   const engineOf = (create: StrategyRun['onBar'], broker?: (broker: Broker) => void): Engine =>
     new Engine({
       instruments: ['X', 'Y'].map((symbol) => ({ symbol, bars: allocateBars(0) })),
@@ -57,7 +57,7 @@ describe('bars that come later', () => {
     });
   const candle = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
 
-  it('are refused, and change nothing, unless they are later and of instruments of the run', () => {
+  it('are rejected without an effect unless they are later and of instruments of the run', () => {
     const engine = engineOf(() => {});
     engine.append({ time: 0, bars: { Y: candle } });
     for (const [step, fault] of [
@@ -70,13 +70,13 @@ describe('bars that come later', () => {
       expect(() => engine.append(step)).toThrow(new RegExp(fault));
     }
     expect(engine.steps).toBe(1);
-    // Had the bars that were refused been kept, X would show one now.
+    // X would have a bar if the rejected bars had been kept.
     engine.advance(1);
     engine.append({ time: 2, bars: { X: candle } });
     expect([engine.advance(1), engine.steps, engine.done]).toEqual([false, 2, 2]);
   });
 
-  it('are waited for before the strategy is created', () => {
+  it('are required before the strategy is created', () => {
     let created = 0;
     const engine = engineOf(
       () => {},
@@ -87,7 +87,7 @@ describe('bars that come later', () => {
     expect([engine.advance(1), created]).toEqual([false, 1]);
   });
 
-  it('are no bars of time 0 before they come', () => {
+  it('are not visible as bars of time 0 before they arrive', () => {
     const fresh: boolean[][] = [];
     const markets = { X: bars([STILL, STILL], -DAY), Y: bars([STILL], -DAY) };
     const setup: Play = {
@@ -103,7 +103,7 @@ describe('bars that come later', () => {
 });
 
 describe('a halt', () => {
-  it('cancels what is working, at the time of the last bar', () => {
+  it('cancels working orders, at the time of the last bar', () => {
     let broker: Broker | undefined;
     const [X] = [bars(flat(3))];
     const engine = new Engine({
@@ -140,8 +140,8 @@ describe('a halt', () => {
   });
 });
 
-describe('what a strategy sees', () => {
-  it('is its newest bar and those before it', () => {
+describe('the data that a strategy sees', () => {
+  it('includes the newest bar and all earlier ones', () => {
     const seen: unknown[] = [];
     play({
       bars: bars([
@@ -165,7 +165,7 @@ describe('what a strategy sees', () => {
     ]);
   });
 
-  it('is never a bar to come', () => {
+  it('never includes a later bar', () => {
     play({
       bars: bars(flat(3)),
       everyBar: ({ instruments: [x], step }) => {
@@ -173,14 +173,14 @@ describe('what a strategy sees', () => {
           expect(() => x!.ago('close', bars_)).toThrow(RangeError);
         }
         for (const column of BAR_COLUMNS) expect(x!.ago(column, step + 1)).toBeNaN();
-        // Nothing that can be reached from an instrument holds the columns.
+        // The columns cannot be reached from an instrument.
         expect(Reflect.ownKeys(x!)).toEqual(['symbol', 'index']);
       },
     });
     expect.hasAssertions();
   });
 
-  it('stays at the last bar of an instrument that has none in this step', () => {
+  it('includes the last bar of an instrument without a bar in this step', () => {
     const seen: [boolean, number, number][] = [];
     play({
       bars: { A: bars(flat(3)), B: bars([at(7), at(8)], START, 2 * DAY) },
@@ -193,7 +193,7 @@ describe('what a strategy sees', () => {
     ]);
   });
 
-  it('of its account is what the close makes of it, in onFill and in onBar', () => {
+  it('of its account is valued at the close, in onFill and in onBar', () => {
     const seen: unknown[] = [];
     const look = ({
       step,
@@ -222,7 +222,7 @@ describe('what a strategy sees', () => {
     ]);
   });
 
-  it('of its orders are those that still work, oldest first', () => {
+  it('of its orders includes the working ones, oldest first', () => {
     const seen: unknown[] = [];
     const look: Play['everyBar'] = ({ step, broker, instruments: [, b] }) => {
       const ids = (instrument?: Instrument): number[] =>
@@ -251,8 +251,8 @@ describe('what a strategy sees', () => {
   });
 });
 
-describe('what a strategy does', () => {
-  it('in onFill works from the next bar on', () => {
+describe('an action of a strategy', () => {
+  it('in onFill takes effect from the next bar on', () => {
     const { fills } = play({
       bars: bars([STILL, [100, 120, 80, 100], [101, 120, 80, 100], STILL]),
       script: { 0: ({ buy }) => buy(2) },
@@ -266,7 +266,7 @@ describe('what a strategy does', () => {
     ]);
   });
 
-  it('in onFill may take back the exits of the entry', () => {
+  it('in onFill can cancel the exits of the entry', () => {
     const { fills, ends } = play({
       bars: bars([STILL, STILL, [100, 120, 80, 100]]),
       script: { 0: ({ buy }) => buy(2, { stopLoss: 90, takeProfit: 110 }) },
@@ -281,7 +281,7 @@ describe('what a strategy does', () => {
     ]);
   });
 
-  it('is told of every fill once, in their order, before onBar', () => {
+  it('leads to one onFill per fill, in order, before onBar', () => {
     const told: unknown[] = [];
     play({
       bars: { A: bars(flat(3)), B: bars(flat(3)) },
@@ -306,12 +306,12 @@ describe('what a strategy does', () => {
     ]);
   });
 
-  it('in create works from the first bar on', () => {
+  it('in create takes effect from the first bar on', () => {
     const { fills } = play({ bars: bars(flat(2)), onCreate: ({ buy }) => buy(1) });
     expect(fills).toEqual([[0, 1, 1, 100]]);
   });
 
-  it('cannot be done for an instrument of another run', () => {
+  it('is rejected for an instrument of another run', () => {
     let stranger: Instrument | undefined;
     play({ bars: bars(flat(1)), everyBar: ({ instruments: [x] }) => (stranger = x!) });
     play({
@@ -327,7 +327,7 @@ describe('what a strategy does', () => {
     expect.hasAssertions();
   });
 
-  it.each([NaN, Infinity, -Infinity])('cannot be a target of %d', (weight) => {
+  it.each([NaN, Infinity, -Infinity])('rejects a target of %d', (weight) => {
     expect(() =>
       play({
         bars: bars(flat(1)),
@@ -420,7 +420,7 @@ describe('a strategy that throws', () => {
     ]);
   });
 
-  it('may throw what is no error', () => {
+  it('may throw a value that is not an Error', () => {
     const error = failing(() => {
       throw 'a string'; // oxlint-disable-line no-throw-literal, typescript/only-throw-error
     });
@@ -428,8 +428,8 @@ describe('a strategy that throws', () => {
   });
 });
 
-describe('a strategy that waits for something', () => {
-  it('cannot place orders when it comes back, bars too late', async () => {
+describe('a strategy that awaits a promise', () => {
+  it('cannot place orders when it resumes some bars later', async () => {
     let broker: Broker | undefined;
     let instrument: Instrument | undefined;
     let order: ReturnType<Broker['order']> | undefined;
@@ -452,7 +452,7 @@ describe('a strategy that waits for something', () => {
 });
 
 describe('the journal', () => {
-  it('says of every order what was asked and what became of it', () => {
+  it('records the request and the outcome of every order', () => {
     const { events, result } = play({
       bars: bars([STILL, [100, 104, 96, 100], [100, 108, 99, 100]]),
       config: {
@@ -545,13 +545,13 @@ describe('the journal', () => {
 });
 
 describe('buy_and_hold', () => {
-  it('buys equal shares, each at the first chance, and keeps them', () => {
+  it('buys equal shares of each instrument at its first bar, and holds them', () => {
     const { fills, result } = backtest(
       'buy_and_hold',
       {},
       { A: bars([at(10), at(10), at(20), at(20)]), B: bars([at(5), at(5)], START + 2 * DAY) },
     );
-    // Half of 100,000 at 10; then half of 50,000 + 5,000 × 20 at 5, where only 50,000 is there.
+    // Half of 100,000 at 10; then half of 50,000 + 5,000 × 20 at 5, with only 50,000 in cash.
     expect(fills).toEqual([
       [1, 1, 5000, 10],
       [3, 2, 10_000, 5],
@@ -562,8 +562,8 @@ describe('buy_and_hold', () => {
 });
 
 describe('sma_crossover', () => {
-  it('keeps its position when the averages meet and part again on the same side', () => {
-    // Both averages stand at 12 for a bar and rise on; whole units have left money over.
+  it('keeps its position if the averages touch without crossing', () => {
+    // Both averages are 12 for one bar and then rise; whole units leave some cash.
     const { fills, result } = backtest(
       'sma_crossover',
       { fast: 1, slow: 2 },
@@ -578,7 +578,7 @@ describe('sma_crossover', () => {
     expect(result.orders.submitted).toBe(3);
   });
 
-  it('does nothing about a crossing downwards when it holds nothing', () => {
+  it('ignores a downward crossing without a position', () => {
     const { result } = backtest(
       'sma_crossover',
       { fast: 1, slow: 2 },

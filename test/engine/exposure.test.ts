@@ -1,4 +1,4 @@
-/** Limits hold for what fills, however the orders that work beside one another come to be filled. */
+/** Limits apply to positions, in whichever order concurrent orders are filled. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
@@ -34,7 +34,7 @@ describe('several orders that each reduce the position', () => {
     ]);
   });
 
-  it('reverse no position once the loss limit is exceeded', () => {
+  it('do not reverse a position once the loss limit is exceeded', () => {
     const run = play({
       bars: bars([at(100), at(100), at(80), at(80), at(80)]),
       config: limits({ max_drawdown_pct: 0.1 }),
@@ -65,7 +65,7 @@ describe('several orders that each reduce the position', () => {
       script: {
         0: ({ buy }) => buy(800),
         2: ({ sell }) => sell(500),
-        // 200 of the 500 have left by now.
+        // 200 of the 500 have been sold by now.
         3: ({ sell }) => [sell(301), sell(300)],
       },
     });
@@ -124,19 +124,19 @@ describe('once the loss limit is exceeded, a position of 800 can be closed', () 
     expect(run.result.orders.denied).toEqual({});
   });
 
-  it('by an order while the exits of its bracket work', () => {
+  it('by an order while the exits of its bracket are working', () => {
     const run = leave(({ sell }) => sell(800), { stopLoss: 50, takeProfit: 200 });
     expect(positionOf(run)).toBe(0);
     expect(run.result.orders.denied).toEqual({});
   });
 
-  // The price falls through the stops and comes back to the limit of the sale.
+  // The price falls through the stops and returns to the limit of the sell order.
   const rest = [
     [80, 80, 70, 70],
     [90, 95, 90, 90],
   ] as const;
 
-  it('but the part that its stop has closed is not sold again', () => {
+  it('without selling again the part that its stop has closed', () => {
     const byHand = ({ sell }: Scene): unknown => sell(800, { type: 'limit', limit: 90 });
     const run = leave(byHand, { stopLoss: 75, rest });
     expect(positionOf(run)).toBe(0);
@@ -161,7 +161,7 @@ describe('once the loss limit is exceeded, a position of 800 can be closed', () 
 });
 
 describe('a target', () => {
-  it('counts beside an order of its side as the position that it leads to', () => {
+  it('counts as the resulting position, beside an order of the same side', () => {
     const run = play({
       bars: bars(flat(4)),
       config: limits({ max_position_pct: 0.5 }),
@@ -174,8 +174,8 @@ describe('a target', () => {
   });
 });
 
-describe('a target of none that is filled in parts', () => {
-  it('sells no more than is left when another order sells meanwhile', () => {
+describe('a target of zero that is filled in parts', () => {
+  it('sells no more than the remaining position if another order sells, too', () => {
     const thin = (low: number, volume: number): Candle => [100, 100, low, 100, volume];
     const run = play({
       bars: bars([at(100), thin(100, 1000), thin(100, 20), thin(93, 10), thin(100, 1000)]),
@@ -202,7 +202,7 @@ describe('the threshold for all positions together', () => {
   it.each<[string, (scene: Scene) => unknown]>([
     ['a reduce-only order', ({ order }) => order({ side: 'buy', quantity: 3, reduceOnly: true })],
     ['a target of none', ({ broker, instruments: [x] }) => broker.target(x!, 0)],
-  ])('holds for an order that leads farther once %s was filled before it', (_, close) => {
+  ])('limits an order that increases the exposure after %s was filled', (_, close) => {
     const run = play({
       bars: {
         X: bars([at(100), at(100), at(100), [100, 100, 90, 95], at(95)]),
@@ -222,7 +222,7 @@ describe('the threshold for all positions together', () => {
   });
 });
 
-describe('whatever is ordered and however it fills', () => {
+describe('for any orders and fills', () => {
   /** The most units, at 100 each, that `max_position_pct` of 10⁹ allows. */
   const MOST = 10;
   const LOST = 3;
@@ -266,7 +266,7 @@ describe('whatever is ordered and however it fills', () => {
     });
   };
 
-  /** A few more than `days`; they reach all prices and end where they began. */
+  /** A few more than `days`; they reach all prices and end at the first price. */
   const ups = (days: readonly unknown[], volume: number): Candle[] =>
     Array.from({ length: days.length + 4 }, () => [100, 108, 92, 100, volume]);
 
@@ -291,7 +291,7 @@ describe('whatever is ordered and however it fills', () => {
     always((days, fill, volume) => {
       const run = play({
         bars: bars(ups(days, volume)),
-        // So much cash that what the orders earn and lose changes no share of it.
+        // With this much cash, profits and losses of the orders do not change any share of it.
         config: { cash: 1e12, fill, ...limits({ max_position_pct: (MOST * 100) / 1e12 }) },
         everyBar: (scene) => {
           for (const one of days[scene.step] ?? []) act(scene, one);
@@ -304,7 +304,7 @@ describe('whatever is ordered and however it fills', () => {
     });
   });
 
-  it('an order placed after a loss limit only reduces', () => {
+  it('an order placed after a loss limit only reduces positions', () => {
     always((days, fill, volume) => {
       const late = new Set<number>();
       const x = ups(days, volume);

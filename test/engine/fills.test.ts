@@ -1,4 +1,4 @@
-/** The fill models as tables: which order a bar reaches next, where, and whether the bar left a doubt. */
+/** Tables of the fill models: which order a bar fills next, its price, and whether this is ambiguous. */
 import { describe, expect, it } from 'vitest';
 import { pathOf, nextOnPath } from '../../src/engine/fills/path.ts';
 import { nextInRange } from '../../src/engine/fills/range.ts';
@@ -6,7 +6,7 @@ import type { Order } from '../../src/engine/orders.ts';
 
 type Part = Partial<Pick<Order, 'side' | 'limit' | 'stop' | 'ocoGroup' | 'triggered'>>;
 
-/** A sale by default; a limit, a stop or a stop-limit by which prices it has. */
+/** By default a sell order: a limit, stop or stop-limit order, depending on the given prices. */
 function orderOf(id: number, { limit = NaN, stop = NaN, ...part }: Part): Order {
   const type = Number.isNaN(stop) ? 'limit' : Number.isNaN(limit) ? 'stop' : 'stop_limit';
   return { id, type, side: 'sell', ocoGroup: 0, triggered: false, ...part, limit, stop } as Order;
@@ -28,16 +28,21 @@ interface Row {
   readonly what: string;
   readonly orders: readonly Part[];
   readonly bar: readonly [number, number, number, number];
-  /** Number and price of each order that is met, in turn. */
+  /** Number and price of each filled order, in sequence. */
   readonly met: readonly (readonly [number, number])[];
   readonly isAmbiguous?: true;
 }
 
 describe('ohlc_path', () => {
   const rows: readonly Row[] = [
-    { what: 'nothing in reach', orders: [TARGET, STOP], bar: [100, 109, 91, 100], met: [] },
     {
-      what: 'the target, since the high is nearer',
+      what: 'nothing if nothing is in reach',
+      orders: [TARGET, STOP],
+      bar: [100, 109, 91, 100],
+      met: [],
+    },
+    {
+      what: 'the target if the high is nearer',
       orders: [STOP, TARGET],
       bar: [100, 111, 85, 100],
       met: [
@@ -46,7 +51,7 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'the stop, since the low is nearer',
+      what: 'the stop if the low is nearer',
       orders: [STOP, TARGET],
       bar: [100, 115, 89, 100],
       met: [
@@ -55,7 +60,7 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'of a short position the stop, since the high is nearer',
+      what: 'the stop of a short position if the high is nearer',
       orders: [
         { side: 'buy', limit: 90, ocoGroup: 1 },
         { side: 'buy', stop: 110, ocoGroup: 1 },
@@ -67,7 +72,7 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'the stop where both extremes are equally near',
+      what: 'the stop if both extremes are equally near',
       orders: [STOP, TARGET],
       bar: [100, 111, 89, 100],
       met: [
@@ -77,7 +82,7 @@ describe('ohlc_path', () => {
       isAmbiguous: true,
     },
     {
-      what: 'the stop of a short position where both extremes are equally near',
+      what: 'the stop of a short position if both extremes are equally near',
       orders: [
         { side: 'buy', limit: 90, ocoGroup: 1 },
         { side: 'buy', stop: 110, ocoGroup: 1 },
@@ -90,7 +95,7 @@ describe('ohlc_path', () => {
       isAmbiguous: true,
     },
     {
-      what: 'orders of no group where both extremes are equally near, the low first',
+      what: 'separate orders at the low first if both extremes are equally near',
       orders: [{ stop: 90 }, { limit: 110 }],
       bar: [100, 111, 89, 100],
       met: [
@@ -99,7 +104,7 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'orders on one leg by their distance',
+      what: 'orders on one leg by their distance from its start',
       orders: [{ limit: 108 }, { limit: 105 }],
       bar: [100, 109, 80, 100],
       met: [
@@ -118,14 +123,14 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'a price that only the way to the close comes back to',
+      what: 'an order at a price that only the leg to the close reaches',
       orders: [{ side: 'buy', stop: 103 }],
       bar: [100, 102, 90, 95],
       met: [],
     },
   ];
 
-  it.each(rows)('meets $what', ({ orders, bar, met, isAmbiguous }) => {
+  it.each(rows)('fills $what', ({ orders, bar, met, isAmbiguous }) => {
     let left = ordersOf(orders);
     const path = pathOf(barOf(bar));
     const seen: (readonly [number, number])[] = [];
@@ -166,7 +171,7 @@ describe('next_open and volume_share', () => {
     { what: 'nothing', orders: [TARGET, STOP], bar: [100, 109, 91, 100], met: [] },
     { what: 'the target', orders: [STOP, TARGET], bar: [100, 111, 91, 100], met: [[2, 110]] },
     {
-      what: 'the stop where both are in reach',
+      what: 'the stop if both are in reach',
       orders: [TARGET, STOP],
       bar: [100, 111, 85, 100],
       met: [[2, 90]],
@@ -180,7 +185,7 @@ describe('next_open and volume_share', () => {
       isAmbiguous: true,
     },
     {
-      what: 'no target of an entry in the bar that the close does not prove',
+      what: 'no target of an entry in the bar unless the close proves it',
       orders: [{ limit: 110 }],
       entered: { 1: 98 },
       bar: [100, 111, 97, 109],
@@ -188,14 +193,14 @@ describe('next_open and volume_share', () => {
       isAmbiguous: true,
     },
     {
-      what: 'the target of an entry in the bar that the close proves',
+      what: 'the target of an entry in the bar if the close proves it',
       orders: [{ limit: 110 }],
       entered: { 1: 98 },
       bar: [100, 112, 97, 111],
       met: [[1, 110]],
     },
     {
-      what: 'the stop of an entry in the bar, in doubt whether it came before',
+      what: 'the stop of an entry in the bar, which is ambiguous',
       orders: [{ stop: 96 }],
       entered: { 1: 98 },
       bar: [100, 112, 95, 111],
@@ -203,7 +208,7 @@ describe('next_open and volume_share', () => {
       isAmbiguous: true,
     },
     {
-      what: 'the entry price for a stop above it',
+      what: 'a stop above the entry price at the entry price',
       orders: [{ stop: 107 }],
       entered: { 1: 105 },
       bar: [100, 106, 99, 104],
@@ -212,7 +217,7 @@ describe('next_open and volume_share', () => {
     },
   ];
 
-  it.each(rows)('reach $what', ({ orders, bar, met, isAmbiguous, entered = {} }) => {
+  it.each(rows)('fill $what', ({ orders, bar, met, isAmbiguous, entered = {} }) => {
     const all = ordersOf(orders);
     const prices = new Map(
       all.flatMap((order) => (order.id in entered ? [[order, entered[order.id]!]] : [])),

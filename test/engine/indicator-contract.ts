@@ -12,13 +12,13 @@ export interface Bar {
   readonly volume: number;
 }
 
-/** One way to set an indicator up, and what its documentation promises about it. */
+/** Constructor arguments of an indicator and its documented properties. */
 export interface IndicatorCase {
   readonly name: string;
-  /** The bar, counted from 1, at which it becomes ready. */
+  /** The bar at which it becomes ready, from 1. */
   readonly readyAt: number;
   readonly start: () => RunningIndicator;
-  /** Constructor calls that must be refused, under the name of the parameter at fault. */
+  /** Constructor calls that must throw, by the name of the invalid parameter. */
   readonly refused: readonly (readonly [parameter: string, construct: () => Indicator])[];
 }
 
@@ -29,7 +29,7 @@ export interface RunningIndicator {
   lines(): number[];
 }
 
-/** What every indicator keeps to, whatever it computes. */
+/** Tests that every indicator must pass. */
 export function indicatorContract(subject: IndicatorCase): void {
   const { name, readyAt, start, refused } = subject;
 
@@ -112,8 +112,8 @@ export function randomMarket(seed: number, length: number): Bar[] {
 }
 
 /**
- * Daily bars as an exchange prints them: prices in cents, whole volumes that now and then are 30
- * times the usual, an opening gap of 8 % each 60 bars, and halts of 8 bars without trade.
+ * Realistic daily bars: prices in cents, whole volumes that are occasionally 30 times the usual, an opening
+ * gap of 8 % every 60 bars, and halts of 8 bars without trades.
  */
 export function centMarket(seed: number, length: number): Bar[] {
   const random = seededRandom(seed);

@@ -49,7 +49,7 @@ import {
 } from './indicator-contract.ts';
 import type { Bar, IndicatorCase, RunningIndicator } from './indicator-contract.ts';
 
-/** Ties an indicator to the columns it reads and the lines it has beside `value`. */
+/** An indicator with the columns that it reads and its lines besides `value`. */
 function run<I extends Indicator>(
   indicator: I,
   step: (indicator: I, bar: Bar) => number,
@@ -99,7 +99,7 @@ const start = {
     run(new Vwap(), (it, bar) => it.next(bar.time, bar.high, bar.low, bar.close, bar.volume)),
 };
 
-/** Periods that no window can have. */
+/** Invalid periods. */
 const refusedPeriods = (
   parameter: string,
   construct: (period: number) => Indicator,
@@ -233,7 +233,7 @@ const CASES: readonly IndicatorCase[] = [
 
 CASES.forEach(indicatorContract);
 
-/** What each is compared with: `value` first, then its lines. */
+/** Reference for each indicator: `value` first, then its lines. */
 const THEIRS: readonly [
   name: string,
   ours: () => RunningIndicator,
@@ -300,7 +300,7 @@ const THEIRS: readonly [
     (bars) => new DonchianChannels(20).updates(bars).map(channel),
   ],
   [
-    // Theirs starts the average from the first close, which fades by 19/21 per bar.
+    // trading-signals starts the average with the first close, whose weight decays by 19/21 per bar.
     'Keltner, once their other start has faded',
     () => start.keltner(20, 10, 2),
     (bars) => {
@@ -332,7 +332,7 @@ describe.each([
 });
 
 describe('Sma', () => {
-  test('is the exact mean rounded once, whatever came before', () => {
+  test('is the exact mean, rounded once, for any earlier values', () => {
     const price = fc.double({ min: 1, max: 1e4, noNaN: true });
     const series = fc
       .tuple(fc.array(price, { maxLength: 60 }), fc.array(price, { minLength: 1, maxLength: 60 }))
@@ -375,7 +375,7 @@ describe('Sma', () => {
     );
   });
 
-  test('never crosses another in a market that has come to rest', () => {
+  test('never crosses another average in a flat market', () => {
     const random = seededRandom(5);
     const [fast, slow, crossover] = [new Sma(10), new Sma(49), new Crossover()];
     const step = (price: number): number => crossover.next(fast.next(price), slow.next(price));
@@ -401,7 +401,7 @@ describe('Wma', () => {
   });
 });
 
-describe('what rolls depends on its window alone, so a session started later shows the same', () => {
+describe('a rolling indicator depends only on its window, so a later start has the same values:', () => {
   test.each([
     ['Sma', () => start.sma(20)],
     ['Wma', () => start.wma(20)],
@@ -420,8 +420,8 @@ describe('what rolls depends on its window alone, so a session started later sho
 });
 
 describe('StandardDeviation', () => {
-  test('keeps its digits where the level is ten orders above the spread', () => {
-    // Eighths around 1e9 are exact, so the level can be taken away again without a loss.
+  test('is precise if the level is ten orders of magnitude above the spread', () => {
+    // Eighths around 1e9 are exact, so subtracting the level loses no precision.
     const random = seededRandom(6);
     const offsets = Array.from({ length: 2000 }, () => Math.round(8 * random()) / 8);
     const deviation = new StandardDeviation(20);
@@ -444,9 +444,9 @@ describe('StandardDeviation', () => {
 });
 
 describe('Adx', () => {
-  // Theirs counts the first bar as a movement of nothing, which fades by 13/14 per bar, and on a
-  // move as far up as down it counts both; full-precision prices make no such move.
-  test('agrees with trading-signals once their other start has faded', () => {
+  // trading-signals counts the first bar as a zero move, whose weight decays by 13/14 per bar, and a
+  // move as far up as down in both directions, which does not occur in full-precision prices.
+  test('agrees with trading-signals once the different start has no effect', () => {
     const bars = randomMarket(11, 3000);
     const theirs = new ADX(14);
     const settled = bars.map((bar, index) => {
@@ -456,26 +456,26 @@ describe('Adx', () => {
     expect(firstDifference(record(start.adx(14), bars), settled)).toBeUndefined();
   });
 
-  test('follows the sums of Wilder’s book from the first bar on', () => {
+  test('follows the sums in Wilder’s book from the first bar on', () => {
     const bars = centMarket(13, 500);
     expect(firstDifference(record(start.adx(14), bars), adxByTheBook(bars, 14))).toBeUndefined();
   });
 
-  test('a move as far up as down has no direction', () => {
+  test('has no direction if a move is as far up as down', () => {
     const adx = new Adx(1);
     adx.next(10, 9, 9.5);
     adx.next(11, 8, 9.5);
     expect([adx.value, adx.plusDi, adx.minusDi]).toEqual([0, 0, 0]);
   });
 
-  test('a steady rise is all plus', () => {
+  test('is entirely positive for a steady rise', () => {
     const adx = new Adx(5);
     for (let i = 0; i < 10; i++) adx.next(10 + i, 9 + i, 10 + i);
     expect([adx.value, adx.plusDi, adx.minusDi]).toEqual([100, 100, 0]);
   });
 });
 
-describe('conventions', () => {
+describe('by definition,', () => {
   test('Rsi is 100 on gains alone, 0 on losses alone and 50 without movement', () => {
     const after = (closes: readonly number[]): number => {
       const rsi = new Rsi(3);
@@ -503,7 +503,7 @@ describe('conventions', () => {
     expect([zScore.value, correlation.value]).toEqual([0, 0]);
   });
 
-  test('Obv starts at 0 and leaves out bars that closed where the one before did', () => {
+  test('Obv starts at 0 and ignores bars with an unchanged close', () => {
     const obv = new Obv();
     const steps = [
       [10, 500],
@@ -514,7 +514,7 @@ describe('conventions', () => {
     expect(steps.map(([close, volume]) => obv.next(close, volume))).toEqual([0, 100, 100, 70]);
   });
 
-  test('Vwap starts anew at midnight UTC and shows the price until volume trades', () => {
+  test('Vwap restarts at midnight UTC and equals the price until the first volume', () => {
     const vwap = start.vwap();
     const midnight = Date.UTC(2024, 0, 2);
     const bars = [
@@ -528,14 +528,14 @@ describe('conventions', () => {
     expect(record(vwap, bars).flat()).toEqual([10, 17.5, 30, 31, 40, 50]);
   });
 
-  test('Atr extends a range to the close before it', () => {
+  test('Atr extends a range to the previous close', () => {
     const atr = new Atr(1);
     expect(atr.next(10, 9, 9)).toBe(1);
     expect(atr.next(15, 13, 14)).toBe(6);
     expect(atr.next(12, 11, 11)).toBe(3);
   });
 
-  test('an indicator takes up where another becomes ready', () => {
+  test('an indicator of another starts when the other becomes ready', () => {
     const [rsi, average] = [new Rsi(3), new Sma(2)];
     const chained = [1, 2, 1, 2, 1, 2].map((close) => average.next(rsi.next(close)));
     expect(chained.map(Number.isNaN)).toEqual([true, true, true, true, false, false]);
@@ -579,7 +579,7 @@ describe('bounds', () => {
         const bound = Math.sqrt(n - 1) * (1 + 1e-6);
         record(start.zScore(n), bars).forEach(([output], index) => {
           const window = bars.slice(Math.max(0, index + 1 - n), index + 1).map((bar) => bar.close);
-          // Of prices that hardly differ, the difference is mostly rounding.
+          // The difference of nearly equal prices is mostly rounding.
           const differ = Math.max(...window) - Math.min(...window) > 1e-6 * Math.max(...window);
           expect(differ && Math.abs(output!) > bound).toBe(false);
         });
@@ -587,7 +587,7 @@ describe('bounds', () => {
     );
   });
 
-  test('Donchian is the highest high and the lowest low, the newest bar included', () => {
+  test('Donchian is the highest high and the lowest low, including the newest bar', () => {
     fc.assert(
       fc.property(barsOf, period, (bars, n) => {
         const donchian = new Donchian(n);
@@ -636,7 +636,7 @@ describe('Crossover', () => {
   });
 });
 
-/** The trading-signals average, started from the mean of the first values as ours is. */
+/** The average of trading-signals, started with the mean of the first values like ours. */
 class MeanSeededEma extends EMA {
   private readonly seed: SMA;
 
@@ -656,8 +656,8 @@ class MeanSeededEma extends EMA {
 type Output = number | readonly number[] | null;
 
 /**
- * Where `actual` first departs from what `expected` has, by more than `tolerance` relative; where a
- * value is a difference that nearly vanishes, relative to a thousandth.
+ * Finds the first difference between `actual` and `expected` above the relative `tolerance`; values below
+ * a thousandth are compared relative to a thousandth.
  */
 function firstDifference(
   actual: readonly (readonly number[])[],
@@ -683,7 +683,7 @@ const closes = (bars: readonly Bar[]): number[] => bars.map((bar) => bar.close);
 const channel = (it: { upper: number; middle: number; lower: number } | null): Output =>
   it && [it.middle, it.upper, it.middle, it.lower];
 
-/** At each position the last `size` values, or null while there are fewer. */
+/** The last `size` values at each position, or null if there are fewer. */
 function windows<T>(values: readonly T[], size: number): (T[] | null)[] {
   return values.map((_, index) =>
     index + 1 < size ? null : values.slice(index + 1 - size, index + 1),
@@ -693,14 +693,14 @@ function windows<T>(values: readonly T[], size: number): (T[] | null)[] {
 const utcDate = (bar: Bar | undefined): string | undefined =>
   bar && new Date(bar.time).toISOString().slice(0, 10);
 
-/** How far `mean` is from the exact mean of positive values, computed in whole numbers. */
+/** Distance of `mean` from the exact mean of positive values, computed with integers. */
 function relativeErrorOfMean(mean: number, values: readonly number[]): number {
   const whole = (x: number): bigint => BigInt(x * 2 ** 80);
   const sum = values.reduce((total, x) => total + whole(x), 0n);
   return Math.abs(Number(whole(mean) * BigInt(values.length) - sum)) / Number(sum);
 }
 
-/** Positive values near 1 that for stretches lie a million times higher. */
+/** Positive values near 1, with stretches that are a million times higher. */
 function jumpySeries(length: number): Float64Array {
   const random = seededRandom(9);
   return Float64Array.from({ length }, (_, index) => {
@@ -709,7 +709,7 @@ function jumpySeries(length: number): Float64Array {
   });
 }
 
-/** Wilder's own bookkeeping: sums that lose a `period`-th and gain the new value. */
+/** Wilder's sums: each step subtracts a `period`-th and adds the new value. */
 function adxByTheBook(bars: readonly Bar[], period: number): Output[] {
   let [range, plus, minus, adx] = [0, 0, 0, 0];
   const indices: number[] = [];

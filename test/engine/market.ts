@@ -30,7 +30,7 @@ export const ENGINE_DEFAULTS: EngineConfig = {
   seed: 1,
 };
 
-/** Lends 2:1 and calls for margin only when there is next to nothing left. */
+/** A 2:1 margin account with a very low maintenance margin. */
 export const MARGIN = { model: 'margin', initial: 0.5, maintenance: 0.05 } as const;
 
 export type Candle = readonly [
@@ -41,7 +41,7 @@ export type Candle = readonly [
   volume?: number,
 ];
 
-/** One bar every `step` ms from `start`; a volume of 1,000 where a candle names none. */
+/** One bar every `step` ms from `start`, with a default volume of 1,000. */
 export function bars(candles: readonly Candle[], start = START, step = DAY): Bars {
   return barsFromRows(
     candles.map(([open, high, low, close, volume = 1000], index) => [
@@ -55,12 +55,12 @@ export function bars(candles: readonly Candle[], start = START, step = DAY): Bar
   );
 }
 
-/** `count` bars that stand still at `price`. */
+/** `count` bars with all prices at `price`. */
 export function flat(count: number, price = 100): Candle[] {
   return Array.from({ length: count }, () => [price, price, price, price] as const);
 }
 
-/** The daily S&P 500 that comes with the examples. */
+/** The daily S&P 500 of the examples. */
 export function sp500(): Bars {
   const path = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
   const [header, ...lines] = readFileSync(path, 'utf8').trim().split('\n');
@@ -77,13 +77,13 @@ export function sp500(): Bars {
   );
 }
 
-/** A scripted strategy's surroundings at one step. */
+/** Context of a scripted strategy at one step. */
 export interface Scene {
   readonly step: number;
   readonly context: StrategyContext;
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
-  /** An order for the first instrument unless the request names another. */
+  /** Places an order, by default for the first instrument. */
   readonly order: (
     request: Omit<OrderRequest, 'instrument'> & Partial<OrderRequest>,
   ) => Readonly<Order>;
@@ -91,11 +91,11 @@ export interface Scene {
   readonly sell: (quantity: number, more?: Partial<OrderRequest>) => Readonly<Order>;
 }
 
-/** What to do in `onBar`, by step; bars are counted from 0. */
+/** Actions in `onBar`, by step from 0. */
 export type Script = Readonly<Record<number, (scene: Scene) => void>>;
 
 export interface Play {
-  /** One market of symbol X, or several by symbol. */
+  /** Bars of symbol X, or of several markets by symbol. */
   readonly bars: Bars | Readonly<Record<string, Bars>>;
   readonly config?: Partial<EngineConfig>;
   readonly thresholds?: Thresholds;
@@ -103,14 +103,14 @@ export interface Play {
   readonly everyBar?: (scene: Scene) => void;
   readonly onCreate?: (scene: Scene) => void;
   readonly onFill?: (scene: Scene, fill: Fill) => void;
-  /** Steps per `advance`, or bars that come one time after the other. */
+  /** Steps per `advance`, or whether bars are appended time by time. */
   readonly slice?: number | 'as they come';
 }
 
 export interface Played {
   readonly result: RunResult;
   readonly events: readonly OrderEvent[];
-  /** Fills as the journal has them. */
+  /** Fills of the journal. */
   readonly fills: readonly FillRow[];
   /** Every other end of an order: `[step, order, status, reason]`. */
   readonly ends: readonly (readonly [number, number, string, string])[];
@@ -166,7 +166,7 @@ function played(result: RunResult): Played {
   return { result, events, fills, ends };
 }
 
-/** A run of a built-in strategy. */
+/** Runs a built-in strategy. */
 export function backtest(
   strategy: string,
   params: Readonly<Record<string, number>>,
@@ -208,7 +208,7 @@ function scripted({ script = {}, everyBar, onCreate, onFill }: Omit<Play, 'bars'
           script[step]?.(scene);
           everyBar?.(scene);
         },
-        // Fills of a step come before its `onBar`, which counts it.
+        // Fills of a step precede its `onBar`, which increments the counter.
         ...(onFill !== undefined && {
           onFill: (fill: Fill) => onFill({ ...scene, step: step + 1 }, fill),
         }),

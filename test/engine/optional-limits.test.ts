@@ -23,7 +23,7 @@ describe('price_collar_period', () => {
     });
   const limit = (price: number) => ({ type: 'limit', limit: price }) as const;
 
-  it('denies a limit too far from those before, whichever way, and takes one at the edge', () => {
+  it('denies a limit price too far from earlier ones in either direction, and accepts one at the edge', () => {
     const found = denied(
       flat(2).map(([price]) => price),
       {
@@ -39,12 +39,12 @@ describe('price_collar_period', () => {
     expect(found).toEqual([
       [0, 3, 'denied', 'price_collar_period'],
       [0, 4, 'denied', 'price_collar_period'],
-      // 90.9 is in force by then: both ends count.
+      // Both ends count, so 90.9 still applies.
       [0, 5, 'denied', 'price_collar_period'],
     ]);
   });
 
-  it('does not take a denied price, nor one of the other side or another instrument, for its own', () => {
+  it('ignores denied prices and those of the other side or other instruments', () => {
     const market = prices(100, 100);
     const { ends } = play({
       bars: { X: market, Y: market },
@@ -62,7 +62,7 @@ describe('price_collar_period', () => {
     expect(ends).toEqual([[0, 2, 'denied', 'price_collar_period']]);
   });
 
-  it('follows fills, so that nothing is bought into a price that runs away', () => {
+  it('follows fills, so that no order chases a moving price', () => {
     const found = denied([100, 100, 100.9, 102, 102], {
       0: ({ buy }) => buy(1),
       2: ({ buy }) => buy(1),
@@ -71,7 +71,7 @@ describe('price_collar_period', () => {
     expect(found).toEqual([[3, 3, 'denied', 'price_collar_period']]);
   });
 
-  it('forgets after the window, and not before', () => {
+  it('forgets prices only after the window', () => {
     const closes = [100, 100, 100, 110, 110];
     const buyAt = (step: number): Script => ({
       0: ({ buy }) => buy(1),
@@ -90,7 +90,7 @@ describe('price_collar_period', () => {
     expect(denied([100, 100, 100.5], target)).toEqual([]);
   });
 
-  it('holds a stop against what was paid, but no exit of a bracket, which is no drift', () => {
+  it('compares a stop with the paid price, but ignores exits of a bracket', () => {
     const found = denied([100, 100, 100, 100], {
       0: ({ buy, sell }) => {
         sell(1);
@@ -112,7 +112,7 @@ describe('messages_kept_for_cancels', () => {
   };
   const limit = { type: 'limit', limit: 90 } as const;
 
-  it('denies orders while cancels still fit, and never a cancel', () => {
+  it('denies orders while there is still room for cancels, and never denies a cancel', () => {
     const statuses: string[] = [];
     const { ends } = play({
       bars: prices(100, 100, 100),
@@ -137,7 +137,7 @@ describe('messages_kept_for_cancels', () => {
     expect(ends[0]).toEqual([0, 4, 'denied', 'messages_kept_for_cancels']);
   });
 
-  it('leaves what was kept also after cancels', () => {
+  it('keeps the reserve after cancels, too', () => {
     const reasons: unknown[] = [];
     play({
       bars: prices(100, 100),
@@ -152,7 +152,7 @@ describe('messages_kept_for_cancels', () => {
     expect(reasons).toEqual([undefined, 'messages_kept_for_cancels']);
   });
 
-  it('holds up no halt', () => {
+  it('does not delay a halt', () => {
     const strategy = defineStrategy({
       name: 'many',
       description: 'Uses up its messages.',
@@ -205,7 +205,7 @@ describe('repeated_execution', () => {
     ]);
   });
 
-  it('denies what leaves a position, too, but goes on with what works and lets it be canceled', () => {
+  it('also denies orders that reduce a position, but keeps working orders and allows their cancellation', () => {
     let stop: Readonly<Order> | undefined;
     const { ends } = play({
       bars: bars(flat(8), START, MINUTE),
@@ -225,13 +225,13 @@ describe('repeated_execution', () => {
     ]);
   });
 
-  it('counts sides and instruments apart, and only within the window', () => {
+  it('counts sides and instruments separately, and only within the window', () => {
     const market = bars(flat(30), START, MINUTE);
     const { ends, fills } = play({
       bars: { X: market, Y: market },
       config,
       everyBar: ({ step, order, instruments }) => {
-        // One side of one instrument comes again after four minutes.
+        // The same side of an instrument repeats after four minutes.
         const side = step % 2 === 0 ? 'buy' : 'sell';
         order({ instrument: instruments[step % 4 < 2 ? 0 : 1]!, side, quantity: 1 });
       },
@@ -240,7 +240,7 @@ describe('repeated_execution', () => {
     expect(fills).toHaveLength(29);
   });
 
-  it('counts an order once that is filled in parts', () => {
+  it('counts an order that is filled in parts once', () => {
     const { ends, fills } = play({
       bars: bars(flat(8), START, MINUTE),
       config: { ...config, fill: { model: 'volume_share', limit: 0.001 } },

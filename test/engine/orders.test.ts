@@ -7,13 +7,13 @@ import type { Candle, FillRow, Play, Played } from './market.ts';
 type FillModel = EngineConfig['fill'];
 const NEXT_OPEN: FillModel = { model: 'next_open' };
 const OHLC_PATH: FillModel = { model: 'ohlc_path' };
-/** A tenth of each bar's volume, which is 1,000 unless a candle says otherwise. */
+/** A tenth of each bar's volume, which is 1,000 by default. */
 const VOLUME_SHARE: FillModel = { model: 'volume_share', limit: 0.1 };
 const QUARTER_DAY = DAY / 4;
 
 const [STILL] = flat(1) as [Candle];
 
-/** Places one order at the close of a bar at 100; the candles come after it. */
+/** Places one order at the close of a bar at 100, before the given candles. */
 function order(
   request: Omit<OrderRequest, 'instrument'>,
   candles: readonly Candle[],
@@ -31,7 +31,7 @@ function order(
 const traded = ({ fills }: Played): readonly (readonly [number, number, number])[] =>
   fills.map(([step, , units, price]) => [step, units, price]);
 
-describe('where an order is filled', () => {
+describe('a single order', () => {
   const buy = { side: 'buy', quantity: 10 } as const;
   const sell = { side: 'sell', quantity: 10 } as const;
 
@@ -39,9 +39,9 @@ describe('where an order is filled', () => {
     readonly what: string;
     readonly request: Omit<OrderRequest, 'instrument'>;
     readonly candles: readonly Candle[];
-    /** Step and price; none when the order is not filled. */
+    /** Step and price; none if the order is not filled. */
     readonly expected?: readonly [number, number];
-    /** Where the path within the bar tells more than its range. */
+    /** Differs if the path within the bar is known. */
     readonly onPath?: readonly [number, number];
   }
 
@@ -64,7 +64,7 @@ describe('where an order is filled', () => {
       candles: [[100, 101, 98, 99]],
     },
     {
-      what: 'a price below a buy limit is',
+      what: 'a price below a buy limit is a fill',
       request: { ...buy, type: 'limit', limit: 98 },
       candles: [[100, 101, 97.9, 99]],
       expected: [1, 98],
@@ -93,7 +93,7 @@ describe('where an order is filled', () => {
       candles: [[100, 102, 99, 101]],
     },
     {
-      what: 'a price above a sell limit is',
+      what: 'a price above a sell limit is a fill',
       request: { ...sell, type: 'limit', limit: 102 },
       candles: [[100, 102.1, 99, 101]],
       expected: [1, 102],
@@ -153,7 +153,7 @@ describe('where an order is filled', () => {
         [101, 103, 100, 102],
       ],
       expected: [2, 101],
-      // 100 → 99 → 104 → 101: the last leg comes back through 102.
+      // 100 → 99 → 104 → 101: the last leg passes 102 again.
       onPath: [1, 102],
     },
     {
@@ -202,7 +202,7 @@ describe('where an order is filled', () => {
       expected: [2, 101],
     },
     {
-      what: 'a sell trailing stop never gives way',
+      what: 'a sell trailing stop never moves down',
       request: { ...sell, type: 'trailing_stop', trail: 3 },
       candles: [
         [100, 104, 99.5, 103],
@@ -228,14 +228,14 @@ describe('where an order is filled', () => {
       onPath: [1, 108],
     },
     {
-      what: 'a sell trailing stop follows a high of its bar only where the path says it came first',
+      what: 'a sell trailing stop follows a high of its bar only if the path is known to reach it first',
       request: { ...sell, type: 'trailing_stop', trail: 3 },
       candles: [[100, 103, 95, 96]],
       expected: [1, 97],
       onPath: [1, 100],
     },
     {
-      what: 'a trailing stop of a share of the price',
+      what: 'a trailing stop can trail by a share of the price',
       request: { ...sell, type: 'trailing_stop', trail: { percent: 0.1 } },
       candles: [
         [100, 120, 99, 110],
@@ -267,7 +267,7 @@ describe('where an order is filled', () => {
     });
   }
 
-  it('a stop-limit is marked when its stop is reached', () => {
+  it('is recorded as triggered if it is a stop-limit order whose stop is reached', () => {
     const { events } = order(
       { side: 'buy', quantity: 1, type: 'stop_limit', stop: 102, limit: 101 },
       [
@@ -283,19 +283,19 @@ describe('where an order is filled', () => {
   });
 });
 
-describe('how long an order works', () => {
+describe('the time in force', () => {
   const LATE: readonly Candle[] = [
     [100, 101, 99, 100],
     [100, 101, 99, 100],
     [100, 101, 94, 100],
   ];
 
-  it('gtc: until it is filled', () => {
+  it('gtc works until the order is filled', () => {
     const run = order({ side: 'buy', quantity: 1, type: 'limit', limit: 95 }, LATE);
     expect(traded(run)).toEqual([[3, 1, 95]]);
   });
 
-  it('day: one bar where bars are days', () => {
+  it('day works for one bar if bars are daily', () => {
     const request = {
       side: 'buy',
       quantity: 1,
@@ -309,7 +309,7 @@ describe('how long an order works', () => {
     expect(run.result.orders.expired).toBe(1);
   });
 
-  it('day: to the end of the UTC day of its first bar', () => {
+  it('day works to the end of the UTC day of its first bar', () => {
     const request = {
       side: 'buy',
       quantity: 1,
@@ -323,7 +323,7 @@ describe('how long an order works', () => {
     expect(later.ends).toEqual([[4, 1, 'expired', 'day_ended']]);
   });
 
-  it('ioc: what the first open gives, and nothing later in that bar', () => {
+  it('ioc fills at the first open, and not later in that bar', () => {
     const limit = (price: number) =>
       ({ side: 'buy', quantity: 1, type: 'limit', limit: price, timeInForce: 'ioc' }) as const;
     expect(traded(order(limit(100), LATE))).toEqual([[1, 1, 100]]);
@@ -332,7 +332,7 @@ describe('how long an order works', () => {
     expect(missed.ends).toEqual([[1, 1, 'canceled', 'not_filled_at_once']]);
   });
 
-  it('ioc: the rest of a part is cancelled', () => {
+  it('ioc cancels the rest of a partial fill', () => {
     const run = order({ side: 'buy', quantity: 250, timeInForce: 'ioc' }, flat(3), {
       fill: VOLUME_SHARE,
     });
@@ -340,7 +340,7 @@ describe('how long an order works', () => {
     expect(run.ends).toEqual([[1, 1, 'canceled', 'not_filled_at_once']]);
   });
 
-  it('fok: whole or not at all', () => {
+  it('fok fills completely or not at all', () => {
     const of = (quantity: number): Played =>
       order({ side: 'buy', quantity, timeInForce: 'fok' }, flat(3), { fill: VOLUME_SHARE });
     expect(traded(of(100))).toEqual([[1, 100, 100]]);
@@ -353,13 +353,13 @@ describe('how long an order works', () => {
 describe('post-only', () => {
   const limit = { side: 'buy', quantity: 1, type: 'limit', limit: 98, postOnly: true } as const;
 
-  it.each([97, 98])('is rejected when its first bar opens at %d', (open) => {
+  it.each([97, 98])('is rejected if its first bar opens at %d', (open) => {
     const run = order(limit, [[open, 100, 90, 95]]);
     expect(run.fills).toEqual([]);
     expect(run.ends).toEqual([[1, 1, 'rejected', 'post_only_would_cross']]);
   });
 
-  it('works as a limit after that, and profits from a gap', () => {
+  it('works as a limit order afterwards, and profits from a gap', () => {
     expect(traded(order(limit, [[100, 100, 97, 98]]))).toEqual([[1, 1, 98]]);
     expect(
       traded(
@@ -373,7 +373,7 @@ describe('post-only', () => {
 });
 
 describe('reduce-only', () => {
-  it('is cut to the position', () => {
+  it('is reduced to the position', () => {
     const { fills, result } = play({
       bars: bars(flat(4)),
       script: {
@@ -395,13 +395,13 @@ describe('reduce-only', () => {
     expect(run.ends).toEqual([[1, 1, 'canceled', 'nothing_to_reduce']]);
   });
 
-  it('counts what is held when it is filled, not when it was tried in vain', () => {
+  it('uses the position at its fill, not at an earlier attempt', () => {
     const { fills } = play({
       bars: bars([STILL, STILL, [100, 100, 100, 100, 0], STILL, STILL, STILL]),
       config: { account: MARGIN, fill: VOLUME_SHARE },
       script: {
         0: ({ buy }) => buy(5),
-        // The bar of its first try has no volume; by the next one more is held.
+        // The bar of its first attempt has no volume; the position is larger at the next one.
         1: ({ buy, sell }) => {
           buy(5);
           sell(10, { reduceOnly: true });
@@ -448,7 +448,7 @@ describe('a bracket', () => {
     ]);
   });
 
-  it('has absolute prices too, and its exits are orders of their own', () => {
+  it('can have absolute prices, and its exits are separate orders', () => {
     const run = order(
       { side: 'buy', quantity: 10, takeProfit: 108, stopLoss: 93 },
       [STILL, [100, 109, 99, 105]],
@@ -481,7 +481,7 @@ describe('a bracket', () => {
     ]);
   });
 
-  it('lies off from the price that was paid, slippage included', () => {
+  it('has exits relative to the paid price, including slippage', () => {
     const { events } = order({ side: 'buy', quantity: 10, ...bracket }, [STILL], {
       slippage: { model: 'basis_points', bps: 100 },
       ...margin,
@@ -500,7 +500,7 @@ describe('a bracket', () => {
     [OHLC_PATH, [100, 120, 94, 119], 95, 0],
     // rises to the target first,
     [OHLC_PATH, [100, 113, 80, 100], 112.5, 0],
-    // or may do either.
+    // or its path is unknown.
     [OHLC_PATH, [100, 113, 87, 100], 95, 1],
   ] as const)(
     'by %o leaves in a bar of %j that holds both at %d',
@@ -522,7 +522,7 @@ describe('a bracket', () => {
     [{ stop: 102, takeProfit: 106, stopLoss: 90 }, [100, 107, 85, 95], 106],
     // 100 → 95 → 110 → 104: the stop was passed before the entry.
     [{ stop: 102, takeProfit: 120, stopLoss: 96 }, [100, 110, 95, 104], undefined],
-    // 100 → 95 → 110 → 90: it comes after the entry.
+    // 100 → 95 → 110 → 90: the stop is reached after the entry.
     [{ stop: 102, takeProfit: 120, stopLoss: 96 }, [100, 110, 94, 95], 96],
   ] as const)(
     'of an entry within a bar follows the rest of the path: %o in %j',
@@ -536,7 +536,7 @@ describe('a bracket', () => {
   );
 
   describe.each([NEXT_OPEN, OHLC_PATH, VOLUME_SHARE])('by $model', (fill) => {
-    it('is at work in the whole bar whose open filled its entry', () => {
+    it('is active in the whole bar at whose open its entry was filled', () => {
       const run = order({ side: 'buy', quantity: 10, ...bracket }, [[100, 100, 94, 96]], {
         fill,
         ...margin,
@@ -559,7 +559,7 @@ describe('a bracket', () => {
   describe('whose entry is filled within a bar', () => {
     const entry = { side: 'buy', quantity: 10, type: 'limit', limit: 98 } as const;
 
-    it('can lose in that bar, and wins in it only when the close proves it', () => {
+    it('can lose in that bar, and wins in it only if the close proves it', () => {
       const lost = order({ ...entry, stopLoss: 96 }, [[100, 101, 95, 100]], margin);
       expect(traded(lost)).toEqual([
         [1, 10, 98],
@@ -572,7 +572,7 @@ describe('a bracket', () => {
         [2, -10, 100],
       ]);
       expect(unproven.result.ambiguousBars).toBe(1);
-      // The close lies beyond the target, so the price passed it after the entry.
+      // The close is beyond the target, so the price passed the target after the entry.
       const proven = order({ ...entry, takeProfit: 99 }, [[100, 101, 97, 100], STILL], margin);
       expect(traded(proven)).toEqual([
         [1, 10, 98],
@@ -581,7 +581,7 @@ describe('a bracket', () => {
       expect(proven.result.ambiguousBars).toBe(0);
     });
 
-    it('sells at its stop, not at an open that came before the entry', () => {
+    it('sells at its stop, not at an open before the entry', () => {
       const run = order(
         { side: 'buy', quantity: 10, type: 'stop', stop: 105, stopLoss: 103 },
         [[100, 106, 99, 104]],
@@ -602,7 +602,7 @@ describe('a bracket', () => {
       ]);
     });
 
-    it('sells where it bought when its stop lies above the entry', () => {
+    it('sells at the entry price if its stop is above it', () => {
       const run = order(
         { side: 'buy', quantity: 10, type: 'stop', stop: 105, stopLoss: 107 },
         [[100, 106, 99, 104]],
@@ -614,7 +614,7 @@ describe('a bracket', () => {
       ]);
     });
 
-    it('wins in that bar where the path leads there after the entry', () => {
+    it('wins in that bar if the path reaches its target after the entry', () => {
       const run = order(
         { ...entry, takeProfit: 101, stopLoss: 90 },
         // 100 → 97 → 105 → 103
@@ -628,7 +628,7 @@ describe('a bracket', () => {
       expect(run.result.ambiguousBars).toBe(0);
     });
 
-    it('does not win by a price that the path left before the entry', () => {
+    it('does not win by a price that the path passed before the entry', () => {
       const run = order(
         { ...entry, takeProfit: 103, stopLoss: 90 },
         // 100 → 104 → 95 → 97
@@ -639,7 +639,7 @@ describe('a bracket', () => {
     });
   });
 
-  it('is gone when its position is closed by another order', () => {
+  it('is canceled if another order closes its position', () => {
     const { fills, ends } = play({
       bars: bars([STILL, STILL, STILL, [100, 120, 80, 100]]),
       script: {
@@ -657,7 +657,7 @@ describe('a bracket', () => {
     ]);
   });
 
-  it('is replaced by that of an order which turns the position around', () => {
+  it('is replaced by the bracket of an order that reverses the position', () => {
     const { fills, ends, events } = play({
       bars: bars([STILL, STILL, STILL, [100, 106, 99, 100]]),
       config: margin,
@@ -682,7 +682,7 @@ describe('a bracket', () => {
     ]);
   });
 
-  it('is not touched by what closes another instrument', () => {
+  it('is unaffected by a closed position of another instrument', () => {
     const { fills } = play({
       bars: { A: bars(flat(4)), B: bars([...flat(3), [100, 100, 94, 95]]) },
       config: margin,
@@ -694,7 +694,7 @@ describe('a bracket', () => {
     expect(fills.at(-1)).toEqual([3, 3, -2, 95]);
   });
 
-  it('does not guard what only reduced a position', () => {
+  it('is not added for an order that only reduces a position', () => {
     const { events } = play({
       bars: bars(flat(4)),
       script: { 0: ({ buy }) => buy(10), 1: ({ sell }) => sell(4, bracket) },
@@ -717,7 +717,7 @@ describe('a bracket', () => {
       ]);
     });
 
-    it('shrinks the stop by what the profit took, and the other way round', () => {
+    it('reduces its stop by fills of its target, and vice versa', () => {
       const run = order(
         { side: 'buy', quantity: 150, takeProfit: 110, stopLoss: 90 },
         [
@@ -735,14 +735,14 @@ describe('a bracket', () => {
       expect(run.result.positions).toEqual({});
     });
 
-    it('guards what its entry buys after its first exits were used up', () => {
+    it('covers later fills of its entry after its first exits were filled', () => {
       const run = order(
         { side: 'buy', quantity: 150, stopLoss: { percent: 0.05 } },
         [
-          // 100 units come in and leave again,
+          // 100 units are bought and sold,
           [100, 100, 100, 100, 1000],
           [94, 94, 94, 94, 1000],
-          // then the rest comes in, and it has a stop of its own.
+          // then the rest is bought, with its own stop.
           [100, 100, 100, 100, 1000],
           [100, 100, 80, 80, 1000],
         ],
@@ -778,7 +778,7 @@ describe('one-cancels-other', () => {
     expect(ends).toEqual([[1, other, 'canceled', 'other_side_of_oco_filled']]);
   });
 
-  it.each([NEXT_OPEN, OHLC_PATH])('the worse of two in one bar by $model', (fill) => {
+  it.each([NEXT_OPEN, OHLC_PATH])('assumes the worse of two fills in one bar by $model', (fill) => {
     const { fills, result } = play({
       bars: bars([STILL, [100, 110, 90, 100]]),
       script: pair,
@@ -788,7 +788,7 @@ describe('one-cancels-other', () => {
     expect(result.ambiguousBars).toBe(1);
   });
 
-  it('shrinks by what the other took', () => {
+  it('is reduced by fills of the other order', () => {
     const { fills, ends } = play({
       bars: bars([STILL, [100, 100, 94, 96, 40], [100, 106, 100, 104, 1000]]),
       script: pair,
@@ -801,7 +801,7 @@ describe('one-cancels-other', () => {
     expect(ends).toEqual([[2, 1, 'canceled', 'other_side_of_oco_filled']]);
   });
 
-  it('leaves no crumbs of fractional parts', () => {
+  it('leaves no tiny fractions', () => {
     const parts: Candle[] = Array.from({ length: 7 }, () => [100, 100, 94, 96, 1]);
     const { fills, ends } = play({
       bars: bars([STILL, ...parts, [110, 110, 110, 110]]),
@@ -827,7 +827,7 @@ describe('one-cancels-other', () => {
       script: {
         0: ({ sell }) => {
           sell(10, { type: 'limit', limit: 105, ocoGroup: 1 });
-          // Sells below 95, but not below 96: only if the price comes back.
+          // Triggered at 95 with a limit of 96: sells only if the price returns.
           sell(10, { type: 'stop_limit', stop: 95, limit: 96, ocoGroup: 1 });
         },
       },
@@ -836,7 +836,7 @@ describe('one-cancels-other', () => {
     expect(events.filter((event) => event.kind === 'order.triggered').length).toBe(triggers);
   });
 
-  it('takes the stop before limits at the same price of a path, and the older limit first', () => {
+  it('fills a stop before limits at the same price of a path, and the older limit first', () => {
     const { fills } = play({
       bars: bars([STILL, STILL, [100, 101, 94, 95]]),
       config: { fill: OHLC_PATH },
@@ -870,7 +870,7 @@ describe('one-cancels-other', () => {
     ]);
   });
 
-  it('does not mind orders of other groups', () => {
+  it('is unaffected by orders of other groups', () => {
     const { fills } = play({
       bars: bars([STILL, [100, 106, 94, 100]]),
       script: {
@@ -885,7 +885,7 @@ describe('one-cancels-other', () => {
 });
 
 describe('volume_share', () => {
-  it('carries what is left over to the next bars', () => {
+  it('fills the rest in the next bars', () => {
     const run = order(
       { side: 'buy', quantity: 250 },
       [
@@ -958,9 +958,9 @@ describe('volume_share', () => {
   );
 });
 
-describe('several instruments', () => {
+describe('orders for several instruments', () => {
   const A = bars(flat(4));
-  /** Days of its own: the 2nd and the 4th. */
+  /** Has bars on the 2nd and the 4th day only. */
   const B = bars(
     [
       [50, 51, 49, 50],
@@ -970,7 +970,7 @@ describe('several instruments', () => {
     2 * DAY,
   );
 
-  it('an order waits for a bar of its own instrument', () => {
+  it('wait for a bar of their own instrument', () => {
     const { fills, result } = play({
       bars: { A, B },
       script: {
@@ -987,7 +987,7 @@ describe('several instruments', () => {
     expect([...result.equity]).toEqual([100_000, 100_000, 100_000, 100_000]);
   });
 
-  it('a day order has the day of its own instrument', () => {
+  it('expire with the day of their own instrument if they are day orders', () => {
     const { fills, ends } = play({
       bars: { A, B },
       script: {
@@ -999,7 +999,7 @@ describe('several instruments', () => {
     expect(ends).toEqual([]);
   });
 
-  it('an order for an instrument without a bar yet works from its first one', () => {
+  it('take effect from the first bar of their instrument', () => {
     const { fills, ends } = play({
       bars: { A, B },
       config: { account: MARGIN },
@@ -1017,7 +1017,7 @@ describe('several instruments', () => {
         },
       },
     });
-    // All at the open of 50; the stop follows to 48 and then 59, and is never reached.
+    // All are filled at the open of 50; the stop follows to 48 and 59, and is never reached.
     expect(fills).toEqual([
       [1, 1, 1, 50],
       [1, 3, 999, 50],
@@ -1025,7 +1025,7 @@ describe('several instruments', () => {
     expect(ends).toEqual([]);
   });
 
-  it('a trailing stop placed before the first bar follows that bar', () => {
+  it('follow the first bar if they are trailing stops placed before it', () => {
     const rising = bars(
       [
         [50, 55, 49, 54],
@@ -1050,7 +1050,7 @@ describe('several instruments', () => {
     expect(fills).toEqual([[2, 1, -1, 53]]);
   });
 
-  it('are filled at the opens by submission, then within bars by place in the universe', () => {
+  it('are filled at the opens by submission, then within bars by position in the universe', () => {
     const moving = bars([STILL, [100, 106, 94, 100]]);
     const { fills } = play({
       bars: { A: moving, B: moving },

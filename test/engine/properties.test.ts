@@ -49,8 +49,8 @@ function expectClose(actual: number, expected: number, scale: number): void {
   expect(Math.abs(actual - expected)).toBeLessThanOrEqual(1e-9 * scale);
 }
 
-describe('the books', () => {
-  it('cash and positions follow from the fills, and fees are paid from cash', () => {
+describe('accounting', () => {
+  it('derives cash and positions from the fills, and pays fees from cash', () => {
     always(({ events, cash: start, result, markets }) => {
       let cash = start;
       let fees = 0;
@@ -78,7 +78,7 @@ describe('the books', () => {
     });
   });
 
-  it('equity is cash and positions at the last close, at every step', () => {
+  it('values equity as cash and positions at the last close, at every step', () => {
     always(({ events, cash: start, result, markets }) => {
       const fills = filled(events);
       let cash = start;
@@ -106,7 +106,7 @@ describe('the books', () => {
     });
   });
 
-  it('what closed and open trades made is what equity gained', () => {
+  it('has the same total profit in trades and in equity', () => {
     always(({ cash, result }) => {
       const all = [...result.trades, ...result.openTrades];
       const made = all.reduce((sum, { pnl }) => sum + pnl, 0);
@@ -127,7 +127,7 @@ describe('the books', () => {
     });
   });
 
-  it('a cash account owes nothing and is never short', () => {
+  it('never lets a cash account borrow or be short', () => {
     always(({ scenario: { config }, events }) => {
       if (config.account!.model !== 'cash') return;
       for (const fill of filled(events)) {
@@ -137,7 +137,7 @@ describe('the books', () => {
     });
   });
 
-  it('order counts are those of the journal', () => {
+  it('counts orders as in the journal', () => {
     always(({ events, result: { orders } }) => {
       const count = (kind: string): number => events.filter((event) => event.kind === kind).length;
       const total = (counts: Readonly<Record<string, number>>): number =>
@@ -167,7 +167,7 @@ describe('fills', () => {
     });
   });
 
-  it('of a limit are never worse than it, of a stop never better than it at first', () => {
+  it('of a limit order are never worse than its price, and the first of a stop order never better', () => {
     always(({ events, scenario: { config } }) => {
       const orders = submissions(events);
       const seen = new Set<number>();
@@ -178,7 +178,7 @@ describe('fills', () => {
           if (isBuy) expect(fill.price).toBeLessThanOrEqual(limit!);
           else expect(fill.price).toBeGreaterThanOrEqual(limit!);
         }
-        // Without volume at its stop, or beyond the collar, an order waits for whatever comes.
+        // Without volume at its stop, or beyond the collar, an order is filled at any later price.
         const isHeldBack =
           config.risk!.price_collar_bps < Infinity || config.optionalLimits?.price_collar_period;
         const mayWait = config.fill!.model === 'volume_share' || isHeldBack;
@@ -192,7 +192,7 @@ describe('fills', () => {
     });
   });
 
-  it('come after the bar in which a strategy ordered them, within their time in force', () => {
+  it('occur after the bar of the order, within its time in force', () => {
     always(({ events, markets }) => {
       const orders = submissions(events);
       const ends = new Map<number, string>();
@@ -214,7 +214,7 @@ describe('fills', () => {
         if (order.time_in_force === 'ioc') expect(now).toBe(first);
         if (order.time_in_force === 'fok') {
           expect(now).toBe(first);
-          // Positions bound what reduces them, and a partial fill in its group shrinks an order.
+          // Positions limit orders that reduce them, and a partial fill in its group reduces an order.
           const isWhole = order.reduce_only !== true && order.oco_group === undefined;
           if (isWhole) expect(event.quantity).toBe(order.quantity);
         }
@@ -225,7 +225,7 @@ describe('fills', () => {
     });
   });
 
-  it('never exceed the order, nor come after its end', () => {
+  it('never exceed the order or occur after its end', () => {
     always(({ events, result }) => {
       const orders = submissions(events);
       const done = new Map<number, number>();
@@ -247,7 +247,7 @@ describe('fills', () => {
     });
   });
 
-  it('of a reduce-only order bring the position nearer to flat, and not through it', () => {
+  it('of a reduce-only order reduce the position without reversing it', () => {
     always(({ events }) => {
       const orders = submissions(events);
       const positions = new Map<string, number>();
@@ -262,7 +262,7 @@ describe('fills', () => {
     });
   });
 
-  it('of one bar take no more than their share of its volume', () => {
+  it('within a bar never exceed their share of its volume', () => {
     always(({ events, markets, scenario: { config } }) => {
       if (config.fill!.model !== 'volume_share') return;
       const taken = new Map<string, number>();
@@ -277,14 +277,14 @@ describe('fills', () => {
     });
   });
 
-  it('are of whole units where units are whole', () => {
+  it('are in whole units if units are whole', () => {
     always(({ events, scenario: { config } }) => {
       if (config.units !== 'whole') return;
       for (const { quantity } of filled(events)) expect(Number.isInteger(quantity)).toBe(true);
     });
   });
 
-  it('pay the fee of their model', () => {
+  it('have the fee of their model', () => {
     always(({ events, scenario: { config } }) => {
       const fees = config.fees!;
       for (const { quantity, price, fee } of filled(events)) {
@@ -297,7 +297,7 @@ describe('fills', () => {
 });
 
 describe('a run', () => {
-  it('does not depend on bars that are still to come', () => {
+  it('does not depend on later bars', () => {
     fc.assert(
       fc.property(scenario, scenario, fc.nat(40), fc.boolean(), (drawn, other, cut, ends) => {
         const markets = namedMarkets(drawn.markets);
@@ -322,7 +322,7 @@ describe('a run', () => {
     );
   });
 
-  it('repeats itself, in slices of any size, and when its bars come one time after another', () => {
+  it('is repeatable in slices of any size, and with bars appended time by time', () => {
     always(({ scenario: drawn, markets, events, result }) => {
       for (const slice of [1, 7, 1000, 'as they come'] as const) {
         const again = enact(drawn, markets, slice);
@@ -347,7 +347,7 @@ describe('a run', () => {
     }, 200);
   });
 
-  it('in one market is not touched by another that is only watched', () => {
+  it('in one market is unaffected by a market that is only observed', () => {
     fc.assert(
       fc.property(scenario, scenario, (drawn, other) => {
         const [market] = Object.values(namedMarkets(drawn.markets));
@@ -364,7 +364,7 @@ describe('a run', () => {
     );
   });
 
-  it('looks the same upside down: what a buyer meets in a fall, a seller meets in a rise', () => {
+  it('is symmetric: a buyer in a falling market has the same results as a seller in a rising one', () => {
     fc.assert(
       fc.property(scenario, fc.constantFrom('next_open', 'volume_share'), (drawn, model) => {
         const config = {
@@ -393,7 +393,7 @@ describe('a run', () => {
   });
 });
 
-/** The bars before `from`, and then another market's prices at the same times. */
+/** The bars before `from`, followed by another market's prices at the same times. */
 function repriced(bars: Bars, from: number, other: Bars): Bars {
   return mapPrices(bars, (column, at) =>
     at < from ? bars[column][at]! : other[column][at % other.length]! + 1,
@@ -414,7 +414,7 @@ function withDeeds(drawn: Scenario, change: (deed: Deed) => Deed): Scenario {
   return { ...drawn, onBar: all(drawn.onBar), onFill: all(drawn.onFill) };
 }
 
-/** Far above all prices, so that what is left below it is above 0 too. */
+/** Far above all prices, so that mirrored prices are positive. */
 const SKY = 10_000;
 
 function upsideDown(bars: Bars): Bars {
@@ -424,7 +424,7 @@ function upsideDown(bars: Bars): Bars {
   );
 }
 
-/** Shares of a price have no mirror image; their deeds become others. */
+/** Shares of a price cannot be mirrored, so these actions are replaced. */
 function withoutShares(deed: Deed): Deed {
   if (deed.kind === 'cancel') return deed;
   if (deed.kind === 'target') return { kind: 'cancel', which: 0 };

@@ -1,4 +1,4 @@
-/** Nothing that a strategy can reach changes a run, whatever it writes to it or calls it with. */
+/** A strategy cannot change a run by writing to or calling any object that it can reach. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
@@ -10,7 +10,7 @@ import { bars, flat, MARGIN, play } from './market.ts';
 import type { Played, Scene } from './market.ts';
 import { enact, namedMarkets, scenario } from './scenario.ts';
 
-/** Objects of the language itself, which belong to the process and not to a run. */
+/** Built-in objects of JavaScript, which belong to the process, not to a run. */
 const INTRINSICS = new Set<unknown>();
 {
   const waiting: unknown[] = [globalThis, (function* () {})(), [][Symbol.iterator]()];
@@ -21,7 +21,7 @@ const INTRINSICS = new Set<unknown>();
     waiting.push(Object.getPrototypeOf(one));
     for (const key of Reflect.ownKeys(one)) {
       const { value, get, set } = Reflect.getOwnPropertyDescriptor(one, key)!;
-      // What modules of Node and of the tests have put there is not of the language.
+      // Node's and the tests' additions are not built-in objects.
       if (typeof key === 'string' && one === globalThis && !/^[A-Z]/.test(key)) continue;
       waiting.push(value, get, set);
     }
@@ -32,7 +32,7 @@ function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** All that can be reached from these: properties, what getters return, prototypes, constructors. */
+/** Everything reachable from these: properties, results of getters, prototypes and constructors. */
 function reachable(roots: readonly unknown[]): Set<object> {
   const found = new Set<object>();
   const waiting = [...roots];
@@ -67,7 +67,7 @@ function attempt<T>(action: () => T): T | undefined {
 
 const WEIRD = [undefined, null, Number.NaN, -1, 1e9, '1', 'close', true, {}, [], () => 7] as const;
 
-/** Writes to one object in every way that there is. */
+/** Writes to an object in every possible way. */
 function deface(one: object): void {
   const forged = { value: 12_345, writable: true, configurable: true };
   for (const key of [...Reflect.ownKeys(one), 'forged', 'quantity', 'close', 0]) {
@@ -86,12 +86,12 @@ function deface(one: object): void {
   if (ArrayBuffer.isView(one)) attempt(() => (one as Float64Array).fill(12_345));
 }
 
-/** Calls every function there is with arguments that make no sense, as a method of everything. */
+/** Calls every function with invalid arguments, as a method of every object. */
 function misuse(objects: ReadonlySet<object>, { instruments, broker }: Scene): void {
   const [x] = instruments;
   const senseless = [
     ...WEIRD.map((value) => [value]),
-    // A finite weight is a target that makes sense.
+    // A finite weight would be a valid target.
     ...WEIRD.filter((value) => !Number.isFinite(value)).map((value) => [x, value]),
     ...WEIRD.map((value) => ['close', value]),
     ...WEIRD.map((value) => [{ instrument: x, side: value, quantity: 1 }]),
@@ -119,12 +119,12 @@ function misuse(objects: ReadonlySet<object>, { instruments, broker }: Scene): v
   }
 }
 
-/** A strategy's surroundings are attacked; the objects that were. */
+/** Attacks the context of a strategy and returns the attacked objects. */
 function meddle(scene: Scene, ...more: readonly unknown[]): number {
   const { broker, context, instruments } = scene;
   const working = broker.working();
   const objects = reachable([context, broker, working, ...working, ...instruments, ...more]);
-  // The scene is the test's own, and so are functions of the strategy.
+  // The context and the functions of the strategy belong to the test.
   for (const one of objects) if (one !== context) deface(one);
   misuse(objects, scene);
   return objects.size;
@@ -138,7 +138,7 @@ const outcome = ({ events, result }: Played): unknown => [
 ];
 
 describe('a run', () => {
-  it('has the same result whatever its strategy writes to reachable objects', () => {
+  it('has the same result if its strategy writes to reachable objects', () => {
     let attacked = 0;
     fc.assert(
       fc.property(scenario, (drawn) => {
@@ -148,16 +148,16 @@ describe('a run', () => {
           if (scene.step % 5 < 2) attacked = Math.max(attacked, meddle(scene, fill));
         };
         expect(outcome(enact(drawn, markets, undefined, attack))).toEqual(outcome(plain));
-        // Nor does a later run of the same process notice.
+        // A later run in the same process is unaffected, too.
         expect(outcome(enact(drawn, markets))).toEqual(outcome(plain));
       }),
       { numRuns: runs(25) },
     );
-    // Broker, instruments, views and their classes, at the least.
+    // At least broker, instruments, views and their classes.
     expect(attacked).toBeGreaterThan(20);
   });
 
-  it('does not notice when its strategy changes a request after it was made', () => {
+  it('is unaffected if its strategy changes a request afterwards', () => {
     const request = {
       side: 'buy' as const,
       quantity: 1,
@@ -206,7 +206,7 @@ describe('an order that a strategy holds', () => {
     ['broker.order', ({ buy }) => buy(1)],
     ['broker.target', ({ broker, instruments: [x] }) => broker.target(x!, 0.001)],
     ['broker.working', ({ broker, buy }) => (buy(1), broker.working()[0]!)],
-  ])('from %s cannot be changed, by which it would pass a limit', (_, place) => {
+  ])('from %s cannot be changed to bypass a limit', (_, place) => {
     const { events } = play({
       bars: bars(flat(3)),
       config: { risk },

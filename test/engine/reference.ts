@@ -1,8 +1,8 @@
 import type { Bars } from '../../src/market/bars.ts';
 
 /**
- * The built-in strategies once more, written to be read and not to be fast: plain arrays, every
- * average taken anew over its window, no orders, no events. What the engine says is compared with it.
+ * Simple reference implementations of the built-in strategies, to compare with the engine: plain arrays,
+ * averages recomputed over the whole window, no orders and no events.
  */
 export interface Outcome {
   readonly equity: readonly number[];
@@ -31,7 +31,7 @@ export function maxDrawdown(equity: Iterable<number>): number {
   return deepest;
 }
 
-/** All in or out, decided on a close, filled at the next open, a share of both sides as fee. */
+/** Fully invested or in cash: decided at a close, filled at the next open, with a percentage fee. */
 function longOnly(
   bars: Bars,
   { cash: initial, fee, units }: Money,
@@ -125,12 +125,12 @@ export function donchianBreakout(
   });
 }
 
-/** What a strategy of several markets sees at a moment, oldest bar first. */
+/** Data of a strategy of several markets, oldest bar first. */
 interface View {
   readonly seen: readonly number[][];
   readonly isNew: readonly boolean[];
   readonly held: readonly number[];
-  /** Markets with a wish that waits for their next open. */
+  /** Markets with a target that waits for their next open. */
   readonly waiting: readonly number[];
   readonly step: number;
 }
@@ -138,8 +138,8 @@ interface View {
 type Wish = readonly [market: number, weight: number];
 
 /**
- * Weights of equity, decided on closes; each is traded at its own market's next open, in order, unless
- * another was decided for that market before.
+ * Weights of equity, decided at closes. Each is traded at its own market's next open, in order, unless a
+ * newer weight replaces it before.
  */
 function weighted(
   markets: readonly Bars[],
@@ -173,7 +173,7 @@ function weighted(
       const open = price[i]!;
       const before = held[i]!;
       let trade = weight === 0 ? -before : (weight * Math.max(0, worth())) / open - before;
-      // Nobody trades the billionth part of what is held or wanted.
+      // Ignores differences of a billionth.
       const dust = 1e-9 * Math.max(Math.abs(before), Math.abs(before + trade));
       if (trade > 0 && !shorts) trade = Math.min(trade, Math.max(0, cash / (open * (1 + fee))));
       if (units === 'whole') trade = Math.trunc(trade);
@@ -239,7 +239,7 @@ export function pairsReversion(
     if (window.length < params.lookback) return [];
     const centre = mean(window);
     const spread = Math.sqrt(mean(window.map((ratio) => (ratio - centre) ** 2)));
-    // The mean of equal numbers may differ from them in its last bit.
+    // The mean of equal numbers can differ from them in the last bit.
     const z = spread < 1e-12 ? 0 : (window.at(-1)! - centre) / spread;
     const side = Math.sign(held[0]!);
     const both = (weight: number): Wish[] => [

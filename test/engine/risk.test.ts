@@ -12,7 +12,7 @@ const limits = (some: Partial<RiskLimits>): Partial<EngineConfig> => ({
 /** Equity is 100,000, the price 100. */
 const STILL = bars(flat(4));
 
-describe('an order that breaks a limit is denied before it is submitted', () => {
+describe('risk limits:', () => {
   it.each<[keyof RiskLimits, number, (scene: Scene) => Readonly<Order>]>([
     ['max_order_value', 999, ({ buy }) => buy(10)],
     ['max_order_qty', 9, ({ buy }) => buy(10)],
@@ -25,7 +25,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     ['max_position_pct', 0.1, ({ sell }) => sell(101)],
     ['max_position_pct', 0.1, ({ broker, instruments: [x] }) => broker.target(x!, 0.11)],
     ['max_messages_per_second', 0, ({ buy }) => buy(1)],
-  ])('%s %d', (limit, value, act) => {
+  ])('%s %d denies an order above it before submission', (limit, value, act) => {
     let order: Readonly<Order> | undefined;
     const run = play({
       bars: STILL,
@@ -52,7 +52,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     ['max_position_pct', 0.07, ({ broker, instruments: [x] }) => broker.target(x!, 0.07)],
     ['max_messages_per_second', 1, ({ buy }) => buy(1)],
     ['max_instruments', 1, ({ buy }) => buy(1)],
-  ])('%s %d is kept by what meets it exactly', (limit, value, act) => {
+  ])('%s %d allows an order that is exactly at the limit', (limit, value, act) => {
     const { fills } = play({
       bars: STILL,
       config: limits({ [limit]: value }),
@@ -66,7 +66,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     ['buy', 105.1, 'canceled'],
     ['sell', 95, 'filled'],
     ['sell', 94.9, 'canceled'],
-  ] as const)('a %s at the market that would be filled at %d is %s', (side, open, kind) => {
+  ] as const)('a market order to %s that would be filled at %d is %s', (side, open, kind) => {
     const { events } = play({
       bars: bars([at(100), at(open)]),
       config: { account: MARGIN, ...limits({ price_collar_bps: 500 }) },
@@ -76,7 +76,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     if (kind === 'canceled') expect(events.at(-1)).toMatchObject({ reason: 'price_collar_bps' });
   });
 
-  it('a stop that the price has jumped over waits until it is within the collar again', () => {
+  it('a stop order that the price has passed waits until it is within the collar again', () => {
     const { fills } = play({
       bars: bars([at(100), at(100), at(90), at(94)]),
       config: limits({ price_collar_bps: 200 }),
@@ -98,7 +98,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
   it.each([
     [1, 'max_order_value'],
     [95, undefined],
-  ])('after a single close of %d an order is worth what it was before it', (close, reason) => {
+  ])('an order is valued at the previous close after a single close of %d', (close, reason) => {
     const { events } = play({
       bars: bars([100, close, 100].map(at)),
       config: limits({ price_collar_bps: 500, max_order_value: 960 }),
@@ -109,7 +109,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     );
   });
 
-  it('so does a stop that has followed the price, by where it is then', () => {
+  it('a trailing stop is checked at its current price', () => {
     const { events } = play({
       bars: bars([at(100), at(100), at(120), at(100), at(113)]),
       config: limits({ price_collar_bps: 1000 }),
@@ -118,7 +118,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
         1: ({ sell }) => sell(1, { type: 'trailing_stop', trail: 5 }),
       },
     });
-    // Its stop is 115 by then, and 100 is farther from that than the collar is wide.
+    // Its stop is then 115, and 100 is outside the collar around it.
     const prices = events.flatMap((event) => (event.kind === 'order.filled' ? [event.price] : []));
     expect(prices).toEqual([100, 113]);
   });
@@ -130,16 +130,19 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     [[100, 120, 121], 121, true],
     [[100, 120, 140], 140, true],
     [[100, 120, 80], 80, false],
-  ] as const)('after closes of %j the collar takes %d: %s', (closes, limit, isTaken) => {
-    const { events } = play({
-      bars: bars([...closes, 100].map(at)),
-      config: limits({ price_collar_bps: 500 }),
-      script: { [closes.length - 1]: ({ buy }) => buy(1, { type: 'limit', limit }) },
-    });
-    expect(events[0]!.kind).toBe(isTaken ? 'order.submitted' : 'order.denied');
-  });
+  ] as const)(
+    'after closes of %j, a limit price of %d is within the collar: %s',
+    (closes, limit, isTaken) => {
+      const { events } = play({
+        bars: bars([...closes, 100].map(at)),
+        config: limits({ price_collar_bps: 500 }),
+        script: { [closes.length - 1]: ({ buy }) => buy(1, { type: 'limit', limit }) },
+      });
+      expect(events[0]!.kind).toBe(isTaken ? 'order.submitted' : 'order.denied');
+    },
+  );
 
-  it('a target of the limit on positions is never denied by a rounding error', () => {
+  it('a target equal to the position limit is never denied because of rounding', () => {
     for (let price = 11; price < 60; price += 0.7) {
       for (const weight of [0.07, 0.29, 1 / 3]) {
         const { fills } = play({
@@ -153,7 +156,7 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
   });
 });
 
-describe('a target is checked again with the size that its fill gives it', () => {
+describe('a target is checked again with its size at the fill', () => {
   const target =
     (weight: number) =>
     ({ broker, instruments: [x] }: Scene) =>
@@ -182,10 +185,10 @@ describe('a target is checked again with the size that its fill gives it', () =>
           2: ({ broker, instruments: [, y] }) => broker.target(y!, 0.1),
         },
       });
-    // 2 % lost on the day before do not count on this one;
+    // The loss of 2 % on the previous day does not count on this one;
     expect(run(92).ends).toEqual([]);
     expect(run(92).fills.length).toBe(2);
-    // more than 3 % of the 98,000 lost since its close do.
+    // the loss of more than 3 % of the 98,000 at its close does.
     expect(run(89).ends).toEqual([[3, 2, 'denied', 'max_daily_loss_pct']]);
   });
 });
@@ -200,11 +203,11 @@ describe('losses', () => {
         0: ({ buy }) => buy(1000),
         [prices.length]: ({ buy, sell, broker, instruments: [x] }) => {
           buy(1);
-          // What brings the position nearer to flat may always go.
+          // Orders that reduce the position are always allowed.
           expect(sell(10).status).toBe('working');
           expect(buy(1, { reduceOnly: true }).status).toBe('working');
           expect(broker.target(x!, 0).status).toBe('working');
-          // Through flat to the other side is not that.
+          // Orders that reverse the position are not.
           sell(1001, { type: 'limit', limit: 200 });
         },
       },
@@ -215,11 +218,11 @@ describe('losses', () => {
     expect(fall(100, 110, 103, 99.1)).toEqual({});
   });
 
-  it('of a day beyond its limit deny what opens', () => {
+  it('of a day beyond the limit deny opening orders', () => {
     expect(fall(100, 91.9)).toEqual({ max_daily_loss_pct: 2 });
   });
 
-  it('from the peak beyond their limit deny what opens', () => {
+  it('from the peak beyond the limit deny opening orders', () => {
     expect(fall(100, 110, 104, 98.9)).toEqual({ max_drawdown_pct: 2 });
   });
 
@@ -233,7 +236,7 @@ describe('losses', () => {
         statuses.push(buy(step === 0 ? 1000 : 0.001).status);
       },
     });
-    // The day began with 100,000 and ends after four bars with 91,000, where the next one begins.
+    // The day begins with 100,000 and ends after four bars with 91,000, as the next one begins.
     expect(statuses).toEqual(['working', 'working', 'denied', 'denied', 'working', 'working']);
   });
 });
@@ -241,7 +244,7 @@ describe('losses', () => {
 describe('max_position_pct', () => {
   const config = { account: MARGIN, ...limits({ max_position_pct: 0.1 }) };
 
-  it('counts what is held', () => {
+  it('counts the position', () => {
     const { ends } = play({
       bars: STILL,
       config,
@@ -250,7 +253,7 @@ describe('max_position_pct', () => {
     expect(ends.map(([, id, , reason]) => [id, reason])).toEqual([[2, 'max_position_pct']]);
   });
 
-  it('counts what still works on the same side', () => {
+  it('counts working orders of the same side', () => {
     const { ends } = play({
       bars: STILL,
       config,
@@ -262,7 +265,7 @@ describe('max_position_pct', () => {
     expect(ends.map(([, id, , reason]) => [id, reason])).toEqual([[2, 'max_position_pct']]);
   });
 
-  it('counts alternatives once, and not what can only reduce', () => {
+  it('counts one-cancels-other orders once, and ignores orders that only reduce', () => {
     const { ends } = play({
       bars: STILL,
       config,
@@ -282,7 +285,7 @@ describe('max_instruments', () => {
   const three = { A: STILL, B: STILL, C: STILL };
   const config = { account: MARGIN, ...limits({ max_instruments: 2 }) };
 
-  it('counts what is held and what is being bought', () => {
+  it('counts positions and working entries', () => {
     const { ends } = play({
       bars: three,
       config,
@@ -298,7 +301,7 @@ describe('max_instruments', () => {
     expect(ends).toEqual([[1, 3, 'denied', 'max_instruments']]);
   });
 
-  it('does not count what closes, nor what came to nothing', () => {
+  it('does not count closing orders or canceled entries', () => {
     const { fills, ends } = play({
       bars: three,
       config: { account: MARGIN, units: 'whole', ...limits({ max_instruments: 1 }) },
@@ -323,7 +326,7 @@ describe('max_instruments', () => {
     ]);
   });
 
-  it('lets a target take the place of one that is left in the same step', () => {
+  it('allows a target to replace an instrument that is sold in the same step', () => {
     const { fills, ends } = play({
       bars: three,
       config,
@@ -337,7 +340,7 @@ describe('max_instruments', () => {
     expect(ends).toEqual([[3, 5, 'denied', 'max_instruments']]);
   });
 
-  it('is no obstacle to a rotation among as many', () => {
+  it('allows a rotation among the maximum number of instruments', () => {
     const rising = (drift: number) =>
       bars(Array.from({ length: 60 }, (_, i) => at(100 + Math.sin(i * drift) * 9)));
     const { result } = backtest(
@@ -352,7 +355,7 @@ describe('max_instruments', () => {
 });
 
 describe('max_messages_per_second', () => {
-  it('counts orders and cancels of a bar, never refuses a cancel, and starts again with the next', () => {
+  it('counts orders and cancels per bar, and never denies a cancel', () => {
     const { ends } = play({
       bars: STILL,
       config: limits({ max_messages_per_second: 3 }),
@@ -387,7 +390,7 @@ describe('max_messages_per_second', () => {
     expect(statuses).toEqual(['working', 'working', 'denied']);
   });
 
-  it('has seconds of bar time', () => {
+  it('uses seconds of bar time', () => {
     const statuses: string[] = [];
     play({
       bars: bars(flat(4), START, 500),
@@ -410,7 +413,7 @@ describe('an order from before the first bar of its instrument', () => {
       ({ buy, instruments: [, b] }) => buy(1, { instrument: b!, type: 'limit', limit: 53 }),
     ],
     ['max_order_value', 999, ({ broker, instruments: [, b] }) => broker.target(b!, 0.01)],
-  ])('is checked against %s when it is to be filled', (limit, value, act) => {
+  ])('is checked against %s at its fill', (limit, value, act) => {
     const run = play({
       bars: { A: STILL, late },
       config: limits({ [limit]: value }),

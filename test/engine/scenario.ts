@@ -12,19 +12,19 @@ import type { Play, Played, Scene } from './market.ts';
 /** Four bars a day, so that days begin and end within a scenario. */
 export const STEP = 21_600_000;
 
-/** Prices lie on a grid of whole numbers, where touches, gaps and ties are common. */
+/** Prices are whole numbers, so that touches, gaps and ties are common. */
 interface Move {
   readonly gap: number;
   readonly up: number;
   readonly down: number;
-  /** Where the close lies between low and high. */
+  /** Position of the close between low and high. */
   readonly close: number;
   readonly volume: number;
   /** Steps until the next bar of this market. */
   readonly pause: number;
 }
 
-/** Something a strategy does at a step; prices are offsets from the last close. */
+/** An action of a strategy at a step; prices are offsets from the last close. */
 export type Deed =
   | {
       readonly kind: 'order';
@@ -47,12 +47,12 @@ export type Deed =
 
 export interface Scenario {
   readonly markets: readonly (readonly Move[])[];
-  /** One list per step, taken in turn. */
+  /** One list per step, used in turn. */
   readonly onBar: readonly (readonly Deed[])[];
-  /** One list per fill, taken in turn. */
+  /** One list per fill, used in turn. */
   readonly onFill: readonly (readonly Deed[])[];
   readonly config: Partial<EngineConfig>;
-  /** Stands for the last close before there is one. */
+  /** Replaces the last close before the first bar. */
   readonly base: number;
 }
 
@@ -189,7 +189,7 @@ export function enact(
     },
     onFill: (scene, fill) => {
       meddle?.(scene, fill);
-      // Fills that bring more fills would never end.
+      // Limited, because fills can lead to more fills without end.
       if (++fills > 20) return;
       for (const one of onFill[fills % onFill.length]!) act(scene, one, base);
     },

@@ -9,7 +9,7 @@ import type { Candle } from './market.ts';
 import * as reference from './reference.ts';
 import type { Money } from './reference.ts';
 
-describe('sma_crossover 10/30 on the S&P 500, as backtrader, bt and vectorbt have it', () => {
+describe('sma_crossover 10/30 on the S&P 500 matches backtrader, bt and vectorbt:', () => {
   it.each([
     {
       units: 'fractional',
@@ -60,7 +60,7 @@ describe('sma_crossover 10/30 on the S&P 500, as backtrader, bt and vectorbt hav
 describe('the built-in strategies against a naive reference', () => {
   const period = fc.integer({ min: 1, max: 12 });
 
-  /** A strategy, how many markets it needs, arbitrary parameters, and what it should come to. */
+  /** A strategy, its number of markets, arbitrary parameters and the reference implementation. */
   interface Subject {
     readonly name: string;
     readonly markets: readonly [fewest: number, most: number];
@@ -111,7 +111,7 @@ describe('the built-in strategies against a naive reference', () => {
     },
   ];
 
-  // No round sums: whether 16 units cost exactly what is there is for rounding errors to decide.
+  // No round sums, for which rounding errors would decide whether 16 units are affordable.
   const money = fc.record({
     cash: fc.constantFrom(1000.370_421_7, 100_000.713_089_3),
     fee: fc.constantFrom(0, 0.001, 0.02),
@@ -153,13 +153,13 @@ describe('the built-in strategies against a naive reference', () => {
     readonly length: number;
     readonly drift: number;
     readonly gaps: boolean;
-    /** Prices are whole multiples of it; 0 for any price. */
+    /** Prices are multiples of this; 0 for any price. */
     readonly tick: number;
     /** Days without a bar. */
     readonly holes: boolean;
   }
 
-  /** Alone, a market may lie on a coarse grid, where averages meet and bars stand still. */
+  /** A single market may have a coarse grid, where averages are equal and bars have no range. */
   function shape(isOneOfMany: boolean): fc.Arbitrary<Shape> {
     return fc.record({
       seed: fc.nat(1e6),
