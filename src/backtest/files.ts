@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 import { removeAbandoned, tryToWriteInto, writeAtomically } from '../base/atomic-file.ts';
-import type { RunResult, Trade } from '../engine/result.ts';
+import type { RunResult } from '../engine/result.ts';
 import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
@@ -12,7 +12,7 @@ import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
-import { csvCell } from './csv.ts';
+import { csvCell, EQUITY_COLUMNS, TRADE_COLUMNS } from './result-csv.ts';
 
 export const RUN_FILES = [
   'equity.csv',
@@ -150,37 +150,23 @@ function* eventLines({ journal }: RunResult): Generator<string> {
   for (const event of journal.events()) yield `${JSON.stringify(event)}\n`;
 }
 
-const TRADE_COLUMNS = [
-  'id',
-  'symbol',
-  'side',
-  'entry_time',
-  'exit_time',
-  'bars',
-  'quantity',
-  'entry_price',
-  'exit_price',
-  'pnl',
-  'return',
-  'fees',
-] as const satisfies readonly (keyof Trade)[];
-
 function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
-  yield `${TRADE_COLUMNS.join(',')},status\n`;
+  yield `${TRADE_COLUMNS.join(',')}\n`;
   for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
     for (const trade of list) {
-      const cells = TRADE_COLUMNS.map((column) =>
-        column === 'entry_time' || column === 'exit_time'
-          ? new Date(trade[column]).toISOString()
-          : csvCell(trade[column]),
-      );
-      yield `${cells.join(',')},${status}\n`;
+      const row = {
+        ...trade,
+        entry_time: new Date(trade.entry_time).toISOString(),
+        exit_time: new Date(trade.exit_time).toISOString(),
+        status,
+      };
+      yield `${TRADE_COLUMNS.map((column) => csvCell(row[column])).join(',')}\n`;
     }
   }
 }
 
 function* equityLines({ time, equity, initialCash }: RunResult): Generator<string> {
-  yield 'time,equity,drawdown\n';
+  yield `${EQUITY_COLUMNS.join(',')}\n`;
   let peak = initialCash;
   for (let step = 0; step < equity.length; step += 1) {
     const value = equity[step]!;

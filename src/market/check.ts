@@ -1,6 +1,6 @@
 import { ServiceError, type Problem } from '../base/errors.ts';
 import type { BarColumn, Bars } from './bars.ts';
-import type { CsvRow } from './csv.ts';
+import type { CsvRow } from './csv-file.ts';
 import type { Layout } from './header.ts';
 import type { FileBars } from './rows.ts';
 import { formatTime } from './time.ts';

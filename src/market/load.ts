@@ -2,7 +2,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
 import { resolveDataset, type Manifest } from './catalogue.ts';
 import { badDataError, canDrop, checkBars, type CheckReport, type DefectCounts } from './check.ts';
-import { readRows } from './csv.ts';
+import { readRows } from './csv-file.ts';
 import { barsDigest } from './digest.ts';
 import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './gaps.ts';
 import { isAdjustedClose } from './header.ts';

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
 import { ServiceError, isSystemError } from '../base/errors.ts';
 import { allocateBars, BAR_COLUMNS } from './bars.ts';
-import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
+import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv-file.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
 import { findColumns, isAdjustedClose, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { closest } from '../base/closest.ts';
 import { ServiceError, type ErrorCode } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, send, withQuery, type Ask } from './ask.ts';
+import { TRADE_COLUMNS } from '../backtest/result-csv.ts';
 import { parseCsv } from './csv.ts';
 import { cutTo } from './cut.ts';
 import {
@@ -247,17 +248,9 @@ const metric = z
   .default('risk.sharpe')
   .describe('A figure of the result by which the table is sorted, such as returns.total.');
 
+const TEXT_COLUMNS: readonly string[] = ['symbol', 'side', 'entry_time', 'exit_time', 'status'];
 /** The columns of `trades.csv` that are numbers. */
-const TRADE_FIGURES = [
-  'id',
-  'bars',
-  'quantity',
-  'entry_price',
-  'exit_price',
-  'pnl',
-  'return',
-  'fees',
-] as const;
+const TRADE_FIGURES = TRADE_COLUMNS.filter((name) => !TEXT_COLUMNS.includes(name));
 
 export const TOOLS: readonly Tool[] = [
   defineTool({

@@ -14,7 +14,7 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvCell } from '../../src/backtest/csv.ts';
+import { csvCell } from '../../src/backtest/result-csv.ts';
 import {
   prepareDirectory,
   removeOldResult,

@@ -15,7 +15,7 @@ import {
   DRAWDOWN_COLUMN,
   EQUITY_COLUMN,
   rowOf,
-  TRADE_COLUMNS,
+  tradeColumn,
   tradesOf,
   type Curve,
   type TradeRow,
@@ -232,7 +232,7 @@ function sayTrade(trade: TradeRow): string {
 
 function citeTrade(path: string, trade: TradeRow): Citation[] {
   return (['pnl', 'return', 'exit_time'] as const).map((name) =>
-    citeCell(path, trade.row, TRADE_COLUMNS[name], `trade ${trade.row - 1} ${name}`, trade[name]),
+    citeCell(path, trade.row, tradeColumn(name), `trade ${trade.row - 1} ${name}`, trade[name]),
   );
 }
 

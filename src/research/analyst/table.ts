@@ -1,3 +1,4 @@
+import { EQUITY_COLUMNS, TRADE_COLUMNS } from '../../backtest/result-csv.ts';
 import { parseCsv } from '../csv.ts';
 import { fileOf, missing, type Facts, type Run } from './facts.ts';
 
@@ -11,9 +12,11 @@ export interface Curve {
   readonly drawdown: Float64Array;
 }
 
-/** Columns of `equity.csv`, from 1. */
-export const EQUITY_COLUMN = 2;
-export const DRAWDOWN_COLUMN = 3;
+/** Columns of `equity.csv` and `trades.csv`, from 1. */
+export const EQUITY_COLUMN = EQUITY_COLUMNS.indexOf('equity') + 1;
+export const DRAWDOWN_COLUMN = EQUITY_COLUMNS.indexOf('drawdown') + 1;
+export const tradeColumn = (name: (typeof TRADE_COLUMNS)[number]): number =>
+  TRADE_COLUMNS.indexOf(name) + 1;
 
 /** The row of a bar in its file, from 1, after the header. */
 export function rowOf(place: number): number {
@@ -48,9 +51,6 @@ export interface TradeRow {
   readonly pnl: number;
   readonly status: string;
 }
-
-/** Columns of `trades.csv`, from 1. */
-export const TRADE_COLUMNS = { exit_time: 5, quantity: 7, pnl: 10, return: 11 } as const;
 
 /** @throws ServiceError */
 export async function tradesOf(
