@@ -201,7 +201,7 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
   const { periods_per_year: perYear, ddof } = conventions;
   const samples = sampleEquity(run, conventions.sampling);
   const count = samples.length - 1;
-  if (count < 1) return { count: 0, ...undefinedReturnFigures('too_few_returns') };
+  if (count < 1) return { count: 0, ...allUndefined(RETURN_FIGURES, 'too_few_returns') };
 
   const growth = samples[count]! / samples[0]!;
   // Deviations from this value, which is close to the mean, avoid cancellation in the variance.
@@ -227,12 +227,12 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
     const shortfall = Math.abs(change - riskFree) - (change - riskFree);
     downside += shortfall * shortfall;
   }
-  if (lowest <= 0) return { count, ...undefinedReturnFigures('equity_not_positive') };
+  if (lowest <= 0) return { count, ...allUndefined(RETURN_FIGURES, 'equity_not_positive') };
 
   const annual: Figure =
     days < SHORTEST_ANNUAL_DAYS ? 'window_too_short' : growth ** (perYear / count) - 1;
   if (count <= ddof) {
-    const ratios = undefinedReturnFigures('too_few_returns');
+    const ratios = allUndefined(RETURN_FIGURES, 'too_few_returns');
     return { ...ratios, count, annual, best_day: best, worst_day: worst };
   }
   const excessMean = center + deviations / count - riskFree;
@@ -249,14 +249,31 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
   return { count, annual, best_day: best, worst_day: worst, volatility, sharpe, sortino };
 }
 
-const undefinedReturnFigures = (figure: UndefinedReason) => ({
-  annual: figure,
-  best_day: figure,
-  worst_day: figure,
-  volatility: figure,
-  sharpe: figure,
-  sortino: figure,
-});
+const RETURN_FIGURES = [
+  'annual',
+  'best_day',
+  'worst_day',
+  'volatility',
+  'sharpe',
+  'sortino',
+] as const;
+const TRADE_FIGURES = [
+  'win_rate',
+  'profit_factor',
+  'expectancy',
+  'average',
+  'best',
+  'worst',
+  'sqn',
+  'kelly',
+] as const;
+
+function allUndefined<K extends string>(
+  names: readonly K[],
+  reason: UndefinedReason,
+): Record<K, Figure> {
+  return Object.fromEntries(names.map((name) => [name, reason])) as Record<K, Figure>;
+}
 
 function tailRisk(returns: Float64Array): Record<keyof TailRisk, number> {
   const var95 = percentile(returns, 0.05);
@@ -272,19 +289,7 @@ function tailRisk(returns: Float64Array): Record<keyof TailRisk, number> {
 
 function tradeFigures(trades: readonly Trade[]) {
   const count = trades.length;
-  if (count === 0) {
-    const none: Figure = 'no_closed_trades';
-    return {
-      win_rate: none,
-      profit_factor: none,
-      expectancy: none,
-      average: none,
-      best: none,
-      worst: none,
-      sqn: none,
-      kelly: none,
-    };
-  }
+  if (count === 0) return allUndefined(TRADE_FIGURES, 'no_closed_trades');
   let wins = 0;
   let losses = 0;
   let gained = 0;

@@ -55,24 +55,34 @@ export function equitySection(
   }
   const key = (name: string, text: string): Html =>
     html`<span><span class="key ${name}"></span> ${text}</span>`;
-  return html`<section aria-labelledby="equity-title">
+  const legend = html`${key('equity', 'Equity')}${benchmark ? key('benchmark', 'Buy and hold') : nothing}${key('loss', 'Drawdown')}`;
+  return chartSection('equity', 'Equity and drawdown', { legend, caption: sentences.join(' ') });
+}
+
+/** A section with a chart that a script draws into the element `#id`. */
+function chartSection(
+  id: 'equity' | 'prices',
+  title: string,
+  parts: { selector?: Html; legend: Html; caption: string; note?: Html },
+): Html {
+  const { selector = nothing, legend, caption, note = nothing } = parts;
+  return html`<section aria-labelledby="${id}-title">
     <figure>
       <div class="heading">
-        <h2 id="equity-title">Equity and drawdown</h2>
-        <div class="controls">${RANGE_BUTTONS}</div>
+        <h2 id="${id}-title">${title}</h2>
+        <div class="controls">${selector}${RANGE_BUTTONS}</div>
       </div>
       <p class="readings"></p>
       <div
         class="chart"
-        id="equity"
+        id="${id}"
         role="img"
-        aria-labelledby="equity-title"
-        aria-describedby="equity-summary"
+        aria-labelledby="${id}-title"
+        aria-describedby="${id}-summary"
       ></div>
-      <p class="legend">
-        ${key('equity', 'Equity')}${benchmark ? key('benchmark', 'Buy and hold') : nothing}${key('loss', 'Drawdown')}
-      </p>
-      <figcaption id="equity-summary">${sentences.join(' ')}</figcaption>
+      <p class="legend">${legend}</p>
+      <figcaption id="${id}-summary">${caption}</figcaption>
+      ${note}
     </figure>
   </section>`;
 }
@@ -173,28 +183,14 @@ export function pricesSection(charts: readonly PriceChart[], instruments: number
           included.
         </p>`
       : nothing;
-  return html`<section aria-labelledby="prices-title">
-    <figure>
-      <div class="heading">
-        <h2 id="prices-title">Prices and trades</h2>
-        <div class="controls">${selector}${RANGE_BUTTONS}</div>
-      </div>
-      <p class="readings"></p>
-      <div
-        class="chart"
-        id="prices"
-        role="img"
-        aria-labelledby="prices-title"
-        aria-describedby="prices-summary"
-      ></div>
-      <p class="legend">
-        <span><span class="equity">▲</span> Long entry</span
-        ><span><span class="equity">▼</span> Short entry</span
-        ><span><span class="gain">●</span> Exit with a profit</span
-        ><span><span class="loss">●</span> Exit with a loss</span>
-      </p>
-      <figcaption id="prices-summary">${first.summary}</figcaption>
-      ${omitted}
-    </figure>
-  </section>`;
+  const legend = html`<span><span class="equity">▲</span> Long entry</span
+    ><span><span class="equity">▼</span> Short entry</span
+    ><span><span class="gain">●</span> Exit with a profit</span
+    ><span><span class="loss">●</span> Exit with a loss</span>`;
+  return chartSection('prices', 'Prices and trades', {
+    selector,
+    legend,
+    caption: first.summary,
+    note: omitted,
+  });
 }
