@@ -248,9 +248,9 @@ const metric = z
   .default('risk.sharpe')
   .describe('A figure of the result by which the table is sorted, such as returns.total.');
 
-const TEXT_COLUMNS: readonly string[] = ['symbol', 'side', 'entry_time', 'exit_time', 'status'];
+const TEXT_COLUMNS = new Set<string>(['symbol', 'side', 'entry_time', 'exit_time', 'status']);
 /** The columns of `trades.csv` that are numbers. */
-const TRADE_FIGURES = TRADE_COLUMNS.filter((name) => !TEXT_COLUMNS.includes(name));
+const TRADE_FIGURES = TRADE_COLUMNS.filter((name) => !TEXT_COLUMNS.has(name));
 
 export const TOOLS: readonly Tool[] = [
   defineTool({

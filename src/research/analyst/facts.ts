@@ -68,7 +68,7 @@ export function citeEvent(bot: string, event: Event, pointer = '/kind', figure?:
   return { figure: name, value, source: `${path}#/items/0${pointer}` };
 }
 
-export function valueAt(data: unknown, pointer: string): unknown {
+function valueAt(data: unknown, pointer: string): unknown {
   let value = data;
   for (const part of pointer.split('/').slice(1)) {
     if (typeof value !== 'object' || value === null) return undefined;
