@@ -4,7 +4,7 @@ import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { respondQueued } from './tasks.ts';
+import { announceQueued } from './tasks.ts';
 
 export function addComplianceTests(app: App, { tasks }: Services): void {
   app.openapi(api.startConformance, async (c) => {
@@ -12,13 +12,15 @@ export function addComplianceTests(app: App, { tasks }: Services): void {
     const start = (service: TaskService) =>
       startConformance(service, actorOf(c), bot_ref, c.req.valid('json'));
     const task = await createOnce(c, tasks, start, (started) => started);
-    return respondQueued(c, tasks, task);
+    announceQueued(c, tasks, task);
+    return c.json(task, 202);
   });
   app.openapi(api.startStress, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startStress(service, actorOf(c), bot_ref, c.req.valid('json'));
     const task = await createOnce(c, tasks, start, (started) => started);
-    return respondQueued(c, tasks, task);
+    announceQueued(c, tasks, task);
+    return c.json(task, 202);
   });
 }

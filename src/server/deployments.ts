@@ -18,7 +18,7 @@ import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
 import {
   requireTaskOfBot,
-  respondQueued,
+  announceQueued,
   serializeDeployment,
   serializeNamedTask,
 } from './tasks.ts';
@@ -48,7 +48,8 @@ export function addDeployments(app: App, { tasks, production, gate }: Services):
     const start = (service: ProductionService) =>
       deploy(service, actorOf(c), planned, request, { replace, reset_losses });
     const deployed = await createOnce(c, production, start, (made) => made);
-    return respondQueued(c, tasks, deployed);
+    announceQueued(c, tasks, deployed);
+    return c.json(deployed, 202);
   });
   app.openapi(api.stopDeployment, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');

@@ -4,7 +4,7 @@ import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { requireTaskOfBot, respondQueued, serializeNamedTask } from './tasks.ts';
+import { requireTaskOfBot, announceQueued, serializeNamedTask } from './tasks.ts';
 
 export function addPaper(app: App, { tasks }: Services): void {
   const { read } = tasks.storage;
@@ -14,7 +14,8 @@ export function addPaper(app: App, { tasks }: Services): void {
     const start = (service: TaskService) =>
       startPaper(service, actorOf(c), bot_ref, c.req.valid('json'));
     const task = await createOnce(c, tasks, start, (started) => started);
-    return respondQueued(c, tasks, task);
+    announceQueued(c, tasks, task);
+    return c.json(task, 202);
   });
   app.openapi(api.stopPaper, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');

@@ -37,7 +37,8 @@ export function addTasks(app: App, services: Services): void {
     const start = (service: TaskService) =>
       startBacktest(service, actorOf(c), bot_ref, c.req.valid('json'));
     const task = await createOnce(c, tasks, start, (started) => started);
-    return respondQueued(c, tasks, task);
+    announceQueued(c, tasks, task);
+    return c.json(task, 202);
   });
   app.openapi(api.listBotDeployments, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -92,15 +93,14 @@ export function addTasks(app: App, services: Services): void {
   });
 }
 
-/** Wakes the task runner for a new task, and responds with the task and its URL. */
-export function respondQueued<T extends { readonly task_id: string }>(
+/** Wakes the task runner for a new task, and puts the task's URL into the response's headers. */
+export function announceQueued(
   c: Context<AppEnv>,
   { wake }: Pick<Services['tasks'], 'wake'>,
-  task: T,
-) {
+  { task_id }: { readonly task_id: string },
+): void {
   wake();
-  c.header('Location', `/tasks/${task.task_id}`);
-  return c.json(task, 202);
+  c.header('Location', `/tasks/${task_id}`);
 }
 
 /** @throws ServiceError `not_found` with `command` as the remedy, if the task belongs to another bot. */
