@@ -1,13 +1,13 @@
 /** Shared parts of the verbs `identity administrators …`. */
 import { ServiceError } from '../base/errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
-import type { Identity } from '../identity/context.ts';
+import type { IdentityStore } from '../identity/context.ts';
 import type { NewToken } from '../identity/tokens.ts';
 import { formatTime } from '../lease/time.ts';
 import { ask, readPassword } from './ask.ts';
 import type { Answer, Context } from './verb.ts';
 
-export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
+export type OwnDatabase = IdentityStore;
 
 /**
  * Opens the server's own database, whether or not a server is running, and reports its name.

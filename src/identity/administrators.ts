@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { codeSubject, forgetFailures, loginSubject } from './failed-tries.ts';
 import { isAdministratorName } from './login.ts';
 import { hashPassword, passwordProblem } from './password.ts';
@@ -38,8 +38,6 @@ export interface AdministratorState {
   readonly recovery_codes: number;
 }
 
-type Parts = Pick<Identity, 'storage' | 'clock'>;
-
 /**
  * Checks a name before the operator is asked for a password.
  * @throws ServiceError `usage`, `conflict`
@@ -63,7 +61,7 @@ export async function checkNewName(db: Db, name: string): Promise<void> {
  * @throws ServiceError `usage`, `conflict`; `invalid_request` for invalid terms.
  */
 export async function addAdministrator(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   name: string,
   factors: Factors,
   terms?: TokenTerms,
@@ -169,7 +167,10 @@ export async function getAccount(db: Db, administratorId: string): Promise<Accou
  * Rejects logins, tokens and sessions of the administrator from now on. Idempotent.
  * @throws ServiceError `not_found`
  */
-export async function disableAdministrator({ storage, clock }: Parts, name: string): Promise<void> {
+export async function disableAdministrator(
+  { storage, clock }: IdentityStore,
+  name: string,
+): Promise<void> {
   await storage.write(async (tx) => {
     const now = clock();
     const { administrator_id, disabled_at } = await getAdministrator(tx, name);
@@ -195,7 +196,7 @@ export async function disableAdministrator({ storage, clock }: Parts, name: stri
  * @throws ServiceError `usage`, `not_found`
  */
 export async function resetAdministrator(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   name: string,
   factors: Factors,
 ): Promise<Enrolled> {

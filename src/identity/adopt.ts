@@ -1,13 +1,10 @@
 import { adoptAt, databaseIdentity, type DatabaseIdentity } from '../storage/database-identity.ts';
 import { placeOf } from '../storage/place.ts';
 import { appendAudit } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 
 /** Allows trading with this database and with none of its copies; writes an audit entry. */
-export async function adoptDatabase({
-  storage,
-  clock,
-}: Pick<Identity, 'storage' | 'clock'>): Promise<DatabaseIdentity> {
+export async function adoptDatabase({ storage, clock }: IdentityStore): Promise<DatabaseIdentity> {
   const place = await placeOf(storage.read);
   return storage.write(async (tx) => {
     const before = await databaseIdentity(tx);

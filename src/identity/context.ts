@@ -12,6 +12,9 @@ export interface Identity {
   readonly signer: Signer | ServiceError;
 }
 
+/** Sufficient for operations that neither issue nor sign leases. */
+export type IdentityStore = Pick<Identity, 'storage' | 'clock'>;
+
 /** Settings of the server for all leases. */
 export interface LeasePolicy {
   readonly issuer: string;

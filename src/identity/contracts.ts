@@ -6,13 +6,13 @@ import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getCustomer } from './customers.ts';
 import {
-  allowGiving,
-  gains,
+  authorizeGain,
+  listGains,
   grantOfContract,
   registrarActor,
-  registrarMeans,
+  registrarDetails,
   type Registrar,
-} from './giving.ts';
+} from './grants.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { getPlan, type Plan } from './plans.ts';
@@ -20,7 +20,7 @@ import {
   difference,
   entitlementCountProblems,
   entitlementSet,
-  found,
+  findOrThrow,
   newId,
   newConditions,
   parseRow,
@@ -78,13 +78,13 @@ export async function createContract(
     };
     const plan = await getPlan(tx, plan_id);
     refuseTooMany(contract, plan);
-    const gained = gains(undefined, grantOfContract(policy, contract, plan));
-    await allowGiving(tx, now, by, `customer:${customer_id}`, gained);
+    const gained = listGains(undefined, grantOfContract(policy, contract, plan));
+    await authorizeGain(tx, now, by, `customer:${customer_id}`, gained);
     await appendAudit(tx, now, {
       actor: registrarActor(by),
       action: 'admin.identity.contract.create',
       target: `contract:${id}`,
-      details: { ...detailsOf(contract), ...registrarMeans(by) },
+      details: { ...detailsOf(contract), ...registrarDetails(by) },
     });
     await tx.insertInto('contracts').values(rowOf(contract)).execute();
     return contract;
@@ -121,8 +121,8 @@ export async function updateContract(
     refuseTooMany(contract, plan);
     const now = clock();
     const had = grantOfContract(policy, before, await getPlan(tx, before.plan_id));
-    const gained = gains(had, grantOfContract(policy, contract, plan));
-    await allowGiving(tx, now, by, `contract:${id}`, gained);
+    const gained = listGains(had, grantOfContract(policy, contract, plan));
+    await authorizeGain(tx, now, by, `contract:${id}`, gained);
     await appendAudit(tx, now, {
       actor: registrarActor(by),
       action: 'admin.identity.contract.update',
@@ -130,7 +130,7 @@ export async function updateContract(
       details: {
         before: detailsOf(change.before),
         after: detailsOf(change.after),
-        ...registrarMeans(by),
+        ...registrarDetails(by),
       },
     });
     await tx.updateTable('contracts').set(rowOf(contract)).where('contract_id', '=', id).execute();
@@ -152,7 +152,7 @@ function refuseTooMany({ contract_id, entitlements }: Contract, plan: Plan): voi
 
 /** @throws ServiceError `not_found` */
 export async function getContract(db: Db, id: string): Promise<Contract> {
-  return found('contract', id, () => findContract(db, id));
+  return findOrThrow('contract', id, () => findContract(db, id));
 }
 
 async function findContract(db: Db, id: string): Promise<Contract | undefined> {

@@ -3,7 +3,7 @@ import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
-import { found, newId, refuseTaken } from './registry.ts';
+import { findOrThrow, newId, refuseTaken } from './registry.ts';
 
 export type Customer = Readonly<CustomersTable>;
 
@@ -37,7 +37,7 @@ export async function createCustomer(
 
 /** @throws ServiceError `not_found` */
 export async function getCustomer(db: Db, id: string): Promise<Customer> {
-  return found('customer', id, () => findCustomer(db, id));
+  return findOrThrow('customer', id, () => findCustomer(db, id));
 }
 
 async function findCustomer(db: Db, id: string): Promise<Customer | undefined> {

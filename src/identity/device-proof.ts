@@ -7,7 +7,7 @@ import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../base/proof-claims.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { newSecret } from './secrets.ts';
 
@@ -94,7 +94,7 @@ export interface CheckedProof {
  * @throws ProofRefusal
  */
 export async function checkDeviceProof(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: IdentityStore,
   proof: string,
   request: ProvenRequest,
   audiences: readonly string[],

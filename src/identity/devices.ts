@@ -16,8 +16,8 @@ import {
   type ProvenRequest,
   useDeviceProof,
 } from './device-proof.ts';
-import { registrarActor, registrarMeans, type Registrar } from './giving.ts';
-import { groundsOf } from './lease-record.ts';
+import { registrarActor, registrarDetails, type Registrar } from './grants.ts';
+import { findInstallationTerms } from './lease-record.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { installationRevoked, REINSTATE } from './revoke.ts';
@@ -55,7 +55,7 @@ export async function createEnrollmentCode(
       actor,
       action: 'admin.identity.device.enrol_code',
       target: `deployment:${installationId}`,
-      details: { ...registrarMeans(by) },
+      details: { ...registrarDetails(by) },
     });
     const rootFingerprint = (await selectTrust(tx))?.root_fingerprint;
     const answer = {
@@ -114,7 +114,7 @@ export async function enrollDevice(
   // Any client can get here, so only requests that change something enter the queue of writes.
   const before = await findCode(storage.read, clock(), code, device_id);
   if (before.known !== undefined && before.isUsed) return before.known;
-  const { plan_id, binding } = await groundsOf(storage.read, before.deployment_id);
+  const { plan_id, binding } = await findInstallationTerms(storage.read, before.deployment_id);
   if (binding === 'machine' && stated === undefined) throw machineIdRequired(plan_id);
   const machine_hash = stated ?? null;
   return storage.write(async (tx) => {

@@ -14,7 +14,7 @@ import { publishedKeys, usableSigner } from './keys.ts';
 import { addSignatures, lifetime, signKeyset, type SignedDocument } from './root-documents.ts';
 import type { Signer } from './signing-key.ts';
 import { consumeStepUp } from './step-up.ts';
-import { checkCaller, meansOf, type Caller } from './tokens.ts';
+import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 import { selectTrust, SET_ROOT_ACTION } from './trust.ts';
 
 const KEYSET_SECONDS = 365 * 86_400;
@@ -52,7 +52,7 @@ export async function announceKey(
     await checkCaller(tx, now, caller);
     const { administrator_id } = caller;
     await consumeStepUp(tx, now, administrator_id, step_up_token, SET_ROOT_ACTION, `key:${id}`);
-    if ((await selectTrust(tx)) !== undefined) throw hasRoot(x);
+    if ((await selectTrust(tx)) !== undefined) throw rootExists(x);
     const usable = await usableSigner(tx, signer);
     await refuseRetired(tx, id);
     const former = await selectEndorsement(tx);
@@ -71,7 +71,11 @@ export async function announceKey(
       actor: `administrator:${administrator_id}`,
       action: 'admin.identity.key.announce',
       target: `key:${id}`,
-      details: { endorsed_by: usable.publicKeyId, version: claims.version, ...meansOf(caller) },
+      details: {
+        endorsed_by: usable.publicKeyId,
+        version: claims.version,
+        ...callerDetails(caller),
+      },
     });
     await replace(tx, { version: claims.version, keyset: signKeyset(claims, [usable]) });
     const endorsed_by = usable.publicKeyId;
@@ -136,7 +140,7 @@ async function refuseRetired(db: Db, id: string): Promise<void> {
   });
 }
 
-function hasRoot(x: string): ServiceError {
+function rootExists(x: string): ServiceError {
   return new ServiceError('conflict', 'this issuer has a trust root, which vouches for its keys', {
     reason: 'has_root',
     remedy: `Run \`service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${x} --upload\` on the machine with the root key.`,

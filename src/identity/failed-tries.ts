@@ -54,12 +54,13 @@ export async function tryLimit(
   origin: Origin,
 ): Promise<ServiceError | undefined> {
   const here = await failureAt(db, now, MOST_FAILURES, subject, origin.network);
-  if (here !== undefined) return limited(now, here, 'from this address', MOST_FAILURES, 'address');
+  if (here !== undefined)
+    return rateLimited(now, here, 'from this address', MOST_FAILURES, 'address');
   const most = MOST_FAILURES_ANYWHERE[subject.startsWith('login:') ? 'login' : 'code'];
   const anywhere = await failureAt(db, now, most, subject);
   if (anywhere === undefined) return undefined;
   if (await isKnownNetwork(db, now, origin)) return undefined;
-  return limited(now, anywhere, 'from several addresses', most, 'all_addresses');
+  return rateLimited(now, anywhere, 'from several addresses', most, 'all_addresses');
 }
 
 /** Time of the `n`th newest failure within the window, from one network or from all. */
@@ -83,7 +84,7 @@ async function failureAt(
   return row?.failed_at;
 }
 
-function limited(
+function rateLimited(
   now: number,
   failedAt: number,
   from: string,

@@ -3,10 +3,10 @@ import { appendAudit, detailsOf } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
-import { allowGiving, registrarActor, registrarMeans, type Registrar } from './giving.ts';
+import { authorizeGain, registrarActor, registrarDetails, type Registrar } from './grants.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
-import { found, newId, refuseTaken } from './registry.ts';
+import { findOrThrow, newId, refuseTaken } from './registry.ts';
 
 export type Installation = Readonly<InstallationsTable>;
 
@@ -33,7 +33,7 @@ export async function createInstallation(
       actor: registrarActor(by),
       action: 'admin.identity.deployment.create',
       target: `deployment:${id}`,
-      details: { ...detailsOf(created), ...registrarMeans(by) },
+      details: { ...detailsOf(created), ...registrarDetails(by) },
     });
     const installation: Installation = { ...created, ...NOT_REVOKED };
     await tx.insertInto('deployments').values(installation).execute();
@@ -59,14 +59,14 @@ export async function reinstateInstallation(
     const { revoked_at, revoked_by, revoked_reason } = installation;
     if (revoked_at === null) return installation;
     const now = clock();
-    await allowGiving(tx, now, by, `deployment:${id}`, ['reverses a revocation']);
+    await authorizeGain(tx, now, by, `deployment:${id}`, ['reverses a revocation']);
     await appendAudit(tx, now, {
       actor: registrarActor(by),
       action: 'admin.identity.deployment.reinstate',
       target: `deployment:${id}`,
       details: {
         before: detailsOf({ revoked_at, revoked_by, revoked_reason }),
-        ...registrarMeans(by),
+        ...registrarDetails(by),
       },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
@@ -76,7 +76,7 @@ export async function reinstateInstallation(
 
 /** @throws ServiceError `not_found` */
 export async function getInstallation(db: Db, id: string): Promise<Installation> {
-  return found('installation', id, () => findInstallation(db, id));
+  return findOrThrow('installation', id, () => findInstallation(db, id));
 }
 
 async function findInstallation(db: Db, id: string): Promise<Installation | undefined> {

@@ -11,16 +11,21 @@ import type { Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { checkedKey, deviceToAdmit } from './devices.ts';
 import { usableSigner } from './keys.ts';
-import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
-import { boundedWishes, refuseLongerRenewals, refuseOutside, type Narrowed } from './narrowing.ts';
+import { answerText, findInstallationTerms, newLease, recordLease } from './lease-record.ts';
+import {
+  boundRequestedTerms,
+  refuseLongerRenewals,
+  refuseOutside,
+  type Narrowed,
+} from './narrowing.ts';
 import { conditionProblems } from './registry.ts';
-import { giveLease, readRequest, type DryRun, type Renewed } from './renew.ts';
+import { issueRenewal, readRequest, type DryRun, type Renewed } from './renew.ts';
 import { installationRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
-import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
-import { meansOf, type Caller } from './tokens.ts';
+import { leaseTerms, type InstallationTerms, type Terms, type RequestedTerms } from './terms.ts';
+import { callerDetails, type Caller } from './tokens.ts';
 
-export interface IssueRequest extends Wishes {
+export interface IssueRequest extends RequestedTerms {
   readonly deployment_id: string;
   /** Optional check: the customer of the installation's contract. */
   readonly customer_id?: string | undefined;
@@ -44,27 +49,27 @@ export async function issueLease(
   const issued = await storage.write(async (tx) => {
     const now = clock();
     if (issue_id !== undefined) await refuseIssued(tx, request.deployment_id, issue_id);
-    const { usable, grounds, terms } = await planIssue(identity, tx, now, caller, request);
+    const { usable, registered, terms } = await planIssue(identity, tx, now, caller, request);
     const origin = {
       issued_by: `administrator:${caller.administrator_id}`,
       ...NO_DEVICE,
       renewal_id: null,
       previous: null,
     } as const;
-    const lease = newLease(usable, policy, grounds, terms, origin, now);
+    const lease = newLease(usable, policy, registered, terms, origin, now);
     await appendAudit(tx, now, {
       actor: origin.issued_by,
       action: 'admin.identity.license.issue',
       target: `lease:${lease.claims.lease_id}`,
       details: {
-        deployment_id: grounds.deployment_id,
+        deployment_id: registered.deployment_id,
         entitlements: terms.entitlements,
         expires_at: lease.claims.expires_at,
         grace_ends_at: lease.claims.grace_ends_at,
-        ...meansOf(caller),
+        ...callerDetails(caller),
       },
     });
-    await recordLease(tx, lease, grounds, terms, origin);
+    await recordLease(tx, lease, registered, terms, origin);
     if (issue_id !== undefined) {
       const { lease_id, deployment_id } = lease.claims;
       const kept = { request_hash: '', answer: null, answered_at: now };
@@ -110,17 +115,21 @@ async function planIssue(
   now: number,
   caller: Narrowed,
   request: IssueRequest,
-): Promise<{ readonly usable: Signer; readonly grounds: Grounds; readonly terms: Terms }> {
+): Promise<{
+  readonly usable: Signer;
+  readonly registered: InstallationTerms;
+  readonly terms: Terms;
+}> {
   await refuseOutside(db, caller, { deployment_id: request.deployment_id });
   const usable = await usableSigner(db, signer);
-  const grounds = await groundsOf(db, request.deployment_id);
-  const wishes = boundedWishes(caller, policy, grounds, request);
-  refuseOtherCustomer(grounds, request);
-  if (policy.registry_enforced && grounds.revoked_at !== null) {
-    throw await installationRevoked(db, now, grounds.deployment_id, REINSTATE);
+  const registered = await findInstallationTerms(db, request.deployment_id);
+  const requested = boundRequestedTerms(caller, policy, registered, request);
+  refuseOtherCustomer(registered, request);
+  if (policy.registry_enforced && registered.revoked_at !== null) {
+    throw await installationRevoked(db, now, registered.deployment_id, REINSTATE);
   }
-  purposeClaims(policy, grounds, NO_DEVICE);
-  return { usable, grounds, terms: leaseTerms(policy, grounds, wishes, now) };
+  purposeClaims(policy, registered, NO_DEVICE);
+  return { usable, registered, terms: leaseTerms(policy, registered, requested, now) };
 }
 
 const NO_DEVICE = { device_id: null, machine_hash: null } as const;
@@ -164,29 +173,29 @@ export async function issueForRequest(
   const offline = await readOfflineRequest(offlineRequest);
   const { iss, iat, jwk, name, renewal_id, lease, machine_hash } = offline;
   const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
-  const wishes = { entitlements, ttl_seconds, grace_period_seconds };
+  const requested = { entitlements, ttl_seconds, grace_period_seconds };
   const outcome = await storage.write(async (tx) => {
     const now = clock();
     await refuseOutside(tx, caller, { deployment_id });
-    const grounds = await groundsOf(tx, deployment_id);
-    refuseOtherCustomer(grounds, request);
-    const bounded = boundedWishes(caller, policy, grounds, wishes);
+    const registered = await findInstallationTerms(tx, deployment_id);
+    refuseOtherCustomer(registered, request);
+    const bounded = boundRequestedTerms(caller, policy, registered, requested);
     const asked = readRequest({ renewal_id, lease, machine_hash }, bounded);
     const actor = `administrator:${caller.administrator_id}` as const;
     const stated = machine_hash ?? null;
     const about = { device_id: iss, deployment_id, x: jwk.x, name, machine_hash: stated };
     const { device, admit, isKnown } = await deviceToAdmit(tx, now, actor, about);
-    if (!isKnown) refuseLongerRenewals(caller, policy, grounds);
+    if (!isKnown) refuseLongerRenewals(caller, policy, registered);
     const event = {
       actor,
       action: 'admin.identity.license.issue',
       details: {
         device_id: device.device_id,
         requested_at: formatTime(iat * 1000),
-        ...meansOf(caller),
+        ...callerDetails(caller),
       },
     };
-    return giveLease(identity, tx, now, device, asked, event, admit);
+    return issueRenewal(identity, tx, now, device, asked, event, admit);
   });
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
@@ -210,7 +219,8 @@ const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
     machine_hash: z.string().optional(),
   }),
   maxLength: MAX_LENGTH,
-  malformed: (detail) => noRequest('malformed', `the offline request is invalid: ${detail}`),
+  malformed: (detail) =>
+    invalidOfflineRequest('malformed', `the offline request is invalid: ${detail}`),
 };
 
 /** @throws ServiceError `invalid_request` */
@@ -224,10 +234,13 @@ async function readOfflineRequest(text: string): Promise<OfflineRequestClaims> {
     ...machineHashProblems(claims.machine_hash, POINTER),
   ]);
   if (isOwn && (await isSignedBy(text, x))) return claims;
-  throw noRequest('bad_signature', 'the offline request was changed, or another key signed it');
+  throw invalidOfflineRequest(
+    'bad_signature',
+    'the offline request was changed, or another key signed it',
+  );
 }
 
-function noRequest(reason: string, message: string): ServiceError {
+function invalidOfflineRequest(reason: string, message: string): ServiceError {
   return new ServiceError('invalid_request', message, {
     reason,
     problems: [{ code: reason, pointer: POINTER, message }],
@@ -236,7 +249,7 @@ function noRequest(reason: string, message: string): ServiceError {
 }
 
 function refuseOtherCustomer(
-  { deployment_id, customer_id }: Grounds,
+  { deployment_id, customer_id }: InstallationTerms,
   request: Pick<IssueRequest, 'customer_id'>,
 ): void {
   if (request.customer_id === undefined || request.customer_id === customer_id) return;

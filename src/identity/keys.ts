@@ -6,7 +6,7 @@ import { formatTime } from '../lease/time.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, PendingSigningKeysTable, SigningKeysTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { Identity, IdentityStore } from './context.ts';
 import { unavailable, type Signer } from './signing-key.ts';
 import { activateKey, isVouchedFor, SIGN_COMMAND, trustState } from './trust.ts';
 
@@ -39,7 +39,7 @@ export interface KeyState {
  * @returns the signer, or an error for a retired key.
  */
 export async function registerSigner(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: IdentityStore,
   signer: Signer,
 ): Promise<Signer | ServiceError> {
   const { publicKeyId, x } = signer;
@@ -47,7 +47,7 @@ export async function registerSigner(
     const now = clock();
     const known = await findKey(tx, publicKeyId);
     if (known?.status === 'active') return signer;
-    if (known?.status === 'retired') return retired(publicKeyId);
+    if (known?.status === 'retired') return retiredKey(publicKeyId);
     if (await isVouchedFor(tx, publicKeyId))
       await activateKey(tx, now, { public_key_id: publicKeyId, x });
     else await addPending(tx, now, { public_key_id: publicKeyId, x, seen_at: now });
@@ -88,15 +88,15 @@ export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<
   }
   const key = await findKey(tx, signer.publicKeyId);
   if (key?.status === 'active') return signer;
-  if (await isPending(tx, signer.publicKeyId)) throw unsigned(signer.publicKeyId);
+  if (await isPending(tx, signer.publicKeyId)) throw unsignedKey(signer.publicKeyId);
   // Another server may have retired the key while this one was running.
-  if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
+  if (key === undefined || key.status === 'retired') throw retiredKey(signer.publicKeyId);
   // A later keyset may have withdrawn the key while this server was running.
-  if (!(await isVouchedFor(tx, signer.publicKeyId))) throw unsigned(signer.publicKeyId);
+  if (!(await isVouchedFor(tx, signer.publicKeyId))) throw unsignedKey(signer.publicKeyId);
   return signer;
 }
 
-function unsigned(id: string): ServiceError {
+function unsignedKey(id: string): ServiceError {
   const message = `the signed keyset does not contain the key ${id}, so verifiers would refuse its leases`;
   return new ServiceError('license_lease_unavailable', message, {
     reason: 'unsigned_key',
@@ -104,7 +104,7 @@ function unsigned(id: string): ServiceError {
   });
 }
 
-function retired(id: string): ServiceError {
+function retiredKey(id: string): ServiceError {
   return unavailable('retired_key', `the key ${id} was retired and is no longer trusted`);
 }
 

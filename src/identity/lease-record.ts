@@ -10,7 +10,7 @@ import { purposeClaims, type Holder } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 import type { Signer } from './signing-key.ts';
-import type { Grounds, Limit, Terms } from './terms.ts';
+import type { InstallationTerms, Limit, Terms } from './terms.ts';
 
 /** Response to issuing and renewing. */
 export interface LeaseAnswer {
@@ -41,11 +41,11 @@ export interface Origin extends Holder {
 }
 
 /** @throws ServiceError `not_found` */
-export async function groundsOf(
+export async function findInstallationTerms(
   db: Db,
   installationId: string,
-): Promise<Grounds & { readonly revoked_at: number | null }> {
-  const [row] = await selectGrounds(db, { installationId });
+): Promise<InstallationTerms & { readonly revoked_at: number | null }> {
+  const [row] = await selectInstallationTerms(db, { installationId });
   if (row === undefined) {
     throw new ServiceError('not_found', `there is no installation ${installationId}`, {
       remedy: 'Register it with `service-local identity deployments create`.',
@@ -67,28 +67,29 @@ export async function groundsOf(
   };
 }
 
-const selectGrounds = prepareQuery((db, { installationId }: { readonly installationId: string }) =>
-  db
-    .selectFrom('deployments')
-    .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
-    .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
-    .select([
-      'deployments.deployment_id',
-      'deployments.revoked_at',
-      'contracts.contract_id',
-      'contracts.customer_id',
-      'contracts.ends_at as contract_ends_at',
-      'contracts.entitlements as extra',
-      'contracts.ttl_seconds as contract_ttl',
-      'contracts.grace_period_seconds as contract_grace',
-      'plans.entitlements as included',
-      'plans.ttl_seconds as plan_ttl',
-      'plans.grace_period_seconds as plan_grace',
-      'plans.plan_id',
-      'plans.product',
-      'plans.binding',
-    ])
-    .where('deployments.deployment_id', '=', installationId),
+const selectInstallationTerms = prepareQuery(
+  (db, { installationId }: { readonly installationId: string }) =>
+    db
+      .selectFrom('deployments')
+      .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
+      .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
+      .select([
+        'deployments.deployment_id',
+        'deployments.revoked_at',
+        'contracts.contract_id',
+        'contracts.customer_id',
+        'contracts.ends_at as contract_ends_at',
+        'contracts.entitlements as extra',
+        'contracts.ttl_seconds as contract_ttl',
+        'contracts.grace_period_seconds as contract_grace',
+        'plans.entitlements as included',
+        'plans.ttl_seconds as plan_ttl',
+        'plans.grace_period_seconds as plan_grace',
+        'plans.plan_id',
+        'plans.product',
+        'plans.binding',
+      ])
+      .where('deployments.deployment_id', '=', installationId),
 );
 
 /** A lease that is neither recorded nor signed. */
@@ -104,7 +105,7 @@ export interface NewLease {
 export function newLease(
   signer: Signer,
   policy: LeasePolicy,
-  grounds: Grounds,
+  registered: InstallationTerms,
   terms: Terms,
   origin: Origin,
   now: number,
@@ -112,8 +113,8 @@ export function newLease(
   const { device_id, renewal_id, previous } = origin;
   const claims: LeaseClaims = {
     lease_id: uuidv7({ msecs: now }),
-    deployment_id: grounds.deployment_id,
-    customer_id: grounds.customer_id,
+    deployment_id: registered.deployment_id,
+    customer_id: registered.customer_id,
     entitlements: terms.entitlements,
     issued_at: formatTime(terms.issued_at),
     expires_at: formatTime(terms.expires_at),
@@ -125,7 +126,7 @@ export function newLease(
     ...(renewal_id !== null && { renewal_id }),
     ...(previous !== null && { previous_lease_id: previous.lease_id }),
     ...(device_id !== null && { device_thumbprint: device_id }),
-    ...purposeClaims(policy, grounds, origin),
+    ...purposeClaims(policy, registered, origin),
   };
   return { claims, ...leaseToSign(claims) };
 }
@@ -134,16 +135,16 @@ export function newLease(
 export async function recordLease(
   tx: Db,
   { claims }: NewLease,
-  grounds: Grounds,
+  registered: InstallationTerms,
   terms: Terms,
   origin: Origin,
 ): Promise<void> {
   const { lease_id } = claims;
   await insertLease(tx, {
     lease_id,
-    deployment_id: grounds.deployment_id,
-    customer_id: grounds.customer_id,
-    contract_id: grounds.contract_id,
+    deployment_id: registered.deployment_id,
+    customer_id: registered.customer_id,
+    contract_id: registered.contract_id,
     lineage_id: origin.previous?.lineage_id ?? lease_id,
     previous_lease_id: origin.previous?.lease_id ?? null,
     renewal_id: origin.renewal_id,

@@ -1,7 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import type { AdministratorsTable, Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import {
   codeSubject,
   countFailures,
@@ -41,7 +41,7 @@ const NOBODY = {
  * @throws ServiceError `not_authenticated`; `rate_limited` as `tryLimit`; `overloaded`; what `effect` throws.
  */
 export async function login<T>(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: IdentityStore,
   { name, password, code: typed, network = '' }: Credentials,
   effect: (tx: Db, now: number, administratorId: string) => Promise<T>,
 ): Promise<T> {

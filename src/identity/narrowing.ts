@@ -10,7 +10,7 @@ import { formatSeconds } from '../base/seconds.ts';
 import type { ApiTokensTable, Db } from '../storage/tables.ts';
 import { idProblems, problemUnless, secondsProblems } from './checks.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';
-import type { Grounds, Wishes } from './terms.ts';
+import type { InstallationTerms, RequestedTerms } from './terms.ts';
 
 /** Null: not narrowed in this respect. */
 export interface Narrowing {
@@ -72,7 +72,7 @@ export async function refuseUnknown(
       .select('deployment_id')
       .where('deployment_id', '=', deployment_id)
       .executeTakeFirst();
-    if (row === undefined) throw unknown('installation', deployment_id, 'deployments');
+    if (row === undefined) throw unknownSubject('installation', deployment_id, 'deployments');
   }
   if (customer_id === null) return;
   const row = await db
@@ -80,10 +80,10 @@ export async function refuseUnknown(
     .select('customer_id')
     .where('customer_id', '=', customer_id)
     .executeTakeFirst();
-  if (row === undefined) throw unknown('customer', customer_id, 'customers');
+  if (row === undefined) throw unknownSubject('customer', customer_id, 'customers');
 }
 
-function unknown(noun: string, id: string, command: string): ServiceError {
+function unknownSubject(noun: string, id: string, command: string): ServiceError {
   return new ServiceError('not_found', `there is no ${noun} ${id}`, {
     remedy: `See \`service-local identity ${command} list\`.`,
   });
@@ -173,21 +173,21 @@ export function narrowingKey(within: Narrowing | undefined): string | undefined 
 }
 
 /**
- * Bounds the wishes of an administrator by the token.
+ * Bounds the requested of an administrator by the token.
  * @throws ServiceError `not_allowed` for a TTL above the token's maximum, or a grace period above
  * what contract, plan and server give
  */
-export function boundedWishes(
+export function boundRequestedTerms(
   { narrowing }: Narrowed,
   policy: LeasePolicy,
-  grounds: Grounds,
-  wishes: Wishes,
-): Wishes {
+  registered: InstallationTerms,
+  requested: RequestedTerms,
+): RequestedTerms {
   const max = narrowing?.max_ttl_seconds ?? null;
-  if (max === null) return wishes;
-  const { ttl_seconds: ttl, grace_period_seconds: grace } = wishes;
+  if (max === null) return requested;
+  const { ttl_seconds: ttl, grace_period_seconds: grace } = requested;
   if (ttl !== undefined && ttl > max) throw ttlAbove(ttl, max);
-  const usualGrace = grounds.grace_period_seconds ?? policy.grace_period_seconds;
+  const usualGrace = registered.grace_period_seconds ?? policy.grace_period_seconds;
   if (grace !== undefined && grace > usualGrace) {
     throw new ServiceError(
       'not_allowed',
@@ -195,7 +195,7 @@ export function boundedWishes(
       { reason: 'grace_above_token_maximum', remedy: 'Request a shorter grace period, or none.' },
     );
   }
-  return { ...wishes, ttl_max_seconds: max };
+  return { ...requested, ttl_max_seconds: max };
 }
 
 /**
@@ -205,10 +205,10 @@ export function boundedWishes(
 export function refuseLongerRenewals(
   { narrowing }: Narrowed,
   policy: LeasePolicy,
-  grounds: Grounds,
+  registered: InstallationTerms,
 ): void {
   const max = narrowing?.max_ttl_seconds ?? null;
-  const ttl = Math.min(grounds.ttl_seconds ?? policy.ttl_seconds, policy.ttl_max_seconds);
+  const ttl = Math.min(registered.ttl_seconds ?? policy.ttl_seconds, policy.ttl_max_seconds);
   if (max !== null && ttl > max) throw ttlAbove(ttl, max);
 }
 

@@ -6,10 +6,8 @@ import type {
 } from '@simplewebauthn/server';
 import { ServiceError } from '../base/errors.ts';
 import type { ChallengesTable, Db, PasskeysTable } from '../storage/tables.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { hashSecret, newSecret } from './secrets.ts';
-
-type Parts = Pick<Identity, 'storage' | 'clock'>;
 
 /** Purpose of a challenge. */
 export type PasskeyUse =
@@ -41,7 +39,7 @@ export function siteOf(origin: string): string | undefined {
 
 /** Returns the options for `navigator.credentials.get`. @param site host of the page. */
 export async function passkeyOptions(
-  identity: Parts,
+  identity: IdentityStore,
   site: string,
   use: PasskeyUse,
 ): Promise<PublicKeyCredentialRequestOptionsJSON> {
@@ -72,7 +70,10 @@ export function credentialOf(row: Pick<PasskeysTable, 'credential_id' | 'transpo
 }
 
 /** Returns a challenge in base64url, valid once within five minutes. */
-export async function newChallenge({ storage, clock }: Parts, use: PasskeyUse): Promise<string> {
+export async function newChallenge(
+  { storage, clock }: IdentityStore,
+  use: PasskeyUse,
+): Promise<string> {
   const challenge = newSecret();
   const row: ChallengesTable = {
     administrator_id: null,
@@ -92,7 +93,7 @@ export async function newChallenge({ storage, clock }: Parts, use: PasskeyUse): 
  * used or has another purpose.
  */
 export async function useChallenge(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   clientDataJSON: string,
   use: PasskeyUse,
 ): Promise<string> {
@@ -151,7 +152,7 @@ function challengeIn(clientDataJSON: string): string {
  * @throws ServiceError `not_authenticated` with the reason `wrong_passkey` or `challenge_expired`.
  */
 export async function checkPasskey(
-  identity: Parts,
+  identity: IdentityStore,
   response: AuthenticationResponseJSON,
   use: PasskeyUse,
   origins: readonly string[],

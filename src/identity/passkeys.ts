@@ -10,7 +10,7 @@ import type { Db, PasskeysTable } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { rememberNetwork } from './failed-tries.ts';
 import {
   checkPasskey,
@@ -22,8 +22,6 @@ import {
 import { openSession, type Browser } from './sessions.ts';
 import { consumeStepUp } from './step-up.ts';
 import { checkCaller, type Caller } from './tokens.ts';
-
-type Parts = Pick<Identity, 'storage' | 'clock'>;
 
 /** A passkey without its key. Times are milliseconds since the Unix epoch. */
 export type PasskeyState = Pick<
@@ -44,7 +42,7 @@ const MOST_PASSKEYS = 20;
  * @throws ServiceError `step_up_required`; `conflict` if the caller has too many passkeys.
  */
 export async function addPasskeyOptions(
-  identity: Parts,
+  identity: IdentityStore,
   caller: Caller,
   site: string,
   stepUpToken: string | undefined,
@@ -98,7 +96,7 @@ export async function addPasskeyOptions(
  * `conflict` for a passkey that is already registered.
  */
 export async function addPasskey(
-  identity: Parts,
+  identity: IdentityStore,
   caller: Caller,
   { name, response }: { readonly name: string; readonly response: RegistrationResponseJSON },
   site: string,
@@ -202,7 +200,7 @@ function notAPasskey(cause?: unknown): ServiceError {
  * @throws ServiceError as `checkPasskey`
  */
 export async function signInWithPasskey(
-  identity: Parts,
+  identity: IdentityStore,
   response: AuthenticationResponseJSON,
   browser: Browser,
   origins: readonly string[],
@@ -252,7 +250,7 @@ export async function listPasskeys(
 
 /** @throws ServiceError `not_found` for a passkey of another administrator; `invalid_request` */
 export async function renamePasskey(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   caller: Caller,
   passkeyId: string,
   name: string,
@@ -278,7 +276,7 @@ export async function renamePasskey(
  * @throws ServiceError `not_found`, `step_up_required`
  */
 export async function deletePasskey(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   caller: Caller,
   passkeyId: string,
   stepUpToken: string | undefined,

@@ -5,19 +5,19 @@ import { productProblems } from './binding.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import {
-  allowGiving,
-  gains,
+  authorizeGain,
+  listGains,
   grantOfPlan,
   registrarActor,
-  registrarMeans,
+  registrarDetails,
   type Registrar,
-} from './giving.ts';
+} from './grants.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import {
   difference,
   entitlementCountProblems,
   entitlementSet,
-  found,
+  findOrThrow,
   newId,
   newConditions,
   parseRow,
@@ -105,8 +105,8 @@ export async function updatePlan(
     const plan = { ...before, ...change.after };
     if (change.after.entitlements !== undefined) await refuseTooMany(tx, plan);
     const now = clock();
-    const gained = gains(grantOfPlan(policy, before), grantOfPlan(policy, plan));
-    await allowGiving(tx, now, by, `plan:${id}`, gained);
+    const gained = listGains(grantOfPlan(policy, before), grantOfPlan(policy, plan));
+    await authorizeGain(tx, now, by, `plan:${id}`, gained);
     await appendAudit(tx, now, {
       actor: registrarActor(by),
       action: 'admin.identity.plan.update',
@@ -114,7 +114,7 @@ export async function updatePlan(
       details: {
         before: detailsOf(change.before),
         after: detailsOf(change.after),
-        ...registrarMeans(by),
+        ...registrarDetails(by),
       },
     });
     await tx.updateTable('plans').set(rowOf(plan)).where('plan_id', '=', id).execute();
@@ -138,7 +138,7 @@ async function refuseTooMany(tx: Db, { plan_id, entitlements }: Plan): Promise<v
 
 /** @throws ServiceError `not_found` */
 export async function getPlan(db: Db, id: string): Promise<Plan> {
-  return found('plan', id, () => findPlan(db, id));
+  return findOrThrow('plan', id, () => findPlan(db, id));
 }
 
 async function findPlan(db: Db, id: string): Promise<Plan | undefined> {

@@ -77,7 +77,7 @@ export function newId(now: number): string {
 }
 
 /** @throws ServiceError `not_found` if `find` returns undefined. */
-export async function found<T>(
+export async function findOrThrow<T>(
   noun: Noun,
   id: string,
   find: () => Promise<T | undefined>,

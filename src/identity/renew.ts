@@ -14,7 +14,7 @@ import { markDeviceUsed, setMachine } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import {
   answerText,
-  groundsOf,
+  findInstallationTerms,
   newLease,
   recordLease,
   type LeaseAnswer,
@@ -23,7 +23,7 @@ import {
 import { entitlementSet } from './registry.ts';
 import { installationRevoked, machineRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
-import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
+import { leaseTerms, type InstallationTerms, type Terms, type RequestedTerms } from './terms.ts';
 
 /** Request of a device. The registry determines entitlements and TTL. */
 export interface RenewRequest {
@@ -64,7 +64,7 @@ export async function renewLease(
     const device = await useDeviceProof(tx, now, proof);
     const actor = `device:${device.device_id}` as const;
     const event = { actor, action: 'identity.license.renew' };
-    return giveLease(identity, tx, now, device, asked, event);
+    return issueRenewal(identity, tx, now, device, asked, event);
   });
   // Thrown after the transaction, so that its audit entry is kept.
   if (outcome instanceof ServiceError) throw outcome;
@@ -117,7 +117,7 @@ interface Asked {
   readonly held: Held | undefined;
   readonly machine_hash: string | undefined;
   /** Terms of the administrator; undefined for a request from the device itself. */
-  readonly wishes: Wishes | undefined;
+  readonly requested: RequestedTerms | undefined;
   /** Hash of the id of the presented lease. */
   readonly presented: string;
   /** Hash of the presented lease and of the terms of the administrator. */
@@ -127,26 +127,26 @@ interface Asked {
 /** @throws ServiceError `invalid_request` */
 export function readRequest(
   { renewal_id, lease, machine_hash }: RenewRequest,
-  wishes?: Wishes,
+  requested?: RequestedTerms,
 ): Asked {
   const held = lease === undefined ? undefined : readHeld(lease);
   const presented = sha256(held?.claims.lease_id ?? '');
-  const { entitlements, ttl_seconds, grace_period_seconds } = wishes ?? {};
+  const { entitlements, ttl_seconds, grace_period_seconds } = requested ?? {};
   const wished = [
     entitlements && entitlementSet(entitlements),
     ttl_seconds,
     grace_period_seconds,
-    ...(wishes?.ttl_max_seconds === undefined ? [] : [wishes.ttl_max_seconds]),
+    ...(requested?.ttl_max_seconds === undefined ? [] : [requested.ttl_max_seconds]),
   ];
   // Without terms, the hash equals that of the same request from the device itself.
   const isWish = wished.some((wish) => wish !== undefined);
   const hash = isWish ? `${presented} ${sha256(JSON.stringify(wished))}` : presented;
-  return { renewal_id, held, machine_hash, wishes, presented, hash };
+  return { renewal_id, held, machine_hash, requested, presented, hash };
 }
 
 interface Planned {
   readonly usable: Signer;
-  readonly grounds: Grounds;
+  readonly registered: InstallationTerms;
   readonly terms: Terms;
   readonly holder: Holder;
   readonly previous: Previous | undefined;
@@ -165,14 +165,14 @@ async function planRenewal(
   tx: Db,
   now: number,
   device: DevicesTable,
-  { renewal_id, held, machine_hash, wishes, presented, hash }: Asked,
+  { renewal_id, held, machine_hash, requested, presented, hash }: Asked,
 ): Promise<Planned | Given> {
   const line = await lineOf(tx, device);
   const previous = held && (await findHeld(tx, held, device, line));
-  const grounds = await groundsOf(tx, device.deployment_id);
+  const registered = await findInstallationTerms(tx, device.deployment_id);
   if (policy.registry_enforced) {
-    if (grounds.revoked_at !== null) {
-      throw await installationRevoked(tx, now, device.deployment_id, wishes && REINSTATE);
+    if (registered.revoked_at !== null) {
+      throw await installationRevoked(tx, now, device.deployment_id, requested && REINSTATE);
     }
     if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
       throw await machineRevoked(tx, now, line);
@@ -194,10 +194,10 @@ async function planRenewal(
   if (before?.answer && isSame && !isOver) return { given: before.answer };
 
   const usable = await usableSigner(tx, signer);
-  const terms = leaseTerms(policy, grounds, wishes ?? {}, now);
+  const terms = leaseTerms(policy, registered, requested ?? {}, now);
   const { device_id } = device;
-  const holder = { device_id, machine_hash: machineOf(grounds, device, machine_hash) };
-  purposeClaims(policy, grounds, holder);
+  const holder = { device_id, machine_hash: machineOf(registered, device, machine_hash) };
+  purposeClaims(policy, registered, holder);
   const warnings: Warning[] = [];
   const sign = await forkOf(tx, line, previous, renewal_id);
   const fork = sign && `${sign}, so there may be two of the device ${device_id}`;
@@ -206,7 +206,7 @@ async function planRenewal(
     const detail = `the lease ${previous.lease_id} is signed by this service and not in its registry`;
     warnings.push({ code: 'unknown_lease', detail });
   }
-  return { usable, grounds, terms, holder, previous, fork, warnings };
+  return { usable, registered, terms, holder, previous, fork, warnings };
 }
 
 /**
@@ -217,7 +217,7 @@ async function planRenewal(
  * @returns an error, to be thrown after the transaction, if a suspected clone is refused.
  * @throws ServiceError as `renewLease`
  */
-export async function giveLease(
+export async function issueRenewal(
   identity: Identity,
   tx: Db,
   now: number,
@@ -228,7 +228,7 @@ export async function giveLease(
 ): Promise<Renewed | ServiceError> {
   const planned = await planRenewal(identity, tx, now, device, asked);
   if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
-  const { usable, grounds, terms, holder, previous, fork, warnings } = planned;
+  const { usable, registered, terms, holder, previous, fork, warnings } = planned;
   const { policy } = identity;
   const { device_id, deployment_id } = device;
   const { renewal_id, hash } = asked;
@@ -243,7 +243,7 @@ export async function giveLease(
   }
   await admit();
   const origin = { issued_by: actor, ...holder, renewal_id, previous: previous ?? null };
-  const lease = newLease(usable, policy, grounds, terms, origin, now);
+  const lease = newLease(usable, policy, registered, terms, origin, now);
   const { lease_id } = lease.claims;
   await appendAudit(tx, now, {
     actor,
@@ -257,7 +257,7 @@ export async function giveLease(
       ...details,
     },
   });
-  await recordLease(tx, lease, grounds, terms, origin);
+  await recordLease(tx, lease, registered, terms, origin);
   const body = answerText(lease, usable.sign(lease.toSign), terms.limits, warnings);
   const answer = { lease_id, request_hash: hash, answer: body, answered_at: now };
   await tx

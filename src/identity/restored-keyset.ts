@@ -3,7 +3,7 @@ import type { KeysetClaims } from '../lease/root.ts';
 import { verifyTrust } from '../lease/trust.ts';
 import type { Db, SigningKeysTable } from '../storage/tables.ts';
 import type { TrustDocument } from './root-documents.ts';
-import { heldOf, replaceTrust, selectTrust } from './trust.ts';
+import { verifyStoredTrust, replaceTrust, selectTrust } from './trust.ts';
 
 const UPLOAD_COMMAND = 'service-local identity root sign-keyset --chain license-root.json --upload';
 
@@ -22,7 +22,7 @@ export async function restoreKeyset(tx: Db, now: number, text: string): Promise<
     });
   }
   // Expiry does not matter: machines have accepted the document already.
-  const trust = verifyTrust(text, { held: heldOf(row), now: 0 });
+  const trust = verifyTrust(text, { held: verifyStoredTrust(row), now: 0 });
   if (!trust.ok) {
     throw new ServiceError(
       'invalid_data',

@@ -6,7 +6,7 @@ import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { consumeStepUp } from './step-up.ts';
-import { checkCaller, meansOf, type Caller } from './tokens.ts';
+import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 
 export const REVOKE_ACTION = 'identity.license.revoke';
 
@@ -71,7 +71,7 @@ export async function revoke(
     const { administrator_id } = caller;
     const stepUp = stepUpTarget(target);
     await consumeStepUp(tx, now, administrator_id, request.step_up_token, REVOKE_ACTION, stepUp);
-    const { open, active, effective_at } = await outstanding(tx, found, now);
+    const { open, active, effective_at } = await countOutstanding(tx, found, now);
     const actor = `administrator:${administrator_id}` as const;
     const answer = {
       deployment_id: found.deployment_id,
@@ -92,9 +92,9 @@ export async function revoke(
         effective_at: effective_at === null ? null : formatTime(effective_at),
         ...(found.lineage_id !== undefined && {
           lineage_id: found.lineage_id,
-          device_ids: await machinesOf(tx, found),
+          device_ids: await findDeviceIds(tx, found),
         }),
-        ...meansOf(caller),
+        ...callerDetails(caller),
       },
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: request.reason };
@@ -109,7 +109,7 @@ export async function revoke(
       await tx
         .updateTable('license_leases')
         .set(change)
-        .where((is) => isMeant(is, found))
+        .where((is) => isAffected(is, found))
         .where('revoked_at', 'is', null)
         .execute();
     }
@@ -135,11 +135,11 @@ export async function previewRevocation(
 ): Promise<Revocation> {
   const now = clock();
   const found = await findTarget(storage.read, target);
-  const { active, effective_at } = await outstanding(storage.read, found, now);
+  const { active, effective_at } = await countOutstanding(storage.read, found, now);
   return {
     deployment_id: found.deployment_id,
     working_leases: active,
-    device_ids: await machinesOf(storage.read, found, now),
+    device_ids: await findDeviceIds(storage.read, found, now),
     effective_at,
     registry_enforced: policy.registry_enforced,
   };
@@ -148,12 +148,12 @@ export async function previewRevocation(
 /**
  * Ids of the devices that got the leases; with `workingAt`, only of leases that work at that time.
  */
-async function machinesOf(db: Db, found: Found, workingAt?: number): Promise<string[]> {
+async function findDeviceIds(db: Db, found: Found, workingAt?: number): Promise<string[]> {
   const rows = await db
     .selectFrom('license_leases')
     .select('device_id')
     .distinct()
-    .where((is) => isMeant(is, found))
+    .where((is) => isAffected(is, found))
     .where('device_id', 'is not', null)
     .$if(workingAt !== undefined, (query) => query.where('grace_ends_at', '>', workingAt!))
     .orderBy('device_id')
@@ -176,7 +176,7 @@ async function findTarget(tx: Db, target: RevokeTarget): Promise<Found> {
       .where('lease_id', '=', target.lease_id)
       .executeTakeFirst();
     if (lease !== undefined) return lease;
-    throw notFound(`there is no lease ${target.lease_id}`, 'leases');
+    throw unknownTarget(`there is no lease ${target.lease_id}`, 'leases');
   }
   const installation = await tx
     .selectFrom('deployments')
@@ -184,16 +184,16 @@ async function findTarget(tx: Db, target: RevokeTarget): Promise<Found> {
     .where('deployment_id', '=', target.deployment_id)
     .executeTakeFirst();
   if (installation !== undefined) return { ...installation, lineage_id: undefined };
-  throw notFound(`there is no installation ${target.deployment_id}`, 'deployments');
+  throw unknownTarget(`there is no installation ${target.deployment_id}`, 'deployments');
 }
 
-function notFound(message: string, noun: string): ServiceError {
+function unknownTarget(message: string, noun: string): ServiceError {
   return new ServiceError('not_found', message, {
     remedy: `See \`service-local identity ${noun} list\`.`,
   });
 }
 
-function isMeant(is: ExpressionBuilder<Tables, 'license_leases'>, found: Found) {
+function isAffected(is: ExpressionBuilder<Tables, 'license_leases'>, found: Found) {
   const { deployment_id, lineage_id } = found;
   if (lineage_id === undefined) return is('deployment_id', '=', deployment_id);
   const machines = is
@@ -213,20 +213,20 @@ interface Outstanding {
   readonly effective_at: number | null;
 }
 
-async function outstanding(tx: Db, found: Found, now: number): Promise<Outstanding> {
+async function countOutstanding(tx: Db, found: Found, now: number): Promise<Outstanding> {
   const { open, active } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => [
       fn.countAll<number>().as('open'),
       fn.countAll<number>().filterWhere('grace_ends_at', '>', now).as('active'),
     ])
-    .where((is) => isMeant(is, found))
+    .where((is) => isAffected(is, found))
     .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow();
   const { last } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
-    .where((is) => isMeant(is, found))
+    .where((is) => isAffected(is, found))
     .executeTakeFirstOrThrow();
   return { open, active, effective_at: last !== null && last > now ? last : null };
 }
@@ -243,7 +243,12 @@ export async function installationRevoked(
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
     .where('deployment_id', '=', installationId)
     .executeTakeFirstOrThrow();
-  return revoked(`the license of the installation ${installationId} is revoked`, last, now, remedy);
+  return licenseRevoked(
+    `the license of the installation ${installationId} is revoked`,
+    last,
+    now,
+    remedy,
+  );
 }
 
 /**
@@ -260,7 +265,7 @@ export async function machineRevoked(
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
     .where('device_id', 'in', line)
     .executeTakeFirstOrThrow();
-  return revoked(`the license of the device ${line[0]} is revoked`, last, now, ASK);
+  return licenseRevoked(`the license of the device ${line[0]} is revoked`, last, now, ASK);
 }
 
 const ASK = 'Contact the issuer of the license.';
@@ -268,7 +273,12 @@ const ASK = 'Contact the issuer of the license.';
 /** Remedy for administrators. */
 export const REINSTATE = 'Reinstate it with `service-local identity deployments reinstate`.';
 
-function revoked(what: string, last: number | null, now: number, remedy: string): ServiceError {
+function licenseRevoked(
+  what: string,
+  last: number | null,
+  now: number,
+  remedy: string,
+): ServiceError {
   const until =
     last === null || last <= now ? '' : `; its issued leases work until ${formatTime(last)}`;
   return new ServiceError('license_revoked', what + until, { remedy });

@@ -5,13 +5,11 @@ import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, SessionsTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { login, type Credentials } from './login.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 import { checkSessionTerm, IDLE_MS, SESSION_MS } from './session-term.ts';
 import { ownerSeenBy, type Caller } from './tokens.ts';
-
-type Parts = Pick<Identity, 'storage' | 'clock'>;
 
 export interface Browser {
   readonly user_agent: string;
@@ -57,7 +55,7 @@ const SEEN_EVERY_MS = 60_000;
  * @throws ServiceError as `login`
  */
 export async function signIn(
-  identity: Parts,
+  identity: IdentityStore,
   credentials: Credentials,
   browser: Browser,
 ): Promise<string> {
@@ -108,7 +106,7 @@ export async function openSession(
  * @throws ServiceError as `checkSessionTerm`
  */
 export async function authenticateSession(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   secret: string,
 ): Promise<Session> {
   const now = clock();
@@ -152,7 +150,10 @@ const selectSession = prepareQuery((db, { secret_hash }: { readonly secret_hash:
 );
 
 /** Replaces the secret of a session. @returns the new secret. */
-export async function rotateSession({ storage }: Parts, sessionId: string): Promise<string> {
+export async function rotateSession(
+  { storage }: IdentityStore,
+  sessionId: string,
+): Promise<string> {
   const secret = newSecret();
   await storage.write((tx) =>
     tx
@@ -166,7 +167,7 @@ export async function rotateSession({ storage }: Parts, sessionId: string): Prom
 
 /** Lists current sessions, oldest first: all for the scope `admin`, otherwise the caller's own. */
 export async function listSessions(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   caller: Caller,
   {
     administrator_id,
@@ -199,7 +200,7 @@ export async function listSessions(
  * @throws ServiceError `not_found`, also for another owner's session without the scope `admin`.
  */
 export async function endSession(
-  { storage, clock }: Parts,
+  { storage, clock }: IdentityStore,
   caller: Caller,
   sessionId: string,
 ): Promise<SessionState> {
@@ -220,7 +221,10 @@ export async function endSession(
 }
 
 /** Ends all sessions of the caller's administrator, including the caller's own. @returns their count. */
-export async function endSessions({ storage, clock }: Parts, caller: Caller): Promise<number> {
+export async function endSessions(
+  { storage, clock }: IdentityStore,
+  caller: Caller,
+): Promise<number> {
   return storage.write(async (tx) => {
     const now = clock();
     const rows = await selectSessions(tx, now)

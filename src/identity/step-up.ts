@@ -6,12 +6,12 @@ import { ServiceError } from '../base/errors.ts';
 import type { Scope } from '../base/scopes.ts';
 import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { codeSubject, countFailures, forgetFailures, tryLimit } from './failed-tries.ts';
 import { checkPasskey, passkeyOptions, usePasskey } from './passkey-proof.ts';
 import { findCode, useCode } from './second-factor.ts';
 import { hashSecret, newSecret } from './secrets.ts';
-import { checkCaller, meansOf, requireScope, type Caller } from './tokens.ts';
+import { checkCaller, callerDetails, requireScope, type Caller } from './tokens.ts';
 
 export const STEP_UP_SECONDS = 300;
 
@@ -74,7 +74,7 @@ export interface StepUp {
  * `not_authenticated` for a wrong code or passkey; `rate_limited` as `tryLimit`.
  */
 export async function grantStepUp(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  identity: IdentityStore,
   caller: Caller,
   { action, target, code: typed, passkey, network = '' }: StepUpRequest,
   origins: readonly string[] = [],
@@ -106,7 +106,7 @@ export async function grantStepUp(
       actor: `administrator:${administrator_id}`,
       action: `admin.identity.administrator.${code ? 'step_up' : 'step_up_failed'}`,
       target,
-      details: { action, ...meansOf(caller), ...(code && { second_factor: code.kind }) },
+      details: { action, ...callerDetails(caller), ...(code && { second_factor: code.kind }) },
     });
     if (code === undefined) {
       await countFailures(tx, now, [codes], network);
@@ -137,7 +137,7 @@ function checkSubject(caller: Caller, { action, target }: StepUpSubject): void {
  * @throws ServiceError `not_allowed`, `invalid_request`
  */
 export async function stepUpOptions(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  identity: IdentityStore,
   caller: Caller,
   subject: StepUpSubject,
   site: string,
@@ -148,7 +148,7 @@ export async function stepUpOptions(
 }
 
 async function grantForPasskey(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  identity: IdentityStore,
   caller: Caller,
   subject: StepUpSubject,
   passkey: AuthenticationResponseJSON,
@@ -167,7 +167,7 @@ async function grantForPasskey(
       target: subject.target,
       details: {
         action: subject.action,
-        ...meansOf(caller),
+        ...callerDetails(caller),
         second_factor: 'passkey',
         passkey_id: proof.passkey_id,
       },
@@ -228,21 +228,23 @@ export async function consumeStepUp(
   action: StepUpAction,
   target: string,
 ): Promise<void> {
-  if (token === undefined) throw required('missing', 'this action requires a step-up');
+  if (token === undefined) throw stepUpRequired('missing', 'this action requires a step-up');
   const token_hash = hashSecret(token);
   const grant = await tx
     .selectFrom('step_ups')
     .selectAll()
     .where('token_hash', '=', token_hash)
     .executeTakeFirst();
-  if (grant === undefined) throw required('unknown', 'the step-up is unknown');
+  if (grant === undefined) throw stepUpRequired('unknown', 'the step-up is unknown');
   if (grant.administrator_id !== administratorId) {
-    throw required('other_administrator', 'the step-up belongs to another administrator');
+    throw stepUpRequired('other_administrator', 'the step-up belongs to another administrator');
   }
-  if (grant.action !== action) throw required('other_action', 'the step-up is for another action');
-  if (grant.target !== target) throw required('other_target', 'the step-up is for another target');
-  if (grant.used_at !== null) throw required('used', 'the step-up was used before');
-  if (grant.expires_at <= now) throw required('expired', 'the step-up has expired');
+  if (grant.action !== action)
+    throw stepUpRequired('other_action', 'the step-up is for another action');
+  if (grant.target !== target)
+    throw stepUpRequired('other_target', 'the step-up is for another target');
+  if (grant.used_at !== null) throw stepUpRequired('used', 'the step-up was used before');
+  if (grant.expires_at <= now) throw stepUpRequired('expired', 'the step-up has expired');
   await tx
     .updateTable('step_ups')
     .set({ used_at: now })
@@ -250,7 +252,7 @@ export async function consumeStepUp(
     .execute();
 }
 
-function required(reason: string, message: string): ServiceError {
+function stepUpRequired(reason: string, message: string): ServiceError {
   return new ServiceError('step_up_required', message, {
     reason,
     remedy: 'Get a step-up for this action and target with POST /identity/step-ups.',

@@ -5,7 +5,7 @@ import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 
 /** Terms of an installation in the registry. */
-export interface Grounds extends LeasePurpose {
+export interface InstallationTerms extends LeasePurpose {
   readonly deployment_id: string;
   readonly customer_id: string;
   readonly contract_id: string;
@@ -17,7 +17,7 @@ export interface Grounds extends LeasePurpose {
 }
 
 /** Terms that an administrator may request. */
-export interface Wishes {
+export interface RequestedTerms {
   readonly entitlements?: readonly string[] | undefined;
   readonly ttl_seconds?: number | undefined;
   readonly grace_period_seconds?: number | undefined;
@@ -56,17 +56,17 @@ const BECAUSE = ['contract_end', 'token_maximum', 'server_maximum'] as const;
  */
 export function leaseTerms(
   policy: LeasePolicy,
-  grounds: Grounds,
-  wishes: Wishes,
+  registered: InstallationTerms,
+  requested: RequestedTerms,
   now: number,
 ): Terms {
   const issued = Math.floor(now / 1000) * 1000;
-  const left = Math.floor((grounds.contract_ends_at - issued) / 1000);
-  if (left < 1 || grounds.contract_ends_at <= now) {
-    const date = formatTime(grounds.contract_ends_at);
+  const left = Math.floor((registered.contract_ends_at - issued) / 1000);
+  if (left < 1 || registered.contract_ends_at <= now) {
+    const date = formatTime(registered.contract_ends_at);
     throw new ServiceError(
       'contract_ended',
-      `the contract ${grounds.contract_id} ended on ${date}`,
+      `the contract ${registered.contract_id} ended on ${date}`,
       { remedy: 'Extend it with `service-local identity contracts update`.' },
     );
   }
@@ -85,20 +85,22 @@ export function leaseTerms(
   };
   const ttl = bounded(
     'ttl_seconds',
-    wishes.ttl_seconds ?? grounds.ttl_seconds ?? policy.ttl_seconds,
+    requested.ttl_seconds ?? registered.ttl_seconds ?? policy.ttl_seconds,
     {
       contract_end: left,
-      token_maximum: wishes.ttl_max_seconds ?? Infinity,
+      token_maximum: requested.ttl_max_seconds ?? Infinity,
       server_maximum: policy.ttl_max_seconds,
     },
   );
   const grace = bounded(
     'grace_period_seconds',
-    wishes.grace_period_seconds ?? grounds.grace_period_seconds ?? policy.grace_period_seconds,
+    requested.grace_period_seconds ??
+      registered.grace_period_seconds ??
+      policy.grace_period_seconds,
     { contract_end: left - ttl, server_maximum: policy.grace_period_max_seconds },
   );
   return {
-    entitlements: entitlementsOf(grounds, wishes),
+    entitlements: entitlementsOf(registered, requested),
     issued_at: issued,
     expires_at: issued + ttl * 1000,
     grace_ends_at: issued + (ttl + grace) * 1000,
@@ -108,14 +110,17 @@ export function leaseTerms(
   };
 }
 
-function entitlementsOf(grounds: Grounds, wishes: Wishes): readonly string[] {
-  const { entitlements: wanted = grounds.entitlements } = wishes;
-  const beyond = wanted.filter((name) => !grounds.entitlements.includes(name));
+function entitlementsOf(
+  registered: InstallationTerms,
+  requested: RequestedTerms,
+): readonly string[] {
+  const { entitlements: wanted = registered.entitlements } = requested;
+  const beyond = wanted.filter((name) => !registered.entitlements.includes(name));
   if (beyond.length > 0) {
-    const has = grounds.entitlements.join(', ') || 'nothing';
+    const has = registered.entitlements.join(', ') || 'nothing';
     throw new ServiceError(
       'not_allowed',
-      `the contract ${grounds.contract_id} does not include ${beyond.join(', ')}; it includes ${has}`,
+      `the contract ${registered.contract_id} does not include ${beyond.join(', ')}; it includes ${has}`,
       {
         reason: 'entitlement_not_in_contract',
         remedy:

@@ -8,7 +8,7 @@ import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
-import type { Identity } from './context.ts';
+import type { IdentityStore } from './context.ts';
 import { login, type Credentials } from './login.ts';
 import {
   callerNarrowing,
@@ -32,9 +32,9 @@ export type Caller = {
   readonly administrator_id: string;
   readonly scopes: ReadonlySet<Scope>;
 } & Narrowed &
-  Means;
+  Credential;
 
-type Means =
+type Credential =
   | { readonly token_id: string }
   | { readonly session_id: string }
   | { readonly agent: ScheduledAgent };
@@ -46,7 +46,7 @@ export interface ScheduledAgent {
 }
 
 /** Details for the audit log: the credential of the caller. */
-export function meansOf(caller: Caller): Means {
+export function callerDetails(caller: Caller): Credential {
   if ('token_id' in caller) return { token_id: caller.token_id };
   return 'agent' in caller ? { agent: caller.agent } : { session_id: caller.session_id };
 }
@@ -86,7 +86,7 @@ export interface NewToken extends TokenState {
  * @throws ServiceError `invalid_request`, and as `login`.
  */
 export async function createToken(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  identity: IdentityStore,
   credentials: Credentials,
   terms: TokenTerms,
 ): Promise<NewToken> {
@@ -177,7 +177,7 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
   const [row] = await selectToken(db, { id: parts.join('-') });
   const isSecret =
     row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
-  if (!isSecret) throw refused('unknown_token', 'the token is unknown');
+  if (!isSecret) throw invalidToken('unknown_token', 'the token is unknown');
   checkTerm(now, row);
   const { administrator_id, token_id } = row;
   const narrowing = callerNarrowing(row);
@@ -203,7 +203,7 @@ export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<
     .select(['api_tokens.expires_at', 'api_tokens.revoked_at', 'administrators.disabled_at'])
     .where('api_tokens.token_id', '=', token_id)
     .executeTakeFirst();
-  if (row === undefined) throw refused('unknown_token', 'the token is unknown');
+  if (row === undefined) throw invalidToken('unknown_token', 'the token is unknown');
   checkTerm(now, row);
 }
 
@@ -224,10 +224,10 @@ async function checkAgent(
     .where('agent.administrator_id', '=', administrator_id)
     .executeTakeFirst();
   if (row === undefined || row.next_run_at === null) {
-    throw refused('agent_stopped', 'the schedule of the agent has been turned off');
+    throw invalidToken('agent_stopped', 'the schedule of the agent has been turned off');
   }
   if (row.disabled_at !== null) throw administratorDisabled();
-  if (row.revoked_at !== null) throw refused('revoked_token', 'the token was revoked');
+  if (row.revoked_at !== null) throw invalidToken('revoked_token', 'the token was revoked');
 }
 
 function checkTerm(
@@ -236,8 +236,8 @@ function checkTerm(
     Pick<AdministratorsTable, 'disabled_at'>,
 ): void {
   if (token.disabled_at !== null) throw administratorDisabled();
-  if (token.revoked_at !== null) throw refused('revoked_token', 'the token was revoked');
-  if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
+  if (token.revoked_at !== null) throw invalidToken('revoked_token', 'the token was revoked');
+  if (token.expires_at <= now) throw invalidToken('expired_token', 'the token has expired');
 }
 
 const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
@@ -259,7 +259,7 @@ const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
     .where('api_tokens.token_id', '=', id),
 );
 
-function refused(reason: string, message: string): ServiceError {
+function invalidToken(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {
     reason,
     remedy:
@@ -307,7 +307,7 @@ export async function getToken(db: Db, tokenId: string): Promise<TokenState> {
  * @throws ServiceError `not_found`, also for another owner's token without the scope `admin`.
  */
 export async function revokeToken(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: IdentityStore,
   caller: Caller,
   tokenId: string,
 ): Promise<TokenState> {

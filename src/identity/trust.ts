@@ -16,7 +16,7 @@ import {
   type TrustDocument,
 } from './root-documents.ts';
 import { consumeStepUp } from './step-up.ts';
-import { checkCaller, meansOf, type Caller } from './tokens.ts';
+import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 
 export const SET_ROOT_ACTION = 'identity.root.set';
 
@@ -93,13 +93,13 @@ export async function storeTrust(
     const now = clock();
     await checkCaller(tx, now, caller);
     const before = await selectTrust(tx);
-    const held = before === undefined ? undefined : heldOf(before);
+    const held = before === undefined ? undefined : verifyStoredTrust(before);
     const isNewRoot = before === undefined || replaces === before.root_fingerprint;
     const text = JSON.stringify({ roots, keyset });
     const trust = verifyTrust(text, { held: isNewRoot ? undefined : held, now });
-    if (!trust.ok) throw refused(trust, { roots, keyset });
+    if (!trust.ok) throw rejectedDocument(trust, { roots, keyset });
     const { root, keyset: claims } = trust;
-    if (root === undefined || claims === undefined) throw noRoot();
+    if (root === undefined || claims === undefined) throw missingKeyset();
     refuseOtherIssuer(claims, policy.issuer);
     refuseOtherRoot(claims, root);
     const fingerprint = root.lineage.at(-1)!;
@@ -112,7 +112,7 @@ export async function storeTrust(
     if (before === undefined) await refuseEndorsedVersion(tx, claims);
     const document = { roots, keyset: await endorse(tx, keyset!, trust, signer) };
     const actor = `administrator:${caller.administrator_id}` as const;
-    const row = await replaceTrust(tx, now, actor, document, trust, meansOf(caller));
+    const row = await replaceTrust(tx, now, actor, document, trust, callerDetails(caller));
     return { ...stateOf(row), activated: await activatePending(tx, now, claims) };
   });
 }
@@ -188,7 +188,7 @@ export async function expiryWarnings(db: Db, now: number): Promise<readonly Expi
  */
 export async function issuerFault(db: Db, issuer: string): Promise<ServiceError | undefined> {
   const row = await selectTrust(db);
-  const own = row && heldOf(row).keyset!.issuer;
+  const own = row && verifyStoredTrust(row).keyset!.issuer;
   if (own === undefined || own === issuer) return undefined;
   return new ServiceError(
     'license_lease_unavailable',
@@ -207,7 +207,7 @@ export async function isVouchedFor(db: Db, publicKeyId: string): Promise<boolean
 }
 
 function stateOf(row: LicenseTrustTable): TrustState {
-  const { keys, retired } = heldOf(row).keyset!;
+  const { keys, retired } = verifyStoredTrust(row).keyset!;
   const { root_fingerprint, root_version, root_expires_at } = row;
   const { keyset_version, keyset_expires_at } = row;
   return {
@@ -222,7 +222,10 @@ function stateOf(row: LicenseTrustTable): TrustState {
 }
 
 /** Trust as verified when it was stored, ignoring expiry since. */
-export function heldOf({ roots, keyset }: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
+export function verifyStoredTrust({
+  roots,
+  keyset,
+}: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
   const trust = verifyTrust(`{"roots":${roots},"keyset":${keyset}}`, { now: 0 });
   if (!trust.ok) throw new Error(`the stored trust root does not verify: ${trust.detail}`);
   return trust;
@@ -235,14 +238,14 @@ async function refuseLackingKeys(db: Db, now: number, { keyset }: Trust): Promis
   for (const { public_key_id: id, status } of rows) {
     const isHeld = held.has(id);
     if (status === 'retired' && isHeld) {
-      throw lacking('retired_key', `the keyset contains the retired key ${id}`);
+      throw incompleteKeyset('retired_key', `the keyset contains the retired key ${id}`);
     }
     if (status === 'active' && !isHeld) {
-      throw lacking('active_key_missing', `the keyset lacks the active signing key ${id}`);
+      throw incompleteKeyset('active_key_missing', `the keyset lacks the active signing key ${id}`);
     }
     if (status === 'retiring' && !isHeld && (await hasOutstanding(db, now, id))) {
       const message = `the keyset lacks the key ${id}, which signed leases that are still in use`;
-      throw lacking('retiring_key_missing', message);
+      throw incompleteKeyset('retiring_key_missing', message);
     }
   }
 }
@@ -340,7 +343,7 @@ export async function activateKey(
   await tx.deleteFrom('pending_signing_keys').where('public_key_id', '=', public_key_id).execute();
 }
 
-function refused({ reason, detail }: Refused, document: TrustDocument): ServiceError {
+function rejectedDocument({ reason, detail }: Refused, document: TrustDocument): ServiceError {
   const remedy =
     reason === 'not_vouched_for' && !isComplete(rootSignatures(document))
       ? `Have more key holders sign the root: \`${CONTINUE_ROOT_COMMAND}\`. Then sign the keyset.`
@@ -383,11 +386,11 @@ function refuseOtherRoot({ root }: KeysetClaims, { lineage }: TrustedRoot): void
   });
 }
 
-function lacking(reason: string, message: string): ServiceError {
+function incompleteKeyset(reason: string, message: string): ServiceError {
   return new ServiceError('conflict', message, { reason, remedy: `Run \`${SIGN_COMMAND}\`.` });
 }
 
-function noRoot(): ServiceError {
+function missingKeyset(): ServiceError {
   return new ServiceError('invalid_request', 'the document has no signed keyset', {
     remedy: 'Send a document that `service-local identity root sign-keyset` wrote.',
   });

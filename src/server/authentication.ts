@@ -4,7 +4,7 @@ import { getMetrics } from '../api/health.ts';
 import { NARROWABLE_EXTENSION, type Security, type SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Actor } from '../identity/audit.ts';
-import type { Registrar } from '../identity/giving.ts';
+import type { Registrar } from '../identity/grants.ts';
 import { checkDeviceProof } from '../identity/device-proof.ts';
 import { describeNarrowing } from '../identity/narrowing.ts';
 import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';

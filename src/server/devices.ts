@@ -9,7 +9,7 @@ import {
   rotateDevice,
   type Device,
 } from '../identity/devices.ts';
-import { groundsOf } from '../identity/lease-record.ts';
+import { findInstallationTerms } from '../identity/lease-record.ts';
 import { refuseLongerRenewals, refuseOutside } from '../identity/narrowing.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { App, Services } from './services.ts';
@@ -67,7 +67,7 @@ async function refuseAdmitting(
 ): Promise<void> {
   if (caller.narrowing === undefined) return;
   await refuseOutside(storage.read, caller, { deployment_id });
-  refuseLongerRenewals(caller, policy, await groundsOf(storage.read, deployment_id));
+  refuseLongerRenewals(caller, policy, await findInstallationTerms(storage.read, deployment_id));
 }
 
 function serializeDevice(device: WithNames<Device, 'revoked_by'>): api.Device {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
-import type { Identity } from '../identity/context.ts';
+import type { IdentityStore } from '../identity/context.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
 /** Metrics of the server; `text` exports them in the Prometheus format. */
@@ -27,7 +27,7 @@ const FIGURES_FRESH_MS = 60_000;
 /** Prometheus gives up after ten seconds by default. */
 const FIGURES_WITHIN_MS = 5_000;
 
-export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'clock'>): Metrics {
+export function createMetrics({ storage, clock }: IdentityStore): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const counter = (name: string, help: string): Counter =>

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../base/errors.ts';
 import { hasAdministrators } from '../identity/administrators.ts';
-import type { Identity, LeasePolicy } from '../identity/context.ts';
+import type { Identity, IdentityStore, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner, usableSigner } from '../identity/keys.ts';
@@ -209,7 +209,7 @@ async function createIdentity(
 }
 
 async function registeredSigner(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  identity: IdentityStore,
   loaded: Signer | ServiceError,
   log: Log,
 ): Promise<Signer | ServiceError> {

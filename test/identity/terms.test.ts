@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { leaseTerms, type Grounds } from '../../src/identity/terms.ts';
+import { leaseTerms, type InstallationTerms } from '../../src/identity/terms.ts';
 import { USUAL_POLICY } from './policy.ts';
 
 const DAY = 86_400;
 const NOW = Date.UTC(2026, 0, 5, 9, 30, 0, 500);
 
-function grounds(change: Partial<Grounds> = {}): Grounds {
+function grounds(change: Partial<InstallationTerms> = {}): InstallationTerms {
   return {
     deployment_id: 'site',
     customer_id: 'acme',

@@ -14,7 +14,7 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { EXAMPLE_DOCUMENT_ID } from '../../src/api/knowledge.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
-import { GIVE_ACTION } from '../../src/identity/giving.ts';
+import { GIVE_ACTION } from '../../src/identity/grants.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';

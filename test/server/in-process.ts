@@ -8,7 +8,7 @@ import type { Answerer } from '../../src/research/answering.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { GIVE_ACTION } from '../../src/identity/giving.ts';
+import { GIVE_ACTION } from '../../src/identity/grants.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
 import { addToken, authenticateToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/base/scopes.ts';

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { addAdministrator } from '../../../src/identity/administrators.ts';
-import type { Identity } from '../../../src/identity/context.ts';
+import type { IdentityStore } from '../../../src/identity/context.ts';
 import { newTotpSecret } from '../../../src/identity/totp.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
 import { startChromium } from '../../chromium.ts';
@@ -29,7 +29,7 @@ export interface Desk {
   /** The one page that there is; this build of the browser ends with it. */
   readonly page: Page;
   /** Works on the server's database, beside it. */
-  readonly identity: Pick<Identity, 'storage' | 'clock'>;
+  readonly identity: IdentityStore;
   readonly administrator: Administrator;
   /** Opens a page of the console, such as `/console/account`. */
   readonly open: (path: string) => Promise<void>;

@@ -1,4 +1,4 @@
-import type { Identity } from '../../../src/identity/context.ts';
+import type { IdentityStore } from '../../../src/identity/context.ts';
 import { openSession } from '../../../src/identity/sessions.ts';
 import { newPerson, type Person } from '../../identity/people.ts';
 import { PUBLIC_URL, type TestApp } from '../in-process.ts';
@@ -108,7 +108,7 @@ export async function newSignedIn(server: TestApp): Promise<{ person: Person; vi
 
 /** A session that nobody has signed in for: what the cookie is to have. */
 export async function sessionFor(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: IdentityStore,
   administratorId: string,
 ): Promise<string> {
   const browser = { user_agent: 'Firefox/1 Linux', address: '192.0.2.1' };

@@ -13,7 +13,7 @@ import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet, type Conditions } from './registry.ts';
 import { consumeStepUp } from './step-up.ts';
-import { checkCaller, meansOf, type Caller } from './tokens.ts';
+import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 
 export const GIVE_ACTION = 'identity.license.give';
 
@@ -68,7 +68,7 @@ export function grantOfContract(
  * Returns phrases that name what `after` gives beyond `before`; none if it gives the same or less.
  * @param before undefined for a new grant.
  */
-export function gains(before: Grant | undefined, after: Grant): readonly string[] {
+export function listGains(before: Grant | undefined, after: Grant): readonly string[] {
   const had = new Set(before?.entitlements);
   const added = after.entitlements.filter((name) => !had.has(name));
   const { ends_at } = after;
@@ -97,18 +97,18 @@ export function registrarActor(by: Registrar): Actor {
 }
 
 /** Details for the audit log: the credential with which the registrar acted. */
-export function registrarMeans(by: Registrar): object {
-  return typeof by === 'string' ? {} : meansOf(by.caller);
+export function registrarDetails(by: Registrar): object {
+  return typeof by === 'string' ? {} : callerDetails(by.caller);
 }
 
 /**
  * Uses up the step-up of a change that gives more, in the write of the change.
  *
  * @param target `contract:ID`, `plan:ID`, `deployment:ID`, or `customer:ID` for a new contract.
- * @param gained see `gains`.
+ * @param gained see `listGains`.
  * @throws ServiceError `step_up_required`; `not_authenticated` for a caller whose access has ended.
  */
-export async function allowGiving(
+export async function authorizeGain(
   tx: Db,
   now: number,
   by: Registrar,

@@ -4,11 +4,11 @@ import { createContract, getContract, updateContract } from '../../src/identity/
 import { createCustomer } from '../../src/identity/customers.ts';
 import {
   GIVE_ACTION,
-  gains,
+  listGains,
   grantOfContract,
   grantOfPlan,
   type Grant,
-} from '../../src/identity/giving.ts';
+} from '../../src/identity/grants.ts';
 import { createPlan, getPlan, updatePlan } from '../../src/identity/plans.ts';
 import { grantStepUp } from '../../src/identity/step-up.ts';
 import { mainlyOn } from '../storage/databases.ts';
@@ -43,11 +43,13 @@ test.each([
   [{ product: 'other' }, ['licenses the product other']],
   [{ entitlements: [], ttl_seconds: 2 * DAY }, ['raises the TTL of leases to 2d']],
 ] as const)('a change to %j gains %j', (change, gained) => {
-  expect(gains(had, { ...had, ...change })).toEqual(gained);
+  expect(listGains(had, { ...had, ...change })).toEqual(gained);
 });
 
-test('a new contract always gains, even one that adds nothing to its plan', () => {
-  expect(gains(undefined, { ...had, entitlements: [] })).toEqual(['ends at 2027-01-01T00:00:00Z']);
+test('a new contract always listGains, even one that adds nothing to its plan', () => {
+  expect(listGains(undefined, { ...had, entitlements: [] })).toEqual([
+    'ends at 2027-01-01T00:00:00Z',
+  ]);
 });
 
 test('a change is judged by the next lease that it allows, wherever the term is set', () => {
@@ -64,7 +66,7 @@ test('a change is judged by the next lease that it allows, wherever the term is 
     binding: 'none',
   });
   const same = { ...contract, entitlements: ['a'], ttl_seconds: USUAL_POLICY.ttl_seconds };
-  expect(gains(before, grantOfContract(USUAL_POLICY, same, plan))).toEqual([]);
+  expect(listGains(before, grantOfContract(USUAL_POLICY, same, plan))).toEqual([]);
   const beyond = { ...none, ...FREE, ttl_seconds: USUAL_POLICY.ttl_max_seconds * 2 };
   expect(grantOfPlan(USUAL_POLICY, beyond).ttl_seconds).toBe(USUAL_POLICY.ttl_max_seconds);
 });
