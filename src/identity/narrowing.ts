@@ -173,7 +173,7 @@ export function narrowingKey(within: Narrowing | undefined): string | undefined 
 }
 
 /**
- * Bounds the requested of an administrator by the token.
+ * Applies the limits of the token to the terms that an administrator requests.
  * @throws ServiceError `not_allowed` for a TTL above the token's maximum, or a grace period above
  * what contract, plan and server give
  */

@@ -1,14 +1,8 @@
 import * as api from '../api/devices.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import {
-  createEnrollmentCode,
-  enrollDevice,
-  listDevices,
-  revokeDevice,
-  rotateDevice,
-  type Device,
-} from '../identity/devices.ts';
+import { listDevices, revokeDevice, rotateDevice, type Device } from '../identity/devices.ts';
+import { createEnrollmentCode, enrollDevice } from '../identity/enrollment.ts';
 import { findInstallationTerms } from '../identity/lease-record.ts';
 import { refuseLongerRenewals, refuseOutside } from '../identity/narrowing.ts';
 import type { Caller } from '../identity/tokens.ts';

@@ -7,7 +7,7 @@ import { ServiceError } from '../../src/base/errors.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { openStorage, type StorageLocation } from '../../src/storage/storage.ts';
 import { newPerson, type Person } from '../identity/people.ts';

@@ -9,7 +9,7 @@ import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { machineHash } from '../../src/lease/use.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';

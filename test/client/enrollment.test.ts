@@ -19,7 +19,7 @@ import { readDeviceKey } from '../../src/client/device-key.ts';
 import { enroll, rotateKey, type Device } from '../../src/client/enrollment.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { ServiceError } from '../../src/base/errors.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';

@@ -12,7 +12,7 @@ import { enroll, rotateKey } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { reinstateInstallation } from '../../src/identity/installations.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { leaseStatus } from '../../src/lease/status.ts';
 import { verifyLease } from '../../src/lease/verify.ts';

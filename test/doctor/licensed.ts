@@ -9,7 +9,7 @@ import { newNote, writeNote, type DaemonNote } from '../../daemon/note.ts';
 import { NO_STATE, writeState, type DaemonState } from '../../daemon/state.ts';
 import { enroll } from '../../src/client/enrollment.ts';
 import type { Machine } from '../../src/doctor/facts.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
 import { formatTime } from '../../src/lease/time.ts';

@@ -10,7 +10,7 @@ import { renew, type Machine, type Outcome as Renewal } from '../../daemon/renew
 import { enroll } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { createEnrollmentCode } from '../../src/identity/devices.ts';
+import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { createLog } from '../../src/base/log.ts';

@@ -4,12 +4,8 @@ import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeOfflineRequest } from '../../src/client/device-proof.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { findDevice } from '../../src/identity/device-proof.ts';
-import {
-  createEnrollmentCode,
-  enrollDevice,
-  rotateDevice,
-  type Device,
-} from '../../src/identity/devices.ts';
+import { rotateDevice, type Device } from '../../src/identity/devices.ts';
+import { createEnrollmentCode, enrollDevice } from '../../src/identity/enrollment.ts';
 import { issueForRequest, issueLease, previewLease } from '../../src/identity/issue.ts';
 import { updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { dryRunRenewal, renewLease } from '../../src/identity/renew.ts';

@@ -7,15 +7,14 @@ import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
 import {
-  createEnrollmentCode,
   type Device,
-  enrollDevice,
   listDevices,
   markDeviceUsed,
   purgeDevices,
   revokeDevice,
   rotateDevice,
 } from '../../src/identity/devices.ts';
+import { createEnrollmentCode, enrollDevice } from '../../src/identity/enrollment.ts';
 import { successionBody } from '../../src/base/proof-claims.ts';
 import { type SigningKey, signingKey } from '../lease/issuer.ts';
 import { NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';

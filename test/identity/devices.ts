@@ -4,7 +4,7 @@ import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createInstallation } from '../../src/identity/installations.ts';
 import type { ProvenRequest } from '../../src/identity/device-proof.ts';
-import { createEnrollmentCode, enrollDevice } from '../../src/identity/devices.ts';
+import { createEnrollmentCode, enrollDevice } from '../../src/identity/enrollment.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/base/proof-claims.ts';
 import type { Storage } from '../../src/storage/storage.ts';
