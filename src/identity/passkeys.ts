@@ -2,6 +2,7 @@ import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
   RegistrationResponseJSON,
+  WebAuthnCredential,
 } from '@simplewebauthn/server';
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
@@ -103,30 +104,13 @@ export async function addPasskey(
   origins: readonly string[],
 ): Promise<PasskeyState> {
   refuseInvalid(textProblems('/name', name));
-  const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
   const { storage, clock } = identity;
   const { administrator_id } = caller;
   const challenge = await useChallenge(identity, response.response.clientDataJSON, {
     purpose: 'add',
     administrator_id,
   });
-  let made: Awaited<ReturnType<typeof verifyRegistrationResponse>>['registrationInfo'];
-  try {
-    await refuseCertificates(response.response.attestationObject);
-    const verified = await verifyRegistrationResponse({
-      response,
-      expectedChallenge: challenge,
-      expectedOrigin: [...origins],
-      expectedRPID: site,
-      requireUserVerification: true,
-      supportedAlgorithmIDs: ALGORITHMS,
-    });
-    made = verified.registrationInfo;
-  } catch (error) {
-    throw error instanceof ServiceError ? error : notAPasskey(error);
-  }
-  if (made === undefined) throw notAPasskey();
-  const { credential } = made;
+  const credential = await verifyNewPasskey(response, challenge, site, origins);
   return storage.write(async (tx) => {
     const now = clock();
     await checkCaller(tx, now, caller);
@@ -135,10 +119,11 @@ export async function addPasskey(
       .select('passkey_id')
       .where('credential_id', '=', credential.id)
       .executeTakeFirst();
-    if (known)
+    if (known) {
       throw new ServiceError('conflict', 'this passkey is already registered', {
         remedy: 'Sign in with it, or use another authenticator.',
       });
+    }
     const passkey_id = uuidv7({ msecs: now });
     await appendAudit(tx, now, {
       actor: `administrator:${administrator_id}`,
@@ -166,6 +151,31 @@ export async function addPasskey(
       .execute();
     return state;
   });
+}
+
+/** @throws ServiceError `invalid_request` */
+async function verifyNewPasskey(
+  response: RegistrationResponseJSON,
+  challenge: string,
+  site: string,
+  origins: readonly string[],
+): Promise<WebAuthnCredential> {
+  const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
+  try {
+    await refuseCertificates(response.response.attestationObject);
+    const { registrationInfo } = await verifyRegistrationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: [...origins],
+      expectedRPID: site,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: ALGORITHMS,
+    });
+    if (registrationInfo === undefined) throw notAPasskey();
+    return registrationInfo.credential;
+  } catch (error) {
+    throw error instanceof ServiceError ? error : notAPasskey(error);
+  }
 }
 
 /**
