@@ -27,7 +27,7 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** A recorded event, as it is hashed and as `GET /identity/audit` returns it. */
+/** A recorded event, in the form that is hashed and that `GET /identity/audit` returns. */
 export interface AuditEntry extends ChainEntry {
   /** RFC 3339 in UTC, with milliseconds. */
   readonly recorded_at: string;

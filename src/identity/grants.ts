@@ -18,14 +18,14 @@ import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 export const GIVE_ACTION = 'identity.license.give';
 
 /**
- * Who changes the registry: an administrator with the step-up of the request, or a program on the
- * server's machine, which needs none.
+ * An administrator with an optional step-up, or a program on the server's machine, which needs no
+ * step-up.
  */
 export type Registrar =
   | Extract<Actor, 'operator' | 'server'>
   | { readonly caller: Caller; readonly step_up_token: string | undefined };
 
-/** What the next lease of an installation can be. */
+/** Bounds of the next lease of an installation. */
 export interface Grant {
   readonly entitlements: readonly string[];
   readonly ttl_seconds: number;
@@ -36,7 +36,7 @@ export interface Grant {
   readonly binding: Binding;
 }
 
-/** What a plan gives without a contract. */
+/** Returns what a plan grants without a contract. */
 export function grantOfPlan(policy: LeasePolicy, plan: Conditions & LeasePurpose): Grant {
   const ttl = plan.ttl_seconds ?? policy.ttl_seconds;
   const grace = plan.grace_period_seconds ?? policy.grace_period_seconds;
@@ -49,7 +49,7 @@ export function grantOfPlan(policy: LeasePolicy, plan: Conditions & LeasePurpose
   };
 }
 
-/** What a contract gives together with its plan. */
+/** Returns what a contract and its plan grant together. */
 export function grantOfContract(
   policy: LeasePolicy,
   contract: Conditions & { readonly ends_at: number },

@@ -10,7 +10,6 @@ export type LeaseState = (typeof LEASE_STATES)[number];
 /** A lease in the registry. Times are milliseconds since the Unix epoch. */
 export interface LeaseRecord extends Omit<LicenseLeasesTable, 'entitlements'> {
   readonly entitlements: readonly string[];
-  /** By the server's clock. */
   readonly state: LeaseState;
 }
 

@@ -261,7 +261,7 @@ async function retireKey(tx: Db, entry: AuditEntry): Promise<boolean> {
   return numUpdatedRows > 0n;
 }
 
-/** After a reset as well: the backup has the former password and second factor. */
+/** Also applied for a reset, because the backup contains the former password and second factor. */
 async function disableAdministrator(tx: Db, entry: AuditEntry): Promise<boolean> {
   const id = idOf(entry);
   const at = Date.parse(entry.recorded_at);

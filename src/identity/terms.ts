@@ -11,7 +11,7 @@ export interface InstallationTerms extends LeasePurpose {
   readonly contract_id: string;
   readonly contract_ends_at: number;
   readonly entitlements: readonly string[];
-  /** Of the contract or else the plan; null if neither sets it. */
+  /** From the contract, otherwise from the plan; null if neither sets it. */
   readonly ttl_seconds: number | null;
   readonly grace_period_seconds: number | null;
 }

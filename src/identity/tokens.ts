@@ -54,9 +54,8 @@ export function callerDetails(caller: Caller): Credential {
 export interface TokenTerms {
   /** Purpose of the token, shown in lists. */
   readonly label: string;
-  /** At least one. */
   readonly scopes: readonly Scope[];
-  /** From a minute to 365 days; null for a token that does not expire. */
+  /** 60 seconds to 365 days; null for a token that does not expire. */
   readonly expires_in_seconds: number | null;
   readonly narrowing?: Narrowing | undefined;
 }

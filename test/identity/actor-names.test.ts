@@ -31,21 +31,21 @@ describe.each(DATABASES)('names of actors on %s', (kind) => {
     return (await withNames(storage.read, rows, 'by')).map(({ by_name }) => by_name);
   };
 
-  test('are those of administrators, disabled or not, and of devices', async () => {
+  test('finds the names of devices and of administrators, including disabled ones', async () => {
     expect(await namesOf('administrator:a-1', 'device:device-00001')).toEqual([
       'ada',
       'host-00001',
     ]);
   });
 
-  test('are null for whoever has none', async () => {
+  test('returns null for actors without a name', async () => {
     const nobody = ['operator', 'server', 'administrator:gone', 'device:a-1', "x:'--", '', null];
     expect(await namesOf(...nobody)).toEqual(nobody.map(() => null));
     expect(await namesOf('operator', null)).toEqual([null, null]);
     expect(await namesOf()).toEqual([]);
   });
 
-  test('stand beside each field, and change nothing else', async () => {
+  test('adds a name for each field and changes no other field', async () => {
     const row = { from: 'administrator:a-1', to: null, more: 1 };
     const named = await withNames(storage.read, [row, row], 'from', 'to');
     const expected = { ...row, from_name: 'ada', to_name: null };

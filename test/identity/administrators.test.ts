@@ -70,7 +70,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       return { password: PASSWORD, totp_secret: secret, totp_last_step: 0 };
     };
 
-    test('adds one who can log in at once, with a first token', async () => {
+    test('an added administrator can log in at once and has a first token', async () => {
       const factors = factorsOf('ada');
       const terms = { label: 'first', scopes: ['license'], expires_in_seconds: 86_400 } as const;
       const enrolled = await addAdministrator(world.identity, 'ada', factors, terms);
@@ -104,7 +104,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       ]);
     });
 
-    test('is refused a name that is taken or looks like another, and a weak password', async () => {
+    test('names that exist or look like another, and weak passwords, are refused', async () => {
       await addAdministrator(world.identity, 'bob', factorsOf('bob'));
       const add = (name: string, password = PASSWORD): Promise<unknown> =>
         addAdministrator(world.identity, name, { ...factorsOf(name), password });
@@ -118,7 +118,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       await checkNewName(world.identity.storage.read, 'carol');
     });
 
-    test('lists them with the recovery codes that are left', async () => {
+    test('the list contains the count of unused recovery codes', async () => {
       const person = await world.newPerson();
       const created_at = world.now;
       await logIn(person.credentials({ code: person.recovery_codes[3]! }));
@@ -131,7 +131,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       });
     });
 
-    test('disables one: no login and no token works any more', async () => {
+    test('a disabled administrator can neither log in nor use tokens', async () => {
       const person = await world.newPerson();
       const token = await person.token('license');
       await disableAdministrator(world.identity, person.name);
@@ -160,7 +160,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       ]);
     });
 
-    test('resets one: nothing old works, and the limit and the disabling are lifted', async () => {
+    test('a reset ends all former credentials, lifts the limit and enables the administrator', async () => {
       const person = await world.newPerson();
       const token = await person.token('license');
       await stepUp(person, person.nextCode());
@@ -197,7 +197,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       });
     });
 
-    test('is told of a name that nobody has', async () => {
+    test('disabling or resetting an unknown name is an error', async () => {
       const unknown = { code: 'not_found' };
       const { identity } = world;
       await expect(disableAdministrator(identity, 'nobody')).rejects.toMatchObject(unknown);
@@ -207,7 +207,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
   });
 
   describe('a login', () => {
-    test('is refused in the same words whatever is wrong; the audit log says what', async () => {
+    test('a failed login has the same error whatever was wrong, and only the audit log says what', async () => {
       const person = await world.newPerson();
       const wrong: Partial<Credentials>[] = [
         { password: `${PASSWORD}!` },
@@ -228,7 +228,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       ]);
     });
 
-    test('takes a code once, and no older one', async () => {
+    test('a login accepts each code once and no older code', async () => {
       const person = await world.newPerson();
       const code = person.nextCode();
       const earlier = codeAt(person.totp_secret, world.now - 30_000);
@@ -241,7 +241,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       expect(await logIn(person.credentials({ code: later }))).toBe(person.id);
     });
 
-    test('takes a recovery code once, from its owner only, in place of a code', async () => {
+    test('a login accepts a recovery code once and only from its owner', async () => {
       const [person, other] = [await world.newPerson(), await world.newPerson()];
       const code = person.recovery_codes[7]!;
       await expect(logIn(other.credentials({ code }))).rejects.toMatchObject(WRONG);
@@ -254,7 +254,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       ]);
     });
 
-    test('whose effect fails has used up nothing', async () => {
+    test('a login whose effect fails does not use up the code', async () => {
       const person = await world.newPerson();
       const credentials = person.credentials();
       const failing = login(world.identity, credentials, () =>
@@ -267,7 +267,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
   });
 
   describe('the limit', () => {
-    test('is five failures in 15 minutes; refused tries do not prolong it', async () => {
+    test('the limit is five failures in 15 minutes, and blocked attempts do not prolong it', async () => {
       const person = await world.newPerson();
       await fail(person, 2);
       world.now += 5 * MINUTE;
@@ -276,7 +276,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       world.now += 9 * MINUTE + 29_999;
       await expect(logIn(guess(person))).rejects.toMatchObject(limited(1));
       world.now += 1;
-      // The first two have been forgotten, the other three have not.
+      // The first two failures have expired.
       await fail(person, 2);
       await expect(logIn(guess(person))).rejects.toMatchObject(limited(300));
       world.now += 5 * MINUTE;
@@ -284,7 +284,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       expect(await logIn(person.credentials({ code }))).toBe(person.id);
     });
 
-    test('begins anew after a login', async () => {
+    test('a successful login resets the count of failures', async () => {
       const person = await world.newPerson();
       await fail(person, 4);
       await logIn(person.credentials());
@@ -292,7 +292,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       expect(await logIn(person.credentials())).toBe(person.id);
     });
 
-    test('is the same for a name that nobody has', async () => {
+    test('unknown names have the same limit', async () => {
       const nobody = { name: `nobody-${world.now}`, password: PASSWORD, code: '123456' };
       for (let i = 0; i < 5; i++) await expect(logIn(nobody)).rejects.toMatchObject(WRONG);
       await expect(logIn(nobody)).rejects.toMatchObject(limited(900));
@@ -301,41 +301,44 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
     test.each([
       ['passwords', (person: Person) => guess(person)],
       ['codes', (p: Person) => p.credentials({ code: wrongCodeAt(p.totp_secret, world.now) })],
-    ])('holds for %s guessed in parallel, on two servers', async (_what, credentialsOf) => {
-      const person = await world.newPerson();
-      // SQLite would wait for itself: two servers on it are two processes.
-      const servers = [
-        world.identity,
-        kind === 'postgres' ? await world.another() : world.identity,
-      ];
-      const guesses = Array.from({ length: 20 }, (_, i) =>
-        login(servers[i % 2]!, credentialsOf(person), async () => 'in'),
-      );
-      const results = await Promise.allSettled(guesses);
-      const codes = results.map((result) =>
-        result.status === 'rejected' ? (result.reason as { code: string }).code : 'in',
-      );
-      expect(Object.fromEntries(Map.groupBy(codes, (code) => code))).toMatchObject({
-        not_authenticated: { length: 5 },
-        rate_limited: { length: 15 },
-      });
-    });
+    ])(
+      'the limit holds for %s guessed in parallel on two servers',
+      async (_what, credentialsOf) => {
+        const person = await world.newPerson();
+        // SQLite does not support two connections of one process that write in parallel.
+        const servers = [
+          world.identity,
+          kind === 'postgres' ? await world.another() : world.identity,
+        ];
+        const guesses = Array.from({ length: 20 }, (_, i) =>
+          login(servers[i % 2]!, credentialsOf(person), async () => 'in'),
+        );
+        const results = await Promise.allSettled(guesses);
+        const codes = results.map((result) =>
+          result.status === 'rejected' ? (result.reason as { code: string }).code : 'in',
+        );
+        expect(Object.fromEntries(Map.groupBy(codes, (code) => code))).toMatchObject({
+          not_authenticated: { length: 5 },
+          rate_limited: { length: 15 },
+        });
+      },
+    );
 
-    test('a right code sent in parallel lets one in', async () => {
+    test('a correct code that is sent several times in parallel works once', async () => {
       const person = await world.newPerson();
       const credentials = person.credentials();
       const results = await Promise.allSettled(Array.from({ length: 5 }, () => logIn(credentials)));
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     });
 
-    test('that somebody fills who knows but the name keeps nobody from stepping up', async () => {
+    test('failed logins do not block step-ups', async () => {
       const person = await world.newPerson();
       await fail(person, 5);
       const granted = await stepUp(person, person.nextCode());
       expect(granted.step_up_token).toMatch(/^sls_/);
     });
 
-    test('counts wrong codes of logins and step-ups together', async () => {
+    test('wrong codes of logins and step-ups count together', async () => {
       const person = await world.newPerson();
       const wrong = wrongCodeAt(person.totp_secret, world.now);
       for (let i = 0; i < 3; i++) {
@@ -348,7 +351,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
       await expect(logIn(person.credentials())).rejects.toMatchObject(WRONG);
     });
 
-    test('of codes is not told at a login: neither that there is such a name, nor its password', async () => {
+    test('the limit on codes reveals neither the name nor the password at a login', async () => {
       const person = await world.newPerson();
       const wrong = wrongCodeAt(person.totp_secret, world.now);
       for (let i = 0; i < 5; i++) {
@@ -371,7 +374,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
     });
   });
 
-  test('nothing that is shown once is in the database', async () => {
+  test('secrets that are shown once are not in the database', async () => {
     const person = await world.newPerson();
     const { token } = await createToken(world.identity, person.credentials(), {
       label: 'secret?',

@@ -8,7 +8,7 @@ import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.
 
 const NOW = Date.parse('2026-01-02T03:04:05.006Z');
 
-/** What `audit verify` does: from the beginning or a noted head, page by page. */
+/** Verifies like `identity audit verify`, page by page. */
 async function verify(
   storage: Storage,
   from = GENESIS,
@@ -52,7 +52,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     return (await readAudit(storage.read, 8, 1)).head;
   };
 
-  test('records that the clock was set back, before the entry with the earlier time', async () => {
+  test('a clock that was set back is recorded before the entry with the earlier time', async () => {
     const event = { actor: 'operator', action: 'a', target: 't' } as const;
     await storage.write((tx) => appendAudit(tx, NOW + 3_600_000, event));
     await storage.write(async (tx) => {
@@ -74,7 +74,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage)).toMatchObject({ seq: 4 });
   });
 
-  test('is a chain that anybody can check with RFC 8785 and SHA-256', async () => {
+  test('the chain can be verified with RFC 8785 and SHA-256 alone', async () => {
     await append(1, { b: 1, a: ['é', null, 1e21] });
     await append(2);
     const { entries, head } = await readAudit(storage.read, 0, 10);
@@ -87,7 +87,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(head).toEqual({ seq: 2, hash: entries[1]!.hash });
   });
 
-  test('verifies while it is empty, as it grows, and from any head noted before', async () => {
+  test('verification succeeds for an empty log, a growing log and from any earlier head', async () => {
     expect(await verify(storage)).toEqual(GENESIS);
     for (let n = 1; n <= 3; n++) await append(n);
     const noted = (await verify(storage)) as ChainHead;
@@ -97,15 +97,15 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage, noted)).toEqual(head);
   });
 
-  test('takes whatever JSON can hold', async () => {
+  test('details can be any JSON', async () => {
     const json = fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue());
     const samples = fc.sample(json, 200);
     await Promise.all(samples.map((details, n) => append(n, details)));
     expect(await verify(storage, GENESIS, 1000)).toMatchObject({ seq: 200 });
   });
 
-  test('is in order however many write at once, on two servers', async () => {
-    // SQLite would wait for itself: two servers on it are two processes.
+  test('entries of two servers that write in parallel are in one order', async () => {
+    // SQLite does not support two connections of one process that write in parallel.
     const other = kind === 'postgres' ? await openStorage(database.location) : storage;
     const event = { actor: 'server', action: 'test', target: 't' } as const;
     await Promise.all(
@@ -117,7 +117,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage)).toMatchObject({ seq: 60 });
   });
 
-  test('keeps nothing of a write that fails', async () => {
+  test('a transaction that fails leaves no entry', async () => {
     await append(1);
     const failing = storage.write(async (tx) => {
       await appendAudit(tx, NOW, { actor: 'operator', action: 'test', target: 't' });
@@ -197,7 +197,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage)).toEqual(fault);
   });
 
-  test('cut off and joined up again, shows against a head that was noted', async () => {
+  test('a log that was cut off and continued differs from a head that was noted before', async () => {
     const noted = await fill();
     await database.execute(`delete from audit_entries where seq > 5;
       update audit_head set seq = 5, hash = (select hash from audit_entries where seq = 5)`);
@@ -205,7 +205,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     expect(await verify(storage, noted)).toEqual({ seq: 6, fault: 'beyond_head' });
   });
 
-  test('takes nothing more, and says so, when its head is gone', async () => {
+  test('appending to a log whose head is missing is an error', async () => {
     await fill();
     await database.execute(`delete from audit_head`);
     const lost = { code: 'audit_tampered' };

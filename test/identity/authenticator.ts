@@ -1,20 +1,20 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 
-/** A passkey as a device has it, which does whatever it is told. */
+/** A simulated authenticator that also creates invalid responses. */
 export interface Authenticator {
   readonly register: (challenge: string, wrong?: Wrong) => RegistrationResponseJSON;
   readonly sign: (challenge: string, wrong?: Wrong) => AuthenticationResponseJSON;
 }
 
-/** What an honest device and browser would not do. */
+/** Faults of a response. */
 export interface Wrong {
   readonly origin?: string;
   readonly site?: string;
   readonly isUserVerified?: boolean;
   readonly counter?: number;
   readonly type?: string;
-  /** CBOR of `attStmt`, and its format: those of an attestation that nobody asked for. */
+  /** Format and CBOR of an attestation statement that was not requested. */
   readonly attestation?: { readonly format: string; readonly statement: Buffer };
 }
 
@@ -22,7 +22,7 @@ const USER_PRESENT = 0x01;
 const USER_VERIFIED = 0x04;
 const HAS_CREDENTIAL = 0x40;
 
-/** @param own the origin of pages at which it is used. */
+/** @param own origin of the pages on which it is used. */
 export function newAuthenticator(own: string): Authenticator {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x, y } = publicKey.export({ format: 'jwk' });

@@ -44,7 +44,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     return enrollDevice(world.identity, wanted, proof, request, [ORIGIN]);
   };
 
-  test('name the product of the settings, or that of the plan', async () => {
+  test('leases name the product of the settings or of the plan', async () => {
     const device = await world.enroll('tokyo');
     const first = await renewed(device);
     expect(first).toMatchObject({ product: 'service-local', device_thumbprint: device.device_id });
@@ -60,7 +60,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     });
   });
 
-  test('are bound to the key of the device, also after it was rotated', async () => {
+  test('a lease is bound to the key of its device, also after a rotation', async () => {
     await change({ binding: 'device' });
     const device = await world.enroll('tokyo');
     const bound = { binding: 'device', device_thumbprint: device.device_id };
@@ -72,7 +72,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     expect(second.claims).toMatchObject({ ...bound, device_thumbprint: next.device_id });
   });
 
-  test('that are bound to a device are not issued to an administrator without one', async () => {
+  test('a lease that is bound to a device is not issued without a device', async () => {
     for (const binding of ['device', 'machine'] as const) {
       await change({ binding });
       const asked = { deployment_id: 'tokyo' };
@@ -90,7 +90,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     await issueLease(world.identity, world.caller, { deployment_id: 'tokyo' });
   });
 
-  test('are bound to the machine that the device states when its plan first needs it', async () => {
+  test('a lease is bound to the machine that the device first states', async () => {
     const device = await world.enroll('tokyo');
     await change({ binding: 'machine' });
     const refused = { code: 'not_allowed', reason: 'machine_id_required' };
@@ -122,7 +122,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
     );
   });
 
-  test('are bound to the machine of the latest enrollment, which the next key of the device keeps', async () => {
+  test('a lease is bound to the machine of the latest enrollment, also for the next key of the device', async () => {
     await change({ binding: 'machine' });
     const key = signerOf(newDeviceKey());
     const code = await codeFor();
@@ -159,7 +159,7 @@ describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
       return (await readAnswer(world.identity, body)).claims;
     };
 
-    test('are bound to the device that asks, and to the machine that it states', async () => {
+    test('a lease for an offline request is bound to its device and machine', async () => {
       const key = newDeviceKey();
       await change({ binding: 'device' });
       expect(await issue(key)).toMatchObject({ device_thumbprint: key.device_id });

@@ -1,9 +1,6 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 
-/**
- * A hash of a password, in the form of `password.ts`, that is checked in no time. Passwords cost as
- * much as they must in `password.test.ts`, and in processes; elsewhere they would only take time.
- */
+/** A valid hash with minimal cost, so that tests do not wait for scrypt. */
 export function cheapHash(password: string): string {
   const salt = randomBytes(16);
   const key = scryptSync(password, salt, 32, { N: 2 ** 4, r: 8, p: 1 });

@@ -2,10 +2,7 @@ import type { ScryptOptions } from 'node:crypto';
 
 type Crypto = typeof import('node:crypto');
 
-/**
- * For `vi.mock(import('node:crypto'), …)` where the code under test makes hashes of passwords: they
- * cost next to nothing, and are good among themselves.
- */
+/** For `vi.mock(import('node:crypto'), …)`: scrypt with minimal cost. */
 export function withCheapScrypt(crypto: Crypto): Crypto {
   const scrypt = (
     password: string,

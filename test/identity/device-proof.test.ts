@@ -40,7 +40,7 @@ const refusal = (reason: ProofReason, more: object = {}): object =>
 
 describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
   let world: World;
-  /** Of two devices that are new in each test. */
+  /** Keys of two devices; new in each test. */
   let key: SigningKey;
   let other: SigningKey;
 
@@ -63,14 +63,12 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
   const accept = async (proof: string, of = request): Promise<unknown> =>
     take(await check(proof, of));
   const seconds = (): number => Math.floor(world.now / 1000);
-  /** The nonce that a device whose clock is wrong gets. */
   const nonceFor = async (signer: SigningKey = key): Promise<string> => {
     const claims = claimsFor(signer, request, world.now - 600 * MINUTE);
     const error: unknown = await check(seal(signer, claims)).catch((thrown: unknown) => thrown);
     expect(error).toEqual(refusal('use_nonce'));
     return (error as ProofRefusal).nonce!;
   };
-  /** How many are kept of the two devices. */
   const countUsed = async (): Promise<number> => {
     const rows = await world.identity.storage.read
       .selectFrom('used_proofs')
@@ -80,7 +78,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     return rows.length;
   };
 
-  test('after a restore, a proof from before is refused, and a nonce from before as well', async () => {
+  test('proofs and nonces from before a restore are refused', async () => {
     const [proof, nonce] = [proofOf(), await nonceFor()];
     await world.identity.storage.write((tx) => deferProofs(tx, world.now));
     await expect(check(proof)).rejects.toEqual(refusal('use_nonce'));
@@ -91,7 +89,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await accept(proofOf());
   });
 
-  test('tell which device made the request', async () => {
+  test('a proof identifies the device', async () => {
     const device = { device_id: key.jwk.kid, deployment_id: 'tokyo', x: key.jwk.x };
     expect(await check(proofOf())).toMatchObject({ device });
     expect(await accept(proofOf())).toMatchObject(device);
@@ -99,7 +97,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     expect(await accept(proof), 'known under another origin').toMatchObject(device);
   });
 
-  test('by the client are accepted', async () => {
+  test('proofs that the client creates are accepted', async () => {
     const device = newDeviceKey();
     const { device_id, x } = device;
     await enrolled(world, signerOf(device), 'tokyo');
@@ -139,7 +137,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(check(proofOf(change))).rejects.toEqual(refusal(reason));
   });
 
-  test('are refused for what they do not sign of the request', async () => {
+  test('a proof for another request is refused', async () => {
     const proof = proofOf();
     const cases: [ProofReason, Partial<typeof request>][] = [
       ['wrong_method', { method: 'PUT' }],
@@ -172,13 +170,13 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(check(proofOf({}, header))).rejects.toEqual(refusal('malformed'));
   });
 
-  test('are not verified by a key that they bring along', async () => {
+  test('a key in the header of a proof is ignored', async () => {
     const claims = claimsFor(key, request, world.now);
     const header = { kid: key.jwk.kid, jwk: other.jwk, jku: `${ORIGIN}/x`, x5c: [''] };
     await expect(check(seal(other, claims, header))).rejects.toEqual(refusal('bad_signature'));
   });
 
-  test('are refused as malformed whatever their form', async () => {
+  test('malformed proofs of any form are refused', async () => {
     const good = proofOf();
     const [header, claims, signature] = good.split('.') as [string, string, string];
     const cases = [
@@ -208,7 +206,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     }
   });
 
-  test('have one text only: the same bytes in other base64 are refused', async () => {
+  test('a proof in another base64 spelling is refused', async () => {
     const good = proofOf();
     const last = good.at(-1)!;
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -219,20 +217,20 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(check(good.slice(0, -1) + same)).rejects.toEqual(refusal('malformed'));
   });
 
-  test('of a device that is not enrolled are refused, whoever signed', async () => {
+  test('a proof of a device that is not enrolled is refused', async () => {
     const claims = claimsFor(stranger, request, world.now);
     await expect(check(seal(stranger, claims))).rejects.toEqual(refusal('unknown_device'));
     const header = { kid: stranger.jwk.kid };
     await expect(check(seal(key, claims, header))).rejects.toEqual(refusal('unknown_device'));
   });
 
-  test("signed by another device's key are refused, also where that device is enrolled", async () => {
+  test('a proof that another device signed is refused, even if that device is enrolled', async () => {
     const header = { kid: key.jwk.kid };
     const proof = seal(other, claimsFor(key, request, world.now), header);
     await expect(check(proof)).rejects.toEqual(refusal('bad_signature'));
   });
 
-  test('of a revoked device are refused, and only its own key is told so', async () => {
+  test('only a proof by its own key reveals that a device was revoked', async () => {
     const before = await check(proofOf());
     await revokeDevice(world.identity, 'operator', key.jwk.kid, 'stolen');
     await expect(check(proofOf())).rejects.toEqual(refusal('revoked_device'));
@@ -241,7 +239,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(check(proof)).rejects.toEqual(refusal('bad_signature'));
   });
 
-  test('are good for a minute at most', async () => {
+  test('a proof is valid for at most one minute', async () => {
     const iat = seconds();
     for (const exp of [iat, iat - 1, iat + 61, Number.MAX_SAFE_INTEGER]) {
       await expect(check(proofOf({ exp })), `${exp - iat} s`).rejects.toEqual(refusal('lifetime'));
@@ -251,7 +249,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(check(proofOf({ exp: iat + 61, nonce }))).rejects.toEqual(refusal('lifetime'));
   });
 
-  test('need a nonce when the clocks differ by more than a minute, or the minute is over', async () => {
+  test('a proof needs a nonce if the clocks differ by more than a minute or the proof is older', async () => {
     world.now = Math.floor(world.now / 1000) * 1000;
     const outcome = (iatOffset: number, life = 60): Promise<unknown> => {
       const iat = seconds() + iatOffset;
@@ -269,20 +267,22 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
   });
 
   describe('with a wrong clock', () => {
-    /** Since 1970, and in the year 2100. */
     const clocks = [0, Date.UTC(2100, 0)];
 
     const fresh = { nonce: expect.stringMatching(/^\d+\.[\w-]{43}$/) as string };
 
-    test.each(clocks)('(%i) are accepted with a nonce, each once', async (clock) => {
-      const nonce = await nonceFor();
-      const [one, two] = [1, 2].map(() => seal(key, claimsFor(key, request, clock, { nonce })));
-      expect(await accept(one!)).toMatchObject({ device_id: key.jwk.kid });
-      await expect(accept(one!)).rejects.toEqual(refusal('replayed'));
-      expect(await accept(two!)).toMatchObject({ device_id: key.jwk.kid });
-    });
+    test.each(clocks)(
+      'a proof with the wrong time %i is accepted once with a nonce',
+      async (clock) => {
+        const nonce = await nonceFor();
+        const [one, two] = [1, 2].map(() => seal(key, claimsFor(key, request, clock, { nonce })));
+        expect(await accept(one!)).toMatchObject({ device_id: key.jwk.kid });
+        await expect(accept(one!)).rejects.toEqual(refusal('replayed'));
+        expect(await accept(two!)).toMatchObject({ device_id: key.jwk.kid });
+      },
+    );
 
-    test('get a fresh nonce for one that is made up, or of another device', async () => {
+    test('a response to an invented nonce or that of another device contains a new nonce', async () => {
       const nonce = await nonceFor();
       const [end, code] = nonce.split('.') as [string, string];
       const cases = [
@@ -306,7 +306,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
       expect(await check(proofOf({ nonce }))).toMatchObject({});
     });
 
-    test('can use a nonce for five minutes, also of another server', async () => {
+    test('a nonce is valid for five minutes, on all servers', async () => {
       const second = await world.another();
       const nonce = await nonceFor();
       const onSecond = (): Promise<CheckedProof> =>
@@ -323,7 +323,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
       world.now += 6 * MINUTE;
     });
 
-    test('get nonces of one secret, also from the first that are asked for', async () => {
+    test('servers that create the secret in parallel share one', async () => {
       const empty = await newVendor(kind);
       await enrolled(empty, key, 'tokyo');
       const refused = (): Promise<unknown> =>
@@ -336,7 +336,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
       await empty.close();
     });
 
-    test('lose no nonce to whoever repeats an old proof', async () => {
+    test('repeating old proofs does not invalidate nonces of the device', async () => {
       const old = proofOf();
       await accept(old);
       world.now += 24 * 60 * MINUTE;
@@ -348,7 +348,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
       expect(await accept(seal(key, claimsFor(key, request, 0, { nonce })))).toMatchObject({});
     });
 
-    test('get a nonce only for a good signature and request', async () => {
+    test('a nonce is returned only for a valid signature and request', async () => {
       const old = world.now - 60 * MINUTE;
       const change = { kid: key.jwk.kid };
       const cases = [
@@ -364,7 +364,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     });
   });
 
-  test('are good once', async () => {
+  test('a proof can be used once', async () => {
     const proof = proofOf();
     const [first, second] = [await check(proof), await check(proof)];
     expect(await take(first)).toMatchObject({ device_id: key.jwk.kid });
@@ -372,14 +372,14 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     await expect(accept(proof)).rejects.toEqual(refusal('replayed'));
   });
 
-  test('of one jti are good once for a device, and for another device too', async () => {
+  test('two devices can use the same jti once each', async () => {
     const { jti } = claimsFor(key, request, world.now);
     await accept(proofOf({ jti }));
     await expect(accept(proofOf({ jti, exp: seconds() + 5 }))).rejects.toEqual(refusal('replayed'));
     await accept(seal(other, claimsFor(other, request, world.now, { jti })));
   });
 
-  test('are not used up by what is not done', async () => {
+  test('a proof stays unused if its transaction fails', async () => {
     const checked = await check(proofOf());
     const work = world.identity.storage.write(async (tx) => {
       await useDeviceProof(tx, world.now, checked);
@@ -410,7 +410,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     expect(await countUsed()).toBe(0);
   });
 
-  test('are good once on two servers at the same time', async () => {
+  test('a proof can be used once on two servers in parallel', async () => {
     const second = await world.another();
     const proof = proofOf();
     const checked = await check(proof);
@@ -439,7 +439,7 @@ describe('signatures that only an attacker makes', () => {
       (error: unknown) => (error as ProofRefusal).reason,
     );
 
-  test('are refused: a scalar out of range', async () => {
+  test('a signature with a scalar out of range is refused', async () => {
     const s = BigInt(`0x${Buffer.from(bytes.subarray(32).toReversed()).toString('hex')}`);
     expect(await outcome(good)).toBe('accepted');
     for (const scalar of [s + L, s + 2n * L, s + 8n * L]) {
@@ -448,7 +448,7 @@ describe('signatures that only an attacker makes', () => {
     }
   });
 
-  test('are refused: points that are not canonical, or of small order', async () => {
+  test('a signature with points that are not canonical or of small order is refused', async () => {
     for (const point of [...NOT_CANONICAL, ...SMALL_ORDER.map(([, encoding]) => encoding)]) {
       for (const scalar of [bytes.subarray(32), littleEndian(0n)]) {
         expect(await outcome(withSignature(Buffer.concat([point, scalar])))).toBe('bad_signature');
@@ -456,14 +456,14 @@ describe('signatures that only an attacker makes', () => {
     }
   });
 
-  test('are refused: another length', async () => {
+  test('a signature of another length is refused', async () => {
     const lengths = [new Uint8Array(), bytes.subarray(0, 63), Buffer.concat([bytes, bytes])];
     for (const changed of [...lengths, Buffer.concat([bytes, Buffer.alloc(1)])]) {
       expect(await outcome(withSignature(changed))).toBe('bad_signature');
     }
   });
 
-  test('are refused: of another key than the one that is enrolled', async () => {
+  test('a signature by a key that is not enrolled is refused', async () => {
     expect(await outcome(good, other.jwk.x)).toBe('bad_signature');
     expect(await outcome(seal(other, claims, { kid: key.jwk.kid }))).toBe('bad_signature');
   });
@@ -480,7 +480,7 @@ describe('hostile proofs', () => {
   });
   afterAll(() => world.close());
 
-  /** Whether anything passes but the proof itself, or is refused by anything but a reason. */
+  /** Checks that only the original proof is accepted, and that all others are refused with a reason. */
   async function deceives(input: string): Promise<boolean> {
     try {
       await checkDeviceProof(world.identity, input, request, [ORIGIN]);
@@ -503,7 +503,7 @@ describe('hostile proofs', () => {
   });
   const edits = fc.array(edit, { minLength: 1, maxLength: 4 });
 
-  test('made by editing one are never accepted', async () => {
+  test('edited proofs are never accepted', async () => {
     await fc.assert(
       fc.asyncProperty(edits, async (changes) => {
         const input = changes.reduce((text, { at, removed, inserted }) => {
@@ -516,7 +516,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('made of any text are never accepted', async () => {
+  test('arbitrary texts are never accepted as proofs', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -531,7 +531,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('made of any header and claims are never accepted', async () => {
+  test('arbitrary headers and claims are never accepted as proofs', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(fc.constantFrom('typ', 'alg', 'kid', 'crit', 'b64', 'jwk'), fc.jsonValue()),
@@ -541,7 +541,7 @@ describe('hostile proofs', () => {
         ),
         async (header, change) => {
           const claims = { ...claimsFor(key, request, world.now), ...change };
-          // Not signed by the device: signed by it, they would be its own word.
+          // Signed by another key, because the device may sign any claims.
           expect(await deceives(seal(other, claims, { kid: key.jwk.kid, ...header }))).toBe(false);
         },
       ),
@@ -549,7 +549,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('signed by the device itself are accepted only with valid claims', async () => {
+  test('a proof signed by its device is accepted only with valid claims', async () => {
     const nearly = fc.constantFrom<unknown>(0, -1, 1.5, '', null, [], ORIGIN, 'POST', key.jwk.kid);
     const names = Object.keys(claimsFor(key, request, 0));
     await fc.assert(

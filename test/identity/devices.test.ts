@@ -28,11 +28,9 @@ const ADMIN = 'operator';
 
 describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   let world: World;
-  /** Keys that are new in each test. */
   let key: SigningKey;
   let next: SigningKey;
   let third: SigningKey;
-  /** When the test began, and where the audit log ended then. */
   let start: number;
   let head: ChainHead;
 
@@ -69,7 +67,6 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     const successor = { x: to.jwk.x, proof: byNew };
     return rotateDevice(world.identity, checked, successor, request, [ORIGIN]);
   };
-  /** What a renewal does with the device. */
   const use = async (signer: SigningKey): Promise<void> => {
     const request = requestOf();
     const proof = seal(signer, claimsFor(signer, request, world.now));
@@ -84,7 +81,6 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       .selectAll()
       .where('device_id', '=', jwk.kid)
       .executeTakeFirstOrThrow();
-  /** What was recorded since the test began. */
   const audit = async (): Promise<unknown[]> => {
     const { entries } = await readAudit(world.identity.storage.read, head.seq, 1000);
     return entries.map(({ actor, action, target, details }) => ({
@@ -96,7 +92,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   };
 
   describe('an enrollment code', () => {
-    test('is told once, in groups that are easy to read, and kept as a hash', async () => {
+    test('an enrollment code is returned once, in readable groups, and stored as a hash', async () => {
       const made = await createEnrollmentCode(world.identity, ADMIN, 'tokyo');
       expect(made).toEqual({
         code: expect.stringMatching(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/) as string,
@@ -120,12 +116,12 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       });
     });
 
-    test('is for an installation that there is', async () => {
+    test('a code for an unknown installation is refused', async () => {
       await expect(codeFor('kyoto')).rejects.toMatchObject({ code: 'not_found' });
       expect(await audit()).toEqual([]);
     });
 
-    test('makes a key the credential of a device', async () => {
+    test('a code enrolls a key as a device', async () => {
       const device = await enroll(await codeFor('tokyo'));
       expect(device).toEqual({
         device_id: key.jwk.kid,
@@ -151,7 +147,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await deviceOf(key)).toEqual({ ...device, first_used_at: start });
     });
 
-    test('is good for one key', async () => {
+    test('a code enrolls one key only', async () => {
       const code = await codeFor('tokyo');
       await enroll(code);
       await expect(enroll(code, next)).rejects.toMatchObject({
@@ -160,7 +156,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       });
     });
 
-    test('answers the same key the same, however late, and does nothing', async () => {
+    test('a repeated enrollment of the same key returns the same device and changes nothing', async () => {
       const code = await codeFor('tokyo');
       const device = await enroll(code);
       const entries = await audit();
@@ -170,7 +166,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await audit()).toEqual(entries);
     });
 
-    test('is good for ten minutes', async () => {
+    test('a code is valid for ten minutes', async () => {
       const [first, second, unused] = [
         await codeFor('tokyo'),
         await codeFor('tokyo'),
@@ -186,13 +182,13 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       await expect(enroll(unused, next)).rejects.toMatchObject(forgotten);
     });
 
-    test('can be typed as people type', async () => {
+    test('a code is accepted in any case and with confusable letters', async () => {
       const code = await codeFor('tokyo');
       const typed = ` ${code.toLowerCase().replaceAll('-', ' ').replaceAll('0', 'o').replaceAll('1', 'l')}\n`;
       expect(await enroll(typed.replace('\n', ''))).toMatchObject({ deployment_id: 'tokyo' });
     });
 
-    test('that was never made is refused', async () => {
+    test('an unknown code is refused', async () => {
       for (const code of ['', 'A'.repeat(28), '\0', '\ud800', 'x'.repeat(100_000)]) {
         await expect(enroll(code), code).rejects.toMatchObject({
           code: 'not_authenticated',
@@ -201,7 +197,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       }
     });
 
-    test('that changes nothing does not wait for the writes of others', async () => {
+    test('a repeated enrollment does not wait for other writes', async () => {
       const [used, over] = [await codeFor('tokyo'), await codeFor('tokyo')];
       const device = await enroll(used);
       world.now += 10 * MINUTE;
@@ -215,7 +211,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await outcome(used, key)).toEqual(device);
     });
 
-    test('used by two at once enrolls one of them', async () => {
+    test('a code that two devices use in parallel enrolls one of them', async () => {
       const code = await codeFor('tokyo');
       const identity: Identity = await world.another();
       const outcomes = await Promise.allSettled([enroll(code), enroll(code, next, { identity })]);
@@ -229,7 +225,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   });
 
   describe('enrollment', () => {
-    test('needs the private part of the key, whatever the clock', async () => {
+    test('enrollment needs a proof by the key, whatever the clock of the device', async () => {
       const code = await codeFor('tokyo');
       await expect(enroll(code, key, { by: next })).rejects.toMatchObject({
         code: 'invalid_device_proof',
@@ -238,7 +234,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await enroll(code, key, { now: 0 })).toMatchObject({ device_id: key.jwk.kid });
     });
 
-    test('needs a key under which not everything verifies', async () => {
+    test('enrollment refuses weak keys', async () => {
       const code = await codeFor('tokyo');
       const points = [...SMALL_ORDER.map(([, point]) => point), NOT_CANONICAL[0]!];
       const keys = points.map((point) => Buffer.from(point).toString('base64url'));
@@ -252,7 +248,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       }
     });
 
-    test('needs a name in one line', async () => {
+    test('enrollment refuses names of several lines', async () => {
       const code = await codeFor('tokyo');
       for (const name of ['', ' ', 'a\nb', 'a\0', '\ud800', 'x'.repeat(201)]) {
         await expect(enroll(code, key, { name }), name).rejects.toMatchObject({
@@ -262,14 +258,14 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       }
     });
 
-    test('again by another code leaves the device as it is', async () => {
+    test('enrolling again with another code leaves the device unchanged', async () => {
       const device = await enroll(await codeFor('tokyo'));
       const code = await codeFor('tokyo');
       expect(await enroll(code)).toEqual(device);
       await expect(enroll(code, next)).rejects.toMatchObject({ reason: 'used_code' });
     });
 
-    test('is refused to a key of another installation, or that was revoked', async () => {
+    test('enrollment refuses a revoked key and a key of another installation', async () => {
       const code = await codeFor('tokyo');
       await enroll(code);
       await expect(enroll(await codeFor('osaka'))).rejects.toMatchObject({
@@ -287,7 +283,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     beforeEach(() => enrolled(world, key, 'tokyo'));
     const revokedKey = { reason: 'revoked_device' };
 
-    test('leaves the old key good until the new one is first used', async () => {
+    test('the old key works until the first use of the new key', async () => {
       world.now += MINUTE;
       expect(await rotate()).toMatchObject({
         device_id: next.jwk.kid,
@@ -322,14 +318,14 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       ]);
     });
 
-    test('can be asked for again', async () => {
+    test('a rotation can be repeated', async () => {
       const rotated = await rotate();
       const entries = await audit();
       expect(await rotate()).toEqual(rotated);
       expect(await audit()).toEqual(entries);
     });
 
-    test('to another key gives up the one before, which was lost', async () => {
+    test('a rotation to another key revokes the unused successor', async () => {
       await rotate();
       await rotate(key, third);
       await expect(use(next)).rejects.toMatchObject(revokedKey);
@@ -341,7 +337,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       await expect(use(key)).rejects.toMatchObject(revokedKey);
     });
 
-    test('goes on from the new key', async () => {
+    test('the new key can be rotated as well', async () => {
       await rotate();
       await rotate(next, third);
       await expect(use(key), 'the rotation was a use').rejects.toMatchObject(revokedKey);
@@ -349,7 +345,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       await expect(use(next)).rejects.toMatchObject(revokedKey);
     });
 
-    test('needs the private part of the new key, for just this succession', async () => {
+    test('a rotation needs a proof by the new key for this device', async () => {
       await expect(rotate(key, next, successionBody(next.jwk.kid))).rejects.toMatchObject({
         reason: 'body_changed',
       });
@@ -358,7 +354,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await deviceOf(key)).toMatchObject({ revoked_at: null });
     });
 
-    test('is refused to a key that is known already', async () => {
+    test('a rotation to a registered key is refused', async () => {
       await enrolled(world, third, 'osaka');
       const refused = { code: 'conflict', reason: 'known_key' };
       await expect(rotate(key, key)).rejects.toMatchObject(refused);
@@ -372,7 +368,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   describe('revocation', () => {
     beforeEach(() => enrolled(world, key, 'tokyo'));
 
-    test('refuses the device from then on, and is recorded', async () => {
+    test('a revoked device is refused, and its revocation is in the audit log', async () => {
       world.now += MINUTE;
       const revoked = await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'laptop stolen');
       expect(revoked).toMatchObject({
@@ -395,7 +391,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(await audit()).toEqual(entries);
     });
 
-    test('takes the key that waits to come after it along, and no other', async () => {
+    test('revoking a device revokes its unused successor and no other key', async () => {
       await enrolled(world, third, 'tokyo');
       await rotate();
       await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'stolen');
@@ -408,14 +404,14 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       await use(third);
     });
 
-    test('of a key that was replaced does not reach the one in its place', async () => {
+    test('revoking a replaced key does not affect its successor', async () => {
       await rotate();
       await use(next);
       await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'old laptop');
       expect(await deviceOf(next)).toMatchObject({ revoked_at: null });
     });
 
-    test('needs a device that there is, and a reason', async () => {
+    test('revoking needs a known device and a reason', async () => {
       const revoke = (id: string, reason: string): Promise<unknown> =>
         revokeDevice(world.identity, ADMIN, id, reason);
       await expect(revoke(next.jwk.kid, 'lost')).rejects.toMatchObject({ code: 'not_found' });
@@ -425,7 +421,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     });
   });
 
-  test('are listed by pages, all or those of one installation', async () => {
+  test('devices are listed page by page, of all installations or of one', async () => {
     const keys = Array.from({ length: 5 }, newKey);
     const nagoya = { deployment_id: 'nagoya', contract_id: 'acme-pro', name: 'Nagoya' };
     await createInstallation(world.identity, ADMIN, nagoya);

@@ -14,7 +14,6 @@ import { newWorld, type World } from './people.ts';
 export const ORIGIN = 'https://licenses.example';
 export const INSTALLATIONS = ['tokyo', 'osaka'] as const;
 
-/** The identity service with a customer's two installations. */
 export async function newVendor(kind: Storage['kind']): Promise<World> {
   const world = await newWorld(kind);
   const { identity } = world;
@@ -33,14 +32,13 @@ export async function newVendor(kind: Storage['kind']): Promise<World> {
   return world;
 }
 
-/** A request as it arrives at the server. */
 export function requestOf(body = '{"a":1}', path = '/auth/license/leases'): ProvenRequest {
   return { method: 'POST', url: `${ORIGIN}${path}?q=1`, body: Buffer.from(body) };
 }
 
 let made = 0;
 
-/** What a device that makes no mistake says of the request, at `now` by its own clock. */
+/** Claims of a valid proof, at `now` by the clock of the device. */
 export function claimsFor(
   key: SigningKey,
   request: ProvenRequest,
@@ -63,7 +61,7 @@ export function claimsFor(
   return { ...claims, ...change };
 }
 
-/** Any header and claims, signed; texts are taken as they are. */
+/** Signs any header and claims; strings are used unchanged. */
 export function seal(
   key: SigningKey,
   claims: Readonly<Record<string, unknown>> | string,
@@ -78,7 +76,6 @@ export function seal(
   return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`;
 }
 
-/** Enrolls the key as a device of the installation. */
 export async function enrolled(
   { identity, now }: World,
   key: SigningKey,
@@ -91,7 +88,6 @@ export async function enrolled(
   await enrollDevice(identity, device, proof, request, [ORIGIN]);
 }
 
-/** The key of a client as one that signs for `seal`. */
 export function signerOf({ device_id, x, privateKey }: DeviceKey): SigningKey {
   return {
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid: device_id },

@@ -29,7 +29,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
   const guess = (person: Person, network: string): Promise<string> =>
     logIn(person, network, { password: 'a wrong password', code: '000000' });
 
-  test('of two servers in parallel count together: five from one network, 20 from all', async () => {
+  test('failures on two servers count together: five from one network, 20 from all', async () => {
     const person = await world.newPerson();
     const servers = [world.identity, kind === 'postgres' ? await world.another() : world.identity];
     const inParallel = (networks: readonly string[]): Promise<string[]> =>
@@ -44,7 +44,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
     const isWrong = (reason: string): boolean => reason === 'wrong_credentials';
     const one = await inParallel(Array<string>(10).fill('10.0.0.1'));
     expect(one.filter(isWrong)).toHaveLength(5);
-    // Scrypt takes 20 at a time.
+    // At most 20 passwords wait at a time.
     const others = await inParallel(Array.from({ length: 20 }, (_, i) => `10.0.1.${i}`));
     const later = [];
     for (let i = 0; i < 25; i++) later.push(await guess(person, `10.0.2.${i}`));
@@ -52,7 +52,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
     expect(later.at(-1)).toBe('all_addresses');
   });
 
-  test('do not lock the ten networks that the administrator used last', async () => {
+  test('failures from elsewhere do not block the ten networks that the administrator used last', async () => {
     const person = await world.newPerson();
     for (let i = 0; i <= MOST_KNOWN_NETWORKS; i++) {
       expect(await logIn(person, `192.0.2.${i}`)).toBe('in');
@@ -73,7 +73,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
     expect(await known()).toEqual([]);
   });
 
-  test('of every network end by a reset of the administrator, and no network is known then', async () => {
+  test('a reset deletes the failures and known networks of the administrator', async () => {
     const person = await world.newPerson();
     expect(await logIn(person, '192.0.2.1')).toBe('in');
     for (let i = 0; i < 20; i++) await guess(person, `10.0.4.${i}`);
@@ -86,7 +86,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
     expect(await guess(person, '192.0.2.1')).toBe('all_addresses');
   });
 
-  test('leave no rows behind once their 15 minutes are over', async () => {
+  test('failures are deleted after 15 minutes', async () => {
     const person = await world.newPerson();
     for (let i = 0; i < 20; i++) await guess(person, `10.0.6.${i}`);
     world.now += 15 * MINUTE;

@@ -93,7 +93,7 @@ describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
     return { caller, step_up_token };
   };
 
-  test('consumes the step-up together with the change, or does neither', async () => {
+  test('the step-up is consumed together with the change, or neither happens', async () => {
     const id = await newContract();
     const by = await grant(`contract:${id}`);
     const later = { ends_at: END + 1000 };
@@ -106,7 +106,7 @@ describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
     expect(await getContract(world.identity.storage.read, id)).toMatchObject(later);
   });
 
-  test('for one contract does not allow a change of another contract or of a plan', async () => {
+  test('a step-up for one contract does not allow a change of another contract or a plan', async () => {
     const [one, other] = [await newContract(), await newContract()];
     const by = await grant(`contract:${one}`);
     const refused = { code: 'step_up_required', reason: 'other_target' };
@@ -118,7 +118,7 @@ describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
     expect(await getPlan(world.identity.storage.read, 'pro')).toMatchObject({ entitlements: [] });
   });
 
-  test('is refused to a token that was revoked meanwhile, and so is narrowing', async () => {
+  test('a token that was revoked in the meantime can change nothing', async () => {
     const id = await newContract();
     const caller = { ...person.caller('license'), token_id: randomUUID() };
     const by = { caller, step_up_token: undefined };

@@ -13,10 +13,9 @@ import { INSTALLATIONS } from './devices.ts';
 import { DAY, newSigner, readAnswer, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
 
 const installations = fc.constantFrom(...INSTALLATIONS);
-/** Which of those there are, by its place from the last. */
+/** Index from the end of a list. */
 const which = fc.nat({ max: 3 });
 
-/** Something that happens to the service. */
 export const anyEvent = fc.oneof(
   {
     weight: 2,
@@ -70,20 +69,20 @@ export const anyEvent = fc.oneof(
 type Event = typeof anyEvent extends fc.Arbitrary<infer T> ? T : never;
 type EventOf<Name extends Event['do']> = Extract<Event, { do: Name }>;
 
-/** What the test itself knows of a lease that it was given. */
+/** An issued lease, as the model knows it. */
 interface Given {
   readonly lease: unknown;
   readonly id: string;
   readonly key: string;
   readonly installation: string;
   readonly device: string | null;
-  /** The first of the line of renewals. */
+  /** Id of the first lease of the chain of renewals. */
   readonly lineage: string;
   readonly graceEnds: number;
   revoked: boolean;
 }
 
-/** The service beside a model of it that knows nothing but what was done. */
+/** The service, and a model that is derived from the events only. */
 export class History {
   readonly world: LeaseWorld;
   readonly devices: DevicesTable[] = [];
@@ -180,14 +179,14 @@ export class History {
     else await this.give(body as string, null, undefined);
   }
 
-  /** Takes note of a lease, which must not outlive its contract. */
+  /** Records a lease, and checks that it does not outlive its contract. */
   async give(body: string, device: string | null, parent: Given | undefined): Promise<void> {
     const { answer, claims } = await readAnswer(this.world.identity, body);
     const graceEnds = Date.parse(claims.grace_ends_at);
     assert.ok(graceEnds <= this.contractEnds, `${claims.grace_ends_at} outlives the contract`);
     assert.equal(claims.previous_lease_id, parent?.id);
     const { lease_id: id, deployment_id: installation, public_key_id: key } = claims;
-    // By a lenient server, what is revoked goes on, and what comes of it is not revoked by that.
+    // A server without enforcement renews revoked leases, and the renewals are not revoked.
     this.leases.push({
       lease: answer.lease,
       id,
@@ -255,7 +254,6 @@ function assertRefused(outcome: unknown, code: string): void {
   assert.equal(outcome.code, code);
 }
 
-/** What the service refused, or what it answered. */
 async function orRefusal<T>(work: () => Promise<T>): Promise<T | ServiceError> {
   try {
     return await work();

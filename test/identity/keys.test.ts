@@ -27,7 +27,7 @@ describe('the signing key', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  test('is the same from the environment and from a file', async () => {
+  test('the signing key is the same from the environment and from a file', async () => {
     const pem = ed25519Key();
     const path = join(directory, 'key.pem');
     await writeFile(path, pem);
@@ -36,7 +36,7 @@ describe('the signing key', () => {
     expect((other as Signer).publicKeyId).toBe((one as Signer).publicKeyId);
   });
 
-  test('of another kind, or none, is an error with its reason and nothing of the key', async () => {
+  test('a missing key or a key of another type is an error that reveals nothing of the key', async () => {
     const path = join(directory, 'key.pem');
     const rsa = rsaKey();
     await writeFile(path, rsa.slice(0, -60));
@@ -70,7 +70,7 @@ describe.each(DATABASES)('the rotation of keys on %s', (kind) => {
     return keys.map(({ kid, status }) => `${kid} ${status}`);
   };
 
-  test('starting with a new key makes it active and the former one retiring', async () => {
+  test('a server that starts with a new key activates it, and the former key begins to retire', async () => {
     const former = world.identity.signer as Signer;
     expect(await ids()).toEqual([`${former.publicKeyId} active`]);
     world.now += DAY;
@@ -81,7 +81,7 @@ describe.each(DATABASES)('the rotation of keys on %s', (kind) => {
     expect(await ids()).toEqual([`${former.publicKeyId} active`, `${next.publicKeyId} retiring`]);
   });
 
-  test('is over when no lease under the old key could be in grace, and not before', async () => {
+  test('a key can be retired once none of its leases can be in its grace period', async () => {
     const { identity, caller } = world;
     const former = identity.signer as Signer;
     await issueLease(identity, caller, { deployment_id: 'tokyo' });

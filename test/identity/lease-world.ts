@@ -22,18 +22,15 @@ import type { World } from './people.ts';
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** An issuing service with an administrator `root`. */
 export interface LeaseWorld extends World {
   readonly identity: Identity;
   readonly caller: Caller;
-  /** The same service with other settings, or another key. */
+  /** The same service with other settings or another key. */
   readonly with: (change: {
     readonly policy?: Partial<LeasePolicy>;
     readonly signer?: Identity['signer'];
   }) => Identity;
-  /** A device as it is after its enrollment. */
   readonly enroll: (installation: string) => Promise<DevicesTable>;
-  /** The same machine with its next key, as it is after its rotation. */
   readonly succeed: (device: DevicesTable) => Promise<DevicesTable>;
 }
 
@@ -80,7 +77,6 @@ export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> 
   });
 }
 
-/** A new key, registered as a server does that starts with it. */
 export async function newSigner(identity: Identity): Promise<Signer> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const signer = signerOf(privateKey);
@@ -113,12 +109,12 @@ async function addDevice(
   return device;
 }
 
-/** A proof of the device that passed all checks but that of being used. */
+/** A verified, unused proof of the device. */
 export function proofOf(device: DevicesTable): CheckedProof {
   return { device, jti: randomUUID() };
 }
 
-/** Asks as the device does; the answer is read, and the lease in it verified. */
+/** Renews as a device, and verifies the returned lease. */
 export async function renew(
   identity: Identity,
   device: DevicesTable,
@@ -146,7 +142,7 @@ export async function readAnswer(
   return { answer, claims: verified.claims };
 }
 
-/** With a second factor just shown. */
+/** Revokes with a new step-up. */
 export async function revokeAs(
   { caller, now }: Pick<LeaseWorld, 'caller' | 'now'>,
   identity: Identity,
@@ -157,7 +153,7 @@ export async function revokeAs(
   return revoke(identity, caller, target, { reason: 'unpaid', confirm, step_up_token });
 }
 
-/** Has the signing key vouch for the next one, which the server starts with then. */
+/** Announces the next signing key, and restarts the server with it. */
 export async function announceNext(
   { caller, now }: Pick<LeaseWorld, 'caller' | 'now'>,
   identity: Identity,

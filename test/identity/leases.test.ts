@@ -56,7 +56,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   };
 
   describe('issued to an administrator', () => {
-    test('say what was asked for, are in the registry, and their signature is kept nowhere', async () => {
+    test('an issued lease has the requested terms and is recorded without its signature', async () => {
       const { identity, caller, now } = world;
       const body = await issueLease(identity, caller, {
         deployment_id: 'tokyo',
@@ -87,7 +87,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect((await actions()).at(-1)).toBe('admin.identity.license.issue');
     });
 
-    test('name each feature once', async () => {
+    test('a lease names each entitlement once', async () => {
       const { identity, caller } = world;
       const entitlements = ['live_trading', 'kb_federation', 'live_trading'];
       const body = await issueLease(identity, caller, { deployment_id: 'tokyo', entitlements });
@@ -95,7 +95,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(claims.entitlements).toEqual(['kb_federation', 'live_trading']);
     });
 
-    test('are refused for the customer of another installation, and out of bounds', async () => {
+    test('a lease for the customer of another installation or with invalid periods is refused', async () => {
       const { identity, caller } = world;
       const issue = (request: object): Promise<string> =>
         issueLease(identity, caller, { deployment_id: 'tokyo', ...request });
@@ -119,7 +119,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   });
 
   describe('renewed by a device', () => {
-    test('follow from the registry as it is then', async () => {
+    test('a renewal uses the current terms of the registry', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -146,7 +146,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('are the same bytes when asked for again within a day, and then no copy is left', async () => {
+    test('a renewal repeated within a day returns the same bytes, and later no copy is left', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const id = randomUUID();
@@ -165,7 +165,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(later.answer.warnings).toEqual([]);
     });
 
-    test('are had with the same renewal_id after the key was rotated, before the answer came', async () => {
+    test('a renewal can be repeated with the next key of the device', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const device = await world.enroll('tokyo');
       const first = await renew(strict, device);
@@ -177,7 +177,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(claims).toMatchObject({ renewal_id: id, device_thumbprint: successor.device_id });
     });
 
-    test('are refused for the renewal_id of another request', async () => {
+    test('a renewal_id of another request is refused', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const id = randomUUID();
@@ -191,7 +191,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('are had long after the one before ended', async () => {
+    test('a device can renew long after its lease ended', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -200,7 +200,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(claims.previous_lease_id).toBe(first.claims.lease_id);
     });
 
-    test('a proof is good for one of them', async () => {
+    test('one proof renews one lease', async () => {
       const { identity } = world;
       const proof = proofOf(await world.enroll('tokyo'));
       const ask = (): Promise<unknown> => renewLease(identity, proof, { renewal_id: randomUUID() });
@@ -209,7 +209,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await expect(ask()).rejects.toMatchObject({ reason: 'replayed' });
     });
 
-    test('the lease of another installation, and what is no lease of ours, is refused', async () => {
+    test('a lease of another installation or issuer is refused', async () => {
       const { identity } = world;
       const tokyo = await world.enroll('tokyo');
       const osaka = await world.enroll('osaka');
@@ -229,7 +229,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('a lease that a restored database has forgotten is renewed, and nobody makes one up', async () => {
+    test('a validly signed lease that a restored database lacks is renewed, and a forged one is refused', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
@@ -270,7 +270,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
         world.now,
       );
 
-    test('are for this device, which belongs to the installation from then on', async () => {
+    test('an offline request admits its device to the installation', async () => {
       const { identity } = world;
       const key = newDeviceKey();
       const first = await readAnswer(identity, (await issue(requestOf(key))).body);
@@ -303,7 +303,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(online.answer.warnings).toEqual([]);
     });
 
-    test('are the same bytes for a day, also for the device itself', async () => {
+    test('a repeated offline request returns the same bytes for a day, also to the device itself', async () => {
       const { identity } = world;
       const key = newDeviceKey();
       const renewal_id = randomUUID();
@@ -318,7 +318,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(later.answer.warnings).toEqual([]);
     });
 
-    test('are others when others are wished, in whatever order, without an alarm', async () => {
+    test('an offline request with other terms gets another lease without an alert', async () => {
       const { identity } = world;
       const key = newDeviceKey();
       const asked = requestOf(key);
@@ -336,7 +336,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(short).toMatchObject({ fresh: true, warnings: [] });
     });
 
-    test('are others when the first has ended on its way, without an alarm', async () => {
+    test('an offline request gets another lease without an alert if the first has ended', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const asked = requestOf(newDeviceKey());
       const wishes = { ttl_seconds: 600, grace_period_seconds: 0 };
@@ -348,7 +348,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(claims.issued_at).toBe(formatTime(world.now));
     });
 
-    test('leave no device behind where a clone is refused', async () => {
+    test('a refused clone is not admitted as a device', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const { lease } = JSON.parse(
         await issueLease(strict, world.caller, INSTALLATION),
@@ -362,23 +362,20 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect((await actions()).at(-1)).toBe('identity.license.clone_suspected');
     });
 
-    test.each(['AAAA', '', '!!', 'A'.repeat(43)])(
-      'are refused for what is no key: %j',
-      async (x) => {
-        const iss = publicKeyId(x);
-        const part = (value: object): string =>
-          Buffer.from(JSON.stringify(value)).toString('base64url');
-        const header = part({ typ: OFFLINE_REQUEST_TYPE, alg: 'EdDSA', kid: iss });
-        const jwk = { kty: 'OKP', crv: 'Ed25519', x };
-        const claims = { iss, sub: iss, iat: 1, jwk, name: 'vault', renewal_id: 'a' };
-        await expect(issue(`${header}.${part(claims)}.AAAA`)).rejects.toMatchObject({
-          code: 'invalid_request',
-          problems: [{ pointer: '/offline_request' }],
-        });
-      },
-    );
+    test.each(['AAAA', '', '!!', 'A'.repeat(43)])('the invalid key %j is refused', async (x) => {
+      const iss = publicKeyId(x);
+      const part = (value: object): string =>
+        Buffer.from(JSON.stringify(value)).toString('base64url');
+      const header = part({ typ: OFFLINE_REQUEST_TYPE, alg: 'EdDSA', kid: iss });
+      const jwk = { kty: 'OKP', crv: 'Ed25519', x };
+      const claims = { iss, sub: iss, iat: 1, jwk, name: 'vault', renewal_id: 'a' };
+      await expect(issue(`${header}.${part(claims)}.AAAA`)).rejects.toMatchObject({
+        code: 'invalid_request',
+        problems: [{ pointer: '/offline_request' }],
+      });
+    });
 
-    test('are refused where a renewal would be, and for a request that no key signed', async () => {
+    test('an offline request is refused if a renewal would be or if its signature is invalid', async () => {
       const key = newDeviceKey();
       const asked = requestOf(key);
       const other = requestOf(newDeviceKey());
@@ -430,7 +427,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
         ...(lease !== undefined && { lease }),
       });
 
-    test('are those that renewing then gives, and nothing is recorded', async () => {
+    test('a dry run returns what a renewal then issues, and records nothing', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -446,7 +443,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(await dryRun(identity, device, first.answer.lease, id)).toEqual(given);
     });
 
-    test('are refused as renewing is, and the proof is good once', async () => {
+    test('a dry run is refused like a renewal, and uses up the proof', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const device = await world.enroll('tokyo');
       const { answer } = await renew(strict, device);
@@ -487,7 +484,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   });
 
   describe('renewed a second time, as by a clone or a restored backup', () => {
-    test('are given with a warning, and the alert is on record', async () => {
+    test('a suspected clone gets a lease with a warning, and the alert is recorded', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -501,7 +498,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await renew(identity, device, honest.answer.lease);
     });
 
-    test('are noticed, too, when the clone presents a lease of nobody, or none, or has rotated its key', async () => {
+    test('a clone is detected if it presents another lease or none, or has rotated its key', async () => {
       const { identity, caller } = world;
       const device = await world.enroll('tokyo');
       const honest = await renew(identity, device);
@@ -517,7 +514,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(next.answer.warnings).toEqual([]);
     });
 
-    test('are refused where a setting says so, on record, while the honest one goes on', async () => {
+    test('with clone_policy refuse, a clone is refused and recorded, and the original device renews', async () => {
       const strict = world.with({ policy: { clone_policy: 'refuse' } });
       const device = await world.enroll('tokyo');
       const first = await renew(strict, device);
@@ -532,7 +529,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
   });
 
   describe('revoked', () => {
-    test('by lease, are not renewed, nor is what they were renewed into, nor by leaving them out', async () => {
+    test('a revoked lease, its renewals and requests that omit it are not renewed', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -563,7 +560,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await renew(identity, neighbour);
     });
 
-    test('by lease, are all that their machine has, and the date is that of its last', async () => {
+    test('revoking a lease revokes all leases of its machine, until the end of the last', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const first = await renew(identity, device);
@@ -585,7 +582,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('by installation, are all of it in one call; nobody there gets one until it is reinstated', async () => {
+    test('a revoked installation gets no lease until it is reinstated', async () => {
       const { identity, caller } = world;
       const devices = [await world.enroll('tokyo'), await world.enroll('tokyo')];
       const leases = [];
@@ -609,7 +606,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await issueLease(identity, caller, { deployment_id: 'tokyo' });
     });
 
-    test('by lease while their installation is revoked, stay so when it is reinstated', async () => {
+    test('a lease that was revoked individually stays revoked when its installation is reinstated', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
@@ -621,7 +618,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       });
     });
 
-    test('are renewed all the same where the registry is not enforced, and the answer says so', async () => {
+    test('without enforcement, revoked leases are renewed, and the response says so', async () => {
       const lenient = world.with({ policy: { registry_enforced: false } });
       const device = await world.enroll('tokyo');
       const { answer } = await renew(lenient, device);
@@ -630,7 +627,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await renew(lenient, device, answer.lease);
     });
 
-    test('revoking again changes nothing and answers the same date', async () => {
+    test('revoking again changes nothing and returns the same time', async () => {
       const { identity } = world;
       const device = await world.enroll('tokyo');
       await renew(identity, device);
@@ -645,7 +642,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       expect(revokes).toHaveLength(1);
     });
 
-    test('only with the right confirmation and a fresh second factor for just this', async () => {
+    test('revoking needs the right confirmation and a step-up for this target', async () => {
       const { identity, caller } = world;
       const device = await world.enroll('tokyo');
       await renew(identity, device);
@@ -664,7 +661,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await expect(attempt('tokyo', fresh)).rejects.toMatchObject({ reason: 'used' });
     });
 
-    test('not at all when it cannot be recorded', async () => {
+    test('a revocation that cannot be recorded does not happen', async () => {
       const { identity, database } = world;
       const device = await world.enroll('tokyo');
       const { answer, claims } = await renew(identity, device);
@@ -688,12 +685,12 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
     });
   });
 
-  test('without a usable key none is issued, and the reason is told', async () => {
+  test('without a usable key no lease is issued, and the error has the reason', async () => {
     const { identity, caller } = world;
     const former = identity.signer;
     await newSigner(identity);
     const device = await world.enroll('tokyo');
-    // The server that still has the former key goes on with it until it is restarted.
+    // A server with the former key keeps using it until it is restarted.
     await renew(world.with({ signer: former }), device);
     await identity.storage.write((tx) =>
       tx.updateTable('signing_keys').set({ status: 'retired' }).execute(),
@@ -704,7 +701,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
     });
   });
 
-  test('are listed by installation and state, page by page', async () => {
+  test('leases are listed by installation and state, page by page', async () => {
     const { identity, caller } = world;
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) {

@@ -26,19 +26,19 @@ describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
     return items.map(({ deployment_id }) => deployment_id.slice(-3));
   };
 
-  test('are in one state each, and found by it', async () => {
+  test('each license has one state and is found by it', async () => {
     const found = await Promise.all(LICENSE_STATES.map((state) => ids({ state })));
     expect(found.map(({ length }) => length)).toEqual([99, 2, 2, 0, 0]);
     expect(found.flat().sort()).toEqual(await ids({}));
   });
 
-  test('are silent where the metrics count them so', async () => {
+  test('the metrics count the licenses that are listed as silent', async () => {
     expect(await ids({ silent: true })).toEqual(['000', '001', '002', '100', '101', '102']);
     const figures = await identityFigures(world.identity.storage.read, world.now);
     expect(figures.silent_installations).toBe(6);
   });
 
-  test('are found by a part of a name in any case, by a lease, and by no pattern', async () => {
+  test('a search finds parts of names in any case and ids of leases, and ignores wildcards', async () => {
     expect(await ids({ search: 'desk 0004' })).toHaveLength(10);
     expect(await ids({ search: 'ACME' })).toHaveLength(103);
     expect(await ids({ search: 'device-00042' })).toEqual(['042']);
@@ -46,7 +46,7 @@ describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
     for (const search of ['desk_', '%', "'", '\\']) expect(await ids({ search })).toEqual([]);
   });
 
-  test('are revoked with the lease, or with the installation', async () => {
+  test('a license is revoked with its newest lease or its installation', async () => {
     const { storage } = world.identity;
     await storage.write(async (tx) => {
       const revoked = { revoked_at: world.now, revoked_by: 'operator', revoked_reason: 'a test' };
@@ -70,7 +70,7 @@ describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
     await expect(getLicense(storage.read, world.now, 'nul\0')).rejects.toThrow('there is no');
   });
 
-  test('can be revoked where it is told before whom that hits', async () => {
+  test('a preview shows which devices a revocation affects', async () => {
     const preview = await previewRevocation(world.identity, { deployment_id: 'fleet-00101' });
     expect(preview).toMatchObject({ working_leases: 1, device_ids: ['device-00101'] });
     const lease_id = '0198c0de-0000-7000-8000-000000000100';

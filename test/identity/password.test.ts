@@ -7,11 +7,11 @@ import {
 } from '../../src/identity/password.ts';
 
 const FORM = /^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/;
-/** A hash of no cost, so that there is none in checking it. */
+/** A hash with minimal cost. */
 const QUICK = NOBODYS_HASH.replace('$17$', '$4$');
 
 describe('the hash of a password', () => {
-  test('says how it was made, differs each time, and lets other work go on', async () => {
+  test('a hash contains its parameters, differs each time, and does not block other work', async () => {
     const hashes = Promise.all([hashPassword('correct horse'), hashPassword('correct horse')]);
     let turns = 0;
     const count = setInterval(() => turns++);
@@ -25,16 +25,16 @@ describe('the hash of a password', () => {
     expect(await isPassword('correct horsE', one)).toBe(false);
   });
 
-  test('is the same for characters that look the same, however they were typed', async () => {
+  test('composed and decomposed characters have the same hash', async () => {
     const hash = await hashPassword('caf\u00E9 caf\u00E9 caf\u00E9');
     expect(await isPassword('cafe\u0301 cafe\u0301 cafe\u0301', hash)).toBe(true);
   });
 
-  test("of nobody's password costs as much as any other", () => {
+  test('checking the password of an unknown name takes as long as any other', () => {
     expect(NOBODYS_HASH).toMatch(FORM);
   });
 
-  test('is refused when too many wait, and not for ever', async () => {
+  test('passwords are refused while too many wait, and accepted afterwards', async () => {
     const results = await Promise.allSettled(
       Array.from({ length: 30 }, () => isPassword('x', QUICK)),
     );
@@ -44,7 +44,7 @@ describe('the hash of a password', () => {
     expect(await isPassword('x', QUICK)).toBe(false);
   });
 
-  test('has places left for known clients while unknown ones take all of theirs', async () => {
+  test('known clients have places while unknown clients occupy all of theirs', async () => {
     const strangers = Promise.allSettled(Array.from({ length: 30 }, () => isPassword('x', QUICK)));
     const known = Array.from({ length: 11 }, () => isPassword('x', QUICK, true));
     const results = await Promise.allSettled(known);

@@ -18,12 +18,11 @@ export const PASSWORD = 'correct horse battery';
 
 const PASSWORD_HASH = cheapHash(PASSWORD);
 
-/** The identity service on an empty database, with a clock that only the test turns. */
+/** The identity service on an empty database, with a clock that the test sets. */
 export interface World {
   readonly database: TestDatabase;
   readonly identity: Identity;
   now: number;
-  /** A second server on the same database. */
   readonly another: () => Promise<Identity>;
   readonly newPerson: () => Promise<Person>;
   readonly close: () => Promise<void>;
@@ -31,20 +30,18 @@ export interface World {
 
 type TokenCaller = Extract<Caller, { readonly token_id: string }>;
 
-/** An administrator and what he has to log in with. */
+/** An administrator with credentials. */
 export interface Person {
   readonly id: string;
   readonly name: string;
   readonly totp_secret: string;
   readonly recovery_codes: readonly string[];
-  /** Turns the clock to the next time step, and reads the code off the app. */
+  /** Advances the clock to the next time step, and returns its code. */
   readonly nextCode: () => string;
-  /** All of them right, with the next code. */
+  /** Valid credentials with the next code. */
   readonly credentials: (wrong?: Partial<Credentials>) => Credentials;
   readonly caller: (...scopes: Scope[]) => TokenCaller;
-  /** With a token that is in the database. */
   readonly admitted: (...scopes: Scope[]) => Promise<TokenCaller>;
-  /** Logs in. */
   readonly token: (...scopes: Scope[]) => Promise<string>;
 }
 
@@ -72,18 +69,17 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
   return world;
 }
 
-/** What an app shows. */
 export function codeAt(secret: string, now: number): string {
   return new TOTP({ secret }).generate({ timestamp: now });
 }
 
-/** A code that is wrong just then, and just before and after. */
+/** A code that is wrong in the current and the adjacent time steps. */
 export function wrongCodeAt(secret: string, now: number): string {
   const right = new Set([-1, 0, 1].map((step) => codeAt(secret, now + step * 30_000)));
   return ['000000', '111111', '222222', '333333'].find((code) => !right.has(code))!;
 }
 
-/** @param wait turns the clock by milliseconds, and tells what it then is. */
+/** @param wait advances the clock by milliseconds and returns the new time. */
 export async function newPerson(identity: Identity, wait: (ms: number) => number): Promise<Person> {
   const { storage, clock } = identity;
   const id = randomUUID();

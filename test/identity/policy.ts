@@ -2,7 +2,7 @@ import type { LeasePolicy } from '../../src/identity/context.ts';
 
 const DAY = 86_400;
 
-/** The settings of a server that was told nothing else. */
+/** The default settings of a server. */
 export const USUAL_POLICY: LeasePolicy = {
   issuer: 'service-local',
   product: 'service-local',

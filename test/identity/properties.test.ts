@@ -4,7 +4,7 @@ import { anyEvent, History } from './history.ts';
 import { newLeaseWorld } from './lease-world.ts';
 import { runs } from '../length.ts';
 
-test('whatever happens in whatever order: no lease outlives its contract, no key retires early, what is revoked is not renewed, and the log is whole', async () => {
+test('in any order of events, no lease outlives its contract, no key retires early, no revoked lease is renewed, and the log is valid', async () => {
   const property = fc.asyncProperty(
     fc.array(anyEvent, { minLength: 10, maxLength: 60 }),
     async (events) => {

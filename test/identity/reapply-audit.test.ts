@@ -42,7 +42,7 @@ async function back(): Promise<void> {
   head = await auditHead(world.identity.storage.read);
 }
 
-/** Restores the backup, and replays what the audit log recorded since. */
+/** Restores the backup, and applies the later entries of the audit log. */
 async function replay(): Promise<{
   readonly db: Storage['read'];
   readonly result: ReappliedAudit;
@@ -55,7 +55,7 @@ async function replay(): Promise<{
   return { db: storage.read, result };
 }
 
-test('a machine whose lease was revoked gets none, whether or not the backup knows its leases', async () => {
+test('a machine whose lease was revoked gets none, whether or not the backup contains its leases', async () => {
   const [known, unknown, spared] = await Promise.all(
     ['tokyo', 'tokyo', 'osaka'].map((id) => world.enroll(id)),
   );
@@ -78,7 +78,7 @@ test('a machine whose lease was revoked gets none, whether or not the backup kno
   await renew(identity, spared!);
 });
 
-test('of an installation that was revoked and reinstated, nothing is revoked', async () => {
+test('an installation that was revoked and reinstated is not revoked', async () => {
   await back();
   await revokeAs(world, world.identity, { deployment_id: 'tokyo' }, 'tokyo');
   await revokeAs(world, world.identity, { deployment_id: 'osaka' }, 'osaka');
@@ -94,7 +94,7 @@ test('of an installation that was revoked and reinstated, nothing is revoked', a
   ]);
 });
 
-test('a contract ends no later and has no more than it had last', async () => {
+test('a contract ends no later and includes no more than after its last update', async () => {
   const { identity } = world;
   const [early, late] = [Date.UTC(2027, 0), Date.UTC(2032, 0)];
   await back();
@@ -124,7 +124,7 @@ test('a contract ends no later and has no more than it had last', async () => {
   });
 });
 
-test('an update that is applied in part is also counted as not applied', async () => {
+test('an update that is applied in part also counts as not applied', async () => {
   const { identity } = world;
   await createPlan(identity, 'operator', { plan_id: 'basic', name: 'Basic' });
   await back();
@@ -139,7 +139,7 @@ test('an update that is applied in part is also counted as not applied', async (
   expect(result).toMatchObject({ applied: counts, not_applied: counts });
 });
 
-test('devices, keys and administrators that were withdrawn are withdrawn again', async () => {
+test('revoked devices, retired keys and disabled administrators are withdrawn again', async () => {
   const { identity } = world;
   const device = await world.enroll('tokyo');
   const names = ['ada', 'bob'];

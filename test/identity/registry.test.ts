@@ -62,7 +62,6 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     const { entries } = await readAudit(identity.storage.read, 0, 100);
     return entries.map(({ action, target, details }) => ({ action, target, details }));
   };
-  /** What a refusal for several reasons says of each. */
   const problemsOf = async (refused: Promise<unknown>): Promise<Record<string, string>> => {
     const error = await refused.then(
       () => undefined,
@@ -73,7 +72,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     return Object.fromEntries(problems.map(({ pointer, message }: Problem) => [pointer, message]));
   };
 
-  test('keeps what is created under the ids given, and records it', async () => {
+  test('records are created with the given ids, and recorded in the audit log', async () => {
     const db = identity.storage.read;
     const customer = await newCustomer('acme');
     const plan = await newPlan(['live_trading', 'byoc_deployments', 'live_trading']);
@@ -138,7 +137,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(entries[1]!.details).toEqual({ ...plan, created_at });
   });
 
-  test('makes an id of the time for what is given none', async () => {
+  test('a record without an id gets a UUIDv7', async () => {
     const { customer_id: first } = await newCustomer();
     world.now += 1;
     const { customer_id: second } = await newCustomer();
@@ -146,7 +145,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(second > first).toBe(true);
   });
 
-  test('refuses an id that is taken, and leaves no trace of the attempt', async () => {
+  test('an id that exists is refused, and the attempt leaves no trace', async () => {
     await newContract();
     await createInstallation(identity, actor, {
       deployment_id: 'a',
@@ -169,7 +168,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(await audit()).toEqual(before);
   });
 
-  test('names what a reference refers to and is not there', async () => {
+  test('an unknown reference is named in the error', async () => {
     await newContract();
     const missing = (what: string): object => ({
       code: 'not_found',
@@ -194,7 +193,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     );
   });
 
-  test('says all that is wrong with a request, and where', async () => {
+  test('an error lists all problems of a request with their places', async () => {
     expect(
       await problemsOf(createCustomer(identity, actor, { customer_id: '-x', name: ' ' })),
     ).toEqual({
@@ -231,7 +230,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     ]);
   });
 
-  test('changes a plan, and records what was before and after', async () => {
+  test('a change of a plan is recorded with its old and new values', async () => {
     const plan = await newPlan(['live_trading']);
     world.now += 60_000;
     const changed = await updatePlan(identity, actor, 'pro', {
@@ -258,7 +257,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     });
   });
 
-  test('records no change where there is none', async () => {
+  test('an update without a change is not recorded', async () => {
     await newContract();
     const before = await audit();
     const same = { name: 'Pro', entitlements: ['live_trading', 'live_trading'], ttl_seconds: null };
@@ -268,7 +267,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(await audit()).toEqual(before);
   });
 
-  test('changes all of a contract that is not its customer', async () => {
+  test('everything of a contract but its customer can be changed', async () => {
     await newContract();
     await createPlan(identity, actor, { plan_id: 'basic', name: 'Basic' });
     const changes = {
@@ -297,7 +296,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     });
   });
 
-  test('takes an end in the past for a contract that is there, and not for a new one', async () => {
+  test('an end in the past is accepted for an existing contract, but not for a new one', async () => {
     await newContract();
     const change = { ends_at: START - DAY * 1000 };
     expect(await updateContract(identity, actor, 'acme-2026', change)).toMatchObject(change);
@@ -309,7 +308,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     });
   });
 
-  test('refuses an end that is no second of these times', async () => {
+  test('an end that is not a whole second of this era is refused', async () => {
     await newContract();
     const ends = [
       NEXT_YEAR + 1,
@@ -326,7 +325,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     }
   });
 
-  test('keeps plan and contract together within what a lease can hold', async () => {
+  test('plan and contract together cannot exceed the entitlements of a lease', async () => {
     const names = (prefix: string, count: number): string[] =>
       Array.from({ length: count }, (_, i) => `${prefix}${i}`);
     const tooMany = {
@@ -354,7 +353,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     });
   });
 
-  test('reinstates an installation once, and records what it was revoked for', async () => {
+  test('an installation is reinstated once, and the reason of its revocation is recorded', async () => {
     await newContract();
     const created = await createInstallation(identity, actor, {
       deployment_id: 'a',
@@ -379,7 +378,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect(await audit()).toEqual(entries);
   });
 
-  test('does not do what it cannot record', async () => {
+  test('a change that cannot be recorded does not happen', async () => {
     await newContract();
     await createInstallation(identity, actor, {
       deployment_id: 'a',
@@ -412,7 +411,7 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
     expect((await listInstallations(db, {}, FIRST_PAGE)).items).toMatchObject([{ revoked_at }]);
   });
 
-  test('lists in pages, each with its filter', async () => {
+  test('each list is filtered and has pages', async () => {
     const db = identity.storage.read;
     await newPlan();
     await newCustomer('acme');

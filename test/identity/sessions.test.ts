@@ -23,7 +23,7 @@ describe.each(mainlyOn('postgres'))('a session on %s', (kind) => {
   });
   afterAll(() => world.close());
 
-  test('is opened, changed, listed, forgotten, and ended by new factors', async () => {
+  test('a login session is opened, rotated, listed and deleted, and ends when credentials are reset', async () => {
     const { identity } = world;
     const { storage } = identity;
     const ada = await world.newPerson();
@@ -48,7 +48,7 @@ describe.each(mainlyOn('postgres'))('a session on %s', (kind) => {
     expect(await endSessions(identity, caller)).toBe(0);
   });
 
-  test('is asked of a passkey once, also of several at the same time', async () => {
+  test('a challenge can be used once, also by requests in parallel', async () => {
     const { identity } = world;
     const use = { purpose: 'sign_in' } as const;
     const signed = newAuthenticator('https://a.example').sign(await newChallenge(identity, use));
@@ -58,7 +58,7 @@ describe.each(mainlyOn('postgres'))('a session on %s', (kind) => {
     const reasons = (await Promise.allSettled(tries)).map(
       (one) => (one as PromiseRejectedResult).reason as { reason: string },
     );
-    // The first finds that nobody has this passkey; for the others there is nothing left to sign.
+    // The first request uses up the challenge; its passkey is unknown.
     expect(reasons.map(({ reason }) => reason).sort()).toEqual([
       'challenge_expired',
       'challenge_expired',

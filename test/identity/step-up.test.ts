@@ -32,7 +32,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     );
   const refusedFor = (reason: string) => ({ code: 'step_up_required', reason });
 
-  test('is good for one use', async () => {
+  test('a step-up can be used once', async () => {
     const person = await world.newPerson();
     const { step_up_token, expires_at } = await grant(person);
     expect(expires_at).toBe(world.now + STEP_UP_SECONDS * 1000);
@@ -40,7 +40,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     await expect(consume(person, step_up_token)).rejects.toMatchObject(refusedFor('used'));
   });
 
-  test('used in parallel is good for one of them', async () => {
+  test('a step-up that is used in parallel allows one action', async () => {
     const person = await world.newPerson();
     const { step_up_token } = await grant(person);
     const uses = Array.from({ length: 5 }, () => consume(person, step_up_token));
@@ -48,7 +48,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  test('is not used up by a write that fails', async () => {
+  test('a step-up stays unused if the transaction fails', async () => {
     const person = await world.newPerson();
     const { step_up_token } = await grant(person);
     const failing = world.identity.storage.write(async (tx) => {
@@ -59,7 +59,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     await consume(person, step_up_token);
   });
 
-  test('is good for five minutes', async () => {
+  test('a step-up is valid for five minutes', async () => {
     const person = await world.newPerson();
     const [kept, late] = [await grant(person), await grant(person)];
     world.now = kept.expires_at - 1;
@@ -68,7 +68,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     await expect(consume(person, late.step_up_token)).rejects.toMatchObject(refusedFor('expired'));
   });
 
-  test('is bound to administrator, action and target', async () => {
+  test('a step-up is bound to its administrator, action and target', async () => {
     const [person, other] = [await world.newPerson(), await world.newPerson()];
     const { step_up_token: token } = await grant(person);
     await expect(consume(other, token)).rejects.toMatchObject(refusedFor('other_administrator'));
@@ -87,11 +87,11 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     [undefined, 'missing'],
     ['', 'unknown'],
     [`sls_${'A'.repeat(43)}`, 'unknown'],
-  ])('%j is none', async (token, reason) => {
+  ])('%j is not a step-up', async (token, reason) => {
     await expect(consume(await world.newPerson(), token)).rejects.toMatchObject(refusedFor(reason));
   });
 
-  test('takes a code once, or a recovery code; what it gave is on record', async () => {
+  test('a step-up accepts a code or recovery code once, and is recorded', async () => {
     const person = await world.newPerson();
     const code = person.nextCode();
     await grant(person, code);
@@ -116,7 +116,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     ]);
   });
 
-  test('is refused after five wrong codes, also those sent in parallel', async () => {
+  test('step-ups are refused after five wrong codes, also if they are sent in parallel', async () => {
     const person = await world.newPerson();
     const wrong = wrongCodeAt(person.totp_secret, world.now);
     const results = await Promise.allSettled(
@@ -132,7 +132,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     await grant(person);
   });
 
-  test('is kept for a day after its end, and no longer', async () => {
+  test('a step-up is deleted one day after its end', async () => {
     const person = await world.newPerson();
     await grant(person);
     const { storage } = world.identity;
@@ -147,7 +147,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     expect(await count()).toBe(0);
   });
 
-  test('needs the scope of the action, and a target that it can have', async () => {
+  test('a step-up needs the scope and a valid target of its action', async () => {
     const person = await world.newPerson();
     const request = { action: ACTION, target: TARGET, code: person.nextCode() };
     const caller = await person.admitted('admin', 'read', 'write', 'trade', 'halt');
@@ -160,7 +160,7 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     await grant(person, request.code, 'lease:1');
   });
 
-  test('is refused to a token that was revoked while the request waited', async () => {
+  test('a token that was revoked while the request waited gets no step-up', async () => {
     const person = await world.newPerson();
     const caller = await person.admitted('license');
     const { storage } = world.identity;

@@ -23,7 +23,7 @@ function grounds(change: Partial<InstallationTerms> = {}): InstallationTerms {
 }
 
 describe('the TTL and the grace period', () => {
-  test('are those of the server where nobody else says one', () => {
+  test('the periods are those of the server by default', () => {
     expect(leaseTerms(USUAL_POLICY, grounds(), {}, NOW)).toEqual({
       entitlements: ['kb_federation', 'live_trading'],
       issued_at: Date.UTC(2026, 0, 5, 9, 30),
@@ -35,7 +35,7 @@ describe('the TTL and the grace period', () => {
     });
   });
 
-  test('are those of the contract, and of the request before them', () => {
+  test('the periods of the request precede those of the contract', () => {
     const contract = grounds({ ttl_seconds: 2 * DAY, grace_period_seconds: 0 });
     expect(leaseTerms(USUAL_POLICY, contract, {}, NOW)).toMatchObject({
       ttl_seconds: 2 * DAY,
@@ -47,7 +47,7 @@ describe('the TTL and the grace period', () => {
     });
   });
 
-  test('end with the contract, and the answer says so', () => {
+  test('the periods end with the contract, which the limits report', () => {
     const contract_ends_at = Date.UTC(2026, 0, 14, 9, 30);
     expect(leaseTerms(USUAL_POLICY, grounds({ contract_ends_at }), {}, NOW)).toMatchObject({
       ttl_seconds: 7 * DAY,
@@ -72,7 +72,7 @@ describe('the TTL and the grace period', () => {
     });
   });
 
-  test('of a plan from before the server was given a lower maximum are cut to it', () => {
+  test('the periods of an older plan are cut to the maximum of the server', () => {
     const low = { ...USUAL_POLICY, ttl_max_seconds: DAY };
     expect(leaseTerms(low, grounds({ ttl_seconds: 30 * DAY }), {}, NOW)).toMatchObject({
       ttl_seconds: DAY,
@@ -80,7 +80,7 @@ describe('the TTL and the grace period', () => {
     });
   });
 
-  test('never outlive the contract, whatever was asked for', () => {
+  test('no requested period outlives the contract', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 400 * DAY * 1000 }),
@@ -103,7 +103,7 @@ describe('the TTL and the grace period', () => {
   });
 });
 
-test('a contract that has ended gives no lease', () => {
+test('no lease is issued under a contract that has ended', () => {
   for (const contract_ends_at of [NOW, NOW - 1, NOW + 1]) {
     expect(() => leaseTerms(USUAL_POLICY, grounds({ contract_ends_at }), {}, NOW)).toThrow(
       expect.objectContaining({ code: 'contract_ended' }),
@@ -111,7 +111,7 @@ test('a contract that has ended gives no lease', () => {
   }
 });
 
-test('an administrator can give less than the contract, and not more', () => {
+test('an administrator can grant fewer entitlements than the contract, but not more', () => {
   const some = leaseTerms(USUAL_POLICY, grounds(), { entitlements: ['live_trading'] }, NOW);
   expect(some.entitlements).toEqual(['live_trading']);
   expect(() =>

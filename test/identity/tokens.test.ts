@@ -33,7 +33,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
     authenticateToken(world.identity.storage.read, world.now, token);
   const refusedFor = (reason: string) => ({ code: 'not_authenticated', reason });
 
-  test('a login makes one with just these scopes, and shows it once', async () => {
+  test('a login creates a token with exactly these scopes and returns it once', async () => {
     const person = await world.newPerson();
     const scopes: Scope[] = ['license', 'halt', 'license'];
     const made = await createToken(world.identity, person.credentials(), { ...TERMS, scopes });
@@ -88,7 +88,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
     expect(row).toEqual({ totp_last_step: 0 });
   });
 
-  test('a token that is none is refused, however near it comes', async () => {
+  test('texts that resemble a token are refused', async () => {
     const person = await world.newPerson();
     const { token } = await add(person);
     const other = (await add(person)).token;
@@ -110,7 +110,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
     expect(await use(token)).toMatchObject({ administrator_id: person.id });
   });
 
-  test('it ends when it expires, to the millisecond', async () => {
+  test('a token expires to the millisecond', async () => {
     const { token } = await add(await world.newPerson(), { expires_in_seconds: 60 });
     world.now += 59_999;
     await use(token);
@@ -118,7 +118,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
     await expect(use(token)).rejects.toMatchObject(refusedFor('expired_token'));
   });
 
-  test('it ends when it is revoked: by its owner, or by whoever has the scope admin', async () => {
+  test('a token can be revoked by its owner or with the scope admin', async () => {
     const [owner, other] = [await world.newPerson(), await world.newPerson()];
     const [one, two] = [await add(owner), await add(owner)];
     const stranger = other.caller('license', 'read', 'write', 'trade', 'halt');
@@ -150,7 +150,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
     expect(revocations).toHaveLength(1);
   });
 
-  test('a page lists what the caller may see, the oldest first', async () => {
+  test('a list contains the tokens that the caller may see, oldest first', async () => {
     const [person, other] = [await world.newPerson(), await world.newPerson()];
     const made: NewToken[] = [];
     for (let i = 0; i < 5; i++) {

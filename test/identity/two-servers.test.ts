@@ -18,10 +18,10 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-/** One server and the other, by turns. */
+/** Alternates between the two servers. */
 const either = (turn: number): Identity => servers[turn % 2]!;
 
-test('two servers issue and revoke at once: what each said holds, and the log is whole', async () => {
+test('two servers that issue and revoke in parallel keep what they returned, and the log is valid', async () => {
   const devices: DevicesTable[] = [];
   for (let i = 0; i < 6; i++) devices.push(await world.enroll(i < 3 ? 'tokyo' : 'osaka'));
   const given: string[] = [];
@@ -54,7 +54,7 @@ test('two servers issue and revoke at once: what each said holds, and the log is
   expect(renewals.map(({ target }) => target.replace('lease:', '')).sort()).toEqual(given);
 });
 
-test('one renewal asked of both at once gets the same bytes from both', async () => {
+test('one renewal that is sent to both servers in parallel gets the same bytes from both', async () => {
   const device = await world.enroll('tokyo');
   const renewal_id = randomUUID();
   const answers = await Promise.all(
@@ -64,7 +64,7 @@ test('one renewal asked of both at once gets the same bytes from both', async ()
   expect(answers.filter(({ fresh }) => fresh)).toHaveLength(1);
 });
 
-test('a lease is issued by one server while the other revokes its installation, or not at all', async () => {
+test('a lease is issued before the other server revokes the installation, or not at all', async () => {
   const { caller } = world;
   const issued = Array.from({ length: 20 }, (_, i) =>
     issueLease(either(i), caller, { deployment_id: 'tokyo' }).then(
