@@ -2,9 +2,9 @@ import { tmpdir } from 'node:os';
 import chromium from '@sparticuz/chromium';
 import { chromium as playwright, type Browser } from 'playwright-core';
 
-/** A browser without a window, which ends with its first page: this build of it can do no more. */
+/** Starts a headless browser. This build of Chromium ends with its first page. */
 export async function startChromium(args: readonly string[] = []): Promise<Browser> {
-  // Nothing is drawn in three dimensions: a graphics card made of software is only work.
+  // The pages need no WebGL, whose software renderer is slow.
   chromium.setGraphicsMode = false;
   return playwright.launch({
     executablePath: await unpacked(),
@@ -13,7 +13,7 @@ export async function startChromium(args: readonly string[] = []): Promise<Brows
   });
 }
 
-/** It is unpacked once for all runs, which is too much to leave in memory. */
+/** Unpacks the browser once for all runs, to the disk, since it is too large to stay in memory. */
 async function unpacked(): Promise<string> {
   const temporary = tmpdir();
   process.env['TMPDIR'] = process.env['SERVICE_LOCAL_TEST_DISK'] ?? temporary;

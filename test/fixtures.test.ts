@@ -1,4 +1,4 @@
-/** What an earlier version left on disk is opened, migrated, verified and continued by this one. */
+/** This version opens, migrates, verifies and continues files and databases of earlier versions. */
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import { DATABASES, newDatabase, type TestDatabase } from './storage/databases.t
 
 const FIXTURES = join(import.meta.dirname, 'fixtures/0.1.0');
 
-/** What `fixtures/make.ts` noted of a database. */
+/** Facts about a database that `fixtures/make.ts` recorded. */
 interface Kept {
   readonly token: string;
   readonly administrator_id: string;
@@ -62,7 +62,7 @@ let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(SCRATCH, 'service-local-fixtures-'));
   await cp(FIXTURES, directory, { recursive: true });
-  // A checkout gives files other modes than the ones that this program insists on.
+  // Git does not preserve the file permissions that the program requires.
   for (const folder of ['home', 'runner/runner']) await makePrivate(join(directory, folder));
 });
 afterAll(() => rm(directory, { recursive: true }));
@@ -93,13 +93,13 @@ describe('leases of 0.1.0', () => {
     expect(verified.claims.lease_id).toBe(made.sqlite.leases[name]);
   });
 
-  it('are refused once their key is retired', async () => {
+  it('leases of 0.1.0 are rejected once their key is retired', async () => {
     const keyset = importKeyset(JSON.parse(await read('leases/keyset.json')));
     if (!keyset.ok) throw new Error(keyset.detail);
     expect(verifyLease(await read('leases/of-retired-key.json'), keyset.keys).ok).toBe(false);
   });
 
-  it('are those of the home directory, with the same copy beside it', async () => {
+  it('leases of 0.1.0 are read from the home directory, with their backup', async () => {
     const lease = await read('home/license_lease.json');
     expect(await read('home/license_lease.json.bak')).toBe(lease);
     const keyset = importKeyset(JSON.parse(await read('home/license_public_key.json')));
@@ -115,7 +115,7 @@ describe('files of 0.1.0', () => {
   const run = (...words: string[]): Promise<Result> =>
     inProcess([...words, '--json'], { cwd: directory, env: env() });
 
-  it('have the checksums in their summary', async () => {
+  it('result files of 0.1.0 have the checksums in their summary', async () => {
     const { hashes } = JSON.parse(await read('results/summary.json')) as Summary;
     expect({
       events: sha256(await read('results/events.ndjson')),
@@ -124,7 +124,7 @@ describe('files of 0.1.0', () => {
     }).toMatchObject(hashes);
   });
 
-  it('have the same trades when the bot is backtested again', async () => {
+  it('a backtest of a bot of 0.1.0 has the same trades as before', async () => {
     const before = JSON.parse(await read('results/summary.json')) as Summary;
     const words = ['backtest', 'bot.json', '--out', join(directory, 'again')];
     const again = await run(...words);
@@ -135,7 +135,7 @@ describe('files of 0.1.0', () => {
     expectLocked(await run(...words, '--verify-lock'));
   });
 
-  it('have a readable catalogue and settings', async () => {
+  it('the catalogue and the settings of 0.1.0 are readable', async () => {
     const list = await run('data', 'list');
     expect(list).toMatchObject({ code: 0 });
     expect(list.stdout).toContain('SPX');
@@ -143,7 +143,7 @@ describe('files of 0.1.0', () => {
     expect((await run('config', 'explain', 'workers')).stdout).toContain('config.yaml');
   });
 
-  it("have a runner's journal, which continues to the result of a backtest", async () => {
+  it("a runner's journal of 0.1.0 continues to the result of a backtest", async () => {
     const journal = join(directory, 'runner/runner/runner.sqlite');
     await writeFile(journal, gunzipSync(await readFile(`${journal}.gz`)), { mode: 0o600 });
     const storage = await openStorage({ file: journal });
@@ -170,12 +170,12 @@ describe('files of 0.1.0', () => {
   });
 });
 
-/** Of a lock what no later engine changes. */
+/** The part of a lock that does not depend on the engine. */
 function withoutEngine({ spec, seed, strategy, data }: Lock): object {
   return { spec, seed, strategy, data };
 }
 
-/** A lock holds, or nothing but the engine has changed since. */
+/** Checks that nothing but the engine has changed since the lock was written. */
 function expectLocked({ code, stdout }: Result): void {
   if (code === 0) return;
   const { error } = JSON.parse(stdout) as { error: { code: string; message: string } };
@@ -198,7 +198,7 @@ describe.each(DATABASES)('a database of 0.1.0 on %s', (kind) => {
   });
   afterEach(() => database.remove());
 
-  it('is migrated, and every chain in it holds', async () => {
+  it('a database of 0.1.0 is migrated, and all of its hash chains are valid', async () => {
     const storage = await openStorage(database.location);
     try {
       const verdict = await verifyWholeAudit((after) => readAudit(storage.read, after, 1000));
@@ -242,10 +242,10 @@ describe.each(DATABASES)('a database of 0.1.0 on %s', (kind) => {
   );
 });
 
-/** Runs a verb; a last argument that is no word is what it reads. */
+/** Runs a command; a last argument that is not a string is its standard input. */
 type Use = (...words: (string | { readonly input: string })[]) => Promise<Result>;
 
-/** Runs verbs with a token of today, since that of the fixtures expires some day. */
+/** Runs commands with a new token, since that of the fixtures expires. */
 async function usesOf(server: ServerHere, { location }: TestDatabase, kept: Kept): Promise<Use> {
   const storage = await openStorage(location);
   const terms = { label: 'test', scopes: [...SCOPES], expires_in_seconds: 3600 };
@@ -280,7 +280,7 @@ async function endsWhatWasUnderWay(use: Use, kept: Kept): Promise<void> {
       { timeout: 30_000, interval: 100 },
     );
   }
-  // The session that a killed server left has the events of one that nothing happened to.
+  // The session of a killed server has the same events as an uninterrupted one.
   await answer(use, 'bots', 'parity', 'paper', '--run', kept.running);
 }
 
@@ -298,7 +298,7 @@ async function tradesAsBefore(use: Use, kept: Kept): Promise<void> {
   expect(whole.hashes.trades).toBe(part.hashes.trades);
 }
 
-/** What was halted stays so until a person lifts it; what failed has failed. */
+/** Halts stay in force until a person lifts them, and failed tasks stay failed. */
 async function keepsItsRefusals(use: Use, kept: Kept): Promise<void> {
   expect(await use('bots', 'paper', 'start', 'halted', '--speed', 'max')).toMatchObject({
     code: 6,
@@ -323,7 +323,7 @@ async function keepsItsRefusals(use: Use, kept: Kept): Promise<void> {
   expect(await answer(use, 'bots', 'backtest', 'own')).toMatchObject({ bot: { slug: 'own' } });
 }
 
-/** People log in, keys and leases are what they were, and what is added continues each log. */
+/** Logins work, keys and leases are unchanged, and new entries continue each log. */
 async function administersAsBefore(use: Use, kept: Kept): Promise<void> {
   const code = codeAt(made.totp_secret, Date.now());
   const login = ['login', '--name', 'ada', '--password-stdin', '--code', code];
@@ -360,7 +360,7 @@ async function administersAsBefore(use: Use, kept: Kept): Promise<void> {
   for (const slug of Object.keys(kept.heads)) await answer(use, 'bots', 'events', 'verify', slug);
 }
 
-/** The machine of 0.1.0 renews with the key that it enrolled with. */
+/** A machine of 0.1.0 renews with the key with which it enrolled. */
 async function renewsTheMachine(server: ServerHere): Promise<void> {
   const home = join(directory, 'home');
   const env = { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: server.url };

@@ -103,7 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const MOST_FOLDERS = 24;
 const MOST_ARROWS = 110;
 
-/** Strategies must give the same events in a backtest, in another process and in a session. */
+/** The same strategy must produce the same events in a backtest and in a trading session. */
 const PURE = 'engine';
 /** Leases are verified in browsers and workers, too. */
 const PORTABLE = 'lease';
@@ -185,7 +185,7 @@ const faults = [
   ...unused,
   ...(order.length > MOST_FOLDERS ? [`${order.length} folders, more than ${MOST_FOLDERS}`] : []),
   ...(count > MOST_ARROWS ? [`${count} arrows between folders, more than ${MOST_ARROWS}`] : []),
-  // Without its parser the tool reads no file and reports no fault.
+  // If its parser is not installed, the tool reads no files and reports no faults.
   ...(read.length < 40
     ? [`only ${read.length} modules with imports were read: is the parser installed?`]
     : []),
@@ -197,7 +197,7 @@ console.log(
 );
 process.exitCode = faults.length === 0 ? 0 : 1;
 
-/** For each folder, the others that it imports; from the top down. */
+/** Folders from the top down, with the folders that each imports. */
 function graphOf(all: ICruiseResult['modules']): ReadonlyMap<string, ReadonlySet<string>> {
   const folderOf = (path: string): string | undefined =>
     order.find((folder) => path.startsWith(pathOf(folder)));

@@ -1,16 +1,16 @@
 /**
- * Whether tests try every case, as in `npm run test:long`, instead of one of each kind.
+ * Whether tests run every case, as in `npm run test:long`, instead of a selection.
  * That command runs the tests that import this file or fast-check, and those that use `mainlyOn`
  * of `storage/databases.ts`.
  */
 export const isAtLength = process.env['SERVICE_LOCAL_TEST_AT_LENGTH'] === 'true';
 
-/** Seed of all property tests: always the same in `npm test`, drawn for each `npm run test:long`. */
+/** Seed of all property tests: 1 in `npm test`, random for each `npm run test:long`. */
 export const seed = Number(process.env['SERVICE_LOCAL_TEST_SEED']);
 
-/** All cases at length, and the first `few` of them in `npm test`. */
+/** Returns all cases in `npm run test:long`, and the first `few` in `npm test`. */
 export const some = <T>(few: number, cases: readonly T[]): readonly T[] =>
   isAtLength ? cases : cases.slice(0, few);
 
-/** Examples of a property: `few` in `npm test`, and a hundred times as many at length. */
+/** Number of examples of a property: `few` in `npm test`, a hundred times as many in `test:long`. */
 export const runs = (few: number): number => (isAtLength ? 100 * few : few);

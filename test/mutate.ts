@@ -75,7 +75,7 @@ async function tryAll(): Promise<number> {
   return share >= LEAST_SHARE && unfit.length === 0 ? 0 : 1;
 }
 
-/** The id of the case in which something does not hold. */
+/** Extracts the id of the failed case from a fault. */
 function caseOf(fault: string): string {
   return fault.split(' ')[1] ?? fault;
 }
@@ -91,7 +91,7 @@ function copy(name: string): string {
   return tree;
 }
 
-/** Which cases fail there; a process that does not come to an end is one, too. */
+/** Lists the failed cases. A process that does not end counts as a failure. */
 async function play(tree: string, known: readonly string[] | undefined): Promise<string[]> {
   const script = join(tree, 'test/compliance/conformance/mutant.ts');
   const args = known === undefined ? [script] : [script, known.join('\n')];

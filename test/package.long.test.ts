@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** As in a shell outside of the project: none of its programs on PATH, none of npm's variables. */
+/** Environment of a shell outside of the project, without its programs on PATH or npm's variables. */
 function run(cwd: string, command: string, ...args: string[]) {
   const path = process.env['PATH']!.split(delimiter).filter(
     (part) => !part.includes('node_modules'),
@@ -39,7 +39,7 @@ function run(cwd: string, command: string, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-/** A copy to build and pack in, so that nobody who is at work in the project is disturbed. */
+/** A copy of the project to build and pack, so that the working tree is not changed. */
 function copyOfProject(): string {
   const copy = join(directory, 'project');
   const left = new Set(['node_modules', 'dist', 'test', 'runs', '.git']);
@@ -73,10 +73,9 @@ function install(tarball: string, elsewhere: string): string {
   return join(installed, bin['service-local']!);
 }
 
-test('the packed package works where nothing but it is installed', { timeout: 180_000 }, () => {
+test('the packed package works when only it is installed', { timeout: 180_000 }, () => {
   const project = copyOfProject();
-  // As `npm run prepare` would before it packs, but for the types, which `check:types` has looked at:
-  // nothing is read but the files that are compiled.
+  // As `npm run prepare`, but without checking the types, which `check:types` does.
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
   const quick = ['--noCheck', '--noResolve', '--types', '', '--declaration', 'false'];
   const compile = [tsc, '-p', 'src', '--singleThreaded', ...quick];

@@ -1,4 +1,4 @@
-/** Vitest loads this file before each test file: it holds for every property that fast-check tests. */
+/** Vitest loads this file before each test file. */
 import fc from 'fast-check';
 import { runs, seed } from './length.ts';
 

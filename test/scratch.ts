@@ -4,20 +4,16 @@ import { tmpdir } from 'node:os';
 const GIBIBYTE = 2 ** 30;
 const MEMORY = '/dev/shm';
 
-/**
- * Where to make files that are flushed often, such as databases: in memory where Linux has a folder
- * for it with room (1 GiB; containers often give it little), as tests lose nothing with the power.
- */
+/** Directory for files that are flushed often, such as databases: in memory, given 1 GiB of space. */
 export const SCRATCH = roomIn(MEMORY) >= GIBIBYTE ? MEMORY : tmpdir();
 
 /**
- * What `tmpdir()` is in tests: there too, where there is room for all that a run makes, and where
- * programs may run that a test has put there. To make and remove small files costs a disk more than
- * what most tests do with them.
+ * Value of `tmpdir()` in tests: in memory, given space for all files of a run and permission to run
+ * programs there. On a disk, creating and removing small files takes longer than most tests.
  */
 export const TEMPORARY = roomIn(MEMORY) >= 4 * GIBIBYTE && canRunIn(MEMORY) ? MEMORY : tmpdir();
 
-/** Bytes; 0 where there is no such folder. */
+/** Free bytes; 0 if the folder does not exist. */
 function roomIn(folder: string): number {
   try {
     const { bavail, bsize } = statfsSync(folder);

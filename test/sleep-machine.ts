@@ -1,8 +1,8 @@
 import { vi } from 'vitest';
 
 /**
- * Makes the calendar jump ahead by `ms` while the clock of the process stands still, as after a suspend.
- * @returns what takes that back.
+ * Moves the wall clock ahead by `ms` but not the clock of the process, as after a suspend.
+ * @returns a function that restores the wall clock.
  */
 export function sleepMachine(ms: number): () => void {
   const { now } = Date;

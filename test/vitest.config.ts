@@ -7,34 +7,32 @@ import { TEMPORARY } from './scratch.ts';
 
 const root = import.meta.dirname;
 
-/** The code that checks signatures is tried as it is; all others get another that is quick. */
+/** These tests use the real verifier of signatures; all others use a faster one. */
 export const LEASES = 'lease/**/*.test.ts';
 
-/** For `vitest.long.config.ts`. */
 export const LONG = '**/*.long.test.ts';
 
-/** Files that put a module of theirs in the place of another: in a process that no other file has. */
+/** Files that replace modules, and therefore need a process of their own. */
 const withMocks = [...filesWith('vi.mock('), ...filesWith('vi.resetModules(')];
 
-/** Test files with that text in them. */
 export function filesWith(text: string): string[] {
   const files = globSync('**/*.test.ts', { cwd: root });
   return files.filter((file) => readFileSync(join(root, file), 'utf8').includes(text));
 }
 
-/** Of this run alone, so that nothing is left of what its tests make, also of those it killed. */
+/** Temporary directory of this run, removed at its end even if tests were killed. */
 const temporary = mkdtempSync(join(TEMPORARY, 'sl-'));
-// Some tests give up privileges.
+// Some tests run processes as other users.
 chmodSync(temporary, 0o1777);
 process.once('exit', () => rmSync(temporary, { recursive: true, force: true }));
 
-/** Of every project. */
+/** Options of every project. */
 export const test = {
   root,
-  // Most tests start processes, and the machine may be busy with others.
+  // Most tests start processes, and the machine may be busy.
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  // What one process of a test has compiled, the next ones do not compile again.
+  // The compile cache is shared by all processes that tests start.
   env: {
     TMPDIR: temporary,
     SERVICE_LOCAL_TEST_DISK: tmpdir(),
@@ -46,9 +44,9 @@ export const test = {
 
 export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
 
-/** Of every run. */
+/** Options of every run. */
 export const run = {
-  // Many tests wait for processes of theirs: one file at a time for each processor leaves it idle.
+  // Many tests wait for processes they started, so that one worker per processor would be too few.
   maxWorkers: availableParallelism() + 1,
   globalSetup: 'storage/cluster.ts',
 };
@@ -58,7 +56,7 @@ export default defineConfig({
     root,
     ...run,
     projects: [
-      // What one file has imported, the next ones of the same process do not import again.
+      // Without isolation, the files of a process share imported modules.
       {
         test: {
           ...test,

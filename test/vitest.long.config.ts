@@ -25,7 +25,7 @@ const files = [
   ...filesWith('mainlyOn('),
 ];
 
-/** `npm run test:long`: what repeats at length what `npm test` tries in short. */
+/** Configuration of `npm run test:long`. */
 export default defineConfig({
   test: {
     ...long,
