@@ -303,8 +303,8 @@ export function defaultValue<K extends SettingKey>(key: K, cwd: string, home: st
 }
 
 /** The default as help shows it. */
-export function defaultText<K extends SettingKey>(key: K): string {
-  const spec: SettingSpec<Settings[K]> = SETTINGS[key];
+export function defaultText(key: SettingKey): string {
+  const spec: SettingSpec<Settings[SettingKey]> = SETTINGS[key];
   if ('defaultText' in spec) return spec.defaultText;
   return spec.type.format?.(spec.default) ?? String(spec.default);
 }
