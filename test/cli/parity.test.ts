@@ -91,7 +91,7 @@ test('a paper session equals its backtest until the data change', async () => {
   const drifted = await bots([...locked, '--verify-lock']);
   expect(drifted).toMatchObject({ code: 6, stdout: '' });
   expect(drifted.stderr).toContain(
-    `error lock_drift: not what the task ${backtest.run_id} locked: data of SPX: changed`,
+    `error lock_drift: the backtest differs from the lock of task ${backtest.run_id}: data of SPX: changed`,
   );
   const parted = await bots(['parity', 'sma']);
   expect(parted).toMatchObject({ code: 1 });
@@ -99,7 +99,7 @@ test('a paper session equals its backtest until the data change', async () => {
     /^Equal until the first difference: 50 bars, \d+ order events\n\n +session +backtest\n(.+\n)+≠ +volume +1000 +999\n$/,
   );
   expect(parted.stderr).toContain(
-    `session ${run_id} and its backtest differ at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
+    `session ${run_id} and its backtest differ at 2000-02-20T00:00:00.000Z: the bar of SPX differs: volume 1000 in the session, 999 in the catalogue`,
   );
 
   const condition = `run_id = '${run_id}' and kind = 'order.submitted'`;

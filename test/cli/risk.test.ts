@@ -34,7 +34,7 @@ test('an administrator sets, lists and removes thresholds', async () => {
   const unnamed = await risk('set --level desk --currency USD --rationale x --max-order-value 5');
   expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('Name the desk') });
   const wrong = await risk(`set ${desk} --max-order-qty 5`);
-  expect(wrong.stderr).toContain('max_order_qty is of one instrument');
+  expect(wrong.stderr).toContain('max_order_qty applies only to the level instrument');
   expect(await risk(`remove ${desk}`)).toMatchObject({
     code: 0,
     stdout: 'desk fx has none in USD now.\n',

@@ -173,7 +173,7 @@ describe('comparing a session with a backtest', () => {
       first_difference: {
         cause: 'data',
         time: '2000-02-20T00:00:00.000Z',
-        detail: 'the bar of SPX is another: volume 1000 in the session, 999 in the catalogue',
+        detail: 'the bar of SPX differs: volume 1000 in the session, 999 in the catalogue',
         recorded: { symbol: 'SPX', volume: 1000 },
         backtest: { symbol: 'SPX', volume: 999 },
       },
@@ -188,7 +188,7 @@ describe('comparing a session with a backtest', () => {
       first_difference: {
         cause: 'gap',
         time: '2000-02-20T00:00:00.000Z',
-        detail: 'the session got no bar of SPX at this time, and says so by data.gap',
+        detail: 'the session received no bar of SPX at this time and recorded data.gap',
         recorded: null,
         backtest: { symbol: 'SPX' },
       },

@@ -55,7 +55,7 @@ describe('a backtest with verify_lock', () => {
       status: 'failed',
       error: {
         code: 'lock_drift',
-        detail: `not what the task ${first.task_id} locked: data of SPX: changed`,
+        detail: `the backtest differs from the lock of task ${first.task_id}: data of SPX: changed`,
       },
     };
     expect(await backtest(again)).toMatchObject(drifted);

@@ -1,4 +1,4 @@
-/** Account of an ended deployment, and opening of the next one. */
+/** Account of an ended deployment, and opening account of the next one. */
 import { readBundle, getVersion } from '../registry/versions.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
@@ -21,7 +21,7 @@ export function readAccountRules(bot: BotSpec): AccountRules {
   return { symbols: bot.spec.universe.symbols, model: engineConfig(bot).account.model };
 }
 
-/** Account rules of the bot version in a deployment plan. */
+/** @param text a deployment plan, as JSON. */
 export async function readPlannedRules(db: Db, text: string): Promise<AccountRules> {
   const { bot_id, version, params } = JSON.parse(text) as ProductionPlan;
   const found = await getVersion(db, bot_id, version);
@@ -29,7 +29,7 @@ export async function readPlannedRules(db: Db, text: string): Promise<AccountRul
   return readAccountRules(readChangedSpec(JSON.parse(found.document), { params }, files).spec);
 }
 
-/** Remaining account of a deployment; null if it began with its own cash and recorded nothing. */
+/** Reads the account that a deployment left; null if it recorded nothing and began with the cash of its spec. */
 export async function openAfter(
   tx: Db,
   { task_id }: Pick<Claim, 'task_id'>,
@@ -57,8 +57,8 @@ export function withoutRisk(opening: Opening | null): Opening | null {
 }
 
 /**
- * Why a bot cannot continue the account of a deployment that still trades; empty when it can. Its
- * working orders may still be filled before it ends.
+ * Finds reasons why a bot cannot continue the account of a deployment that still trades, whose working
+ * orders may be filled before it ends.
  */
 export async function replacementProblems(
   tx: Db,

@@ -6,7 +6,7 @@ import {
 } from '../../deploy/kubernetes/clusters-file.ts';
 import { connectCluster } from '../../deploy/kubernetes/connect.ts';
 
-/** The clusters of a process. All deployments in one cluster share its connection. */
+/** The clusters of a process. Deployments in the same cluster share a connection. */
 export interface ClusterConnections {
   readonly clusters: Clusters;
   /**

@@ -1,4 +1,4 @@
-/** What is known of a deployment, as whoever looks after it goes by. */
+/** State of a production deployment in the database, by which its controller decides. */
 import type { ClusterState } from '../../deploy/kubernetes/cluster.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
@@ -8,7 +8,7 @@ import type { RunnerEnd } from './runner-reports.ts';
 
 export type DeploymentState = NonNullable<Awaited<ReturnType<typeof readDeploymentState>>>;
 
-/** @returns undefined when the task is the worker's no more. */
+/** @returns undefined when the claim is no longer valid. */
 export async function readDeploymentState(db: Db, claim: Claim) {
   const row = await db
     .selectFrom('tasks')
@@ -39,14 +39,13 @@ export function parseClusterState(text: string | null): ClusterState | null {
   return text === null ? null : (JSON.parse(text) as ClusterState);
 }
 
-/** Why a deployment is to end, and since when. */
 export interface EndRequest {
   readonly why: 'halt' | 'stop' | 'cancel' | 'failed';
-  /** Milliseconds since the Unix epoch. */
+  /** Time of the request, milliseconds since the Unix epoch. */
   readonly since: number;
 }
 
-/** A halt goes before all else. */
+/** Decides whether a deployment must end; a halt comes before other reasons. */
 export function decideEnd(known: DeploymentState): EndRequest | undefined {
   const { halt, stop_requested_at, cancel_requested_at, ended, reported_at } = known;
   if (halt !== undefined) return { why: 'halt', since: halt.requested_at };

@@ -1,4 +1,4 @@
-/** How a production deployment ends, once its cluster has no pod of it any more. */
+/** Ends production deployments in the database, once their clusters have no pod of them. */
 import type { Problem } from '../../base/errors.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
@@ -12,19 +12,18 @@ import { readDeploymentState, type DeploymentState, type EndRequest } from './de
 import type { DeployInput } from './production-plan.ts';
 import type { EndedOrder } from './runner-reports.ts';
 
-/** What became of the orders. */
-interface Left {
+/** Orders after the end of the runner. */
+interface OrderOutcome {
   readonly verified: boolean;
-  /** Those that were working when it was to end; null when nobody knows. */
+  /** Orders that were working when the end was requested; null if unknown. */
   readonly orders: readonly EndedOrder[] | null;
 }
 
 /**
- * Ends the deployment and its task, keeps what a halt has ended, and lets the one begin that is to
- * replace it, if one is.
+ * Ends a deployment and its task, records the evidence of a halt, and starts the waiting replacement.
  *
- * @param failure why it could not even be applied.
- * @returns false when the task is the worker's no more.
+ * @param failure why the deployment could not be applied.
+ * @returns false when the claim is no longer valid.
  */
 export async function endDeployment(
   tx: Db,
@@ -35,22 +34,22 @@ export async function endDeployment(
 ): Promise<boolean> {
   const known = await readDeploymentState(tx, held);
   if (known === undefined) return false;
-  const left = leftBy(known);
-  const { verified, orders } = left;
-  // A halt that has come in between is about it, too.
+  const orderOutcome = readOrderOutcome(known);
+  const { verified, orders } = orderOutcome;
+  // A halt may have been requested in the meantime.
   const why = known.halt ? 'halt' : wanted.why;
-  const outcome = outcomeOf(why, known, left, failure);
+  const outcome = toTaskOutcome(why, known, orderOutcome, failure);
   const first = await seqOf(tx, held.bot_id);
   await appendRunEvent(tx, held, now, 'deploy.ended', { why, verified, orders });
   await endTask(tx, held, now, outcome);
   const last = await seqOf(tx, held.bot_id);
-  if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
-  await letReplace(tx, now, held, left);
+  if (why === 'halt') await recordEvidence(tx, held, orderOutcome, first + 1, last);
+  await startReplacement(tx, now, held, orderOutcome);
   return true;
 }
 
-/** One whose claim nobody ever had cannot have placed an order. */
-function leftBy({ ended, epoch }: DeploymentState): Left {
+/** A deployment whose claim was never granted cannot have placed an order. */
+function readOrderOutcome({ ended, epoch }: DeploymentState): OrderOutcome {
   if (ended !== null) {
     const { orders } = ended;
     return { verified: ended.verified && orders.every((one) => one.verified), orders };
@@ -58,15 +57,15 @@ function leftBy({ ended, epoch }: DeploymentState): Left {
   return (epoch ?? 0) === 0 ? { verified: true, orders: [] } : { verified: false, orders: null };
 }
 
-function outcomeOf(
+function toTaskOutcome(
   why: EndRequest['why'],
   { ended, state }: DeploymentState,
-  { verified, orders }: Left,
+  { verified, orders }: OrderOutcome,
   failure: ErrorData | undefined,
 ): TaskOutcome {
   if (why === 'halt' || why === 'cancel') return { status: 'canceled' };
   if (why === 'failed') {
-    const error = failure ?? ended?.error ?? { code: 'failure', message: 'its runner failed' };
+    const error = failure ?? ended?.error ?? { code: 'failure', message: 'the runner failed' };
     return { status: 'failed', error };
   }
   if (!verified) return { status: 'failed', error: unverified(orders) };
@@ -79,7 +78,7 @@ function outcomeOf(
   };
 }
 
-function unverified(orders: Left['orders']): ErrorData {
+function unverified(orders: OrderOutcome['orders']): ErrorData {
   const open = orders
     ?.filter((one) => !one.verified)
     .map(({ order, symbol }) => `${order} (${symbol})`);
@@ -87,9 +86,9 @@ function unverified(orders: Left['orders']): ErrorData {
     code: 'failure',
     reason: 'orders_not_verified',
     message: open?.length
-      ? `it is not known that these orders have ended: ${open.join(', ')}`
-      : 'its runner did not tell what became of its orders before its pod was gone',
-    remedy: 'Look at the exchange, and cancel there what is still open.',
+      ? `these orders are not known to have ended: ${open.join(', ')}`
+      : 'the pod ended before its runner reported the outcome of its orders',
+    remedy: 'Check the exchange, and cancel open orders there.',
   };
 }
 
@@ -102,11 +101,11 @@ async function seqOf(tx: Db, bot_id: string): Promise<number> {
   return event_seq;
 }
 
-/** For each halt that is in force for it: of the bot, and of all. */
-async function keepEvidence(
+/** Records the orders and events of the deployment for each halt in force. */
+async function recordEvidence(
   tx: Db,
   { bot_id, deployment_id }: Claim,
-  { verified, orders }: Left,
+  { verified, orders }: OrderOutcome,
   first_seq: number,
   last_seq: number,
 ): Promise<void> {
@@ -116,10 +115,10 @@ async function keepEvidence(
     .where('lifted_at', 'is', null)
     .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
     .execute();
-  // Who has not read back what is open knows of nothing else either.
+  // A runner that did not read back the open orders cannot know all orders.
   const isKnown = verified || orders?.some((one) => !one.verified);
-  const told = isKnown ? JSON.stringify(orders) : null;
-  const row = { deployment_id, orders: told, first_seq, last_seq };
+  const known = isKnown ? JSON.stringify(orders) : null;
+  const row = { deployment_id, orders: known, first_seq, last_seq };
   for (const { halt_id } of halts) {
     await tx
       .insertInto('halted_deployments')
@@ -128,7 +127,12 @@ async function keepEvidence(
   }
 }
 
-async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left): Promise<void> {
+async function startReplacement(
+  tx: Db,
+  now: number,
+  held: Claim,
+  { verified }: OrderOutcome,
+): Promise<void> {
   const waiting = await tx
     .selectFrom('production_deployments as own')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
@@ -148,8 +152,8 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
       error: {
         code: 'conflict',
         reason: 'replaced_not_verified',
-        message: `it does not begin: it is not known what became of the orders of ${held.deployment_id}, which it was to replace`,
-        remedy: 'Look at the exchange, cancel there what is still open, and deploy again.',
+        message: `the deployment does not start: the outcome of orders of ${held.deployment_id}, which it replaces, is unknown`,
+        remedy: 'Check the exchange, cancel open orders there, and deploy again.',
       },
     });
     return;
@@ -176,7 +180,7 @@ const LATCHED: ErrorData = {
   reason: 'latched',
   message: 'the deployment does not start: the one that it replaces was latched before it ended',
   remedy:
-    'Check what that deployment did, let the bot trade again with `bots re-enable`, and deploy again.',
+    'Check what that deployment did, let the bot trade again with `service-local bots re-enable`, and deploy again.',
 };
 
 function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): ErrorData {

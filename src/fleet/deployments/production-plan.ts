@@ -1,4 +1,4 @@
-/** What a deployment is made of: settled once, when it is asked for, and the same whenever it is applied. */
+/** Plans of deployments, fixed at the request so that applying again gives the same objects. */
 import { readBundle, getVersion } from '../registry/versions.ts';
 import type { Bundle } from '../../bots/bundle.ts';
 import { withChanges } from '../../bots/hosted.ts';
@@ -7,7 +7,7 @@ import type { DeployPlan } from '../../deploy/kubernetes/manifests.ts';
 import type { Db, ProductionDeploymentsTable } from '../../storage/tables.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
 
-/** As it is asked for; names of secrets, and none of what is in them. */
+/** A requested deployment; it names secrets, but holds none of their values. */
 export interface DeployRequest {
   readonly cluster?: string | undefined;
   readonly namespace?: string | undefined;
@@ -37,7 +37,7 @@ export type Venue =
   | { readonly type: 'simulated' }
   | { readonly type: 'exchange'; readonly credentials_secret: string };
 
-/** What is kept of it, beside the version of the bot. */
+/** Stored plan; the files are derived from the bot version. */
 export interface ProductionPlan extends Omit<DeployPlan, 'files'> {
   readonly params: NonNullable<DeployRequest['params']>;
   readonly exchange: ExchangeDefinition & { readonly name: string };
@@ -49,7 +49,7 @@ const STATE_DIR = '/var/lib/service-local';
 const HEALTH_PORT = 8080;
 
 /**
- * Everything that is applied, from what is kept.
+ * Reads the whole plan of a deployment, from its stored plan and its bot version.
  * @throws ServiceError `not_found`; `bundle_tampered`.
  */
 export async function readDeployPlan(

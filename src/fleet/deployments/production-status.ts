@@ -8,7 +8,7 @@ import { parseClusterState } from './deployment-state.ts';
 import { parseOpening, type DeployInput, type DeployRequest } from './production-plan.ts';
 import type { KnownReport, RunnerEnd } from './runner-reports.ts';
 
-/** A production deployment, as it was observed last. Times are milliseconds since the Unix epoch. */
+/** A production deployment as last observed. Times are milliseconds since the Unix epoch. */
 export interface ProductionStatus extends Readonly<
   Pick<
     ProductionDeploymentsTable,
@@ -18,10 +18,10 @@ export interface ProductionStatus extends Readonly<
   readonly deployment: BotDeployment;
   readonly request: DeployRequest;
   readonly waits: boolean;
-  /** The account with which it begins; null for the cash of its spec. */
+  /** Opening account; null for the cash of the spec. */
   readonly opening: Opening | null;
   readonly cluster_state: ClusterState | null;
-  /** Null before the cluster has its token. */
+  /** Null until the runner's token is in the cluster. */
   readonly runner:
     | (Readonly<Pick<RunnersTable, 'epoch' | 'claimed_until' | 'reported_at'>> & {
         readonly report: KnownReport | null;
@@ -30,7 +30,7 @@ export interface ProductionStatus extends Readonly<
     | null;
 }
 
-/** @throws ServiceError `not_found`; `conflict` for a deployment that is none to a cluster. */
+/** @throws ServiceError `not_found`; `conflict` for a deployment with another target. */
 export async function readProductionStatus(
   db: Db,
   ref: string,
@@ -44,15 +44,19 @@ export async function readProductionStatus(
     .where('bot_id', '=', bot_id)
     .executeTakeFirst();
   if (deployment === undefined) {
-    throw new ServiceError('not_found', `the bot ${ref} has no deployment ${deployment_id}`, {
+    throw new ServiceError('not_found', `bot ${ref} has no deployment ${deployment_id}`, {
       remedy: `See \`service-local bots deployments ${ref}\`.`,
     });
   }
   if (deployment.target !== 'k8s') {
-    throw new ServiceError('conflict', `the deployment ${deployment_id} is none to a cluster`, {
-      reason: 'not_production',
-      remedy: `See \`service-local tasks get ${deployment.task_id}\`.`,
-    });
+    throw new ServiceError(
+      'conflict',
+      `deployment ${deployment_id} is not a production deployment`,
+      {
+        reason: 'not_production',
+        remedy: `See \`service-local tasks get ${deployment.task_id}\`.`,
+      },
+    );
   }
   const own = await db
     .selectFrom('production_deployments')

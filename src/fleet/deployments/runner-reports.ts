@@ -1,6 +1,7 @@
 /**
- * Who trades for a deployment. Of all processes that come with its token, one at a time has the
- * claim: by it, two never trade, however slow the cluster is to end the one before.
+ * Reports of runners, the pods of production deployments. Of all processes with the token of a
+ * deployment, one at a time holds its claim, so that two never trade even if the cluster is slow to end
+ * a pod.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
@@ -20,16 +21,15 @@ import type { ErrorData } from '../../base/error-data.ts';
 import { readSession, writeBatch, type Batch } from '../tasks/session-record.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 
-/** How long a claim lasts from a report, and how often to report. */
+/** Duration of a claim after a report. */
 const CLAIM_SECONDS = 30;
 const REPORT_SECONDS = 5;
 
-/** How a runner has ended. */
 export interface RunnerEnd {
   readonly outcome: 'stopped' | 'halted' | 'failed';
-  /** Whether open orders were read back from the venue, and there were none. */
+  /** Whether the runner read back from the venue that it has no open orders. */
   readonly verified: boolean;
-  /** Those that were working when it was to end. */
+  /** Orders that were working when the end began. */
   readonly orders: readonly EndedOrder[];
   readonly error: ErrorData | null;
 }
@@ -40,7 +40,7 @@ export interface EndedOrder {
   readonly verified: boolean;
 }
 
-/** What is kept of the last report. */
+/** Stored part of the last report. */
 export interface KnownReport {
   readonly status: 'starting' | 'trading' | 'denying' | 'halting' | 'stopping' | 'ended';
   readonly denying: string | null;
@@ -53,9 +53,9 @@ export interface KnownReport {
 
 export interface Report extends KnownReport {
   readonly instance_id: string;
-  /** The newest epoch of a server's database that the runner knows; 1 by default. */
+  /** Highest epoch of the server's database that the runner knows; default 1. */
   readonly database_epoch?: number | undefined;
-  /** Null asks for the claim. */
+  /** Null requests the claim. */
   readonly epoch: number | null;
   readonly batch: Omit<Batch, 'total'> | null;
   readonly ended: (Omit<RunnerEnd, 'error'> & { readonly error: ReportedError | null }) | null;
@@ -68,30 +68,28 @@ interface ReportedError extends Omit<ErrorData, 'code'> {
 interface Service {
   readonly storage: Storage;
   readonly clock: () => number;
-  /** Time between two reports of a runner, s; 5 by default. */
+  /** Seconds between two reports of a runner; default 5. */
   readonly reportSeconds?: number | undefined;
 }
 
-/** What a runner is to do. */
+/** Answer to a report. */
 export interface RunnerInstructions {
   readonly epoch: number;
   readonly claim_seconds: number;
   readonly report_seconds: number;
   readonly command: 'trade' | 'halt' | 'stop';
   readonly halt: KnownHalt | null;
-  /** The number of the last batch that is recorded. */
+  /** Number of the last recorded batch. */
   readonly recorded: number;
-  /** What people have settled for the session. */
   readonly controls: SessionSupervision;
 }
 
 /**
- * Takes a report: renews or grants the claim, records the batch, and says what to do.
+ * Takes a report: renews or grants the claim, records the batch, and answers with instructions.
  *
- * @param token as it was sent.
- * @throws ServiceError `not_authenticated`; `not_found` for a deployment that there is not, or that
- *   has ended; `conflict` with the reason `fenced` while another instance has the claim;
- *   `database_not_adopted` for one that would trade.
+ * @throws ServiceError `not_authenticated`; `not_found` for an unknown or ended deployment;
+ *   `conflict` with the reason `fenced` while another instance holds the claim;
+ *   `database_not_adopted` if the runner would trade.
  */
 export async function takeReport(
   { storage, clock, reportSeconds = REPORT_SECONDS }: Service,
@@ -99,12 +97,12 @@ export async function takeReport(
   token: string,
   report: Report,
 ): Promise<RunnerInstructions> {
-  // Before anybody has to wait for it.
+  // Checked before the write as well, so that unauthenticated requests never wait for it.
   admit(await find(storage.read, deployment_id), token);
   const database_epoch = await epochOf(storage, report);
   const hold = await tradingHold(storage.read);
   return storage.write(async (tx) => {
-    const now = storage.kind === 'postgres' ? await timeOf(tx) : clock();
+    const now = storage.kind === 'postgres' ? await readClock(tx) : clock();
     const runner = await find(tx, deployment_id);
     admit(runner, token);
     const { task_id, bot_id } = runner;
@@ -119,7 +117,7 @@ export async function takeReport(
     // The end of an instance is always accepted, since an ended instance does not trade.
     const isToTrade = command === 'trade' && report.ended === null;
     if (hold !== undefined && isToTrade) throw notAdopted(hold);
-    const epoch = claim(runner, last, report, now, command);
+    const epoch = renewClaim(runner, last, report, now, command);
 
     const { batch } = report;
     const isSame = epoch === runner.epoch;
@@ -187,43 +185,43 @@ function find(db: Db, deployment_id: string) {
 }
 
 function admit(runner: Runner | undefined, token: string): asserts runner is Runner {
-  if (runner === undefined) throw over('there is no such deployment');
+  if (runner === undefined) throw unknownDeployment('there is no such deployment');
   const [sent, known] = [hashSecret(token), runner.token_hash].map((text) => Buffer.from(text));
   if (!timingSafeEqual(sent!, known!)) {
-    throw new ServiceError('not_authenticated', 'the token is not that of this deployment', {
+    throw new ServiceError('not_authenticated', 'the token does not belong to this deployment', {
       reason: 'unknown_token',
-      remedy: 'Read it anew from the Secret of the deployment.',
+      remedy: 'Read the token again from the Secret of the deployment.',
     });
   }
-  if (runner.ended_at !== null) throw over('the deployment has ended');
+  if (runner.ended_at !== null) throw unknownDeployment('the deployment has ended');
 }
 
-function over(message: string): ServiceError {
+function unknownDeployment(message: string): ServiceError {
   return new ServiceError('not_found', message, {
-    remedy: 'Cancel what orders there are, and leave.',
+    remedy: 'Cancel all open orders, and exit.',
   });
 }
 
-/** @returns the epoch that the instance has from now on. */
-function claim(
+/** @returns the epoch of the instance that sent the report. */
+function renewClaim(
   { epoch, instance_id, claimed_until }: Runner,
   ended: RunnerEnd | null,
   report: Report,
   now: number,
   command: RunnerInstructions['command'],
 ): number {
-  // Asked again, as when the answer was lost, it is the same claim.
+  // A repeated request, for example after a lost answer, keeps the same claim.
   const isOwn = instance_id === report.instance_id && (report.epoch ?? epoch) === epoch;
   if (isOwn) return epoch;
   if (report.epoch !== null || claimed_until > now) throw fenced(claimed_until - now);
-  // What is to end and has ended well begins no more, though its cluster starts it again.
+  // An instance that the cluster restarts must not trade after its predecessor has ended properly.
   const isDone = command !== 'trade' && ended?.verified === true;
-  if (isDone) throw over('the deployment is about to end, and nothing of it is left to do');
+  if (isDone) throw unknownDeployment('the deployment is ending, and has nothing left to do');
   return epoch + 1;
 }
 
-/** The clocks of servers may differ by more than a claim lasts; their database has one. */
-async function timeOf(tx: Db): Promise<number> {
+/** Time by the clock of the database, as the clocks of servers may differ by more than a claim. */
+async function readClock(tx: Db): Promise<number> {
   const { rows } = await sql<{
     readonly now: number;
   }>`select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now`.execute(tx);
@@ -231,8 +229,8 @@ async function timeOf(tx: Db): Promise<number> {
 }
 
 /**
- * How it has ended by now. An instance that has ended does so once, whatever of it comes late; the
- * next begins anew, but for why one has failed: that ends the deployment.
+ * Returns the end of the current instance. Late reports of an ended instance do not change it; a new
+ * instance clears it, unless the previous one failed, which ends the deployment.
  */
 function endAfter(
   last: RunnerEnd | null,
@@ -246,9 +244,9 @@ function endAfter(
 }
 
 function fenced(ms: number): ServiceError {
-  return new ServiceError('conflict', 'another instance of this deployment has the claim', {
+  return new ServiceError('conflict', 'another instance of this deployment holds the claim', {
     reason: 'fenced',
-    remedy: 'Let that one trade, or end it and wait until its claim is over.',
+    remedy: 'Leave trading to that instance, or end it and wait until its claim has expired.',
     retryAfterSeconds: Math.max(1, Math.ceil(ms / 1000)),
   });
 }
@@ -259,7 +257,7 @@ function endOf({ error, ...ended }: NonNullable<Report['ended']>): RunnerEnd {
   return { ...ended, error: { ...error, code: isKnown ? (error.code as ErrorCode) : 'failure' } };
 }
 
-/** When a runner was told to end, or was heard of last, and says nothing any more. */
+/** Whether a runner has sent no report for the duration of a claim since it was requested to end. */
 export function isSilent(
   { reported_at }: Pick<RunnersTable, 'reported_at'>,
   since: number,

@@ -1,16 +1,15 @@
 import type { Db } from '../../storage/tables.ts';
 import type { Halt } from './halts.ts';
 
-/** A deployment in the order of bots and, for each, of deployments: as the index of active ones. */
+/** Position in the order by bot and deployment, which is that of the index. */
 export interface Place {
   readonly bot_id: string;
   readonly deployment_id: string;
 }
 
-/** Before all. */
 export const START: Place = { bot_id: '', deployment_id: '' };
 
-/** Deployments that trade, or are about to, and that a halt is about. */
+/** Selects the active paper sessions that a halt covers, from `after` (exclusive) to `until` (inclusive). */
 export function selectSessions(
   db: Db,
   { bot_id }: Pick<Halt, 'bot_id'>,
@@ -39,7 +38,6 @@ export function selectSessions(
   );
 }
 
-/** The first of them; undefined when there is none left. */
 export async function findFirstSession(
   db: Db,
   halt: Pick<Halt, 'bot_id'>,

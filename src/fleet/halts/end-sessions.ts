@@ -8,26 +8,23 @@ import { closeSession, type SessionState } from '../../events/session-state.ts';
 import { selectSessions, type Place } from './active-sessions.ts';
 import type { Halt } from './halts.ts';
 
-/** An order that was working when its deployment was halted. */
+/** An order that was working at the halt. */
 export interface HaltedOrder {
   readonly order: number;
   readonly symbol: string;
 }
 
-/** What one write of a halt has ended. */
+/** The sessions that one write of a halt ended. */
 export interface Ended {
   readonly task_ids: readonly string[];
-  /** The last deployment; undefined when there was none left. */
+  /** Position of the last session; undefined when none was left. */
   readonly last: Place | undefined;
 }
 
 /**
- * Ends some of the deployments that a halt is about, in the order of their places: cancels their
- * working orders, ends task and deployment, and keeps what that was. The orders of a session on paper
- * are nowhere but in its record, and who runs it can record no more once the task is no longer his:
- * so nothing of it needs the one who runs it.
- *
- * @param limit at most so many.
+ * Ends paper sessions that a halt covers, in the order of their positions: cancels their working orders,
+ * ends their tasks and deployments, and records the evidence. This needs no worker, because the orders
+ * exist only in the record of the session, to which a worker without the task can add nothing.
  */
 export async function endPaperSessions(
   tx: Db,
@@ -91,7 +88,7 @@ async function isInForce(tx: Db, halt_id: string): Promise<boolean> {
   return halt?.lifted_at === null;
 }
 
-/** @param text as it is recorded. */
+/** @param text recorded state, as JSON. */
 function close(text: string | null): Partial<ReturnType<typeof closeSession>> & {
   readonly events: ReturnType<typeof closeSession>['events'];
   readonly orders: readonly HaltedOrder[] | null;
@@ -102,7 +99,7 @@ function close(text: string | null): Partial<ReturnType<typeof closeSession>> & 
   return { orders, ...closeSession(before, 'halted') };
 }
 
-/** A row that was tampered with may hold anything, and must not keep others from being halted. */
+/** Returns undefined for an invalid state, as a tampered row must not prevent the halt of other bots. */
 export function parseState(text: string | null): SessionState | undefined {
   try {
     const state = JSON.parse(text ?? '') as SessionState;
@@ -117,23 +114,23 @@ export function parseState(text: string | null): SessionState | undefined {
 }
 
 async function endTasks(tx: Db, now: number, halt: Halt, after: Place, last: Place): Promise<void> {
-  const theirs = (db: Db) => selectSessions(db, halt, after, last);
-  const ofTheirs = { status: 'canceled', worker_id: null, ended_at: now } as const;
+  const covered = (db: Db) => selectSessions(db, halt, after, last);
+  const canceled = { status: 'canceled', worker_id: null, ended_at: now } as const;
   await tx
     .updateTable('tasks')
-    .set(ofTheirs)
+    .set(canceled)
     .where('status', 'in', ['queued', 'running'])
-    .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
+    .where('task_id', 'in', covered(tx).select('deployment.task_id'))
     .execute();
-  // Of one that was about to end by itself.
+  // A session that was about to end may have stored files.
   await tx
     .deleteFrom('task_files')
-    .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
+    .where('task_id', 'in', covered(tx).select('deployment.task_id'))
     .execute();
   await tx
     .updateTable('bot_deployments')
     .set({ status: 'halted', ended_at: now })
-    .where('deployment_id', 'in', theirs(tx).select('deployment.deployment_id'))
+    .where('deployment_id', 'in', covered(tx).select('deployment.deployment_id'))
     .execute();
 }
 
@@ -145,7 +142,7 @@ const EVIDENCE = [
   'last_seq',
 ] as const satisfies readonly (keyof HaltedDeploymentsTable)[];
 
-/** A deployment that would not end before is there already, with what was found of it then. */
+/** A deployment that an earlier attempt recorded but did not end keeps its evidence. */
 const insertEvidence = prepareBatchQuery(EVIDENCE.length, (db, rows) =>
   db
     .insertInto('halted_deployments')
@@ -164,7 +161,7 @@ const insertEvidence = prepareBatchQuery(EVIDENCE.length, (db, rows) =>
     ),
 );
 
-/** Of sessions: the task, the state as JSON, and when that was recorded. */
+/** Rows: task id, state as JSON, time of the record. */
 const updateStates = prepareBatchQuery(3, (db, sessions) => {
   const rows = sessions.map(
     ([task_id, state, recorded_at]) =>

@@ -1,23 +1,23 @@
 import type { BotDeploymentsTable } from '../../storage/tables.ts';
 import type { HaltedOrder } from './end-sessions.ts';
 
-/** Why a deployment cannot be said to have been halted. */
+/** Reasons why the halt of a deployment is not verified. */
 export const HALT_FAULTS = [
-  /** It has not ended, or otherwise. */
+  /** The deployment has not ended, or has ended in another way. */
   'deployment_not_halted',
-  /** Its task has not ended, or a worker still holds it. */
+  /** The task has not ended, or a worker still holds it. */
   'task_not_ended',
-  /** The record of its session cannot be read: its orders are not known. */
+  /** The record of the session cannot be read, so its orders are unknown. */
   'orders_unknown',
-  /** One of its orders may still be working. */
+  /** An order may still be working. */
   'order_not_canceled',
-  /** The log of the bot does not tell of its end, or not as it was written. */
+  /** The end is missing in the log of the bot, or its event was altered. */
   'not_in_log',
-  /** Its runner, which alone can cancel its orders, is not heard of any more. */
+  /** The runner, which alone can cancel the orders, no longer reports. */
   'runner_silent',
-  /** The cluster has a pod of it still, as far as is known. */
+  /** The cluster still had a pod when last observed. */
   'pod_left',
-  /** The cluster does not answer: it is not known whether a pod is left. */
+  /** The cluster does not answer, so a pod may be left. */
   'cluster_unreachable',
 ] as const;
 
@@ -25,8 +25,8 @@ export type HaltFault = (typeof HALT_FAULTS)[number];
 
 export interface VerifiedOrder extends HaltedOrder {
   /**
-   * Whether it works no more, and its cancellation is in the log of the bot; of one at a venue,
-   * whether the venue has told that it has ended.
+   * Whether the order is no longer working and its cancellation is in the log of the bot; at an
+   * exchange, whether the exchange has reported its end.
    */
   readonly verified: boolean;
 }
@@ -35,8 +35,7 @@ export interface VerifiedDeployment extends Readonly<
   Pick<BotDeploymentsTable, 'deployment_id' | 'bot_id' | 'target' | 'task_id' | 'status'>
 > {
   readonly verified: boolean;
-  /** Empty when it is verified. */
   readonly faults: readonly HaltFault[];
-  /** Those that were working when it was halted. */
+  /** Orders that were working at the halt. */
   readonly orders: readonly VerifiedOrder[];
 }

@@ -1,7 +1,7 @@
 /**
- * Halts of production deployments: their orders are at a venue, and only their runner can cancel and
- * read them back. It hears of the halt from the server that it reports to; whoever looks after the
- * deployment ends it then.
+ * Halts of production deployments. Their orders are at a venue, where only their runner can cancel and
+ * read them back. The runner learns of the halt from the answer to its next report, and the controller
+ * ends the deployment afterwards.
  */
 import { parseClusterState } from '../deployments/deployment-state.ts';
 import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runner-reports.ts';
@@ -11,7 +11,7 @@ import { parseState } from './end-sessions.ts';
 import type { HaltFault, VerifiedDeployment } from './halt-faults.ts';
 import type { Halt } from './halts.ts';
 
-/** Those that a halt is about and that have not ended. */
+/** Selects the active production deployments that a halt covers. */
 function selectDeployments(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
   const all = db
     .selectFrom('production_deployments as own')
@@ -20,7 +20,6 @@ function selectDeployments(db: Db, { bot_id }: Pick<Halt, 'bot_id'>) {
   return bot_id === null ? all : all.where('own.bot_id', '=', bot_id);
 }
 
-/** The first of them; undefined when there is none left. */
 export async function findFirstDeployment(
   db: Db,
   halt: Pick<Halt, 'bot_id'>,
@@ -32,7 +31,7 @@ export async function findFirstDeployment(
     .executeTakeFirst();
 }
 
-/** Ends those of which no cluster has anything yet. */
+/** Ends deployments of which no cluster has any object yet. */
 export async function endUnbegunDeployments(tx: Db, now: number, halt: Halt): Promise<void> {
   const tasks = await selectDeployments(tx, halt)
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
@@ -63,13 +62,17 @@ export async function endUnbegunDeployments(tx: Db, now: number, halt: Halt): Pr
   }
 }
 
-/** Why the end of one that has ended is not what a halt wants. */
-export function orderFaults(orders: readonly EndedOrder[] | null, hasTold: boolean): HaltFault[] {
-  if (orders === null) return ['orders_unknown', ...(hasTold ? [] : ['runner_silent' as const])];
+/** Finds faults in the orders of an ended deployment. */
+export function orderFaults(
+  orders: readonly EndedOrder[] | null,
+  hasReported: boolean,
+): HaltFault[] {
+  if (orders === null)
+    return ['orders_unknown', ...(hasReported ? [] : ['runner_silent' as const])];
   return orders.every((one) => one.verified) ? [] : ['order_not_canceled'];
 }
 
-/** Those that it should have ended, and has not, with what keeps them as far as that is known. */
+/** Reads the deployments that a halt covers but that have not ended, with their faults. */
 export async function verifyRunningDeployments(
   db: Db,
   halt: Halt,
@@ -85,19 +88,19 @@ export async function verifyRunningDeployments(
     .execute();
   return rows.map(({ cluster_state, state, epoch, reported_at, ended, ...deployment }) => {
     const cluster = parseClusterState(cluster_state);
-    const told = ended === null ? null : (JSON.parse(ended) as RunnerEnd);
+    const runnerEnd = ended === null ? null : (JSON.parse(ended) as RunnerEnd);
     const faults: HaltFault[] = ['deployment_not_halted', 'task_not_ended', 'not_in_log'];
-    if (told === null && (epoch ?? 0) > 0) {
+    if (runnerEnd === null && (epoch ?? 0) > 0) {
       faults.push('orders_unknown');
       const runner = { reported_at: reported_at ?? null };
       if (isSilent(runner, halt.requested_at, now)) faults.push('runner_silent');
     }
-    if (told?.orders.some((one) => !one.verified)) faults.push('order_not_canceled');
+    if (runnerEnd?.orders.some((one) => !one.verified)) faults.push('order_not_canceled');
     if ((cluster?.pods.length ?? 0) > 0) faults.push('pod_left');
     if (cluster?.reason === 'unreachable') faults.push('cluster_unreachable');
     const working = parseState(state)?.working ?? [];
     const orders =
-      told?.orders ?? working.map(({ order, symbol }) => ({ order, symbol, verified: false }));
+      runnerEnd?.orders ?? working.map(({ order, symbol }) => ({ order, symbol, verified: false }));
     return { ...deployment, verified: false, faults, orders };
   });
 }

@@ -14,32 +14,31 @@ import { findInForce, type Halt, type HaltService } from './halts.ts';
 import { endUnbegunDeployments, findFirstDeployment } from './halt-production.ts';
 import { verifyHalt, type Verification } from './verify-halt.ts';
 
-/** What came of asking for a halt. */
 export interface HaltReport extends Verification {
   readonly halt: Halt;
-  /** After how many milliseconds nothing of it could trade any more. */
+  /** Milliseconds until nothing that the halt covers could trade. */
   readonly latched_ms: number;
-  /** After how many milliseconds all of it had been read back. */
+  /** Milliseconds until the result had been read back. */
   readonly verified_ms: number;
 }
 
-/** Of one write, which others wait for. */
-const AT_ONCE = 256;
-/** As long a halt goes on trying while the database does nothing of what it is asked to. */
-const GIVE_UP_MS = 15_000;
-const TRY_AGAIN_MS = 250;
+/** Number of sessions ended in one write, so that other writes are not held up. */
+const MOST_PER_WRITE = 256;
+/** Time for which a halt retries while the database does not answer. */
+const RETRY_FOR_MS = 15_000;
+const RETRY_EVERY_MS = 250;
 /**
- * Whoever asked is told what is known by then, before he is sent away after 30 seconds; the ending
- * goes on. Times after he asked.
+ * Times after the request at which the result is read back and answered, before the request times out
+ * after 30 seconds. Ending continues in the background.
  */
 const READ_BACK_AFTER_MS = 20_000;
 const ANSWER_AFTER_MS = 27_000;
 
 /**
- * Ends all trading of a bot, and keeps it from starting any until it is resumed. One that is halted
- * stays as it is halted, and whatever trades all the same is ended.
+ * Ends all trading of a bot, and prevents further trading until it is resumed. Halting a halted bot ends
+ * what still trades.
  *
- * @throws ServiceError `not_found`; `storage_unavailable` when not even the start could be kept from.
+ * @throws ServiceError `not_found`; `storage_unavailable` when not even the halt could be recorded.
  */
 export function haltBot(
   service: HaltService,
@@ -50,7 +49,7 @@ export function haltBot(
   return halt(service, by, ref, reason);
 }
 
-/** The same for all bots that there are, and will be until they are resumed. */
+/** Halts all bots, including bots created before `resumeAll`. */
 export function haltAll(service: HaltService, by: Actor, reason: string): Promise<HaltReport> {
   return halt(service, by, null, reason);
 }
@@ -63,14 +62,14 @@ async function halt(
 ): Promise<HaltReport> {
   const begin = performance.now();
   const sinceBegin = (): number => Math.round(performance.now() - begin);
-  const latched = await insist(() => latch(service, by, ref, reason, sinceBegin));
+  const latched = await retry(() => latch(service, by, ref, reason, sinceBegin));
   const latched_ms = sinceBegin();
-  // Whoever looks after production deployments here sees at once what is wanted.
+  // The controllers of production deployments in this process act at once.
   service.wake();
   const ms = READ_BACK_AFTER_MS - latched_ms;
   const ending = Promise.all([
-    endAll(service, latched),
-    productionEnded(service, latched, ms),
+    endSessions(service, latched),
+    endDeployments(service, latched, ms),
   ]).catch((error: unknown) => {
     service.log.warn({
       err: error,
@@ -83,7 +82,7 @@ async function halt(
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
 }
 
-/** From then on nothing starts, and nothing of what runs is recorded. */
+/** Records the halt, after which no session can start or record events. */
 function latch(
   { storage, clock }: HaltService,
   by: Actor,
@@ -151,14 +150,14 @@ export async function endAllPaperSessions(tx: Db, now: number, latched: Halt): P
   let ended = 0;
   let after = START;
   for (;;) {
-    const { task_ids, last } = await endPaperSessions(tx, now, latched, after, AT_ONCE);
+    const { task_ids, last } = await endPaperSessions(tx, now, latched, after, MOST_PER_WRITE);
     ended += task_ids.length;
     if (last === undefined) return ended;
     after = last;
   }
 }
 
-/** A halt of all bots is in the log of none. */
+/** Audits the alert, because a halt of all bots is in no bot's log. */
 async function alertOfAll(tx: Db, now: number, halt_id: string, reason: string): Promise<void> {
   const alert = { control: 'halt_all', severity: 'critical', latency_ms: 0 } as const;
   await appendAudit(tx, now, {
@@ -171,12 +170,12 @@ async function alertOfAll(tx: Db, now: number, halt_id: string, reason: string):
 }
 
 /**
- * Ends what can be ended. What cannot keeps nothing else from its end, is tried once more after all
- * others, and is told by reading back.
+ * Ends all sessions that can be ended. Sessions that cannot are skipped and tried once more after all
+ * others; reading back reports them.
  */
-async function endAll(service: HaltService, latched: Halt): Promise<void> {
+async function endSessions(service: HaltService, latched: Halt): Promise<void> {
   if (await endInOrder(service, latched)) return;
-  await wait(TRY_AGAIN_MS);
+  await wait(RETRY_EVERY_MS);
   await endInOrder(service, latched);
 }
 
@@ -184,40 +183,39 @@ async function endAll(service: HaltService, latched: Halt): Promise<void> {
 async function endInOrder(service: HaltService, latched: Halt): Promise<boolean> {
   const { storage, clock, log, release } = service;
   let after = START;
-  let atOnce = AT_ONCE;
+  let limit = MOST_PER_WRITE;
   let isDone = true;
-  let tryUntil = performance.now() + GIVE_UP_MS;
+  let tryUntil = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
       const { task_ids, last } = await storage.write(
-        (tx) => endPaperSessions(tx, clock(), latched, after, atOnce),
+        (tx) => endPaperSessions(tx, clock(), latched, after, limit),
         { urgent: true },
       );
       if (last === undefined) return isDone;
       release(task_ids);
       after = last;
-      atOnce = Math.min(2 * atOnce, AT_ONCE);
-      tryUntil = performance.now() + GIVE_UP_MS;
+      limit = Math.min(2 * limit, MOST_PER_WRITE);
+      tryUntil = performance.now() + RETRY_FOR_MS;
     } catch (error) {
-      // Fewer at once, until it is clear which of them it is.
-      if (atOnce > 1) {
-        atOnce = Math.ceil(atOnce / 4);
+      // Smaller writes find the session that cannot be ended.
+      if (limit > 1) {
+        limit = Math.ceil(limit / 4);
         continue;
       }
       if (performance.now() > tryUntil) {
-        log.warn({ err: error, msg: `the halt ${latched.halt_id} could not be seen to its end` });
-        // It has been tried for long enough.
+        log.warn({ err: error, msg: `the halt ${latched.halt_id} could not end all sessions` });
         return true;
       }
       const stuck = await findFirstSession(storage.read, latched, after).catch(() => null);
       if (stuck === undefined) return isDone;
       if (stuck === null) {
-        await wait(TRY_AGAIN_MS);
+        await wait(RETRY_EVERY_MS);
         continue;
       }
-      // With the first of them is told why; which they all are is in the answer.
+      // Only the first one is logged; the answer names them all.
       if (isDone) {
-        log.warn({ err: error, msg: `the deployment ${stuck.deployment_id} could not be halted` });
+        log.warn({ err: error, msg: `deployment ${stuck.deployment_id} could not be halted` });
         isDone = false;
       }
       after = stuck;
@@ -225,45 +223,45 @@ async function endInOrder(service: HaltService, latched: Halt): Promise<boolean>
   }
 }
 
-/** Resolves when all that is in production has ended, or at the latest after `ms`. */
-async function productionEnded(
+/** Ends production deployments that have not begun, and waits up to `ms` for the end of all others. */
+async function endDeployments(
   { storage, clock, log }: HaltService,
   latched: Halt,
   ms: number,
 ): Promise<void> {
   const until = performance.now() + ms;
   try {
-    if ((await insist(() => findFirstDeployment(storage.read, latched))) === undefined) return;
-    await insist(() =>
+    if ((await retry(() => findFirstDeployment(storage.read, latched))) === undefined) return;
+    await retry(() =>
       storage.write((tx) => endUnbegunDeployments(tx, clock(), latched), { urgent: true }),
     );
     while ((await findFirstDeployment(storage.read, latched)) && performance.now() < until) {
-      await wait(TRY_AGAIN_MS);
+      await wait(RETRY_EVERY_MS);
     }
   } catch (error) {
     log.warn({
       err: error,
-      msg: `what the halt ${latched.halt_id} ends in production is not known`,
+      msg: `the production deployments of halt ${latched.halt_id} cannot be read`,
     });
   }
 }
 
-/** What cannot be read is not verified: whoever asked for the halt is told so, and not that it failed. */
+/** Returns an unverified result if the database cannot be read: the halt itself has not failed. */
 async function readBack(
   { storage, clock, log }: HaltService,
   latched: Halt,
 ): Promise<Verification> {
   try {
-    return await insist(() => verifyHalt(storage.read, latched, clock()));
+    return await retry(() => verifyHalt(storage.read, latched, clock()));
   } catch (error) {
-    log.warn({ err: error, msg: `what became of the halt ${latched.halt_id} cannot be read` });
+    log.warn({ err: error, msg: `the result of halt ${latched.halt_id} cannot be read` });
     return NOT_READ;
   }
 }
 
 const NOT_READ: Verification = { verified: false, in_force: false, deployments: [] };
 
-/** @returns undefined when it takes longer. */
+/** @returns undefined when the work takes longer than `ms`. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(late.resolve, Math.max(0, ms));
@@ -276,10 +274,10 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
 
 /**
  * Retries `access` for a limited time while the database does not answer.
- * @throws OutcomeUnknown when any attempt may have been written, and no later one has clarified it.
+ * @throws OutcomeUnknown when an attempt may have been written, and no later one has succeeded.
  */
-async function insist<T>(access: () => Promise<T>): Promise<T> {
-  const until = performance.now() + GIVE_UP_MS;
+async function retry<T>(access: () => Promise<T>): Promise<T> {
+  const until = performance.now() + RETRY_FOR_MS;
   let doubt: OutcomeUnknown | undefined;
   for (;;) {
     try {
@@ -288,7 +286,7 @@ async function insist<T>(access: () => Promise<T>): Promise<T> {
       if (error instanceof OutcomeUnknown) doubt = error;
       const isTransient = error instanceof ServiceError && error.retryable;
       if (!isTransient || performance.now() > until) throw doubt ?? error;
-      await wait(TRY_AGAIN_MS);
+      await wait(RETRY_EVERY_MS);
     }
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Halts of one bot and of all: from the moment one is asked for nothing of it starts to trade, until
- * it is lifted. Times are milliseconds since the Unix epoch.
- */
+/** Halts of one bot or of all bots, in force until lifted. Times are milliseconds since the Unix epoch. */
 import { sql } from 'kysely';
 import type { BotRegistry } from '../registry/bots.ts';
 import type { Log } from '../../base/log.ts';
@@ -9,14 +6,13 @@ import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
 import type { TaskRunner } from '../tasks/task-runner.ts';
 
-/** What halting works with. */
 export interface HaltService extends BotRegistry, Pick<TaskRunner, 'release' | 'wake'> {
   readonly log: Pick<Log, 'warn'>;
 }
 
 export type Halt = Readonly<HaltsTable>;
 
-/** The halt of a bot, or of all where it is null, that is in force. */
+/** Finds the halt in force of a bot, or with null that of all bots. */
 export async function findInForce(tx: Db, bot_id: string | null): Promise<Halt | undefined> {
   return tx
     .selectFrom('halts')
@@ -28,12 +24,12 @@ export async function findInForce(tx: Db, bot_id: string | null): Promise<Halt |
 
 /** A halt in a list. */
 export interface ListedHalt extends Halt {
-  /** How many deployments it has ended. */
+  /** Number of deployments that the halt has ended. */
   readonly deployments: number;
 }
 
 /**
- * Halts: first those in force, the newest first, then the others.
+ * Lists halts: first those in force, newest first, then lifted ones.
  * @throws ServiceError `invalid_request` for a cursor of another list.
  */
 export async function listHalts(db: Db, request: PageRequest): Promise<Page<ListedHalt>> {
@@ -53,7 +49,6 @@ export async function listHalts(db: Db, request: PageRequest): Promise<Page<List
   });
 }
 
-/** One that there is. */
 export function getHalt(db: Db, halt_id: string): Promise<ListedHalt> {
   return listed(db).where('halt_id', '=', halt_id).executeTakeFirstOrThrow();
 }

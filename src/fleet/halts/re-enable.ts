@@ -6,7 +6,6 @@ import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { listLatches, RE_ENABLED, type ExecutionLatch } from '../tasks/latches.ts';
 import type { HaltService } from './halts.ts';
 
-/** A bot that may trade again, and what had kept it from that. */
 export interface ReEnabled {
   readonly bot_id: string;
   readonly latches: readonly ExecutionLatch[];
@@ -16,8 +15,8 @@ export interface ReEnabled {
 }
 
 /**
- * Lets a bot trade again after a session was latched for repeated execution: others may start, and one
- * that has not ended takes orders once it hears of it. Executions count anew.
+ * Lifts the latches of a bot: sessions may start, and active sessions accept orders with their next
+ * update. The count of repeated executions restarts.
  *
  * @throws ServiceError `not_found`; `conflict` when the bot is not latched.
  */
@@ -31,7 +30,7 @@ export function reEnableBot(
     const { bot_id, slug, current_version: version } = await getBot(tx, ref);
     const latches = await listLatches(tx, bot_id);
     if (latches.length === 0) {
-      throw new ServiceError('conflict', `the bot ${slug} is not latched`, {
+      throw new ServiceError('conflict', `bot ${slug} is not latched`, {
         reason: 'not_latched',
         remedy: `See \`service-local bots events ${slug} --kind account.latched\`.`,
       });

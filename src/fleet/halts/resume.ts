@@ -10,10 +10,10 @@ import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } fr
 type Service = Pick<HaltService, 'storage' | 'clock'>;
 
 /**
- * Lifts the halt of a bot. It starts nothing by itself.
+ * Lifts the halt of a bot, without starting anything.
  *
- * @throws ServiceError `not_found`; `conflict` when the bot is not halted, or all are, or when not
- * all that it did has ended.
+ * @throws ServiceError `not_found`; `conflict` when the bot is not halted, all bots are halted, or a
+ * deployment that the halt covers has not ended.
  */
 export function resumeBot(
   { storage, clock }: Service,
@@ -26,13 +26,13 @@ export function resumeBot(
     const { bot_id, slug, current_version: version } = bot;
     const all = await findInForce(tx, null);
     if (all !== undefined) {
-      throw new ServiceError('conflict', `all bots are halted, by the halt ${all.halt_id}`, {
+      throw new ServiceError('conflict', `all bots are halted by halt ${all.halt_id}`, {
         reason: 'halted',
-        remedy: 'Lift that with `service-local bots resume-all --reason "…"` first.',
+        remedy: 'Lift that halt first, with `service-local bots resume-all --reason "…"`.',
       });
     }
     const halt = await findInForce(tx, bot_id);
-    if (halt === undefined) throw notHalted(`the bot ${slug} is not halted`);
+    if (halt === undefined) throw notHalted(`bot ${slug} is not halted`);
     await refuseActive(tx, halt, `bots halt ${slug}`);
     const now = clock();
     const { halt_id, scope } = halt;
@@ -55,8 +55,8 @@ export function resumeBot(
 }
 
 /**
- * Lifts the halt of all bots; those that are halted by themselves stay so.
- * @throws ServiceError `conflict` when they are not halted, or not all that they did has ended.
+ * Lifts the halt of all bots. Halts of single bots stay in force.
+ * @throws ServiceError `conflict` when there is no such halt, or a deployment has not ended.
  */
 export function resumeAll(
   { storage, clock }: Service,
@@ -84,16 +84,16 @@ async function lift(
   return getHalt(tx, halt.halt_id);
 }
 
-/** Of a halt that was broken off, sessions are left that would trade again once it is lifted. */
+/** An interrupted halt may leave sessions that would trade again. */
 async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
   const left = (await findFirstSession(tx, halt, START)) ?? (await findFirstDeployment(tx, halt));
   if (left === undefined) return;
   throw new ServiceError(
     'conflict',
-    `the halt ${halt.halt_id} has not ended the deployment ${left.deployment_id} yet`,
+    `halt ${halt.halt_id} has not ended deployment ${left.deployment_id} yet`,
     {
       reason: 'not_ended',
-      remedy: `Ask for the halt again, with \`service-local ${verb} --reason "…"\`: that ends what is left.`,
+      remedy: `Repeat the halt with \`service-local ${verb} --reason "…"\`, which ends the remaining deployments.`,
     },
   );
 }

@@ -1,7 +1,4 @@
-/**
- * Whether a halt has done what it was to do, read anew from what is committed: what the halt itself
- * believes of it counts for nothing.
- */
+/** Verifies halts by reading committed data, independent of what the halt itself reported. */
 import { hashOf } from '../../events/event.ts';
 import type { EndedOrder } from '../deployments/runner-reports.ts';
 import type { BotEventsTable, Db } from '../../storage/tables.ts';
@@ -12,19 +9,16 @@ import type { Halt } from './halts.ts';
 import { orderFaults, verifyRunningDeployments } from './halt-production.ts';
 
 export interface Verification {
-  /** Whether the halt is in force, and each of the deployments is verified. */
+  /** Whether the halt is in force and every deployment is verified. */
   readonly verified: boolean;
   readonly in_force: boolean;
-  /** What the halt has ended, and what it should have. */
+  /** Deployments that the halt has ended or should have ended. */
   readonly deployments: readonly VerifiedDeployment[];
 }
 
 const PAGE = 500;
 
-/**
- * Reads back what became of all that a halt is about.
- * @param now milliseconds since the Unix epoch.
- */
+/** @param now milliseconds since the Unix epoch. */
 export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verification> {
   const { halt_id } = halt;
   const row = await db
@@ -35,7 +29,7 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
   const in_force = row?.lifted_at === null;
   const deployments: VerifiedDeployment[] = [];
   for (let after = ''; ;) {
-    const page = await halted(db, halt_id, after);
+    const page = await verifyEnded(db, halt_id, after);
     deployments.push(...page);
     if (page.length < PAGE) break;
     after = page.at(-1)!.deployment_id;
@@ -43,7 +37,7 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
   }
   const known = new Set(deployments.map(({ deployment_id }) => deployment_id));
   for (let after = START; ;) {
-    const page = await left(db, halt, after);
+    const page = await verifyActive(db, halt, after);
     deployments.push(...page.filter(({ deployment_id }) => !known.has(deployment_id)));
     if (page.length < PAGE) break;
     after = page.at(-1)!;
@@ -54,8 +48,8 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
   return { verified, in_force, deployments };
 }
 
-/** Those that it has ended, as it says. */
-async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedDeployment[]> {
+/** Verifies deployments that the halt recorded as ended. */
+async function verifyEnded(db: Db, halt_id: string, after: string): Promise<VerifiedDeployment[]> {
   const rows = await db
     .selectFrom('halted_deployments as halted')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
@@ -86,14 +80,14 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
     .where('halted.deployment_id', '>', after)
     .where('halted.deployment_id', '<=', last.deployment_id)
     .execute();
-  const told = toldBy(events);
+  const logged = readLoggedEnds(events);
   return rows.map((row) => {
     const { task_status, worker_id, orders, last_seq, state, runner_ended, ...deployment } = row;
     const { task_id, status, target } = deployment;
     const faults: HaltFault[] = [];
     if (status !== 'halted') faults.push('deployment_not_halted');
     if (task_status !== 'canceled' || worker_id !== null) faults.push('task_not_ended');
-    if (!told.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
+    if (!logged.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
     if (target === 'k8s') {
       const ended = orders === null ? null : (JSON.parse(orders) as readonly EndedOrder[]);
       faults.push(...orderFaults(ended, runner_ended !== null));
@@ -103,8 +97,8 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
     const working = new Set(recorded?.working.map(({ order }) => order));
     const isKnown = orders !== null && recorded !== undefined;
     const checked = ordersOf(orders).map(({ order, symbol }) => {
-      const isTold = told.has(`${task_id} order.canceled ${order}`);
-      return { order, symbol, verified: isKnown && isTold && !working.has(order) };
+      const isLogged = logged.has(`${task_id} order.canceled ${order}`);
+      return { order, symbol, verified: isKnown && isLogged && !working.has(order) };
     });
     if (!isKnown) faults.push('orders_unknown');
     if (working.size > 0 || checked.some((one) => !one.verified)) faults.push('order_not_canceled');
@@ -112,8 +106,8 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
   });
 }
 
-/** Those that it should have ended, and has not. */
-async function left(
+/** Reads paper sessions that the halt covers but that have not ended. */
+async function verifyActive(
   db: Db,
   halt: Halt,
   after: Place,
@@ -136,8 +130,8 @@ async function left(
   });
 }
 
-/** What the events tell that are as they were written. */
-function toldBy(events: readonly BotEventsTable[]): ReadonlySet<string> {
+/** Ends and cancellations in the log, from events with a correct hash. */
+function readLoggedEnds(events: readonly BotEventsTable[]): ReadonlySet<string> {
   return new Set(
     events.flatMap((event) => {
       const { run_id, kind, seq, payload, hash } = event;

@@ -1,13 +1,13 @@
-/** Where two runs part: by what they did, and by the bars that they saw. */
+/** First differences between two runs: in their order events and in their bars. */
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { Instrument, RecordedOrder } from './recording.ts';
 
-/** The first place at which the events are not the same; absent on the side that has ended before. */
+/** First different events; undefined on the side that has no more events. */
 export interface EventDifference {
-  /** So many events before it are equal. */
+  /** Number of equal events before. */
   readonly equal: number;
-  /** In the log of the bot. */
+  /** Sequence number in the log of the bot. */
   readonly seq: number | undefined;
   readonly recorded: OrderEvent | undefined;
   readonly rerun: OrderEvent | undefined;
@@ -31,14 +31,13 @@ export function firstDifferentEvent(
   return undefined;
 }
 
-/** A bar as it is compared. */
 export interface Bar extends Candle {
   /** Milliseconds since the Unix epoch. */
   readonly time: number;
   readonly symbol: string;
 }
 
-/** The first time at which the bars are not the same; absent on the side that has none then. */
+/** First different bars; undefined on the side without a bar at that time. */
 export interface BarDifference {
   readonly time: number;
   readonly symbol: string;
@@ -46,7 +45,7 @@ export interface BarDifference {
   readonly other: Bar | undefined;
 }
 
-/** @param others of the same symbols in the same order. */
+/** @param others bars of the same symbols in the same order. */
 export function firstDifferentBar(
   recorded: readonly Instrument[],
   others: readonly Instrument[],

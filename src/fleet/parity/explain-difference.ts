@@ -1,4 +1,4 @@
-/** Why a paper session and a backtest of the same window did not do the same. Pure. */
+/** Explains why a paper session and a backtest of the same window differ. Pure. */
 import type { OrderEvent } from '../../engine/journal.ts';
 import { sliceBars } from '../../market/bars.ts';
 import {
@@ -13,9 +13,9 @@ import type { Instrument, RecordedGap, RecordedRun } from './recording.ts';
 import type { Rerun } from './rerun.ts';
 
 /**
- * `data`: a bar is another; `gap`: a bar is there on one side only; `version`, `params`, `engine`: the
- * backtest is of others; `halt`, `stop`, `failure`: one of them ended earlier, and how; `fill`,
- * `order`: the same bars, and yet another fill, or another order.
+ * `data`: a bar differs; `gap`: a bar is missing on one side; `version`, `params`, `engine`: these differ
+ * between session and backtest; `halt`, `stop`, `failure`: one side ended earlier in this way; `fill`,
+ * `order`: a fill or an order differs although the bars are equal.
  */
 export const CAUSES = [
   'data',
@@ -31,40 +31,39 @@ export const CAUSES = [
 ] as const;
 export type Cause = (typeof CAUSES)[number];
 
-/** A bar, its time in RFC 3339, or an order event. */
-export type Told = Readonly<Record<string, unknown>>;
+/** A bar with its time in RFC 3339, or an order event. */
+export type ReportedItem = Readonly<Record<string, unknown>>;
 
 export interface ParityDifference {
   readonly cause: Cause;
-  /** RFC 3339; of the bars at which the two part. */
+  /** Time of the first different bar or event, RFC 3339. */
   readonly time: string;
-  /** A sentence. */
   readonly detail: string;
-  /** Of the recorded event, in the log of the bot; null where a bar differs or nothing is recorded. */
+  /** Sequence number of the recorded event; null for a bar or an event only in the backtest. */
   readonly seq: number | null;
-  /** Null where there is none. */
-  readonly recorded: Told | null;
-  readonly backtest: Told | null;
+  readonly recorded: ReportedItem | null;
+  readonly backtest: ReportedItem | null;
 }
 
 export interface ParityFindings {
-  /** Bars, of all instruments, and events before the first difference. */
+  /** Number of bars of all instruments before the first difference. */
   readonly bars: number;
+  /** Number of events before the first difference. */
   readonly events: number;
   readonly first_difference: ParityDifference | null;
 }
 
 export interface ParitySides {
   readonly recorded: RecordedRun;
-  /** What the backtest could go over, also beyond the end of the session. */
+  /** All bars of the backtest's window, including bars after the end of the session. */
   readonly instruments: readonly Instrument[];
-  /** Over `untilEnd(recorded, instruments)`. */
+  /** Run over `untilEnd(recorded, instruments)`. */
   readonly backtest: Rerun;
-  /** What of the backtest is another than of the session: those first that say most. */
+  /** Settings in which the backtest differs from the session, most significant first. */
   readonly others: readonly Extract<Cause, 'version' | 'params' | 'engine'>[];
 }
 
-/** Of the histories what the session can have seen. */
+/** Cuts bars after the last bar of the session. */
 export function untilEnd(
   { instruments: recorded }: Pick<RecordedRun, 'instruments'>,
   instruments: readonly Instrument[],
@@ -83,7 +82,7 @@ function lastTime(instruments: readonly Instrument[]): number {
   return Math.max(...ends);
 }
 
-/** How many of the times, which ascend, are not after `last`. */
+/** Counts the times, in ascending order, that are not after `last`. */
 function countUntil(times: Float64Array, last: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -99,7 +98,7 @@ export function explainDifference(sides: ParitySides): ParityFindings {
   const seen = untilEnd(recorded, instruments);
   const event = firstDifferentEvent(recorded.orders, backtest.lines);
   const bar = firstDifferentBar(recorded.instruments, seen);
-  // A step's bars come before what is done about them.
+  // The bars of a step come before its events.
   if (bar !== undefined && bar.time <= timeOf(event)) {
     return {
       bars: countBefore(recorded.instruments, bar.time),
@@ -114,7 +113,6 @@ export function explainDifference(sides: ParitySides): ParityFindings {
   return { bars, events: recorded.orders.length, first_difference: byEnd(sides, seen) };
 }
 
-/** Of the first of the two. */
 function timeOf(difference: EventDifference | undefined): number {
   const { recorded, rerun } = difference ?? {};
   const times = [recorded, rerun].map((one) => (one ? Date.parse(one.time) : Infinity));
@@ -128,7 +126,7 @@ function countBefore(instruments: readonly Instrument[], time: number): number {
   }, 0);
 }
 
-/** Events of earlier bars than those that differ. */
+/** Counts equal events before `time`. */
 function countEvents(
   { orders }: RecordedRun,
   event: EventDifference | undefined,
@@ -144,28 +142,30 @@ function countEvents(
 function byBar(bar: BarDifference, gaps: readonly RecordedGap[]): ParityDifference {
   const { symbol, recorded, other } = bar;
   const time = isoTime(bar.time);
-  const place = { time, seq: null, recorded: told(recorded), backtest: told(other) };
+  const place = { time, seq: null, recorded: formatBar(recorded), backtest: formatBar(other) };
   if (recorded !== undefined && other !== undefined) {
     const names = (['open', 'high', 'low', 'close', 'volume'] as const)
       .filter((name) => recorded[name] !== other[name])
       .map((name) => `${name} ${recorded[name]} in the session, ${other[name]} in the catalogue`);
     return {
       cause: 'data',
-      detail: `the bar of ${symbol} is another: ${names.join('; ')}`,
+      detail: `the bar of ${symbol} differs: ${names.join('; ')}`,
       ...place,
     };
   }
   if (recorded !== undefined) {
     return { cause: 'gap', detail: `the catalogue has no bar of ${symbol} at this time`, ...place };
   }
-  const isTold = gaps.some((gap) => gap.symbol === symbol && gap.after < time && time < gap.before);
-  const detail = `the session got no bar of ${symbol} at this time${isTold ? ', and says so by data.gap' : ''}`;
+  const isReported = gaps.some(
+    (gap) => gap.symbol === symbol && gap.after < time && time < gap.before,
+  );
+  const detail = `the session received no bar of ${symbol} at this time${isReported ? ' and recorded data.gap' : ''}`;
   return { cause: 'gap', detail, ...place };
 }
 
 const OTHERS = {
-  version: 'the backtest is of another version than the session',
-  params: 'the backtest has other parameters than the session',
+  version: 'the backtest uses another version than the session',
+  params: 'the backtest uses other parameters than the session',
   engine: 'the session ran on another version of the engine',
 } as const;
 
@@ -179,7 +179,7 @@ function byEvent(event: EventDifference, sides: ParitySides): ParityDifference {
     recorded: one ?? null,
     backtest: other ?? null,
   };
-  // The strategy cannot do that, whatever else is another.
+  // Only a halt cancels orders with this reason, so other differences do not matter.
   if (isByHalt(one) && end !== undefined && end !== 'success') {
     const detail = `${ENDS[end]}, and its orders were canceled`;
     return { cause: end, detail, ...place };
@@ -194,16 +194,24 @@ function byEvent(event: EventDifference, sides: ParitySides): ParityDifference {
     (of) => of?.kind === 'order.filled' || of?.kind === 'order.triggered',
   );
   return isFill
-    ? { cause: 'fill', detail: 'the same bars, and an order was filled in another way', ...place }
-    : { cause: 'order', detail: 'the same bars, and the strategy did something else', ...place };
+    ? {
+        cause: 'fill',
+        detail: 'an order was filled differently, although the bars are equal',
+        ...place,
+      }
+    : {
+        cause: 'order',
+        detail: 'the strategy acted differently, although the bars are equal',
+        ...place,
+      };
 }
 
-/** Whether it is by whoever halts, and not by the strategy. */
+/** Whether a halt caused the event. */
 function isByHalt(event: OrderEvent | undefined): boolean {
   return event?.kind === 'order.canceled' && event.reason === 'halted';
 }
 
-/** Where the strategy failed in one of the two. */
+/** Explains a strategy failure on one side. */
 function byFailure({
   backtest: { failure },
   others: [another],
@@ -223,7 +231,7 @@ const ENDS = {
   failure: 'the session failed',
 } as const;
 
-/** The same all along; but one may have gone on for longer. */
+/** Explains a difference in the ends, when all common bars and events are equal. */
 function byEnd(sides: ParitySides, seen: readonly Instrument[]): ParityDifference | null {
   const { recorded, instruments, backtest } = sides;
   const { end } = recorded;
@@ -232,7 +240,7 @@ function byEnd(sides: ParitySides, seen: readonly Instrument[]): ParityDifferenc
     const time = isoTime(lastTime(recorded.instruments));
     return { ...byFailure(sides), time, seq: null, recorded: null, backtest: null };
   }
-  // Where it failed, the backtest did too.
+  // If both failed, the backtest explains nothing more.
   if (end === undefined || hasFailed) return null;
   const next = instruments
     .flatMap((instrument, index) => {
@@ -240,20 +248,20 @@ function byEnd(sides: ParitySides, seen: readonly Instrument[]): ParityDifferenc
       return at < instrument.bars.length ? [barAt(instrument, at)] : [];
     })
     .toSorted((one, other) => one.time - other.time)[0];
-  // Who has lost the account trades no more, with bars or without.
+  // A ruined account does not trade, with or without further bars.
   if (next === undefined || recorded.status === 'ruined') return null;
-  const place = { time: isoTime(next.time), seq: null, recorded: null, backtest: told(next) };
+  const place = { time: isoTime(next.time), seq: null, recorded: null, backtest: formatBar(next) };
   if (end === 'success') {
     return {
       cause: 'gap',
-      detail: 'the catalogue has bars from after the end of the session',
+      detail: 'the catalogue has bars after the end of the session',
       ...place,
     };
   }
   return { cause: end, detail: `${ENDS[end]} before this bar`, ...place };
 }
 
-function told(bar: Bar | undefined): Told | null {
+function formatBar(bar: Bar | undefined): ReportedItem | null {
   return bar === undefined ? null : { ...bar, time: isoTime(bar.time) };
 }
 

@@ -1,4 +1,4 @@
-/** What a paper session left in the log of its bot, as its rows are read one after the other. */
+/** Reads a paper session from the rows of its bot's log. */
 import { type ChainHead, entryFault } from '../../base/hash-chain.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { hashOf, type EventFault } from '../../events/event.ts';
@@ -10,23 +10,23 @@ import { SUPERVISION_KINDS, type SupervisionInput } from '../../trading/session-
 import type { SessionState } from '../../events/session-state.ts';
 import type { RecordedSupervision } from './rerun.ts';
 
-/** A history; those of a run are in the order of the universe. */
+/** Bars of an instrument. A run has its instruments in the order of the universe. */
 export interface Instrument {
   readonly symbol: string;
   readonly bars: Bars;
 }
 
-/** An event of the engine, as the line that `events.ndjson` has. */
+/** An event of the engine, as a line of `events.ndjson`. */
 export interface RecordedOrder {
-  /** In the log of the bot. */
+  /** Sequence number in the log of the bot. */
   readonly seq: number;
   readonly line: string;
 }
 
-/** How a session came to its end: of itself, or by somebody; undefined while it runs. */
+/** How a session ended; undefined while it runs. */
 type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
 
-/** Bars that the market's usual hours would have and that did not come. */
+/** Missing bars within the usual hours of the market. */
 export type RecordedGap = Omit<Extract<DataEvent, { readonly kind: 'data.gap' }>, 'kind'>;
 
 export interface RecordedRun {
@@ -34,18 +34,18 @@ export interface RecordedRun {
   readonly orders: readonly RecordedOrder[];
   readonly gaps: readonly RecordedGap[];
   readonly supervision: readonly RecordedSupervision[];
-  /** Versions of the engine that it ran on. */
+  /** Engine versions on which the session ran. */
   readonly engines: ReadonlySet<string>;
   readonly status: SessionState['status'];
   readonly end: SessionEnd;
-  /** The first event, of any of the bot's, that is not as it was written; nothing after it counts. */
+  /** First altered or missing event of the bot; later events are ignored. */
   readonly fault: EventFault | undefined;
 }
 
-/** One after another, `[open, high, low, close, volume]`. */
+/** `[open, high, low, close, volume]` by symbol. */
 type Candles = Readonly<Record<string, readonly [number, number, number, number, number]>>;
 
-/** Takes the rows of the log from the first of the run on, those of other runs among them. */
+/** Collects a session from the rows of the log since its first event, including rows of other runs. */
 export class Recording {
   readonly #run_id: string;
   readonly #bars: Map<string, Bars>;
@@ -60,7 +60,7 @@ export class Recording {
   #last: ChainHead;
   #fault: EventFault | undefined;
 
-  /** @param before the event before the first of the run. */
+  /** @param before the event before the first event of the run. */
   constructor(run_id: string, symbols: readonly string[], before: ChainHead) {
     this.#run_id = run_id;
     this.#bars = new Map(symbols.map((symbol) => [symbol, allocateBars(0)]));
@@ -76,7 +76,7 @@ export class Recording {
     }
   }
 
-  /** @param end the last event that there must be. */
+  /** @param end sequence number of the last expected event. */
   finish(end: number): RecordedRun {
     const { seq } = this.#last;
     if (seq < end) this.#fault ??= { seq: seq + 1, fault: 'missing' };
@@ -119,20 +119,20 @@ export class Recording {
   }
 }
 
-/** What `run.ended` tells. */
+/** Payload of `run.ended`. */
 interface Ended {
   readonly status: 'success' | 'failed' | 'canceled';
-  /** The halt by which it was ended. */
+  /** Halt that ended the run. */
   readonly halt?: object;
-  /** Whether it was asked to end, and ended with what it had come to. */
+  /** Whether the run ended early by request, with a result. */
   readonly stopped?: boolean;
 }
 
-/** @param isUnwanted whether somebody asked for its end. */
+/** @param isUnwanted whether the end of the run was requested. */
 function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): SessionEnd {
   if (status === 'failed') return 'failure';
   if (status === 'success') return stopped ? 'stop' : 'success';
-  // One that nobody was at says nothing of the halt.
+  // A run that ended without a worker does not name its halt.
   return halt === undefined && isUnwanted ? 'stop' : 'halt';
 }
 

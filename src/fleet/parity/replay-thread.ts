@@ -6,9 +6,9 @@ import { fromErrorData } from '../../base/error-data.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './replay-work.ts';
 
-/** Before whoever asked has waited for as long as any request may take. */
+/** Shorter than the timeout of requests. */
 const LIMIT_MS = 25_000;
-/** Each has the bars of a session in its memory, and keeps a processor busy. */
+/** Each replay holds the bars of a session in memory, and keeps a processor busy. */
 const MOST_AT_ONCE = 2;
 
 let atOnce = 0;
@@ -16,26 +16,26 @@ let atOnce = 0;
 const FILE = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
- * Makes a session again in a thread that does nothing else, so that others are served meanwhile.
+ * Replays a session in a thread of its own.
  *
- * @param parts of the log; each is read when the thread wants it.
- * @throws ServiceError `overloaded` when it takes too long, or as many as may are at it; what the work
- * throws; whatever `parts` throws.
+ * @param parts parts of the log, each read when the thread requests it.
+ * @throws ServiceError `overloaded` for too many replays or one that takes too long; errors of the
+ * replay and of `parts`.
  */
 export async function runReplayThread(
   work: SessionWork,
   parts: AsyncIterator<LogPart>,
 ): Promise<RunReplay | RunParity> {
   if (atOnce >= MOST_AT_ONCE) {
-    throw new ServiceError('overloaded', `${MOST_AT_ONCE} sessions are being made again already`, {
-      remedy: 'Try again when they are done.',
+    throw new ServiceError('overloaded', `${MOST_AT_ONCE} replays are already running`, {
+      remedy: 'Try again in a few seconds.',
       retryAfterSeconds: 5,
     });
   }
   const thread = acquireThread(FILE);
   atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
-  // Ending a thread in which DuckDB is at work would end the process.
+  // Ending a thread while DuckDB runs in it would end the process.
   let loading: PromiseWithResolvers<void> | undefined;
   let isSettled = false;
   const feed = async (): Promise<void> => {
@@ -71,7 +71,7 @@ export async function runReplayThread(
   }
 }
 
-/** Whether the thread may have started a process for a strategy that came with the bot. */
+/** Whether the thread may have started a process for a custom strategy. */
 function hasCode({ session, parity }: SessionWork): boolean {
   return session.files !== undefined || parity?.backtest.files !== undefined;
 }
@@ -80,7 +80,7 @@ const STOP_WITHIN_MS = 2000;
 
 async function end(thread: Worker, loading: Promise<void> | undefined): Promise<void> {
   await loading;
-  // It ends the process of a strategy, which would outlive it.
+  // Lets the thread end the process of a custom strategy first.
   thread.postMessage('stop');
   const within = AbortSignal.timeout(STOP_WITHIN_MS);
   if (thread.threadId !== -1) await once(thread, 'exit', { signal: within }).catch(() => {});
@@ -89,8 +89,8 @@ async function end(thread: Worker, loading: Promise<void> | undefined): Promise<
 }
 
 function tooLong(): ServiceError {
-  return new ServiceError('overloaded', `it takes longer than ${LIMIT_MS / 1000} seconds`, {
-    remedy: 'Try again when the server has less to do.',
+  return new ServiceError('overloaded', `the replay takes longer than ${LIMIT_MS / 1000} seconds`, {
+    remedy: 'Try again when the server is less busy.',
     retryAfterSeconds: 5,
   });
 }

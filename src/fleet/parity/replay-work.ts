@@ -1,4 +1,4 @@
-/** What is done in a thread: a recorded session made again, by its own bars or by those there are. */
+/** Replays and comparisons of recorded sessions, as done in a thread. */
 import type { ChainHead } from '../../base/hash-chain.ts';
 import canonicalize from 'canonicalize';
 import type { Opening } from '../../trading/opening.ts';
@@ -21,59 +21,59 @@ import {
   explainDifference,
   untilEnd,
   type ParityFindings,
-  type Told,
+  type ReportedItem,
 } from './explain-difference.ts';
 import { Recording, type Instrument, type RecordedRun } from './recording.ts';
 import { rerun, type Rerun } from './rerun.ts';
 
-/** A version of a bot, and what stands in place of the spec's own values. */
+/** A bot version with changed values of its spec. */
 export interface Subject {
   readonly version: number;
-  /** As it was authored. */
+  /** The spec as its author wrote it. */
   readonly document: unknown;
-  /** Of a strategy that came with it. */
+  /** Custom code and models. */
   readonly files: Bundle | undefined;
   readonly changes: SpecChanges;
-  /** The account with which it began, if it differs from the cash of the spec. */
+  /** Opening account, if it differs from the cash of the spec. */
   readonly opening?: Opening | undefined;
 }
 
-/** A session as one thread tells another of it. */
+/** A session as sent to the thread. */
 export interface SessionWork {
   readonly run_id: string;
   readonly session: Subject;
-  /** The event before the first of the session. */
+  /** The event before the first event of the session. */
   readonly before: ChainHead;
-  /** Longest time the strategy may keep the run from going on, ms. */
+  /** Longest time without progress that the strategy may take, ms. */
   readonly timeoutMs: number;
-  /** What a strategy may take that came with the bot. */
+  /** Limits of custom code. */
   readonly customCode: CodeLimits | undefined;
-  /** Where there is a backtest to compare it with. */
+  /** Backtest to compare the session with. */
   readonly parity?: ParityWork | undefined;
 }
 
 export interface ParityWork {
   readonly backtest: Subject;
-  /** Null where there are no bars but the recorded ones. */
+  /** Null to use the recorded bars. */
   readonly catalogueDir: string | null;
 }
 
-/** Rows of the log, until the last, and then the seq to which they go. */
+/** Rows of the log, or after the last ones their last sequence number. */
 export type LogPart = { readonly rows: readonly BotEventsTable[] } | { readonly end: number };
 
 export interface RunReplay {
   readonly matches: boolean;
-  /** Of all instruments. */
+  /** Number of bars of all instruments. */
   readonly bars: number;
-  /** Recorded ones. */
+  /** Number of recorded events. */
   readonly events: number;
-  /** See `hashOfLines`; of the events of the rerun, null where the log is not as it was written. */
+  /** Hash of the replayed events, as `hashOfLines`; null if the log is faulty. */
   readonly events_hash: string | null;
   readonly first_difference: {
-    /** In the log of the bot; null for an event that was not recorded. */
+    /** Sequence number in the log of the bot; null for an event that was not recorded. */
     readonly seq: number | null;
-    readonly recorded: Told | null;
-    readonly replayed: Told | null;
+    readonly recorded: ReportedItem | null;
+    readonly replayed: ReportedItem | null;
   } | null;
   readonly fault: EventFault | null;
 }
@@ -82,12 +82,11 @@ export interface RunParity extends ParityFindings {
   readonly fault: EventFault | null;
 }
 
-/** What has to do with the thread in which it is. */
 export interface Surroundings {
-  /** Between these two it must not be ended. */
+  /** The thread must not be ended between `onLoading` and `onLoaded`. */
   readonly onLoading: () => void;
   readonly onLoaded: () => void;
-  /** Ends the process of a strategy that came with the bot. */
+  /** Ends the process of a custom strategy. */
   readonly signal: AbortSignal;
 }
 
@@ -156,7 +155,7 @@ export async function compareSession(
   });
 }
 
-/** Whoever halts or stops a session cancels its orders; the strategy cannot do that. */
+/** Whether a halt or stop canceled the last order, which a strategy cannot do with this reason. */
 function endsHalted(orders: RecordedRun['orders']): boolean {
   const last = orders.at(-1);
   if (last === undefined) return false;
@@ -206,7 +205,7 @@ function specOf({ document, changes, files }: Subject) {
   return readChangedSpec(document, changes, files).spec;
 }
 
-/** As they are given: those that are not have the strategy's own values, which its code decides. */
+/** Compares given parameters only, because the code of the strategy decides the defaults. */
 function paramsOf(subject: Subject): string {
   return canonicalize(specOf(subject).spec.strategy.params)!;
 }

@@ -10,7 +10,7 @@ import {
   type SessionWork,
 } from './replay-work.ts';
 
-/** What the thread tells; `more` when it wants the next part of the log. */
+/** Message from the thread; `more` requests the next part of the log. */
 export type ReplayMessage =
   | 'more'
   | 'loading'

@@ -1,4 +1,4 @@
-/** Makes paper sessions again from what was recorded of them. */
+/** Replays recorded paper sessions, and compares them with backtests. */
 import { type ChainHead, GENESIS } from '../../base/hash-chain.ts';
 import { getBotId } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
@@ -11,19 +11,18 @@ import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
 import { runReplayThread } from './replay-thread.ts';
 import type { LogPart, RunParity, RunReplay, Subject } from './replay-work.ts';
 
-/** Of whom an answer is. */
 interface Named {
   readonly run_id: string;
   readonly bot_id: string;
-  /** Of the session. */
+  /** Bot version of the session. */
   readonly version: number;
 }
 
 /**
- * Runs the strategy of a paper session again over the bars that were recorded, as far as they go, and
- * says where its events are other than those recorded, and whether they are as they were written.
+ * Runs the strategy of a session again over its recorded bars, compares the events with the recorded
+ * ones, and verifies the log.
  *
- * @throws ServiceError `not_found` for the bot or the run; `conflict` for a run that is no session;
+ * @throws ServiceError `not_found` for the bot or the run; `conflict` for another kind of run;
  * `overloaded`.
  */
 export async function replayRun(
@@ -39,27 +38,27 @@ export async function replayRun(
 }
 
 export interface ParityRequest {
-  /** The newest paper session by default. */
+  /** Default: the newest paper session. */
   readonly run_id?: string | undefined;
-  /** Of the backtest; that of the session by default. */
+  /** Version of the backtest; default: the version of the session. */
   readonly version?: number | undefined;
-  /** In place of those of the session. */
+  /** Parameters of the backtest that replace those of the session. */
   readonly params?: SpecChanges['params'];
 }
 
 export interface Parity extends RunParity, Named {
-  /** Whether the session goes on: then it is compared as far as it has come. */
+  /** Whether the session is active, so that only its events so far are compared. */
   readonly running: boolean;
-  /** What the backtest went over. */
+  /** Source of the backtest's bars. */
   readonly against: 'catalogue' | 'recorded_bars';
   readonly equal: boolean;
 }
 
 /**
- * Compares a paper session with a backtest of the same window, and says where they part first, and why.
+ * Compares a paper session with a backtest of the same window, and explains the first difference.
  *
- * @throws ServiceError `not_found` for the bot, the run or the version; `conflict` for a run that is no
- * session; `invalid_spec` when the parameters do not fit, or the catalogue lacks data; `overloaded`.
+ * @throws ServiceError `not_found` for the bot, the run or the version; `conflict` for another kind of
+ * run; `invalid_spec` for invalid parameters or missing data; `overloaded`.
  */
 export async function compareWithBacktest(
   service: TaskService,
@@ -74,7 +73,7 @@ export async function compareWithBacktest(
     ...session.changes,
     params: { ...session.changes.params, ...params },
   });
-  // The pointers of a problem are into what was asked for; in the thread nobody could tell.
+  // Checked here, because the thread does not know which of the two specs an error belongs to.
   readChangedSpec(backtest.document, backtest.changes, backtest.files);
   const isLive = isOfLiveMarket(found.task);
   const parity = { backtest, catalogueDir: isLive ? null : service.catalogueDir };
@@ -101,7 +100,7 @@ async function findSession(db: Db, ref: string, run_id: string): Promise<Found> 
   const bot_id = await getBotId(db, ref);
   const task = await getTask(db, run_id);
   if (task.bot_id !== bot_id) {
-    throw new ServiceError('not_found', `the bot ${ref} has no run ${JSON.stringify(run_id)}`, {
+    throw new ServiceError('not_found', `bot ${ref} has no run ${JSON.stringify(run_id)}`, {
       remedy: `See \`service-local bots deployments ${ref}\`.`,
     });
   }
@@ -111,9 +110,9 @@ async function findSession(db: Db, ref: string, run_id: string): Promise<Found> 
     .where('task_id', '=', run_id)
     .executeTakeFirst();
   if (session !== undefined) return { task, session };
-  throw new ServiceError('conflict', `the run ${run_id} is a ${task.kind}: it recorded no bars`, {
+  throw new ServiceError('conflict', `run ${run_id} is a ${task.kind}, which records no bars`, {
     reason: 'no_session',
-    remedy: 'Name a paper session; a backtest is made again with --verify-lock.',
+    remedy: 'Name a paper session; to repeat a backtest, use --verify-lock.',
   });
 }
 
@@ -127,7 +126,7 @@ async function newestSession(db: Db, ref: string): Promise<string> {
     .limit(1)
     .executeTakeFirst();
   if (row !== undefined) return row.task_id;
-  throw new ServiceError('not_found', `the bot ${ref} has had no paper session`, {
+  throw new ServiceError('not_found', `bot ${ref} has no paper session`, {
     remedy: `Start one with \`service-local bots paper start ${ref}\`.`,
   });
 }
@@ -146,7 +145,7 @@ async function workOf(service: TaskService, { task, session }: Found) {
   };
 }
 
-/** Longer than the whole may take: by then its thread is ended. */
+/** Longer than the time after which the thread is ended. */
 const TIMEOUT_MS = 60_000;
 
 async function subjectOf(
@@ -165,22 +164,21 @@ async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<Ch
   return row ? { seq: row.seq, hash: row.hash } : GENESIS;
 }
 
-/** Of which the catalogue has no bars. */
 function isOfLiveMarket({ input }: Task): boolean {
   return (JSON.parse(input) as PaperInput).live !== undefined;
 }
 
-/** Few enough that others get their turn. */
+/** Rows per query, so that other queries are not held up. */
 const PAGE = 500;
 
-/** The log from the first event of a session to its last, or to the last that there is at first. */
+/** Reads the log from the first event of a session to its last, or to the last event at the start. */
 async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPart, void> {
   const { bot_id, task_id, ended_at } = task;
   let after_seq = session.first_seq - 1;
   let until_seq: number | undefined;
   for (;;) {
     const { rows, head } = await readRows(db, bot_id, { after_seq, until_seq, limit: PAGE });
-    // Who records as fast as it is read would never be caught up with.
+    // Without a fixed end, reading might never catch up with an active session.
     if (ended_at === null) until_seq ??= head.seq;
     const last = rows.findIndex((row) => row.run_id === task_id && row.kind === 'run.ended');
     if (last >= 0) {
@@ -189,7 +187,7 @@ async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPar
     }
     yield { rows };
     after_seq = rows.at(-1)?.seq ?? after_seq;
-    // What has ended has an event that says so.
+    // An ended session without `run.ended` lacks at least one event.
     if (rows.length < PAGE) return yield { end: until_seq ?? after_seq + 1 };
   }
 }

@@ -9,15 +9,15 @@ import { runStrategy } from '../../base/strategy-guard.ts';
 import { inSlices } from '../../base/watchdog.ts';
 
 export interface Rerun {
-  /** As `events.ndjson` has them. */
+  /** Lines of `events.ndjson`. */
   readonly lines: readonly string[];
-  /** See `hashOfLines`. */
+  /** Result of `hashOfLines`. */
   readonly events_hash: string;
-  /** Why the strategy did not come to the end, where it did not. */
+  /** Why the strategy failed, if it did. */
   readonly failure: string | undefined;
 }
 
-/** What a session was told by people, and after the bars of which time; undefined before all. */
+/** A recorded supervision input, and the time of the last bars before it; undefined before all bars. */
 export interface RecordedSupervision {
   readonly after: number | undefined;
   readonly input: SupervisionInput;
@@ -25,22 +25,22 @@ export interface RecordedSupervision {
 
 export interface RerunOptions {
   readonly timeoutMs: number;
-  /** Whether all orders are canceled in the end. */
+  /** Whether all orders are canceled at the end. */
   readonly isHalted?: boolean;
-  /** In the order in which they were told. */
+  /** In recorded order. */
   readonly supervision?: readonly RecordedSupervision[];
 }
 
 /**
- * Runs an engine from its first bar to its last, as a backtest does, and keeps what it did also where
- * the strategy failed.
+ * Runs an engine from its first bar to its last, like a backtest, and returns the events even if the
+ * strategy fails.
  */
 export async function rerun(
   setup: EngineSetup,
   { timeoutMs, isHalted = false, supervision = [] }: RerunOptions,
 ): Promise<Rerun> {
   const engine = new Engine(setup);
-  /** Steps after which something is told. */
+  /** Number of steps before the next supervision input. */
   let pause = Infinity;
   const slice = inSlices(
     (steps) => engine.advance(Math.min(steps, pause - engine.done)) && engine.done < pause,
@@ -66,7 +66,7 @@ export async function rerun(
       const reason = explainStrategyError(error, context);
       failure = reason instanceof Error ? reason.message : String(reason);
     }
-    // As a session does whose strategy has failed.
+    // As in a session whose strategy has failed.
     if (isHalted || failure !== undefined) engine.halt();
   }
   const lines: string[] = [];

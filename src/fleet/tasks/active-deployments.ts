@@ -1,11 +1,11 @@
 import type { Db } from '../../storage/tables.ts';
 import type { BotDeployment } from './tasks.ts';
 
-/** What of a bot is pending or running. */
+/** Pending and running deployments of a bot. */
 export interface ActiveDeployments {
-  /** The newest first, at most a hundred. */
+  /** Newest first, at most 100. */
   readonly active_deployments: readonly BotDeployment[];
-  /** Of all of them. */
+  /** Number of all active deployments. */
   readonly active_deployment_count: number;
 }
 

@@ -2,17 +2,17 @@ import { sql } from 'kysely';
 import type { Db } from '../../storage/tables.ts';
 import type { BotDeployment } from './tasks.ts';
 
-/** What a bot does, and what it came to last. */
+/** Current and latest activity of a bot. */
 export interface Activity {
-  /** How many of its deployments are pending or running. */
+  /** Number of deployments that are pending or running. */
   readonly running: number;
-  /** The scope of the halt that is in force for it; that of all bots goes before its own. */
+  /** Scope of the halt in force; a halt of all bots comes before the bot's own. */
   readonly halted: 'bot' | 'all' | null;
-  /** The newest deployment that has ended. */
+  /** Newest ended deployment. */
   readonly last: BotDeployment | null;
 }
 
-/** Of many bots at once, by `bot_id`: in as many queries as of one. */
+/** Reads the activity of several bots by `bot_id`, in three queries. */
 export async function readActivity(
   db: Db,
   bot_ids: readonly string[],
@@ -55,7 +55,7 @@ export async function readActivity(
   );
 }
 
-/** By the index, from its end: a bot may have had any number of them. */
+/** A subquery that uses the index, because a bot may have many deployments. */
 const newestEnded = sql<string>`(
   select deployment_id from bot_deployments
   where bot_deployments.bot_id = bots.bot_id and ended_at is not null

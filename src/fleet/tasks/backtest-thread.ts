@@ -6,7 +6,7 @@ import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
 
-/** Work that failed for a reason that whoever asked for it is told. */
+/** A failure of a task that is reported to the caller. */
 export class TaskFailure extends Error {
   readonly error: ErrorData;
 
@@ -16,15 +16,14 @@ export class TaskFailure extends Error {
   }
 }
 
-/** A thread that works for others ended: nothing is wrong with the work that is known. */
+/** A shared thread ended, which says nothing about the task. */
 export class ThreadDied extends Error {}
 
 const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
- * Does a backtest in a thread that does nothing else meanwhile, and has nothing more to do with it
- * when this settles.
- * @throws TaskFailure, or whatever `signal` was aborted with.
+ * Runs a backtest in a thread of its own, which is idle or ended when this settles.
+ * @throws TaskFailure; the reason with which `signal` was aborted.
  */
 export async function runBacktestThread(
   work: BacktestWork,
@@ -34,7 +33,7 @@ export async function runBacktestThread(
   signal.throwIfAborted();
   const thread = acquireThread(FILE);
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
-  // Ending a thread in which DuckDB is at work would end the process.
+  // Ending a thread while DuckDB runs in it would end the process.
   let isLoading = true;
   const abort = (): void => {
     if (!isLoading) reject(signal.reason);
@@ -61,8 +60,8 @@ export async function runBacktestThread(
     if (isDone && work.files === undefined) {
       releaseThread(FILE, thread);
     } else {
-      // It ends the process of a strategy, which would outlive it.
-      if (work.files !== undefined) await stopped(thread);
+      // Lets the thread end the process of a custom strategy first.
+      if (work.files !== undefined) await stopThread(thread);
       await thread.terminate();
     }
   }
@@ -70,7 +69,7 @@ export async function runBacktestThread(
 
 const STOP_WITHIN_MS = 2000;
 
-async function stopped(thread: Worker): Promise<void> {
+async function stopThread(thread: Worker): Promise<void> {
   if (thread.threadId === -1) return;
   thread.postMessage('stop');
   await once(thread, 'exit', { signal: AbortSignal.timeout(STOP_WITHIN_MS) }).catch(() => {});
@@ -80,8 +79,8 @@ function ended(why: string, cause?: unknown): TaskFailure {
   const error: ErrorData = {
     code: 'failure',
     reason: 'worker_died',
-    message: `its thread ended before its time: ${why}`,
-    remedy: 'See whether the machine has memory enough, or use fewer bars.',
+    message: `the thread of the backtest ended unexpectedly: ${why}`,
+    remedy: 'Check whether the machine has enough memory, or use fewer bars.',
   };
   return new TaskFailure(error, cause);
 }

@@ -13,37 +13,36 @@ import { gzipFile } from '../../base/gzip-file.ts';
 import type { Progress } from './lifecycle.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
-/** A backtest as one thread tells another of it. */
+/** A backtest as sent to its thread. */
 export interface BacktestWork {
   readonly runId: string;
-  /** As it was authored. */
+  /** The spec as its author wrote it. */
   readonly document: unknown;
-  /** Of a strategy that came with it, and what that may take. */
+  /** Custom code and models. */
   readonly files?: Bundle | undefined;
   readonly customCode?: CodeLimits | undefined;
   readonly changes: SpecChanges;
-  /** What it must be made of, where that is to be verified. */
+  /** Lock that the backtest must match, if it is verified. */
   readonly locked?: KeptLock | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;
-  /** For its files. */
+  /** Directory for the result files. */
   readonly directory: string;
 }
 
 export interface BacktestDone {
   readonly summary: Summary;
-  /** See `Prepared`. */
+  /** Notes of `Prepared`. */
   readonly notes: readonly string[];
-  /** The names of its files. */
+  /** Names of the result files. */
   readonly files: readonly string[];
 }
 
-/** Often enough for whoever watches. */
 const PROGRESS_EVERY_MS = 200;
 
 /**
- * @param signal ends the process of a strategy that came with the bot.
- * @returns what came of it, once each of its files is in the directory, as `<name>.gz`.
+ * @param signal ends the process of a custom strategy.
+ * @returns once each result file is in the directory, as `<name>.gz`.
  */
 export async function doBacktest(
   work: BacktestWork,
@@ -58,22 +57,22 @@ export async function doBacktest(
     const { job, notes } = await prepare(bot, { catalogueDir: work.catalogueDir, assertions: [] });
     onLoaded();
     if (locked !== undefined) refuseDrift(locked, job.lock);
-    let toldAt = -Infinity;
-    const tell = (done: number, total: number): void => {
+    let reportedAt = -Infinity;
+    const report = (done: number, total: number): void => {
       const now = performance.now();
-      if (now - toldAt < PROGRESS_EVERY_MS && done < total) return;
-      toldAt = now;
+      if (now - reportedAt < PROGRESS_EVERY_MS && done < total) return;
+      reportedAt = now;
       onProgress({ done, total });
     };
     const total = mergeTimes(job.instruments.map(({ bars }) => bars)).length;
-    await takeAll(run, job.instruments, (done) => tell(done, total));
+    await takeAll(run, job.instruments, (done) => report(done, total));
     const outcome = await backtest(
       { ...job, signals: run.signals },
       {
         runId,
         timeoutMs,
-        // What is left after models and process are done takes no time.
-        onProgress: run.watches ? undefined : tell,
+        // With models or custom code, nearly all the time is spent before the engine runs.
+        onProgress: run.watches ? undefined : report,
       },
     );
     return { ...(await fileRun(work.directory, job, outcome)), notes };

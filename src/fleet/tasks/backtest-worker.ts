@@ -4,10 +4,7 @@ import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
 
-/**
- * What the thread of a backtest tells: how far it is, and last of all how it ended. Then it waits for
- * another, or to be stopped.
- */
+/** Message from the thread of a backtest; after the last one, the thread waits for other work. */
 export type WorkerMessage =
   | 'loaded'
   | { readonly progress: Progress }

@@ -1,7 +1,7 @@
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TasksTable } from '../../storage/tables.ts';
 
-/** A task that a worker has begun. */
+/** A task that a worker has claimed. */
 export interface Claim extends Readonly<
   Pick<
     TasksTable,
@@ -11,7 +11,7 @@ export interface Claim extends Readonly<
   readonly worker_id: string;
 }
 
-/** Kinds of tasks that trade. They log each step as it happens, and halts apply to them. */
+/** Kinds of tasks that trade: they log each step as it happens, and halts apply to them. */
 export type SessionKind = 'paper' | 'production';
 
 export function isSession(kind: Claim['kind']): kind is SessionKind {
@@ -19,8 +19,8 @@ export function isSession(kind: Claim['kind']): kind is SessionKind {
 }
 
 /**
- * Whether the task still is the worker's.
- * @param heartbeat_at when he was heard of last, if that is to be so still.
+ * Whether the claim is still valid.
+ * @param heartbeat_at if given, the heartbeat that must not have changed.
  */
 export async function isHeld(
   tx: Db,

@@ -6,9 +6,8 @@ import { THREAD_ENV } from '../../base/thread-env.ts';
 import { ThreadDied } from './backtest-thread.ts';
 
 /**
- * Data that sessions have in common: a thousand of them on one dataset read it once, and share its
- * memory. A thread of its own reads, one dataset at a time, so that no thread with sessions in it is
- * ever amid DuckDB's code, where ending it would end the process.
+ * Datasets in shared memory, each loaded once for all sessions that use it. A separate thread loads
+ * them, because ending a session's thread while DuckDB runs in it would end the process.
  */
 export class DataShelf {
   readonly #shelf = new Map<
@@ -16,11 +15,11 @@ export class DataShelf {
     { readonly dataset: Promise<Dataset>; readonly users: Set<string> }
   >();
   #thread: Worker | undefined;
-  /** Settles when what has been asked for is read. */
+  /** Settles when all requested datasets are loaded. */
   #reading: Promise<unknown> = Promise.resolve();
 
   /**
-   * @param user until whose `release` it is kept.
+   * @param user the dataset stays loaded until `release` is called for all its users.
    * @throws ServiceError as `loadDataset`; ThreadDied.
    */
   load(options: LoadOptions, user: string): Promise<Dataset> {
@@ -31,7 +30,7 @@ export class DataShelf {
       this.#reading = dataset.catch(() => {});
       item = { dataset, users: new Set() };
       this.#shelf.set(key, item);
-      // What could not be read may be there the next time.
+      // The next request tries again.
       dataset.catch(() => this.#shelf.delete(key));
     }
     item.users.add(user);
@@ -53,7 +52,7 @@ export class DataShelf {
   async #read(options: LoadOptions): Promise<Dataset> {
     const thread = (this.#thread ??= this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<Loaded>();
-    const end = (): void => reject(new ThreadDied('the thread that reads data ended'));
+    const end = (): void => reject(new ThreadDied('the thread that loads datasets ended'));
     thread.once('message', resolve);
     thread.once('exit', end);
     thread.postMessage(options);
@@ -65,7 +64,7 @@ export class DataShelf {
   #start(): Worker {
     const file = new URL(`./data-worker${import.meta.url.slice(-3)}`, import.meta.url);
     const thread = new Worker(file, { env: THREAD_ENV });
-    // Its end tells of it, and it may be one for want of memory: the next has another.
+    // The handler of `exit` covers errors; the next request starts another thread.
     thread.on('error', () => {});
     thread.on('exit', () => {
       if (this.#thread === thread) this.#thread = undefined;

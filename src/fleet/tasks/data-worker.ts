@@ -3,7 +3,7 @@ import { loadDataset, type Dataset, type LoadOptions } from '../../market/load.t
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
 
-/** What the thread that reads data answers, one question after the other. */
+/** Answer of the thread that loads datasets, one request at a time. */
 export type Loaded =
   | { readonly dataset: Dataset }
   | { readonly error: ErrorData; readonly bug?: unknown };

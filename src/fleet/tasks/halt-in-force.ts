@@ -2,14 +2,13 @@ import { ServiceError } from '../../base/errors.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
 
-/** What keeps a bot from trading until it is lifted. */
 export type KnownHalt = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
 
 const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as const;
 
 /**
- * The halt that is in force for a bot, if one is; that of all bots before its own. Asked within a
- * write, the answer stays true until the write is committed.
+ * Finds the halt in force for a bot; a halt of all bots comes before its own. Within a write, the result
+ * stays valid until the write is committed.
  */
 export async function findHaltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
   const [halt] = await selectHalt(tx, { bot_id });
@@ -26,7 +25,7 @@ const selectHalt = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
     .limit(1),
 );
 
-/** The halt that ended a deployment of a bot; undefined where it ended otherwise, or has not. */
+/** Finds the halt that ended a deployment, if a halt did. */
 export async function findEndingHalt(
   db: Db,
   { bot_id, deployment_id }: Readonly<Record<'bot_id' | 'deployment_id', string>>,
@@ -56,12 +55,12 @@ export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
   const isAll = halt.scope === 'all';
   throw new ServiceError(
     'conflict',
-    `${isAll ? 'all bots are' : 'the bot is'} halted, by the halt ${halt.halt_id}`,
+    `${isAll ? 'all bots are' : 'the bot is'} halted by halt ${halt.halt_id}`,
     {
       reason: 'halted',
       remedy: isAll
-        ? 'See `service-local bots halts` for why, and lift it with `service-local bots resume-all --reason "…"`.'
-        : `See \`service-local bots halts\` for why, and lift it with \`service-local bots resume ${bot_id} --reason "…"\`.`,
+        ? 'See `service-local bots halts` for the reason, and lift it with `service-local bots resume-all --reason "…"`.'
+        : `See \`service-local bots halts\` for the reason, and lift it with \`service-local bots resume ${bot_id} --reason "…"\`.`,
     },
   );
 }

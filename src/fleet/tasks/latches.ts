@@ -10,7 +10,7 @@ export interface ExecutionLatch {
   readonly event_seq: number;
   /** Task of the session. */
   readonly run_id: string;
-  /** When it was recorded, milliseconds since the Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   readonly latched_at: number;
   readonly control: 'repeated_execution' | 'reconciliation';
   /** Set for `repeated_execution`; null for `reconciliation`. */
@@ -23,10 +23,10 @@ export interface ExecutionLatch {
   readonly active: boolean;
 }
 
-/** What is to be told when a person enables a bot again. */
+/** Kind of the event that lifts all latches of a bot. */
 export const RE_ENABLED = 'control.re_enabled';
 
-/** Those that nobody has looked at yet, oldest first. The log of the bot is all that keeps them. */
+/** Reads the latches that no person has lifted from the log of the bot, oldest first. */
 export async function listLatches(tx: Db, bot_id: string): Promise<readonly ExecutionLatch[]> {
   const rows = await tx
     .selectFrom('bot_events as event')
@@ -45,10 +45,10 @@ export async function listLatches(tx: Db, bot_id: string): Promise<readonly Exec
     .orderBy('event.seq')
     .execute();
   return rows.map(({ seq, run_id, recorded_at, payload, ended_at }) => {
-    const told = JSON.parse(payload) as Partial<ExecutionLatch>;
-    const { symbol = null, side = null, count = null, seconds = null } = told;
+    const latch = JSON.parse(payload) as Partial<ExecutionLatch>;
+    const { symbol = null, side = null, count = null, seconds = null } = latch;
     const control =
-      told.control === 'reconciliation' ? told.control : ('repeated_execution' as const);
+      latch.control === 'reconciliation' ? latch.control : ('repeated_execution' as const);
     return {
       event_seq: seq,
       run_id: run_id!,
@@ -63,10 +63,7 @@ export async function listLatches(tx: Db, bot_id: string): Promise<readonly Exec
   });
 }
 
-/**
- * @throws ServiceError `conflict` with the reason `latched` for a bot that no person has
- *   re-enabled.
- */
+/** @throws ServiceError `conflict` with the reason `latched` */
 export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
   const latch = (await listLatches(tx, bot_id)).at(-1);
   if (latch === undefined) return;

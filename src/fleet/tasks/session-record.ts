@@ -1,4 +1,4 @@
-/** How what a session does gets into the log of its bot, from where it can be had again. */
+/** Records trading sessions in the logs of their bots, from which they can resume. */
 import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
 import { appendEvents } from '../../events/append.ts';
@@ -12,21 +12,21 @@ import { isHeld, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import { orderEvent, OVERRIDE_USED, type SessionEvent } from '../../trading/session-events.ts';
 
-/** What a session has done since the batch before. */
+/** Events of a session since its previous batch. */
 export interface Batch {
-  /** From 1 for each session: one of which nobody knows whether it was written is sent again. */
+  /** Counts from 1 in each session. A batch is sent again if its write was not acknowledged. */
   readonly number: number;
   readonly events: readonly SessionEvent[];
-  /** When the oldest of them was made, by the clock of who made it, ms since the Unix epoch. */
+  /** Time of the oldest event by the clock of its process, ms since the Unix epoch. */
   readonly made_at?: number | undefined;
-  /** After it. */
+  /** State after the batch. */
   readonly state: SessionState;
-  /** Steps of bars that have been taken in all, and of how many, where that is known. */
+  /** Number of bar steps taken since the session started. */
   readonly steps: number;
+  /** Total number of steps; null if unknown, as with live bars. */
   readonly total: number | null;
 }
 
-/** Whose events they are. */
 export type SessionTask = Readonly<
   Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>
 >;
@@ -55,10 +55,10 @@ export async function startSession(
 }
 
 /**
- * Adds a batch to the log of the bot, and the state after it where that is another.
+ * Adds a batch and, if it has changed, the state of the session to the log of the bot.
  *
  * @param now milliseconds since the Unix epoch.
- * @returns false when the task is the worker's no more, or the bot is halted: nothing is written then.
+ * @returns false, without writing, when the claim is no longer valid or the bot is halted.
  */
 export async function recordBatch(
   tx: Db,
@@ -78,10 +78,7 @@ export async function recordBatch(
   return true;
 }
 
-/**
- * Adds the batch that comes next, whoever is at the task: what was recorded stays as it is.
- * @param before what was recorded of the session until then.
- */
+/** Adds the next batch of a session without checking the claim of its task. */
 export async function writeBatch(
   tx: Db,
   task: SessionTask,
@@ -108,9 +105,8 @@ export async function writeBatch(
 }
 
 /**
- * Cancels the orders that were working when the session was recorded last, as whoever ends its task
- * does before.
- * @returns the orders.
+ * Cancels the working orders of a session as last recorded, before its task ends.
+ * @returns the canceled orders.
  */
 export async function closeRecorded(
   tx: Db,
@@ -128,7 +124,6 @@ export async function closeRecorded(
   return before.working;
 }
 
-/** Adds what a session has to tell to the log of its bot. */
 export async function appendSession(
   tx: Db,
   { task_id: run_id, bot_id, version }: SessionTask,
@@ -139,7 +134,7 @@ export async function appendSession(
   return appendEvents(tx, bot_id, now, whole);
 }
 
-/** @param now for a session that has seen no bars. */
+/** @param now time of the event if the session has seen no bars. */
 export function stateEvent(
   { deployment_id }: SessionTask,
   state: SessionState,
@@ -153,7 +148,7 @@ export type RecordedSession = Readonly<
   Pick<TradingSessionsTable, 'first_seq' | 'batches' | 'steps' | 'state' | 'stop_requested_at'>
 >;
 
-/** Where a session is, as of its last batch. */
+/** Reads a session as of its last batch. */
 export async function readSession(db: Db, task_id: string): Promise<RecordedSession> {
   const [session] = await selectSession(db, { task_id });
   if (session === undefined) throw new RangeError(`${task_id} is no session`);
@@ -167,7 +162,7 @@ const selectSession = prepareQuery((db, { task_id }: { readonly task_id: string 
     .where('task_id', '=', task_id),
 );
 
-/** @returns how often in a row it came to nothing by now. */
+/** @returns number of consecutive failures of the session. */
 export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<number> {
   const { failures } = await tx
     .updateTable('trading_sessions')

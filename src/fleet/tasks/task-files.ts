@@ -1,4 +1,4 @@
-/** The files that tasks made, where every server of one database finds them. */
+/** Result files of tasks, stored in the database so that every server can read them. */
 import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -8,14 +8,14 @@ import type { Db } from '../../storage/tables.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { getTask } from './tasks.ts';
 
-/** Bytes: a whole number of groups in base64, and little enough that nobody waits for its write. */
+/** Bytes per part: a multiple of three for base64, and small enough for a short write. */
 const PART = 3 << 16;
 
 /**
- * Keeps a file, a part in each write.
+ * Stores a file, one part per write.
  * @param path of the file, compressed by gzip.
- * @returns false when the task is the worker's no more.
- * @throws whatever `signal` was aborted with.
+ * @returns false when the claim is no longer valid.
+ * @throws the reason with which `signal` was aborted.
  */
 export async function storeFile(
   { write }: Pick<Storage, 'write'>,
@@ -37,7 +37,7 @@ export async function storeFile(
         await tx
           .insertInto('task_files')
           .values({ task_id, name, place, data })
-          // Where nobody knew whether it had been written, it is written again.
+          // A part is written again if its write was not acknowledged.
           .onConflict((conflict) => conflict.doNothing())
           .execute();
         return true;
@@ -50,7 +50,7 @@ export async function storeFile(
 }
 
 /**
- * In order of their names; none until the task is a success.
+ * Lists the files of a task by name; empty unless the task succeeded.
  * @throws ServiceError `not_found`
  */
 export async function listFiles(db: Db, task_id: string): Promise<string[]> {
@@ -66,10 +66,7 @@ export async function listFiles(db: Db, task_id: string): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/**
- * A file of a task that was a success.
- * @throws ServiceError `not_found`
- */
+/** @throws ServiceError `not_found` */
 export async function readFile(db: Db, task_id: string, name: string): Promise<Readable> {
   if ((await listFiles(db, task_id)).includes(name)) {
     const parts = Readable.from(partsOf(db, task_id, name));
@@ -78,8 +75,8 @@ export async function readFile(db: Db, task_id: string, name: string): Promise<R
     file.on('close', () => parts.destroy());
     return parts.pipe(file);
   }
-  throw new ServiceError('not_found', `the task ${task_id} has no file ${JSON.stringify(name)}`, {
-    remedy: 'See which it has: it has none until it is a success.',
+  throw new ServiceError('not_found', `task ${task_id} has no file ${JSON.stringify(name)}`, {
+    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded.`,
   });
 }
 

@@ -1,7 +1,4 @@
-/**
- * Work in the background, and the deployments of bots for which it is done. Times are milliseconds
- * since the Unix epoch.
- */
+/** Background tasks and their deployments. Times are milliseconds since the Unix epoch. */
 import { v7 as uuidv7 } from 'uuid';
 import { activateDraft, getBotId, getBot, type BotRegistry } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
@@ -22,35 +19,33 @@ import { findEndingHalt, type KnownHalt } from './halt-in-force.ts';
 import { endUnattended, isUnbegun, appendRunEvent } from './lifecycle.ts';
 import { findFirstLock, refuseUnlocked } from './verify-lock.ts';
 
-/** What asking for work takes. */
 export interface TaskService extends BotRegistry {
   readonly catalogueDir: string;
-  /** None where no exchange is known. */
+  /** Undefined if the server knows no exchange. */
   readonly live?: LiveMarkets;
 }
 
-/** Without the result, which is long. */
+/** A task without its result, which is large. */
 export type Task = Readonly<Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at'>>;
 
 export type BotDeployment = Readonly<BotDeploymentsTable>;
 
 export interface BacktestRequest extends SpecChanges {
-  /** The current one by default. */
+  /** Default: the current version. */
   readonly version?: number | undefined;
-  /** Fail when anything differs from what the first such backtest was made of. */
+  /** Fails the task if anything differs from the lock of the first such backtest. */
   readonly verify_lock?: boolean | undefined;
 }
 
-/** What a task keeps of it. */
+/** Input of the task of a backtest. */
 export type BacktestInput = Omit<BacktestRequest, 'version'>;
 
 /**
- * Queues a backtest of a version of a bot. A draft becomes active.
+ * Queues a backtest of a bot version. A draft becomes active.
  *
- * @param by who asks for it, as in the audit log: `administrator:…`.
- * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
- * `invalid_spec` when the changes do not fit or the catalogue lacks data;
- * `conflict` when there is no lock to verify.
+ * @param by caller as in the audit log: `administrator:…`.
+ * @throws ServiceError `not_found` for the bot or the version; `conflict` for an archived bot, or
+ * without a lock to verify; `invalid_spec` for invalid changes or missing data.
  */
 export async function startBacktest(
   service: TaskService,
@@ -73,9 +68,8 @@ export async function startBacktest(
   });
 }
 
-/** Work that is to be done, and what was asked for. */
 interface NewTask extends Pick<Task, 'kind' | 'bot_id' | 'version'> {
-  /** Where something has been named after it already. */
+  /** Default: a new id. */
   readonly deployment_id?: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
@@ -89,8 +83,8 @@ const TARGETS = {
 } as const satisfies Readonly<Record<Task['kind'], BotDeployment['target']>>;
 
 /**
- * Queues work for a version of a bot, and makes the deployment for which it is done.
- * @returns the task, and the event that tells of it.
+ * Queues a task for a bot version, and creates its deployment.
+ * @returns the task, and the sequence number of its first event.
  */
 export async function queueTask(
   tx: Db,
@@ -132,8 +126,8 @@ export async function queueTask(
 }
 
 /**
- * So that nobody waits for what cannot work.
- * @returns what the catalogue has of the data. @throws ServiceError `invalid_spec`
+ * Checks that the catalogue has data in the window of the spec.
+ * @returns the manifests of the datasets. @throws ServiceError `invalid_spec`
  */
 export async function refuseWithoutData(
   catalogueDir: string,
@@ -154,18 +148,18 @@ export async function refuseWithoutData(
       manifests.push(found.manifest);
       const { from, to } = found.manifest;
       if (Date.parse(to) >= window.from && Date.parse(from) < window.to) continue;
-      const message = `${address} has no bars in the window: its data begin at ${from} and end at ${to}`;
+      const message = `${address} has no bars in the window; its data range from ${from} to ${to}`;
       problems.push({ code: 'data_not_found', pointer, message });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const isThere = error.code !== 'file_not_found';
-      const near = isThere ? undefined : closest(nameOf(address), await datasetNames(catalogueDir));
+      const exists = error.code !== 'file_not_found';
+      const near = exists ? undefined : closest(nameOf(address), await datasetNames(catalogueDir));
       problems.push({
         code: 'data_not_found',
         pointer,
-        message: isThere
-          ? `${address} is damaged: have it imported again, with \`service-local data import --replace\``
-          : `the catalogue of the server has no ${address}: have it imported there, with \`service-local data import\``,
+        message: exists
+          ? `${address} is damaged; import it again on the server with \`service-local data import --replace\``
+          : `the catalogue of the server has no ${address}; import it on the server with \`service-local data import\``,
         ...(near !== undefined && { suggestion: `catalog://${near}` }),
       });
     }
@@ -210,17 +204,15 @@ export async function getTask(db: Db, task_id: string): Promise<Task> {
   });
 }
 
-/** What of the list is wanted; all of it when nothing is said. */
 export interface TaskFilter {
   /** Id or slug. */
   readonly bot?: string | undefined;
   readonly status?: Task['status'] | undefined;
-  /** Only these. */
   readonly kinds?: readonly Task['kind'][] | undefined;
 }
 
 /**
- * Tasks, the newest first.
+ * Lists tasks, newest first.
  * @throws ServiceError `not_found` for the bot; `invalid_request` for a cursor of another list.
  */
 export async function listTasks(
@@ -245,8 +237,7 @@ export async function listTasks(
 }
 
 /**
- * Asks for the end of a task: of one that waits at once, of one that runs by its worker. What has
- * ended stays as it ended.
+ * Cancels a task: at once if it is queued, else through its worker. An ended task stays as it is.
  * @throws ServiceError `not_found`
  */
 export async function cancelTask(
@@ -273,8 +264,8 @@ export async function cancelTask(
 }
 
 /**
- * What came of a task, as JSON.
- * @throws ServiceError `not_found`; `conflict` when it has no result, or none yet.
+ * Reads the result of a task, as JSON.
+ * @throws ServiceError `not_found`; `conflict` when the task has no result or has not ended.
  */
 export async function getResult(db: Db, task_id: string): Promise<string> {
   const row = await db
@@ -288,10 +279,10 @@ export async function getResult(db: Db, task_id: string): Promise<string> {
   const halt = status === 'canceled' ? await findEndingHalt(db, task) : undefined;
   if (halt !== undefined) throw endedByHalt(task_id, halt);
   const isOpen = status === 'queued' || status === 'running';
-  throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
+  throw new ServiceError('conflict', `task ${task_id} has no result: its status is ${status}`, {
     reason: isOpen ? 'not_ended' : 'no_result',
     remedy: isOpen
-      ? `Wait for it with \`service-local tasks result ${task_id} --wait\`.`
+      ? `Wait for the result with \`service-local tasks result ${task_id} --wait\`.`
       : `See \`service-local tasks get ${task_id}\` for the reason.`,
   });
 }
@@ -304,16 +295,16 @@ function endedByHalt(
   const when = new Date(requested_at).toISOString();
   return new ServiceError(
     'conflict',
-    `the task ${task_id} has no result: ${requested_by} halted ${who} at ${when}: ${reason}`,
+    `task ${task_id} has no result: ${requested_by} halted ${who} at ${when}: ${reason}`,
     {
       reason: 'no_result',
-      remedy: `See \`service-local bots halts\` for the halt, ${halt_id}.`,
+      remedy: `See halt ${halt_id} in \`service-local bots halts\`.`,
     },
   );
 }
 
 /**
- * The deployments of a bot, the newest first.
+ * Lists the deployments of a bot, newest first.
  * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
  */
 export async function listDeployments(

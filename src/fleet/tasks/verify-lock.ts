@@ -1,4 +1,4 @@
-/** What a backtest that is made again, however much later, must be made of. */
+/** Locks of backtests, which a repeated backtest must match. */
 import canonicalize from 'canonicalize';
 import type { Lock, Summary } from '../../backtest/summary.ts';
 import type { SpecChanges } from '../../bots/hosted.ts';
@@ -6,18 +6,18 @@ import { driftOf } from '../../bots/version.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Db, TasksTable } from '../../storage/tables.ts';
 
-/** The lock of a backtest that was made, and which task made it. */
+/** Lock of a past backtest, and its task. */
 export interface KeptLock {
   readonly task_id: string;
   readonly lock: Lock;
 }
 
-/** Tasks that are looked at in one query. */
+/** Number of tasks read in one query. */
 const PAGE = 1000;
 
 /**
- * The lock of the first backtest of a version with these changes that was a success: the first stays
- * the first, so that no later one can move what all are compared with.
+ * Finds the lock of the first successful backtest of a version with these changes, so that no later
+ * backtest changes the reference.
  */
 export async function findFirstLock(
   db: Db,
@@ -58,7 +58,7 @@ async function lockOf(db: Db, { task_id }: Pick<TasksTable, 'task_id'>): Promise
   return (JSON.parse(result!) as Summary).lock;
 }
 
-/** Whatever the order in which the parameters were named. */
+/** Compares changes regardless of the order of the parameters. */
 function sameChanges(changes: SpecChanges): (other: SpecChanges) => boolean {
   const textOf = ({ from, to, params = {}, patch = {} }: SpecChanges): string =>
     canonicalize([from ?? null, to ?? null, params, patch])!;
@@ -66,21 +66,28 @@ function sameChanges(changes: SpecChanges): (other: SpecChanges) => boolean {
   return (other) => textOf(other) === text;
 }
 
-/** @throws ServiceError `conflict` with the reason `not_locked` when there is no such backtest yet. */
+/** @throws ServiceError `conflict` with the reason `not_locked` */
 export function refuseUnlocked(kept: KeptLock | undefined): asserts kept is KeptLock {
   if (kept !== undefined) return;
   throw new ServiceError(
     'conflict',
-    'no backtest of this version with these values was a success yet: there is no lock to verify',
-    { reason: 'not_locked', remedy: 'Run it once without --verify-lock: that locks it.' },
+    'no backtest of this version with these values has succeeded, so there is no lock to verify',
+    {
+      reason: 'not_locked',
+      remedy: 'Run the backtest once without --verify-lock, which records its lock.',
+    },
   );
 }
 
-/** @throws ServiceError `lock_drift` naming all that is not as it was locked. */
+/** @throws ServiceError `lock_drift` that names all differences. */
 export function refuseDrift({ task_id, lock }: KeptLock, now: Lock): void {
   const drift = driftOf(lock, now);
   if (drift.length === 0) return;
-  throw new ServiceError('lock_drift', `not what the task ${task_id} locked: ${drift.join('; ')}`, {
-    remedy: 'Undo the change, or leave out --verify-lock and compare the results.',
-  });
+  throw new ServiceError(
+    'lock_drift',
+    `the backtest differs from the lock of task ${task_id}: ${drift.join('; ')}`,
+    {
+      remedy: 'Undo the change, or run the backtest without --verify-lock and compare the results.',
+    },
+  );
 }

@@ -3,10 +3,10 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isSystemError } from '../../base/errors.ts';
 
-/** Of this process. */
+/** Ids of the workers in this process. */
 const alive = new Set<string>();
 
-/** Names who works on tasks in this process, until `retire`: `<host>/<pid>/<UUID>`. */
+/** Creates the id of a worker in this process, `<host>/<pid>/<UUID>`, valid until `retire`. */
 export function newWorkerId(): string {
   const worker_id = `${hostname()}/${process.pid}/${randomUUID()}`;
   alive.add(worker_id);
@@ -17,11 +17,11 @@ export function retire(worker_id: string): void {
   alive.delete(worker_id);
 }
 
-/** Whether it was on this machine and has ended. Of others nothing can be said. */
+/** Whether a worker on this machine has ended; always false for workers on other machines. */
 export function hasEnded(worker_id: string): boolean {
   const [host, pid] = worker_id.split('/');
   if (host !== hostname()) return false;
-  // In a container, each process that is started has the number of the one before it.
+  // In a container, a restarted process has the same process id as before.
   if (Number(pid) === process.pid) return !alive.has(worker_id);
   try {
     process.kill(Number(pid), 0);
@@ -31,7 +31,7 @@ export function hasEnded(worker_id: string): boolean {
   }
 }
 
-/** Where it puts what it works on, on its own machine. */
+/** Temporary directory of a worker on its own machine. */
 export function workDirectory(worker_id: string): string {
   return join(tmpdir(), `service-local-tasks-${worker_id.split('/').at(-1)}`);
 }

@@ -1,8 +1,7 @@
 /**
- * Overrides of Article 15(6) of RTS 6: one order that a limit denies is let through, once, by two
- * people. Somebody who trades asks; risk verifies; another, who is designated, authorises; all three
- * are different. Nothing of the limit changes. Only limits of price and size are lifted (`OverridableLimit`):
- * no halt, latch, lease, permission, loss or rate of messages.
+ * Overrides of Article 15(6) of RTS 6: one order passes a limit that denies it. A trader requests the
+ * override, the risk function verifies it, and a designated person authorizes it; all three differ. The
+ * limit itself stays. Only limits of price and size can be overridden.
  */
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../registry/bots.ts';
@@ -16,13 +15,13 @@ import type { Db, OverridesTable } from '../../storage/tables.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
 
 export interface AskedOverride {
-  /** The session whose order it is; the only one of the bot that has not ended by default. */
+  /** Task of the session; may be omitted if the bot has only one active session. */
   readonly run_id?: string | undefined;
   readonly symbol: string;
   readonly side: 'buy' | 'sell';
   /** Units. */
   readonly max_quantity: number;
-  /** See `Permit`. */
+  /** Worst price as in `Permit`. */
   readonly worst_price: number | null;
   readonly controls: readonly OverridableLimit[];
   readonly reason: string;
@@ -34,7 +33,7 @@ export type Override = Omit<OverridesTable, 'controls'> & {
   readonly status: 'requested' | 'verified' | 'authorised' | 'used' | 'expired';
 };
 
-/** An override that may still be used. */
+/** An authorized override that can be used. */
 export interface RunPermit extends TimedPermit {
   readonly run_id: string;
 }
@@ -45,7 +44,7 @@ interface Service {
   readonly clock: () => number;
 }
 
-/** @throws ServiceError `not_found`; `conflict` where no session, or more than one, is meant. */
+/** @throws ServiceError `not_found`; `conflict` unless exactly one active session matches. */
 export function requestOverride(
   { storage, clock }: Service,
   by: Actor,
@@ -80,7 +79,7 @@ export function requestOverride(
   });
 }
 
-/** That the limit is rightly passed for this order: by risk. @throws see `authoriseOverride`. */
+/** Confirms for the risk function that the order may pass. @throws as `authoriseOverride`. */
 export function verifyOverride(
   service: Service,
   by: Actor,
@@ -91,7 +90,7 @@ export function verifyOverride(
 }
 
 /**
- * From then on the order may pass, once and until it expires.
+ * Lets the order pass once, until the override expires.
  *
  * @throws ServiceError `not_found`; `conflict` with the reason `same_person`, `not_verified`,
  * `decided` or `expired`.
@@ -133,23 +132,25 @@ function refuse(row: OverridesTable, by: Actor, what: 'verify' | 'authorise', no
   const conflict = (reason: string, message: string, remedy: string) =>
     new ServiceError('conflict', message, { reason, remedy });
   if (expires_at <= now) {
-    throw conflict('expired', 'the override has expired', 'Ask for another.');
+    throw conflict('expired', 'the override has expired', 'Request another override.');
   }
   if ((what === 'verify' ? verified_by : authorised_by) !== null) {
-    throw conflict('decided', `somebody has done that: ${what}`, 'See `bots overrides list`.');
+    const done = what === 'verify' ? 'verified' : 'authorized';
+    const remedy = 'See `service-local bots overrides list`.';
+    throw conflict('decided', `the override is already ${done}`, remedy);
   }
   if (what === 'authorise' && verified_by === null) {
     throw conflict(
       'not_verified',
-      'risk has not verified the override',
-      'Have somebody of risk verify it first: `service-local bots overrides verify`.',
+      'the override is not verified',
+      'The risk function must verify it first, with `service-local bots overrides verify`.',
     );
   }
   if (by === requested_by || by === verified_by) {
     throw conflict(
       'same_person',
-      by === requested_by ? 'you have asked for the override' : 'you have verified the override',
-      'One person asks, another verifies, and a third authorises.',
+      by === requested_by ? 'you requested the override' : 'you verified the override',
+      'Three different persons must request, verify and authorize an override.',
     );
   }
 }
@@ -167,10 +168,10 @@ async function sessionOf(tx: Db, bot_id: string, asked: string | undefined): Pro
   const isNone = sessions.length === 0;
   throw new ServiceError(
     'conflict',
-    isNone ? 'the bot has no such session that goes on' : 'the bot has several sessions',
+    isNone ? 'the bot has no such active session' : 'the bot has several active sessions',
     {
       reason: isNone ? 'no_session' : 'several_sessions',
-      remedy: 'Name the task of the session whose order it is: `--run`.',
+      remedy: 'Name the task of the session with `--run`; see `service-local bots deployments`.',
     },
   );
 }
@@ -224,7 +225,7 @@ function known({ controls, ...row }: OverridesTable, now: number): Override {
   return { ...row, controls: JSON.parse(controls) as OverridableLimit[], status };
 }
 
-/** Of a bot, the newest first. @param now by which they expire. */
+/** Lists the overrides of a bot, newest first, with their status at `now`. */
 export async function listOverrides(
   db: Db,
   ref: string,
@@ -245,7 +246,6 @@ export async function listOverrides(
   );
 }
 
-/** Those that sessions may use. */
 export async function listOpenPermits(db: Db, now: number): Promise<RunPermit[]> {
   const rows = await db
     .selectFrom('overrides')
@@ -262,7 +262,7 @@ export async function listOpenPermits(db: Db, now: number): Promise<RunPermit[]>
   });
 }
 
-/** A session has told that it used one; of one that nobody authorised that is not believed. */
+/** Marks an override as used, as reported by its session; ignores overrides without authorization. */
 export async function markUsed(
   tx: Db,
   run_id: string,

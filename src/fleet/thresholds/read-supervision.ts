@@ -1,4 +1,4 @@
-/** What sessions are told of what people have settled. */
+/** Reads thresholds, permits and lifted latches for trading sessions. */
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
@@ -12,7 +12,6 @@ import {
   type SessionGroup,
 } from './thresholds.ts';
 
-/** All that is in force. */
 interface InForce {
   readonly thresholds: readonly KnownThreshold[];
   readonly groups: readonly SessionGroup[];
@@ -26,7 +25,6 @@ export async function readInForce(db: Db, now: number): Promise<InForce> {
   return { thresholds, groups, permits: await listOpenPermits(db, now) };
 }
 
-/** Of a session by its task. */
 export async function readSupervision(
   db: Db,
   task_id: string,
@@ -47,14 +45,14 @@ export async function readSupervision(
     ),
     permits: permits
       .filter(({ run_id }) => run_id === task_id)
-      .map(({ run_id: _run, ...one }) => one),
+      .map(({ run_id: _run, ...permit }) => permit),
     latches_lifted,
   };
 }
 
 const FRESH_MS = 500;
 
-/** The same for any number of sessions, which all ask all the time: what they share is read twice a second. */
+/** Reads the supervision of many sessions; reads what they share at most twice a second. */
 export function watchSupervision(
   db: Db,
   clock: () => number,

@@ -1,15 +1,15 @@
-/** For whom a bot trades, as its spec says: those whose thresholds hold for it. */
+/** Client, trader and desk for whom a bot trades, and its instruments: the subjects of thresholds. */
 import type { BotSpec } from '../../bots/spec.ts';
 
 /** The five levels of Article 15(5) of RTS 6. */
 export type Level = 'client' | 'instrument' | 'trader' | 'desk' | 'firm';
 
-/** Of the firm there is one. */
+/** Subject of thresholds of the level `firm`. */
 export const FIRM = 'firm';
 
-/** Plain JSON; it is kept with a session from its start on. */
+/** Plain JSON, stored with a session at its start. */
 export interface Subjects {
-  /** Of its account. */
+  /** Account currency. */
   readonly currency: string;
   readonly client: string | null;
   readonly trader: string | null;
@@ -17,14 +17,14 @@ export interface Subjects {
   readonly symbols: readonly string[];
 }
 
-/** As text, equal subjects are equal. */
+/** Returns JSON text that is equal for equal subjects. */
 export function serializeSubjects({ spec: { universe, attribution } }: BotSpec): string {
   const { client = null, trader = null, desk = null } = attribution ?? {};
   const { currency, symbols } = universe;
   return JSON.stringify({ currency, client, trader, desk, symbols } satisfies Subjects);
 }
 
-/** Whether a session trades for a subject, or in the instrument that it is. */
+/** Whether a session trades for the subject of a threshold, or in that instrument. */
 export function appliesTo(
   { client, trader, desk, symbols }: Subjects,
   level: Level,

@@ -1,20 +1,17 @@
 /**
- * Thresholds of Article 15(5) of RTS 6: of a client, an instrument, a trader, a desk, or the firm.
- * People set them, with a rationale; each is kept for good, and the newest of a subject and currency
- * is in force. They are checked in the engine of each session, before every order, beside the limits
- * of the bot, so that the tightest wins.
+ * Thresholds of Article 15(5) of RTS 6 for a client, instrument, trader, desk or the firm. Each has a
+ * rationale and is kept forever; the newest version of a subject and currency is in force. The engine of
+ * each session checks them before every order, in addition to the limits of the bot; the tightest wins.
  *
- * What counts of a subject together (exposure, loss, messages) is divided: of `n` sessions for which
- * it holds, paper and production each by themselves, each has a share of one `n`th. So nobody has to
- * know at the moment of an order what the others hold, and all of them together stay within it; what
- * one does not use no other can. A session hears of a change within two seconds on paper, with its
- * next report in production: until those that run have heard of one that joins them, and until it
- * ends what it has above its new share, all together can be above by what the shares changed.
- * No currency is converted: a threshold holds for accounts in its own.
+ * Exposure, loss and messages of a subject are divided: each of the `n` sessions to which a threshold
+ * applies gets one `n`th of it, with paper and production counted separately. So no order needs to know
+ * the positions of other sessions, and all together stay within the threshold; unused shares are not
+ * redistributed. Paper sessions learn of a change within two seconds, production sessions with their
+ * next report. Until then, and while a session reduces what exceeds its new share, the total can exceed
+ * the threshold by the change of the shares. A threshold applies to accounts in its currency only.
  *
- * Whoever names no trader, desk or client escapes the thresholds of none: while there is one of that
- * level in its currency, a bot that names nobody there does not start, and a session that runs is
- * denied all new orders.
+ * A missing attribution does not evade a threshold: while a level has a threshold in the bot's currency,
+ * a bot without an attribution at that level does not start, and its running sessions deny all orders.
  */
 import type { Threshold, Thresholds } from '../../engine/risk/supervision.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
@@ -23,36 +20,36 @@ import type { Storage } from '../../storage/storage.ts';
 import type { Db, ThresholdsTable } from '../../storage/tables.ts';
 import { appliesTo, FIRM, type Level, type Subjects } from './subjects.ts';
 
-/** Of a threshold. Account currency, units, or messages per second of bar time. */
+/** Limits in account currency, units, or messages per second of bar time. */
 export interface Limits {
   readonly max_order_value?: number | undefined;
-  /** Of instruments alone. */
+  /** Only for the level `instrument`. */
   readonly max_order_qty?: number | undefined;
   readonly max_gross_exposure?: number | undefined;
-  /** Not of instruments, as the next. */
+  /** Not for the level `instrument`, like `max_messages_per_second`. */
   readonly max_daily_loss?: number | undefined;
   readonly max_messages_per_second?: number | undefined;
 }
 
 export interface SetThreshold {
   readonly level: Level;
-  /** Who or which it is; `firm` for the firm. */
+  /** Name or symbol; `firm` for the level `firm`. */
   readonly subject: string;
   readonly currency: string;
-  /** Null: it has none any more. */
+  /** Null removes the threshold. */
   readonly limits: Limits | null;
   readonly rationale: string;
 }
 
 export interface KnownThreshold extends SetThreshold {
-  /** From 1 for each subject and currency. */
+  /** Counts from 1 for each subject and currency. */
   readonly version: number;
   readonly set_by: string;
   /** Milliseconds since the Unix epoch. */
   readonly set_at: number;
 }
 
-/** Of sessions, those that trade for the same; how many there are. */
+/** Number of active sessions with equal subjects. */
 export interface SessionGroup {
   readonly target: string;
   readonly subjects: Subjects;
@@ -65,7 +62,7 @@ interface Service {
   readonly clock: () => number;
 }
 
-/** @throws ServiceError `invalid_request` for limits that the level cannot have. */
+/** @throws ServiceError `invalid_request`; `not_found` when there is no threshold to remove. */
 export async function setThreshold(
   { storage, clock }: Service,
   by: Actor,
@@ -109,13 +106,13 @@ function problemsOf({ level, subject, limits }: SetThreshold): Problem[] {
     message,
   });
   if (level === 'firm' && subject !== FIRM) {
-    return [problem('/subject', `of the firm the subject is ${FIRM}`)];
+    return [problem('/subject', `must be ${FIRM} for the level firm`)];
   }
   if (limits === null) return [];
   const names = Object.entries(limits).flatMap(([name, value]) =>
     value === undefined ? [] : [name],
   );
-  if (names.length === 0) return [problem('/limits', 'needs at least one limit, or null')];
+  if (names.length === 0) return [problem('/limits', 'must have at least one limit, or be null')];
   const wrong =
     level === 'instrument' ? ['max_daily_loss', 'max_messages_per_second'] : ['max_order_qty'];
   return names
@@ -124,13 +121,13 @@ function problemsOf({ level, subject, limits }: SetThreshold): Problem[] {
       problem(
         `/limits/${name}`,
         level === 'instrument'
-          ? `${name} is of all instruments together: no instrument has it`
-          : `${name} is of one instrument: set it at the level instrument`,
+          ? `${name} does not apply to a single instrument`
+          : `${name} applies only to the level instrument`,
       ),
     );
 }
 
-/** By level, subject and currency; of each the newest, or all of them. */
+/** Lists the thresholds in force by level, subject and currency, or with `history` all versions. */
 export async function listThresholds(
   db: Db,
   { history = false }: { readonly history?: boolean } = {},
@@ -162,7 +159,7 @@ function known({ limits, ...row }: ThresholdsTable): KnownThreshold {
   return { ...row, limits: limits === null ? null : (JSON.parse(limits) as Limits) };
 }
 
-/** Sessions that have not ended, by where they are and for whom they trade. */
+/** Counts active sessions by target and subjects. */
 export async function listSessionGroups(db: Db): Promise<SessionGroup[]> {
   const rows = await db
     .selectFrom('bot_deployments as deployment')
@@ -181,7 +178,7 @@ export async function listSessionGroups(db: Db): Promise<SessionGroup[]> {
   }));
 }
 
-/** For how many sessions of a kind a threshold holds. */
+/** Counts the sessions of a target to which a threshold applies. */
 export function countSharers(
   { level, subject, currency }: Pick<KnownThreshold, 'level' | 'subject' | 'currency'>,
   target: string,
@@ -196,18 +193,18 @@ export function countSharers(
   }, 0);
 }
 
-/** What a session is told of a limit: its share, and of which threshold. */
+/** Share of a session in a limit, and the threshold that it comes from. */
 interface Share extends Threshold {
   readonly level: Level;
   readonly subject: string;
   readonly version: number;
-  /** How many sessions share it, this one among them. */
+  /** Number of sessions that share the limit, including this one. */
   readonly sessions: number;
 }
 
 type Shares = Record<string, Share | undefined>;
 
-/** Thresholds of a level at which nobody is named: whether they hold, nobody can say. */
+/** Finds thresholds of levels for which the subjects have no attribution. */
 export function findUnattributed(
   subjects: Subjects,
   thresholds: readonly KnownThreshold[],
@@ -221,9 +218,8 @@ export function findUnattributed(
 }
 
 /**
- * @param subjects see `serializeSubjects`.
- * @throws ServiceError `conflict` with the reason `unattributed` where there is a threshold of a level at
- *   which the spec names nobody.
+ * @param subjects result of `serializeSubjects`.
+ * @throws ServiceError `conflict` with the reason `unattributed`
  */
 export async function refuseUnattributed(tx: Db, subjects: string): Promise<void> {
   const unnamed = findUnattributed(JSON.parse(subjects) as Subjects, await listThresholds(tx));
@@ -231,23 +227,26 @@ export async function refuseUnattributed(tx: Db, subjects: string): Promise<void
   const levels = [...new Set(unnamed.map(({ level }) => level))];
   throw new ServiceError(
     'conflict',
-    `the spec names no ${levels.join(' and no ')}, and there are thresholds of that level: whether they hold for the bot cannot be told`,
+    `the spec names no ${levels.join(' and no ')}, so the thresholds of that level cannot be assigned`,
     {
       reason: 'unattributed',
-      remedy: `State it in the spec: \`attribution: {${levels.map((level) => `${level}: …`).join(', ')}}\`. See \`service-local risk thresholds list\`.`,
+      remedy: `Add it to the spec: \`attribution: {${levels.map((level) => `${level}: …`).join(', ')}}\`. See \`service-local risk thresholds list\`.`,
     },
   );
 }
 
-/** No order at all: a rate of messages is nothing that a permit lifts. No `subject` is empty otherwise. */
-function heldBy({ level, version }: KnownThreshold): Thresholds {
+/**
+ * Denies all orders by a message rate of 0, which no permit overrides. An empty `subject` marks this
+ * case.
+ */
+function denyAll({ level, version }: KnownThreshold): Thresholds {
   const share: Share = { value: 0, level, subject: '', version, sessions: 1 };
   return { max_messages_per_second: share };
 }
 
 /**
- * What holds for a session: of each limit the tightest.
- * @param subjects null of a session that began before there were any.
+ * Resolves the tightest share of each limit for a session.
+ * @param subjects null for a session from a version without attribution.
  */
 export function resolveThresholds(
   subjects: Subjects | null,
@@ -256,7 +255,7 @@ export function resolveThresholds(
   groups: readonly SessionGroup[],
 ): Thresholds {
   const [unnamed] = subjects === null ? thresholds : findUnattributed(subjects, thresholds);
-  const held = unnamed === undefined ? {} : heldBy(unnamed);
+  const held = unnamed === undefined ? {} : denyAll(unnamed);
   if (subjects === null) return held;
   const all: Shares = {};
   const instruments: Record<string, Shares> = {};
@@ -281,7 +280,7 @@ export function resolveThresholds(
   };
 }
 
-/** Whole messages: with less than one each, nobody has any. */
+/** Shares of messages are rounded down, possibly to 0. */
 function shareOf(name: string, limit: number, sessions: number): number {
   if (name === 'max_order_value' || name === 'max_order_qty') return limit;
   return name === 'max_messages_per_second' ? Math.floor(limit / sessions) : limit / sessions;

@@ -416,7 +416,7 @@ describe.each(DATABASES)('halts on a %s that does not do as it is told', (kind) 
         [false, false],
       ],
     ]);
-    const warning = `the deployment ${kept.deployment_id} could not be halted`;
+    const warning = `deployment ${kept.deployment_id} could not be halted`;
     expect(log).toEqual([warning, warning]);
     // It is as it was, but it can do nothing any more.
     expect(await statusOf(kept)).toEqual(['running', 'running', WORKER, null]);

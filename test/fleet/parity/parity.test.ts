@@ -77,7 +77,7 @@ describe('a session and its backtest', () => {
       first_difference: {
         cause: 'data',
         time: timeOf(3),
-        detail: 'the bar of A is another: close 10 in the session, 11 in the catalogue',
+        detail: 'the bar of A differs: close 10 in the session, 11 in the catalogue',
         seq: null,
         recorded: {
           time: timeOf(3),
@@ -127,14 +127,14 @@ describe('a session and its backtest', () => {
       first_difference: {
         cause: 'gap',
         time: timeOf(2),
-        detail: 'the session got no bar of A at this time',
+        detail: 'the session received no bar of A at this time',
         recorded: null,
         backtest: { close: 10 },
       },
     });
     const gaps = [{ symbol: 'A', after: timeOf(1), before: timeOf(3), missing: 1 }];
     expect(find({ recorded: { ...missed, gaps } }).first_difference!.detail).toBe(
-      'the session got no bar of A at this time, and says so by data.gap',
+      'the session received no bar of A at this time and recorded data.gap',
     );
     expect(find({ instruments: [on('A', barsOn([1, 3]))] })).toMatchObject({
       first_difference: { cause: 'gap', time: timeOf(2), recorded: { close: 10 }, backtest: null },
@@ -162,8 +162,8 @@ describe('a session and its backtest', () => {
   });
 
   it.each([
-    ['version', 'the backtest is of another version than the session'],
-    ['params', 'the backtest has other parameters than the session'],
+    ['version', 'the backtest uses another version than the session'],
+    ['params', 'the backtest uses other parameters than the session'],
     ['engine', 'the session ran on another version of the engine'],
   ] as const)('part by another %s', (other, detail) => {
     const lines = [LINES[0]!, event(2, 2, { kind: 'order.filled', price: 11 })];
@@ -245,7 +245,7 @@ describe('a session and its backtest', () => {
     expect(find({ failure }).first_difference).toMatchObject({ cause: 'failure', detail });
     expect(find({ failure, others: ['params'] }).first_difference).toMatchObject({
       cause: 'params',
-      detail: `the backtest has other parameters than the session, and ${detail}`,
+      detail: `the backtest uses other parameters than the session, and ${detail}`,
     });
     const longer = [on('A', barsOn([1, 2, 3, 4]))];
     expect(find({ recorded: failed, failure, instruments: longer }).first_difference).toBeNull();
