@@ -101,8 +101,8 @@ const CUSTOM_CODE: Problem = {
 };
 
 /**
- * Returns the manifests as YAML, without the runner's token. They are those of the bot's deployment in
- * the namespace, if it has one.
+ * Returns the manifests as YAML, without the runner's token. If the bot already has a deployment in the
+ * namespace, the objects have its names.
  */
 export async function renderManifests(
   { storage }: ProductionService,

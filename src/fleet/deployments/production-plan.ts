@@ -22,7 +22,7 @@ export interface DeployRequest {
 export interface DeployStart {
   /** Stops the bot's deployment in the namespace, and continues its account. */
   readonly replace?: boolean | undefined;
-  /** Reason to restart the loss limits instead of continuing those of the previous account. */
+  /** Reason to restart the loss limits instead of continuing with the losses of the previous account. */
   readonly reset_losses?: string | undefined;
 }
 

@@ -9,7 +9,7 @@ import type { ProductionService } from './production-service.ts';
 
 /**
  * Requests the end of a production deployment, which succeeds once all its orders are known to have
- * ended and no pod is left. A deployment that has not begun is canceled; an ended one stays as it is.
+ * ended and no pod is left. A deployment that has not begun is canceled; nothing happens to an ended one.
  *
  * @param abandon reason for not waiting until the orders at an exchange have ended.
  * @throws ServiceError `not_found`; `conflict` for another kind of task.

@@ -3,7 +3,7 @@ import type { OrderEvent } from '../../engine/journal.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { Instrument, RecordedOrder } from './recording.ts';
 
-/** First different events; undefined on the side that has no more events. */
+/** First different events; undefined on the side that has ended. */
 export interface EventDifference {
   /** Number of equal events before. */
   readonly equal: number;

@@ -42,7 +42,7 @@ export interface ParityRequest {
   readonly run_id?: string | undefined;
   /** Version of the backtest; default: the version of the session. */
   readonly version?: number | undefined;
-  /** Parameters of the backtest that replace those of the session. */
+  /** Replaces parameters of the session in the backtest. */
   readonly params?: SpecChanges['params'];
 }
 

@@ -66,7 +66,7 @@ export async function rerun(
       const reason = explainStrategyError(error, context);
       failure = reason instanceof Error ? reason.message : String(reason);
     }
-    // As in a session whose strategy has failed.
+    // A session does the same when its strategy fails.
     if (isHalted || failure !== undefined) engine.halt();
   }
   const lines: string[] = [];

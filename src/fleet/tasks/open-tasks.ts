@@ -1,4 +1,4 @@
-/** What a worker reads about tasks that have not ended. */
+/** Queries of a worker for tasks that have not ended. */
 import { tradingHold } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { isSession, type Claim } from './claim.ts';

@@ -9,7 +9,7 @@ export type StopReason = 'canceled' | 'server_stops' | 'not_ours' | 'not_adopted
 /** A task that this worker is running. */
 export interface OwnTask {
   readonly claim: Claim;
-  /** By `performance.now()`. */
+  /** Time by `performance.now()`. */
   readonly startedAt: number;
   readonly stop: (reason: StopReason) => void;
   /** Ends a paper session with its present result; makes a controller check for requests. */

@@ -110,7 +110,7 @@ export class TaskAttempts {
     const directory = join(this.#options.directory, claim.task_id);
     try {
       const outcome = await this.#work(claim, ends, directory, (made) => (progress = made)).finally(
-        // Before the task is released: its next attempt may use the same directory.
+        // Done before the task is released, because its next attempt may use the same directory.
         () => removeDirectory(directory),
       );
       if (outcome !== undefined) {
@@ -150,7 +150,7 @@ export class TaskAttempts {
     await this.#persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
   }
 
-  /** @returns undefined when the task must stay as it is, or return to the queue. */
+  /** @returns undefined when the task has no outcome, because it was stopped or claimed by others. */
   async #work(
     claim: Claim,
     { stop: { signal }, wrapUp }: EndSignals,

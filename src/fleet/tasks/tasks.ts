@@ -237,7 +237,7 @@ export async function listTasks(
 }
 
 /**
- * Cancels a task: at once if it is queued, else through its worker. An ended task stays as it is.
+ * Cancels a task: at once if it is queued, else through its worker. Does nothing to an ended task.
  * @throws ServiceError `not_found`
  */
 export async function cancelTask(

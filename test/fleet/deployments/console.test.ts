@@ -18,7 +18,7 @@ async function show(path: string): Promise<string> {
   return text;
 }
 
-it('the console shows of a deployment its cluster, its pods and its runner, and stops it', async () => {
+it('the console shows the cluster, pods and runner of a deployment, and stops it', async () => {
   const { task_id, deployment_id } = await world.deploy('sma');
   expect(await show('/console/bots/sma')).toContain('has not reported yet');
   const one = world.instance(deployment_id);

@@ -70,7 +70,7 @@ async function takeFrom(task_id: string): Promise<void> {
 const stop = (task_id: string) => world.post(`/bots/sma/deploy/stop/${task_id}`);
 
 describe('a deployment', () => {
-  it('is applied, looked after, and stopped once its orders are known to have ended', async () => {
+  it('is applied, controlled, and stopped once its orders are known to have ended', async () => {
     const { task_id, deployment_id } = await world.deploy('sma');
     const { cluster } = world;
     expect(cluster.asked.map((what) => what.split('/')[0])).toEqual([
@@ -125,7 +125,7 @@ describe('a deployment', () => {
     expect((await stop(task_id)).body).toMatchObject({ status: 'success' });
   });
 
-  it('that is stopped without a word of its runner fails, and says why', async () => {
+  it('fails with the reason when it is stopped and its runner does not report', async () => {
     const { task_id, deployment_id } = await world.deploy('sma');
     await world.instance(deployment_id).report();
     await stop(task_id);
@@ -140,7 +140,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('ends with its runner when that fails, as it says', async () => {
+  it('fails with the error of its failed runner', async () => {
     const { task_id, deployment_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();
@@ -152,7 +152,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('outlives an API server that does not answer, and shows it', async () => {
+  it('continues while the API server does not answer, and shows this in its status', async () => {
     world.cluster.fail = DOWN;
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
     const { task_id, deployment_id } = body as { task_id: string; deployment_id: string };
@@ -166,7 +166,7 @@ describe('a deployment', () => {
     ]);
   });
 
-  it('that a cluster refuses fails with its reason, and leaves nothing there', async () => {
+  it('fails with the reason of a cluster that rejects it, and leaves no objects there', async () => {
     world.cluster.apply = async () => {
       const reason = 'field_conflict';
       throw new ServiceError('conflict', 'spec.replicas is managed by other', { reason });
@@ -180,7 +180,7 @@ describe('a deployment', () => {
     expect(world.cluster.asked).toEqual(['scale 0', 'remove']);
   });
 
-  it('that somebody has deleted from the cluster is applied again, with another token', async () => {
+  it('is applied again with a new token after it was deleted from the cluster', async () => {
     const { deployment_id } = await world.deploy('sma');
     const before = world.cluster.token(deployment_id);
     world.cluster.lose(deployment_id);
@@ -189,7 +189,7 @@ describe('a deployment', () => {
     expect(await world.instance(deployment_id).report()).toMatchObject({ command: 'trade' });
   });
 
-  it('that is gone from the cluster is not applied again by a database that may not trade', async () => {
+  it('is not applied again by a database that is not adopted', async () => {
     const { deployment_id } = await world.deploy('sma');
     await world.execute('update database_identity set superseded_by = 2');
     const asked = world.cluster.asked.length;
@@ -202,7 +202,7 @@ describe('a deployment', () => {
     await patiently(async () => expect(world.cluster.asked.length).toBeGreaterThan(asked));
   });
 
-  it('is not applied beside a pod that is left of it', async () => {
+  it('is not applied again while one of its pods is left', async () => {
     const { deployment_id } = await world.deploy('sma');
     const asked = world.cluster.asked.length;
     world.cluster.show(deployment_id, { phase: 'missing' });
@@ -212,7 +212,7 @@ describe('a deployment', () => {
     await until(deployment_id, { cluster_state: { phase: 'progressing' } });
   });
 
-  it('is scaled down when its runner is told to end, and only goes on reporting', async () => {
+  it('is scaled down when its runner keeps reporting after a request to end', async () => {
     const { task_id, deployment_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();
@@ -227,7 +227,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('leaves nothing there by a controller that was held up while another has ended it', async () => {
+  it('leaves no objects of a delayed controller after another has ended it', async () => {
     const { cluster } = world;
     const late = heldUp('Deployment');
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
@@ -244,7 +244,7 @@ describe('a deployment', () => {
     expect([...cluster.objects.values()].map(({ kind }) => kind)).not.toContain('Deployment');
   });
 
-  it('gets another token when a controller that was held up has put its own there', async () => {
+  it('gets a new token after a delayed controller has applied its own', async () => {
     const late = heldUp('Secret');
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
     const { task_id, deployment_id } = body as Deployed;
@@ -261,7 +261,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('trades at an exchange at one place only, and elsewhere on paper', async () => {
+  it('trades at an exchange in one namespace only, and elsewhere at a simulated venue', async () => {
     const venue = { type: 'exchange', credentials_secret: 'keys' };
     const at = (namespace: string, more: object) =>
       world.post('/bots/sma/deploy', { cluster: 'trading', namespace, ...more });
@@ -272,7 +272,7 @@ describe('a deployment', () => {
     expect(await at('two', {})).toMatchObject({ status: 202 });
   });
 
-  it('is replaced once it has ended well, by one that begins with what it leaves', async () => {
+  it('is replaced after its orders have ended, and leaves its account to the replacement', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -446,7 +446,7 @@ describe('a deployment', () => {
     expect(opening).toMatchObject({ positions: { SPX: { price: 100.5 } } });
   });
 
-  it('hands on the account of the one before when it is replaced before it has begun', async () => {
+  it('passes on the account of its predecessor when it is replaced before it has begun', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -479,7 +479,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('begins though the one before is canceled after its controller has died', async () => {
+  it('begins although the deployment that it replaces is canceled after its controller died', async () => {
     const { production } = world.services;
     const { cluster: connect } = production;
     Object.assign(production, {
@@ -500,7 +500,7 @@ describe('a deployment', () => {
     await until(deployment_id, { waits: false, cluster_state: { phase: 'progressing' } });
   });
 
-  it('does not begin when what it was to replace has not ended well', async () => {
+  it('does not begin when the outcome of the deployment that it replaces is unknown', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -513,7 +513,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('is canceled before it has begun, and otherwise as it is stopped', async () => {
+  it('is canceled at once before it has begun, and otherwise ends like a stopped one', async () => {
     const old = await world.deploy('sma');
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
     const { task_id } = body as { task_id: string };
@@ -529,7 +529,7 @@ describe('a deployment', () => {
   });
 });
 
-describe('a halt', () => {
+describe('a halt of a deployment', () => {
   const verified = async (halt_id: string) => {
     const { read } = world.services.tasks.storage;
     const halt = await read
@@ -547,7 +547,7 @@ describe('a halt', () => {
       return halt!.halt_id;
     });
 
-  it('of one whose runner has never traded is verified at once, and keeps it there at nothing', async () => {
+  it('is verified at once if the runner has never traded, and leaves the objects scaled down', async () => {
     const { deployment_id, task_id } = await world.deploy('sma');
     const report = await world.halt('/bots/halt-all');
     expect(report).toMatchObject({ verified: true, deployments: [{ deployment_id, orders: [] }] });
@@ -559,7 +559,7 @@ describe('a halt', () => {
     });
   });
 
-  it('of one whose runner says nothing ends its pod, and is not verified', async () => {
+  it('ends the pod of a silent runner, and is not verified', async () => {
     const { deployment_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();
@@ -626,7 +626,7 @@ describe('a halt', () => {
       return { ...deployed, runner, halting, halt_id };
     };
 
-    it('keeps the pod canceling until no order rests, and is not verified before', async () => {
+    it('keeps the pod canceling until no order is open, and is not verified before', async () => {
       const { task_id, deployment_id, runner, halting, halt_id } = await halted();
       await runner.report({ status: 'ended', ended: { ...open, orders: orders(false) } });
       world.now += 10 * 60_000;
@@ -647,7 +647,7 @@ describe('a halt', () => {
       await halting;
     });
 
-    it('restores the pod if it was deleted while orders may rest', async () => {
+    it('restores the pod if it was deleted while orders may be open', async () => {
       const { task_id, deployment_id, runner, halting } = await halted();
       const before = world.cluster.asked.length;
       world.cluster.lose(deployment_id);
@@ -661,7 +661,7 @@ describe('a halt', () => {
       await halting;
     });
 
-    it('ends as not verified when a person says that its orders need not be waited for', async () => {
+    it('ends as not verified when a person abandons its orders', async () => {
       const { task_id, halting, halt_id } = await halted();
       const path = `/bots/sma/deploy/stop/${task_id}?abandon=canceled%20by%20hand`;
       expect((await world.post(path)).status).toBe(200);
@@ -674,7 +674,7 @@ describe('a halt', () => {
     });
   });
 
-  it('is about what is just being stopped, too', async () => {
+  it('also covers a deployment that is being stopped', async () => {
     const { deployment_id, task_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();
@@ -698,7 +698,7 @@ describe('a halt', () => {
     });
   });
 
-  it('ends one that waits, with the one that it waits for', async () => {
+  it('ends a waiting replacement together with the deployment that it replaces', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -721,8 +721,8 @@ describe('a halt', () => {
   });
 });
 
-describe('to deploy', () => {
-  it('takes what is known, licensed, allowed and fit to trade', async () => {
+describe('deploying', () => {
+  it('rejects unknown, unlicensed, forbidden and unsuitable deployments', async () => {
     const refused = async (body: object, status: number, told: object, slug = 'sma') =>
       expect(await world.post(`/bots/${slug}/deploy`, body)).toMatchObject({ status, body: told });
     await refused({}, 409, { reason: 'unknown_cluster' });
@@ -739,7 +739,7 @@ describe('to deploy', () => {
     expect((await world.get('/tasks')).body).toMatchObject({ items: [] });
   });
 
-  it('does so once for each Idempotency-Key', async () => {
+  it('deploys once for each Idempotency-Key', async () => {
     const headers = {
       authorization: await world.bearer('trade'),
       'idempotency-key': '0198c0de-0000-7000-8000-00000000ffff',
@@ -752,7 +752,7 @@ describe('to deploy', () => {
     expect((await world.get('/tasks')).body).toMatchObject({ items: [{ kind: 'production' }] });
   });
 
-  it('into a cluster of a customer takes a license for that', async () => {
+  it("requires a license for a customer's cluster", async () => {
     const gate = {
       check: (feature: string) =>
         feature === 'live_trading'
@@ -771,7 +771,7 @@ describe('to deploy', () => {
     expect(body).toMatchObject({ mode: 'render' });
   });
 
-  it('shows what it would do, with no secret, and keeps none', async () => {
+  it('shows the planned changes without secrets, and stores no secret', async () => {
     const venue = { type: 'exchange', credentials_secret: 'binance-keys' };
     const asked = { cluster: 'trading', venue, lease_secret: 'lease' };
     const rendered = await world.post('/bots/sma/deploy', { ...asked, mode: 'render' });

@@ -185,8 +185,8 @@ async function claimByAnotherClock(deployment_id: string): Promise<void> {
   await storage.close();
 }
 
-describe.each(mainlyOn('postgres'))('a deployment, with a server on %s killed amid it,', (kind) => {
-  it('is gone on with by one other, with nothing double, and halted by it', async () => {
+describe.each(mainlyOn('postgres'))('a deployment whose server on %s is killed', (kind) => {
+  it('continues on one other server without duplicates, and can be halted there', async () => {
     database = await newTables(kind);
     const storage = await openStorage(database.location);
     authorization = await addTrader(storage, Date.now());

@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-it('what latched in production keeps the bot from being deployed until a person re-enables it', async () => {
+it('a latch in production prevents deployments of the bot until a person re-enables it', async () => {
   await world.newBot('sma');
   const { deployment_id, task_id } = await world.deploy('sma');
   const runner = world.instance(deployment_id);
@@ -60,7 +60,7 @@ it('what latched in production keeps the bot from being deployed until a person 
   expect((await world.post('/bots/sma/deploy', again)).status).toBe(202);
 });
 
-it('a bot is deployed to no exchange that it may not trade at', async () => {
+it('a bot is not deployed to an exchange outside its permitted venues', async () => {
   const document = tradingDocument('abroad', 'SPX', '1d', 1);
   const spec = document['spec'] as { readonly risk: object };
   const risk = { ...spec.risk, permitted: { venues: ['kraken'] } };
@@ -75,7 +75,7 @@ it('a bot is deployed to no exchange that it may not trade at', async () => {
   expect((await world.post('/bots/abroad/deploy', { cluster: 'trading' })).status).toBe(202);
 });
 
-it('denies orders, and deploys nothing, where it names nobody and there are thresholds', async () => {
+it('a bot without attribution denies orders and is not deployed while thresholds exist', async () => {
   await world.newBot('sma');
   const runner = world.instance((await world.deploy('sma')).deployment_id);
   expect(await runner.report()).toMatchObject({ controls: { thresholds: {} } });

@@ -56,7 +56,7 @@ function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Ch
 }
 
 describe('a session and its backtest', () => {
-  it('are equal where bars and events are', () => {
+  it('finds no difference between equal bars and events', () => {
     expect(find()).toEqual({ bars: 3, events: 2, first_difference: null });
     const none = { instruments: [on('A', barsOn([]))], end: undefined };
     const nothing = { recorded: none, orders: [], lines: [] };
@@ -68,7 +68,7 @@ describe('a session and its backtest', () => {
     );
   });
 
-  it('part where a bar is another, also when nothing was done about it', () => {
+  it('reports a different bar even if it caused no event', () => {
     const bars = barsOn([1, 2, 3]);
     bars.close[2] = 11;
     expect(find({ instruments: [on('A', bars)] })).toEqual({
@@ -101,7 +101,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('part at a bar before they part at what was done at the same time', () => {
+  it('reports a different bar before a different event at the same time', () => {
     const bars = barsOn([1, 2, 3]);
     bars.volume[1] = 5;
     const {
@@ -119,7 +119,7 @@ describe('a session and its backtest', () => {
     ]);
   });
 
-  it('part where a bar is there on one side only', () => {
+  it('reports a bar that one side lacks', () => {
     const missed = { instruments: [on('A', barsOn([1, 3]))] };
     expect(find({ recorded: missed, lines: LINES, orders: LINES.slice(0, 1) })).toMatchObject({
       bars: 1,
@@ -146,7 +146,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('part at the instrument whose bar comes first', () => {
+  it('reports the earliest different bar of all instruments', () => {
     const recorded = { instruments: [on('A', barsOn([1, 3])), on('B', barsOn([1, 2], 9))] };
     const instruments = [on('A', barsOn([1, 3], 9)), on('B', barsOn([1, 2, 3]))];
     const sides = { recorded, instruments };
@@ -174,7 +174,7 @@ describe('a session and its backtest', () => {
     expect(find({ others: [other] }).first_difference).toBeNull();
   });
 
-  it('part by a fill or by an order over the same bars', () => {
+  it('reports a different fill or order over equal bars', () => {
     const lines = [LINES[0]!, event(2, 2, { kind: 'order.filled', price: 11 })];
     expect(find({ lines })).toMatchObject({
       bars: 1,
@@ -195,7 +195,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it.each(['halt', 'stop', 'failure'] as const)('part where the session ended by a %s', (end) => {
+  it.each(['halt', 'stop', 'failure'] as const)('reports the end of the session by a %s', (end) => {
     const longer = [on('A', barsOn([1, 2, 3, 4]))];
     expect(find({ recorded: { end }, instruments: longer }).first_difference).toMatchObject({
       cause: end,
@@ -218,7 +218,7 @@ describe('a session and its backtest', () => {
     expect(find({ recorded: { end } }).first_difference).toBeNull();
   });
 
-  it('part where the strategy failed in one of them', () => {
+  it('reports a strategy failure on one side', () => {
     expect(find({ lines: LINES.slice(0, 1), failure: 'it threw' }).first_difference).toMatchObject({
       cause: 'failure',
       detail: 'the backtest failed: it threw',
@@ -233,7 +233,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('part where only one of them failed, though neither did anything else', () => {
+  it('reports a failure on one side although neither has events', () => {
     const failed = { status: 'failed', end: 'failure' } as const;
     expect(find({ recorded: failed }).first_difference).toMatchObject({
       cause: 'failure',
@@ -251,7 +251,7 @@ describe('a session and its backtest', () => {
     expect(find({ recorded: failed, failure, instruments: longer }).first_difference).toBeNull();
   });
 
-  it('part by a halt also where the backtest is of others', () => {
+  it('reports a halt even if the settings of the backtest differ', () => {
     const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
     const sides = { recorded: { end: 'halt' }, orders: [...LINES, canceled] } as const;
     expect(find({ ...sides, others: ['version'] }).first_difference).toMatchObject({
@@ -260,7 +260,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('are compared as far as a session that goes on has come', () => {
+  it('compares an active session up to its last bar', () => {
     const longer = on('A', barsOn([1, 2, 3, 4, 5]));
     expect(
       find({ recorded: { end: undefined }, instruments: [longer] }).first_difference,
@@ -271,7 +271,7 @@ describe('a session and its backtest', () => {
 });
 
 describe('events', () => {
-  it('are compared as they are written, in their order', () => {
+  it('compares events as written, in their order', () => {
     const recorded = LINES.map((line, at) => ({ seq: at + 5, line }));
     expect(firstDifferentEvent(recorded, LINES)).toBeUndefined();
     expect(firstDifferentEvent(recorded, LINES.slice(0, 1))).toEqual({

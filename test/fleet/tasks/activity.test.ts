@@ -25,7 +25,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     await database.remove();
   });
 
-  it('are told with what runs, what halts them, and what ended last', async () => {
+  it('lists bots with their active deployments, halt and last ended deployment', async () => {
     const made = await makeSessions(storage, { count: 3 });
     const ids = made.map(({ bot_id }) => bot_id);
     const [first, second] = made as [(typeof made)[number], (typeof made)[number]];
@@ -46,7 +46,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     expect((await readActivity(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
   });
 
-  it('have last events, of some kinds or all', async () => {
+  it('reads the last events of a bot, of all kinds or of some', async () => {
     const [made] = await makeSessions(storage, { count: 1 });
     const last = async (limit: number, kinds?: readonly string[]): Promise<number[]> => {
       const request = { after_seq: 0, limit, last: true, ...(kinds && { kinds }) };
