@@ -165,7 +165,7 @@ describe('a session and its backtest', () => {
     ['version', 'the backtest uses another version than the session'],
     ['params', 'the backtest uses other parameters than the session'],
     ['engine', 'the session ran on another version of the engine'],
-  ] as const)('part by another %s', (other, detail) => {
+  ] as const)('reports another %s as the cause of a difference', (other, detail) => {
     const lines = [LINES[0]!, event(2, 2, { kind: 'order.filled', price: 11 })];
     expect(find({ others: [other], lines }).first_difference).toMatchObject({
       cause: other,
