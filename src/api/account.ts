@@ -20,7 +20,7 @@ export const getAccount = defineRoute({
           administrator_id: z.string(),
           name: z.string(),
           created_at: time,
-          recovery_codes: z.int().openapi({ description: 'Number of unused recovery codes.' }),
+          recovery_codes: z.int().describe('Number of unused recovery codes.'),
           passkeys: z.int(),
         })
         .openapi('Account'),
@@ -32,19 +32,14 @@ export const Session = z
   .strictObject({
     session_id: z.string(),
     administrator_id: z.string(),
-    administrator: z.string().openapi({ description: 'Name of the owner.' }),
+    administrator: z.string().describe('Name of the owner.'),
     signed_in_with: z.enum(['password', 'passkey']),
-    user_agent: z.string().openapi({ description: 'User agent that the browser sends.' }),
-    address: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Address of the browser; null if it is unknown.' }),
+    user_agent: z.string().describe('User agent that the browser sends.'),
+    address: z.string().nullable().describe('Address of the browser; null if it is unknown.'),
     created_at: time,
-    seen_at: time.openapi({ description: 'Time of the last request, to the minute.' }),
-    expires_at: time.openapi({
-      description: 'Time when the session ends if it is not used again.',
-    }),
-    current: z.boolean().openapi({ description: 'Whether this is the session of the request.' }),
+    seen_at: time.describe('Time of the last request, to the minute.'),
+    expires_at: time.describe('Time when the session ends if it is not used again.'),
+    current: z.boolean().describe('Whether this is the session of the request.'),
   })
   .openapi('Session');
 
@@ -62,9 +57,7 @@ export const listSessions = defineRoute({
   request: {
     query: z.strictObject({
       ...pageQuery,
-      administrator_id: id('ada')
-        .optional()
-        .openapi({ description: 'Only sessions of this administrator.' }),
+      administrator_id: id('ada').optional().describe('Only sessions of this administrator.'),
     }),
   },
   responses: { 200: jsonResponse('A page of login sessions.', page(Session)) },
@@ -103,7 +96,7 @@ export const Passkey = z
   .strictObject({
     passkey_id: z.string(),
     administrator_id: z.string(),
-    site: z.string().openapi({ description: 'The host that the passkey works for.' }),
+    site: z.string().describe('The host that the passkey works for.'),
     name: z.string(),
     created_at: time,
     last_used_at: time.nullable(),

@@ -21,23 +21,25 @@ export const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
 
 const MONTH_SECONDS = 30 * 86_400;
 
-const scopes = z
-  .array(z.enum(SCOPES))
-  .max(SCOPES.length)
-  .openapi({ description: 'No scope implies another.' });
+const scopes = z.array(z.enum(SCOPES)).max(SCOPES.length).describe('No scope implies another.');
 
-const code = z.string().min(1).max(100).openapi({
-  description: 'A code of the authenticator app, or a recovery code. Each works once.',
-});
+const code = z
+  .string()
+  .min(1)
+  .max(100)
+  .describe('A code of the authenticator app, or a recovery code. Each works once.');
 
 /** Restrictions of a token that has only the scope `license`. */
 const narrowing = {
-  deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_INSTALLATIONS).nullable().openapi({
-    description: 'Only these installations; null for all. Excludes `customer_id`.',
-  }),
-  customer_id: id('acme').nullable().openapi({
-    description: 'Only the installations of this customer; null for all.',
-  }),
+  deployment_ids: z
+    .array(id('acme-tokyo'))
+    .min(1)
+    .max(MAX_TOKEN_INSTALLATIONS)
+    .nullable()
+    .describe('Only these installations; null for all. Excludes `customer_id`.'),
+  customer_id: id('acme')
+    .nullable()
+    .describe('Only the installations of this customer; null for all.'),
   max_ttl_seconds: z.int().min(1).nullable().openapi({
     description: 'Maximum TTL of leases issued with the token; null for the maximum of the server.',
     example: 86_400,
@@ -46,14 +48,10 @@ const narrowing = {
 
 const Login = z
   .strictObject({
-    administrator: z
-      .string()
-      .min(1)
-      .max(100)
-      .openapi({ description: 'Name of the administrator.' }),
+    administrator: z.string().min(1).max(100).describe('Name of the administrator.'),
     password: z.string().min(1).max(1000),
     code,
-    label: text(200).openapi({ description: 'Purpose of the token.' }),
+    label: text(200).describe('Purpose of the token.'),
     scopes: scopes.min(1),
     expires_in_seconds: z
       .int()
@@ -61,7 +59,7 @@ const Login = z
       .max(365 * 86_400)
       .nullable()
       .default(MONTH_SECONDS)
-      .openapi({ description: 'Null for a token that does not expire.' }),
+      .describe('Null for a token that does not expire.'),
     ...z.object(narrowing).partial().shape,
   })
   .openapi('Login');
@@ -70,11 +68,11 @@ export const Token = z
   .strictObject({
     token_id: z.string(),
     administrator_id: z.string(),
-    administrator: z.string().openapi({ description: 'Name of the owner.' }),
+    administrator: z.string().describe('Name of the owner.'),
     label: z.string(),
     scopes,
     created_at: time,
-    expires_at: time.nullable().openapi({ description: 'Null for a token that does not expire.' }),
+    expires_at: time.nullable().describe('Null for a token that does not expire.'),
     revoked_at: time.nullable(),
     ...narrowing,
   })
@@ -83,9 +81,9 @@ export const Token = z
 export type Token = z.infer<typeof Token>;
 
 const NewToken = Token.extend({
-  token: z.string().openapi({
-    description: 'Send it as `Authorization: Bearer …`. It is shown only in this response.',
-  }),
+  token: z
+    .string()
+    .describe('Send it as `Authorization: Bearer …`. It is shown only in this response.'),
 }).openapi('NewToken');
 
 export const createToken = defineRoute({
@@ -189,10 +187,12 @@ const StepUpRequest = z
       'identity.root.set',
       'identity.license.give',
     ]),
-    target: z.string().max(150).openapi({
-      description:
+    target: z
+      .string()
+      .max(150)
+      .describe(
         'Type and id of the target. To revoke: `lease:` or `deployment:`. To add a passkey: `administrator:`; to delete one: `passkey:`. To attest: `validation_report:` and its `content_hash`. To set a trust root: `root:` and its fingerprint. To announce a signing key: `key:`. To grant more: `contract:` or `plan:` for a change, `customer:` for a new contract, or `deployment:` to reinstate.',
-    }),
+      ),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
   })
@@ -222,9 +222,7 @@ export const createStepUp = defineRoute({
       'The step-up token, valid for five minutes.',
       z
         .strictObject({
-          step_up_token: z
-            .string()
-            .openapi({ description: 'Send it as `Service-Step-Up: …` with the request.' }),
+          step_up_token: z.string().describe('Send it as `Service-Step-Up: …` with the request.'),
           expires_at: time,
         })
         .openapi('StepUp'),
@@ -242,13 +240,12 @@ export const AuditEntry = z
     action: z.string(),
     target: z.string(),
     details: z.record(z.string(), z.unknown()),
-    prev_hash: z
+    prev_hash: z.string().describe('`hash` of the previous entry; 64 zeros in the first entry.'),
+    hash: z
       .string()
-      .openapi({ description: '`hash` of the previous entry; 64 zeros in the first entry.' }),
-    hash: z.string().openapi({
-      description:
+      .describe(
         'SHA-256, in hex, of the other fields except `actor_name`, in canonical JSON (RFC 8785).',
-    }),
+      ),
   })
   .openapi('AuditEntry');
 
@@ -257,9 +254,7 @@ export type AuditEntry = z.infer<typeof AuditEntry>;
 const auditHead = z.strictObject({ seq: z.int(), hash: z.string() });
 
 const auditPage = page(AuditEntry).extend({
-  head: auditHead.openapi({
-    description: 'The last entry of the log at the time of the response.',
-  }),
+  head: auditHead.describe('The last entry of the log at the time of the response.'),
 });
 
 export const listAudit = defineRoute({
@@ -273,9 +268,12 @@ export const listAudit = defineRoute({
   security: administrator('admin'),
   request: {
     query: z.strictObject({
-      after_seq: z.coerce.number().int().min(0).default(0).openapi({
-        description: 'Sequence number of the last known entry: `next_cursor` of the previous page.',
-      }),
+      after_seq: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .default(0)
+        .describe('Sequence number of the last known entry: `next_cursor` of the previous page.'),
       limit: pageQuery.limit,
     }),
   },
@@ -300,7 +298,7 @@ export const searchAudit = defineRoute({
       action: exactly.openapi({ example: 'admin.identity.license.revoke' }),
       target: exactly.openapi({ example: 'deployment:acme-tokyo' }),
       from: time.optional(),
-      to: time.optional().openapi({ description: 'Only entries before this time.' }),
+      to: time.optional().describe('Only entries before this time.'),
       before_seq: z.coerce.number().int().min(1).optional().openapi({
         description: '`next_cursor` of the previous page, which must have had the same filter.',
         example: 1000,
@@ -314,19 +312,17 @@ export const searchAudit = defineRoute({
 
 const AuditVerdict = z
   .strictObject({
-    verified: z.int().openapi({ description: 'Number of intact entries.' }),
-    head: auditHead.openapi({
-      description: 'The last intact entry. Store a copy where the server cannot change it.',
-    }),
+    verified: z.int().describe('Number of intact entries.'),
+    head: auditHead.describe(
+      'The last intact entry. Store a copy where the server cannot change it.',
+    ),
     fault: z
       .strictObject({
         seq: z.int(),
         fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head']),
       })
       .nullable()
-      .openapi({
-        description: 'The first fault after the intact entries; null if there are no faults.',
-      }),
+      .describe('The first fault after the intact entries; null if there are no faults.'),
   })
   .openapi('AuditVerdict');
 

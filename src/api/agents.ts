@@ -16,44 +16,43 @@ const agentPath = z.strictObject({
 
 const AgentReport = z
   .strictObject({
-    seq: z.int().openapi({
-      description: 'Sequence number of the event `agent.reported`, which has the whole report.',
-    }),
+    seq: z
+      .int()
+      .describe('Sequence number of the event `agent.reported`, which has the whole report.'),
     recorded_at: time,
     cause: z.enum(['schedule', 'person']),
     session_id: z.string(),
     turn_id: z.string(),
     status: z.enum(['done', 'failed', 'interrupted']),
-    text: z.string().openapi({ description: 'The report, truncated if it is long.' }),
+    text: z.string().describe('The report, truncated if it is long.'),
   })
   .openapi('AgentReport');
 
 const Agent = z
   .strictObject({
     role: z.string(),
-    tools: z.array(z.string()).nullable().openapi({ description: 'Null allows all tools.' }),
+    tools: z.array(z.string()).nullable().describe('Null allows all tools.'),
     schedule: z
       .strictObject({
         every: z.string().openapi({ example: '6h', description: 'Interval; times are in UTC.' }),
         prompt: z.string(),
       })
       .nullable()
-      .openapi({ description: 'Schedule in the current version of the bot; null if it has none.' }),
-    is_on: z.boolean().openapi({ description: 'Whether the agent runs on its schedule.' }),
+      .describe('Schedule in the current version of the bot; null if it has none.'),
+    is_on: z.boolean().describe('Whether the agent runs on its schedule.'),
     next_run_at: time.nullable(),
-    started_by: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Administrator as whom the agent runs or last ran.' }),
+    started_by: z.string().nullable().describe('Administrator as whom the agent runs or last ran.'),
     started_by_name: actorName,
     started_at: time.nullable(),
     stopped_by: z.string().nullable(),
     stopped_by_name: actorName,
     stopped_at: time.nullable(),
-    stopped_reason: z.string().nullable().openapi({
-      description:
+    stopped_reason: z
+      .string()
+      .nullable()
+      .describe(
         '`asked` after a request; `role_gone`, `no_schedule`, `bot_archived`, `administrator_disabled` or `revoked_token` if the server stopped it; `restored` after `server restore`.',
-    }),
+      ),
     last_report: AgentReport.nullable(),
   })
   .openapi('Agent');

@@ -16,9 +16,9 @@ const reading = { tags: ['Bots'], security: administrator('read') };
 
 export const RiskState = z
   .strictObject({
-    peak_equity: z.number().openapi({ description: 'Highest equity at the close of a bar.' }),
-    day_start_equity: z.number().openapi({ description: 'Equity at the last close before `day`.' }),
-    day: z.string().nullable().openapi({ description: 'UTC date; null before the first bars.' }),
+    peak_equity: z.number().describe('Highest equity at the close of a bar.'),
+    day_start_equity: z.number().describe('Equity at the last close before `day`.'),
+    day: z.string().nullable().describe('UTC date; null before the first bars.'),
     executions: z
       .array(
         z.strictObject({
@@ -29,10 +29,9 @@ export const RiskState = z
       )
       .readonly()
       .optional()
-      .openapi({
-        description:
-          'Times of recent executions, in milliseconds since the Unix epoch, if `repeated_execution` is limited.',
-      }),
+      .describe(
+        'Times of recent executions, in milliseconds since the Unix epoch, if `repeated_execution` is limited.',
+      ),
   })
   .openapi('RiskState', {
     description: 'State of the loss limits and of `repeated_execution` of a session.',
@@ -40,29 +39,24 @@ export const RiskState = z
 
 export const Carry = z
   .strictObject({
-    marks: z.record(z.string(), z.number()).openapi({
-      description: 'Valuation prices of positions, by symbol.',
-    }),
+    marks: z.record(z.string(), z.number()).describe('Valuation prices of positions, by symbol.'),
     risk: RiskState,
   })
   .optional()
-  .openapi({
-    description:
-      'State that the next session of this account inherits. Absent in sessions recorded by version 0.1.0.',
-  });
+  .describe(
+    'State that the next session of this account inherits. Absent in sessions recorded by version 0.1.0.',
+  );
 
 const Session = z
   .strictObject({
     deployment_id: z.string(),
     version: z.int(),
     status: z.enum(['running', 'halted', 'failed', 'ruined']),
-    time: time
-      .nullable()
-      .openapi({ description: 'Opening time of the newest bars; null before the first bars.' }),
-    seq: z.int().openapi({ description: 'Sequence number of the newest order event.' }),
+    time: time.nullable().describe('Opening time of the newest bars; null before the first bars.'),
+    seq: z.int().describe('Sequence number of the newest order event.'),
     cash: z.number(),
-    equity: z.number().openapi({ description: 'Valued at the newest closes.' }),
-    positions: z.record(z.string(), z.number()).openapi({ description: 'Units, by symbol.' }),
+    equity: z.number().describe('Valued at the newest closes.'),
+    positions: z.record(z.string(), z.number()).describe('Units, by symbol.'),
     working: z
       .array(
         z.strictObject({
@@ -72,19 +66,16 @@ const Session = z
           type: z.enum(['market', 'limit', 'stop', 'stop_limit', 'trailing_stop']),
           time_in_force: z.enum(['gtc', 'day', 'ioc', 'fok']),
           quantity: z.number().optional(),
-          weight: z.number().optional().openapi({ description: 'Target share of equity.' }),
+          weight: z.number().optional().describe('Target share of equity.'),
           limit: z.number().optional(),
           stop: z.number().optional(),
           filled: z.number(),
           triggered: z.boolean(),
-          client_order_id: z
-            .string()
-            .optional()
-            .openapi({ description: 'Id of the order at the exchange.' }),
+          client_order_id: z.string().optional().describe('Id of the order at the exchange.'),
           pending_cancel: z.literal(true).optional(),
         }),
       )
-      .openapi({ description: 'Orders that may still be filled, oldest first.' }),
+      .describe('Orders that may still be filled, oldest first.'),
     carry: Carry,
   })
   .openapi('PaperSession', {
@@ -102,22 +93,20 @@ export const State = z
     version: z.int(),
     created_at: time,
     updated_at: time,
-    versions: z.array(sha256).openapi({ description: 'Hash of each version, from version 1.' }),
-    sessions: z.record(z.string(), Session).openapi({
-      description: 'Paper and production sessions that have not ended, by `task_id`.',
-    }),
+    versions: z.array(sha256).describe('Hash of each version, from version 1.'),
+    sessions: z
+      .record(z.string(), Session)
+      .describe('Paper and production sessions that have not ended, by `task_id`.'),
     halted: z
       .strictObject({ halt_id: z.string(), by: z.string(), reason: z.string(), at: time })
       .nullable()
-      .openapi({ description: 'The halt of this bot in force; null if the bot is not halted.' }),
+      .describe('The halt of this bot in force; null if the bot is not halted.'),
   })
   .openapi('BotState', { description: 'State of a bot, computed from its events.' });
 
 export type BotState = z.infer<typeof State>;
 
-export const stateHash = sha256.openapi({
-  description: 'SHA-256 of the state in canonical JSON (RFC 8785).',
-});
+export const stateHash = sha256.describe('SHA-256 of the state in canonical JSON (RFC 8785).');
 
 const seq = z.coerce.number().int();
 
@@ -140,7 +129,7 @@ export const getBotSnapshot = defineRoute({
           .min(1)
           .optional()
           .openapi({ description: 'State after the event with this sequence number.', example: 2 }),
-        at: optionalTime.openapi({ description: 'State recorded by this time.' }),
+        at: optionalTime.describe('State recorded by this time.'),
       })
       .refine(({ at_seq, at }) => at_seq === undefined || at === undefined, {
         error: 'excludes at_seq',
@@ -152,14 +141,14 @@ export const getBotSnapshot = defineRoute({
       'The state.',
       z
         .strictObject({
-          seq: z.int().openapi({ description: 'The last event included in the state.' }),
-          head_seq: z
-            .int()
-            .openapi({ description: 'Sequence number of the newest event in the log.' }),
-          in_doubt: z.strictObject({ first_seq: z.int(), last_seq: z.int() }).optional().openapi({
-            description:
+          seq: z.int().describe('The last event included in the state.'),
+          head_seq: z.int().describe('Sequence number of the newest event in the log.'),
+          in_doubt: z
+            .strictObject({ first_seq: z.int(), last_seq: z.int() })
+            .optional()
+            .describe(
               'Only with `at`, if a clock was wrong: events whose times do not show whether they were recorded before `at`. The state includes events up to `seq`. Use `at_seq` for an exact answer.',
-          }),
+            ),
           state: State,
           state_hash: stateHash,
         })
@@ -172,9 +161,9 @@ export const getBotSnapshot = defineRoute({
 export const BotEvent = z
   .strictObject({
     bot_id: z.string(),
-    seq: z.int().openapi({
-      description: 'Starts at 1 for each bot, without gaps, and alone defines the order of events.',
-    }),
+    seq: z
+      .int()
+      .describe('Starts at 1 for each bot, without gaps, and alone defines the order of events.'),
     event_id: z.string(),
     version: z.int(),
     run_id: z.string().nullable(),
@@ -191,18 +180,18 @@ export const BotEvent = z
 export type BotEvent = z.infer<typeof BotEvent>;
 
 const eventsQuery = {
-  after_seq: seq
-    .min(0)
-    .default(0)
-    .openapi({ description: 'Only events after this sequence number.' }),
+  after_seq: seq.min(0).default(0).describe('Only events after this sequence number.'),
   kind: z
     .string()
     .regex(/^[a-z_.]+(,[a-z_.]+){0,99}$/, 'must be kinds such as bot.created, joined by commas')
     .optional()
-    .openapi({ description: 'Only events of these kinds, joined by commas.' }),
-  run_id: z.string().min(1).max(128).optional().openapi({
-    description: 'Only events of this run: the `task_id` of a backtest or paper session.',
-  }),
+    .describe('Only events of these kinds, joined by commas.'),
+  run_id: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .describe('Only events of this run: the `task_id` of a backtest or paper session.'),
 };
 
 export const listBotEvents = defineRoute({
@@ -217,13 +206,11 @@ export const listBotEvents = defineRoute({
     params: botPath,
     query: z.strictObject({
       ...eventsQuery,
-      until_seq: seq
-        .min(0)
+      until_seq: seq.min(0).optional().describe('Only events up to this sequence number.'),
+      last: z
+        .enum(['true', 'false'])
         .optional()
-        .openapi({ description: 'Only events up to this sequence number.' }),
-      last: z.enum(['true', 'false']).optional().openapi({
-        description: '`true` returns the last events instead of the first, in the same order.',
-      }),
+        .describe('`true` returns the last events instead of the first, in the same order.'),
       limit: pageQuery.limit,
     }),
   },
@@ -233,10 +220,8 @@ export const listBotEvents = defineRoute({
       z
         .strictObject({
           items: z.array(BotEvent),
-          head_seq: z
-            .int()
-            .openapi({ description: 'Sequence number of the newest event in the log.' }),
-          next_after_seq: z.int().openapi({ description: '`after_seq` of the next request.' }),
+          head_seq: z.int().describe('Sequence number of the newest event in the log.'),
+          next_after_seq: z.int().describe('`after_seq` of the next request.'),
         })
         .openapi('BotEvents'),
     ),
@@ -260,9 +245,7 @@ export const streamBotEvents = defineRoute({
         .string()
         .regex(/^\d{1,15}$/, 'must be the id of an event of this stream')
         .optional()
-        .openapi({
-          description: 'Sequence number of the last event received; overrides `after_seq`.',
-        }),
+        .describe('Sequence number of the last event received; overrides `after_seq`.'),
     }),
   },
   responses: {

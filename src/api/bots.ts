@@ -20,10 +20,9 @@ const reading = { tags: ['Bots'], security: administrator('read') };
 const writing = { tags: ['Bots'], security: administrator('write') };
 
 export const BotKind = z.enum(['trading', 'research']);
-export const BotStatus = z.enum(['draft', 'active', 'archived']).openapi({
-  description:
-    'A bot is a draft until it is first deployed. An archived bot is kept but cannot run.',
-});
+export const BotStatus = z
+  .enum(['draft', 'active', 'archived'])
+  .describe('A bot is a draft until it is first deployed. An archived bot is kept but cannot run.');
 
 const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   description: 'A spec as its author wrote it, in the format that `service-local schema` prints.',
@@ -42,16 +41,15 @@ const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
 
 const Files = z.record(z.string(), z.string());
 
-const files = Files.optional().openapi({
-  description:
-    'Files of the spec as texts, by path relative to the spec; at most 32. The code of a custom strategy, if the server has the setting `custom_code`: the module in `strategy.module` and everything that it imports, at most 96 KiB in total. The ONNX files in `ml_models` as base64, at most 512 KiB in total before encoding.',
-});
+const files = Files.optional().describe(
+  'Files of the spec as texts, by path relative to the spec; at most 32. The code of a custom strategy, if the server has the setting `custom_code`: the module in `strategy.module` and everything that it imports, at most 96 KiB in total. The ONNX files in `ml_models` as base64, at most 512 KiB in total before encoding.',
+);
 
 const BotInput = z
   .union([
     z.strictObject({ document: Document, files }),
     z.strictObject({
-      yaml: z.string().openapi({ description: 'The spec as the text of a YAML or JSON file.' }),
+      yaml: z.string().describe('The spec as the text of a YAML or JSON file.'),
       files,
     }),
   ])
@@ -63,9 +61,7 @@ const BotInput = z
 export type BotInput = z.infer<typeof BotInput>;
 
 const summary = {
-  id: z
-    .string()
-    .openapi({ description: 'Permanent id, made by the server. Paths accept the id or the slug.' }),
+  id: z.string().describe('Permanent id, made by the server. Paths accept the id or the slug.'),
   name: z.string(),
   slug: z.string(),
   kind: BotKind,
@@ -79,21 +75,21 @@ export type BotSummary = z.infer<typeof BotSummary>;
 
 const Activity = z
   .strictObject({
-    running: z.int().openapi({ description: 'Number of deployments that are pending or running.' }),
+    running: z.int().describe('Number of deployments that are pending or running.'),
     halted: z
       .enum(['bot', 'all'])
       .nullable()
-      .openapi({ description: 'Scope of the halt in force; null if the bot is not halted.' }),
-    last: BotDeployment.nullable().openapi({
-      description: 'The newest deployment that has ended; null if none has.',
-    }),
+      .describe('Scope of the halt in force; null if the bot is not halted.'),
+    last: BotDeployment.nullable().describe(
+      'The newest deployment that has ended; null if none has.',
+    ),
   })
   .openapi('BotActivity');
 
 export const BotListItem = z
   .strictObject({
     ...summary,
-    activity: Activity.optional().openapi({ description: 'Only with `include=activity`.' }),
+    activity: Activity.optional().describe('Only with `include=activity`.'),
   })
   .openapi('BotListItem');
 
@@ -103,23 +99,20 @@ export const BotDetail = z
   .strictObject({
     ...summary,
     document: Document,
-    version_hash: sha256.openapi({
-      description:
-        'SHA-256 of the document in canonical JSON (RFC 8785). For a version with code, SHA-256 of the canonical JSON of `{bundle, spec}`: the `bundle_hash` and the hash of the document.',
-    }),
+    version_hash: sha256.describe(
+      'SHA-256 of the document in canonical JSON (RFC 8785). For a version with code, SHA-256 of the canonical JSON of `{bundle, spec}`: the `bundle_hash` and the hash of the document.',
+    ),
     created_at: time,
     updated_at: time,
-    active_deployments: z.array(BotDeployment).openapi({
-      description:
+    active_deployments: z
+      .array(BotDeployment)
+      .describe(
         'Pending and running deployments, newest first, at most 100. They do not change the `ETag`.',
-    }),
-    active_deployment_count: z
-      .int()
-      .openapi({ description: 'Number of all pending and running deployments.' }),
-    halted: EffectiveHalt.nullable().openapi({
-      description:
-        'The halt in force: a halt of all bots if there is one, else the halt of this bot, else null. It does not change the `ETag`.',
-    }),
+      ),
+    active_deployment_count: z.int().describe('Number of all pending and running deployments.'),
+    halted: EffectiveHalt.nullable().describe(
+      'The halt in force: a halt of all bots if there is one, else the halt of this bot, else null. It does not change the `ETag`.',
+    ),
   })
   .openapi('BotDetail');
 
@@ -190,16 +183,18 @@ export const listBots = defineRoute({
       status: BotStatus.optional(),
       q: searchText(120)
         .optional()
-        .openapi({ description: 'Part of the slug or the name, in upper or lower case.' }),
+        .describe('Part of the slug or the name, in upper or lower case.'),
       ids: z
         .string()
         .regex(/^[0-9a-f-]{36}(,[0-9a-f-]{36}){0,99}$/, 'must be ids, joined by commas')
         .optional()
-        .openapi({ description: 'Only the bots with these ids, at most 100, joined by commas.' }),
-      include: z.enum(['activity']).optional().openapi({
-        description:
+        .describe('Only the bots with these ids, at most 100, joined by commas.'),
+      include: z
+        .enum(['activity'])
+        .optional()
+        .describe(
           'Adds `activity` to each bot: its running deployments, its halt and its last result.',
-      }),
+        ),
     }),
   },
   responses: { 200: jsonResponse('A page of bots, by slug.', page(BotListItem)) },
@@ -214,10 +209,7 @@ export const getBot = defineRoute({
   request: {
     params: botPath,
     headers: z.object({
-      'if-none-match': z
-        .string()
-        .optional()
-        .openapi({ description: '`ETag` of the copy that the caller has.' }),
+      'if-none-match': z.string().optional().describe('`ETag` of the copy that the caller has.'),
     }),
   },
   responses: {
@@ -264,10 +256,11 @@ export const archiveBot = defineRoute({
 const version = {
   version: z.int(),
   hash: sha256,
-  bundle_hash: sha256.nullable().openapi({
-    description:
+  bundle_hash: sha256
+    .nullable()
+    .describe(
       'Hash of the files of the version: SHA-256 of the canonical JSON of an object with the SHA-256 of each file by path. Null without files.',
-  }),
+    ),
   created_at: time,
   created_by: z.string().openapi({ example: 'administrator:ada' }),
   created_by_name: actorName,
@@ -328,21 +321,19 @@ export const getBotVersionFiles = defineRoute({
 
 const Change = z
   .strictObject({
-    pointer: z
-      .string()
-      .openapi({ description: 'Location in the document, as a JSON pointer (RFC 6901).' }),
+    pointer: z.string().describe('Location in the document, as a JSON pointer (RFC 6901).'),
     kind: z.enum(['added', 'removed', 'changed']),
-    from: z.unknown().optional().openapi({ description: 'Absent for an addition.' }),
-    to: z.unknown().optional().openapi({ description: 'Absent for a removal.' }),
+    from: z.unknown().optional().describe('Absent for an addition.'),
+    to: z.unknown().optional().describe('Absent for a removal.'),
   })
   .openapi('BotChange');
 
 const FileChange = z
   .strictObject({
-    file: z.string().openapi({ description: 'Path relative to the spec.' }),
+    file: z.string().describe('Path relative to the spec.'),
     kind: z.enum(['added', 'removed', 'changed']),
-    from: sha256.optional().openapi({ description: 'SHA-256; absent for an added file.' }),
-    to: sha256.optional().openapi({ description: 'SHA-256; absent for a removed file.' }),
+    from: sha256.optional().describe('SHA-256; absent for an added file.'),
+    to: sha256.optional().describe('SHA-256; absent for a removed file.'),
   })
   .openapi('BotFileChange', { description: 'A difference between the files of two versions.' });
 

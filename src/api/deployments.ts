@@ -29,10 +29,9 @@ const venue = z
     z.strictObject({ type: z.literal('simulated') }),
     z.strictObject({
       type: z.literal('exchange'),
-      credentials_secret: secretName.openapi({
-        description:
-          'Name of the Secret in the namespace with `apiKey`, `secret` and, if the exchange requires them, `password` and `uid`. The server never reads the contents.',
-      }),
+      credentials_secret: secretName.describe(
+        'Name of the Secret in the namespace with `apiKey`, `secret` and, if the exchange requires them, `password` and `uid`. The server never reads the contents.',
+      ),
     }),
   ])
   .openapi('Venue', {
@@ -41,41 +40,49 @@ const venue = z
   });
 
 const request = {
-  cluster: id('trading').optional().openapi({
-    description:
+  cluster: id('trading')
+    .optional()
+    .describe(
       'Name of the cluster in `clusters_file` of the server; by default the only one there.',
-  }),
+    ),
   namespace: label
     .optional()
-    .openapi({ description: 'By default the namespace of the spec, else that of the cluster.' }),
-  version: z.int().min(1).optional().openapi({ description: 'By default the current version.' }),
-  exchange: id('binance').optional().openapi({
-    description:
+    .describe('By default the namespace of the spec, else that of the cluster.'),
+  version: z.int().min(1).optional().describe('By default the current version.'),
+  exchange: id('binance')
+    .optional()
+    .describe(
       'Name of the exchange in `exchanges_file` of the server; by default the only one there.',
-  }),
-  venue: venue.optional().openapi({ description: 'By default `simulated`.' }),
-  lease_secret: secretName.optional().openapi({
-    description:
+    ),
+  venue: venue.optional().describe('By default `simulated`.'),
+  lease_secret: secretName
+    .optional()
+    .describe(
       'Name of the Secret in the namespace with `lease` and `public_key`. Without it, a runner places no orders at an exchange.',
-  }),
+    ),
   params: changes.params,
 };
 
 const DeployRequest = z
   .strictObject({
     ...request,
-    replace: z.boolean().optional().openapi({
-      description:
+    replace: z
+      .boolean()
+      .optional()
+      .describe(
         'Stops the deployment of the bot in the namespace first, and starts with its remaining account: cash, positions, and the state of its loss limits.',
-    }),
-    reset_losses: text(500).optional().openapi({
-      description:
+      ),
+    reset_losses: text(500)
+      .optional()
+      .describe(
         'Reason to restart the loss limits. By default, losses of the previous deployment still count: in full with `replace`, else in proportion to the new account.',
-    }),
-    mode: z.enum(['apply', 'render', 'dry_run']).optional().openapi({
-      description:
+      ),
+    mode: z
+      .enum(['apply', 'render', 'dry_run'])
+      .optional()
+      .describe(
         'By default `apply`. `render` and `dry_run` change nothing on the server or in the cluster.',
-    }),
+      ),
   })
   .openapi('DeployRequest');
 
@@ -87,13 +94,13 @@ const Deployed = TaskReference.extend({
   replaces: z
     .string()
     .nullable()
-    .openapi({ description: 'The deployment that is stopped first; null if none is.' }),
+    .describe('The deployment that is stopped first; null if none is.'),
 }).openapi('Deployed');
 
 const Rendered = z
   .strictObject({
     mode: z.literal('render'),
-    yaml: z.string().openapi({ description: 'The manifests that would be applied.' }),
+    yaml: z.string().describe('The manifests that would be applied.'),
   })
   .openapi('RenderedDeployment');
 
@@ -105,9 +112,7 @@ const Difference = z
         kind: z.string(),
         name: z.string(),
         change: z.enum(['create', 'change', 'none']),
-        lines: z
-          .array(z.string())
-          .openapi({ description: 'Lines `+ path: value` and `- path: value`.' }),
+        lines: z.array(z.string()).describe('Lines `+ path: value` and `- path: value`.'),
       }),
     ),
   })
@@ -157,10 +162,11 @@ export const stopDeployment = defineRoute({
   request: {
     params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_DEPLOYMENT_ID) }),
     query: z.strictObject({
-      abandon: text(500).optional().openapi({
-        description:
+      abandon: text(500)
+        .optional()
+        .describe(
           'Reason not to wait for orders that may rest at the exchange, for example because a person has canceled them there. The deployment then ends as not verified.',
-      }),
+        ),
     }),
   },
   responses: { 200: jsonResponse('The updated task.', Task) },
@@ -180,11 +186,13 @@ const ClusterState = z
   .strictObject({
     phase: z.enum(['missing', 'progressing', 'ready', 'degraded', 'scaled_down']),
     message: z.string().nullable(),
-    reason: z.string().nullable().openapi({
-      description:
+    reason: z
+      .string()
+      .nullable()
+      .describe(
         'Why the phase is not `ready`, for example `image_pull`, `crash_loop`, `namespace_missing` or `unreachable`. If the cluster is unreachable, the other fields are from the last observation.',
-    }),
-    version: z.int().nullable().openapi({ description: 'Version of the bot in the cluster.' }),
+      ),
+    version: z.int().nullable().describe('Version of the bot in the cluster.'),
     pods: z.array(Pod),
     observed_at: time,
   })
@@ -192,11 +200,11 @@ const ClusterState = z
 
 const KnownRunner = z
   .strictObject({
-    status: RunnerStatus.nullable().openapi({ description: 'Null before the first report.' }),
+    status: RunnerStatus.nullable().describe('Null before the first report.'),
     denying: z
       .string()
       .nullable()
-      .openapi({ description: 'Why the runner places no new orders; null if it does.' }),
+      .describe('Why the runner places no new orders; null if it does.'),
     venue: z
       .strictObject({
         connected: z.boolean(),
@@ -205,10 +213,8 @@ const KnownRunner = z
       })
       .nullable(),
     reported_at: time.nullable(),
-    epoch: z.int().openapi({ description: 'Number of instances so far.' }),
-    claimed: z
-      .boolean()
-      .openapi({ description: 'Whether an instance holds the claim, and may trade now.' }),
+    epoch: z.int().describe('Number of instances so far.'),
+    claimed: z.boolean().describe('Whether an instance holds the claim, and may trade now.'),
     ended: z
       .strictObject({
         outcome: z.enum(['stopped', 'halted', 'failed']),
@@ -224,11 +230,11 @@ const ProductionDeployment = z
     ...BotDeployment.shape,
     cluster: z.string(),
     namespace: z.string(),
-    request: z.strictObject(request).openapi({ description: 'The terms of the request.' }),
+    request: z.strictObject(request).describe('The terms of the request.'),
     replaces: z.string().nullable(),
-    waits: z.boolean().openapi({
-      description: 'Whether the deployment waits for the end of the deployment that it replaces.',
-    }),
+    waits: z
+      .boolean()
+      .describe('Whether the deployment waits for the end of the deployment that it replaces.'),
     opening: z
       .strictObject({
         cash: z.number(),
@@ -239,14 +245,13 @@ const ProductionDeployment = z
         risk: RiskState.optional(),
       })
       .nullable()
-      .openapi({
-        description:
-          'The opening account of a deployment that continues an account or its losses; null if it starts with the cash of the spec.',
-      }),
+      .describe(
+        'The opening account of a deployment that continues an account or its losses; null if it starts with the cash of the spec.',
+      ),
     applied_at: time.nullable(),
-    scaled_down_at: time.nullable().openapi({
-      description: 'Time since which the cluster is known to have no pod of the deployment.',
-    }),
+    scaled_down_at: time
+      .nullable()
+      .describe('Time since which the cluster is known to have no pod of the deployment.'),
     cluster_state: ClusterState.nullable(),
     runner: KnownRunner,
   })

@@ -35,20 +35,21 @@ export const Device = z
       .string()
       .openapi({ description: 'RFC 7638 thumbprint of the public key.', example: DEVICE_ID }),
     deployment_id: z.string(),
-    x: z.string().openapi({ description: 'The public key as base64url.' }),
+    x: z.string().describe('The public key as base64url.'),
     name: z.string(),
     enrolled_at: time,
-    replaces: z.string().nullable().openapi({
-      description: 'The device whose key this key replaces when it is first used.',
-    }),
+    replaces: z
+      .string()
+      .nullable()
+      .describe('The device whose key this key replaces when it is first used.'),
     first_used_at: time.nullable(),
     revoked_at: time.nullable(),
     revoked_by: z.string().nullable(),
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
-    machine_hash: machineHash.nullable().openapi({
-      description: 'The machine to which leases of the device are bound if the plan requires it.',
-    }),
+    machine_hash: machineHash
+      .nullable()
+      .describe('The machine to which leases of the device are bound if the plan requires it.'),
   })
   .openapi('Device', { description: 'A machine that obtains leases with its own key.' });
 
@@ -75,12 +76,9 @@ export const enrollDevice = defineRoute({
     body: jsonBody(
       z
         .strictObject({
-          code: z
-            .string()
-            .max(100)
-            .openapi({ description: 'Enrollment code from an administrator; valid once.' }),
+          code: z.string().max(100).describe('Enrollment code from an administrator; valid once.'),
           jwk: Jwk,
-          name: text(200).openapi({ description: 'Name of the device for people.' }),
+          name: text(200).describe('Name of the device for people.'),
           machine_hash: machineHash.optional(),
         })
         .openapi('Enrolment'),
@@ -111,10 +109,12 @@ export const rotateDevice = defineRoute({
       z
         .strictObject({
           jwk: Jwk,
-          proof: z.string().max(4096).openapi({
-            description:
+          proof: z
+            .string()
+            .max(4096)
+            .describe(
               'A proof for this request, signed with the new key. Its `bh` is the hash of the id of the device that sends the request, because the body contains this proof.',
-          }),
+            ),
         })
         .openapi('Succession'),
       {
@@ -131,10 +131,11 @@ export const rotateDevice = defineRoute({
 
 const EnrollmentCode = z
   .strictObject({
-    code: z.string().openapi({
-      description:
+    code: z
+      .string()
+      .describe(
         'If the issuer has a trust root, the code ends with a dot and the fingerprint of the root, with which the device checks the keys of the server.',
-    }),
+      ),
     root_fingerprint: z.string().nullable(),
     deployment_id: z.string(),
     expires_at: time,

@@ -18,16 +18,14 @@ const trading = { tags: ['Bots'], security: administrator('trade') };
 const HaltInput = z
   .strictObject({
     // Hidden characters are accepted: the kill switch must not fail because of a pasted reason.
-    reason: searchText(500).openapi({
-      description: 'Reason; it is stored with the halt and in the logs.',
-    }),
+    reason: searchText(500).describe('Reason; it is stored with the halt and in the logs.'),
   })
   .openapi('HaltInput');
 
 const halt = {
   halt_id: z.string(),
   scope: z.enum(['bot', 'all']),
-  bot_id: z.string().nullable().openapi({ description: 'Null for all bots.' }),
+  bot_id: z.string().nullable().describe('Null for all bots.'),
   reason: z.string(),
   requested_by: z.string().openapi({ example: 'administrator:ada' }),
   requested_at: time,
@@ -37,11 +35,11 @@ export const Halt = z
   .strictObject({
     ...halt,
     requested_by_name: actorName,
-    lifted_at: time.nullable().openapi({ description: 'Null while the halt is in force.' }),
+    lifted_at: time.nullable().describe('Null while the halt is in force.'),
     lifted_by: z.string().nullable(),
     lifted_by_name: actorName,
     lift_reason: z.string().nullable(),
-    deployments: z.int().openapi({ description: 'Number of deployments that the halt ended.' }),
+    deployments: z.int().describe('Number of deployments that the halt ended.'),
   })
   .openapi('Halt');
 
@@ -68,42 +66,39 @@ const HaltedDeployment = z
           'cluster_unreachable',
         ]),
       )
-      .openapi({ description: 'Why the deployment is not verified; empty if it is.' }),
+      .describe('Why the deployment is not verified; empty if it is.'),
     orders: z
       .array(
         z.strictObject({
           order: z.int(),
           symbol: z.string(),
-          verified: z.boolean().openapi({
-            description:
+          verified: z
+            .boolean()
+            .describe(
               'Whether the order is no longer working and its cancellation is in the log of the bot; in production, whether the venue has reported that it ended.',
-          }),
+            ),
         }),
       )
-      .openapi({ description: 'Orders that were working at the time of the halt.' }),
+      .describe('Orders that were working at the time of the halt.'),
   })
   .openapi('HaltedDeployment');
 
 export const HaltReport = z
   .strictObject({
     ...halt,
-    verified: z.boolean().openapi({
-      description:
-        'Whether the halt is in force and each deployment is verified. True with status 200.',
-    }),
-    in_force: z
+    verified: z
       .boolean()
-      .openapi({ description: 'Whether the halt was read back from the database.' }),
-    latched_ms: z.int().openapi({
-      description: 'Milliseconds until nothing could start or continue trading.',
-    }),
-    verified_ms: z.int().openapi({
-      description: 'Milliseconds until everything had been read back.',
-    }),
-    deployments: z.array(HaltedDeployment).openapi({
-      description:
+      .describe(
+        'Whether the halt is in force and each deployment is verified. True with status 200.',
+      ),
+    in_force: z.boolean().describe('Whether the halt was read back from the database.'),
+    latched_ms: z.int().describe('Milliseconds until nothing could start or continue trading.'),
+    verified_ms: z.int().describe('Milliseconds until everything had been read back.'),
+    deployments: z
+      .array(HaltedDeployment)
+      .describe(
         'Deployments that this halt ended, now or earlier, and deployments that it could not end.',
-    }),
+      ),
   })
   .openapi('HaltReport');
 
@@ -172,25 +167,20 @@ const ReEnabled = z
     latches: z
       .array(
         z.strictObject({
-          event_seq: z.int().openapi({
-            description: 'Sequence number of the event `account.latched` in the log of the bot.',
-          }),
-          run_id: z.string().openapi({ description: 'Task of the session.' }),
+          event_seq: z
+            .int()
+            .describe('Sequence number of the event `account.latched` in the log of the bot.'),
+          run_id: z.string().describe('Task of the session.'),
           latched_at: time,
           control: z.enum(['repeated_execution', 'reconciliation']),
-          symbol: z.string().nullable().openapi({ description: 'Null for `reconciliation`.' }),
+          symbol: z.string().nullable().describe('Null for `reconciliation`.'),
           side: z.enum(['buy', 'sell']).nullable(),
-          count: z
-            .int()
-            .nullable()
-            .openapi({ description: 'Number of orders executed within `seconds`.' }),
+          count: z.int().nullable().describe('Number of orders executed within `seconds`.'),
           seconds: z.number().nullable(),
-          active: z.boolean().openapi({
-            description: 'Whether the session has not ended.',
-          }),
+          active: z.boolean().describe('Whether the session has not ended.'),
         }),
       )
-      .openapi({ description: 'Latches that kept the bot from starting, oldest first.' }),
+      .describe('Latches that kept the bot from starting, oldest first.'),
     re_enabled_at: time,
     re_enabled_by: z.string().openapi({ example: 'administrator:ada' }),
     re_enabled_by_name: actorName,

@@ -16,17 +16,19 @@ export const getHealth = defineRoute({
 const Part = z.strictObject({
   part: z.enum(['storage', 'signing_key', 'trading', 'trust_root']),
   detail: z.string(),
-  reason: z.string().optional().openapi({ description: 'The log of the server has details.' }),
+  reason: z.string().optional().describe('The log of the server has details.'),
 });
 
 const Readiness = z
   .strictObject({
     status: z.enum(['ready', 'degraded', 'unavailable']),
     missing: z.array(Part),
-    warnings: z.array(Part).optional().openapi({
-      description:
+    warnings: z
+      .array(Part)
+      .optional()
+      .describe(
         'Parts that will be missing soon, such as a trust root that expires within 60 days.',
-    }),
+      ),
   })
   .openapi('Readiness');
 

@@ -36,39 +36,32 @@ import type { Scope } from '../base/scopes.ts';
 export const Problem = z
   .strictObject({
     type: z.literal('about:blank'),
-    title: z.string().openapi({ description: 'Reason phrase of the HTTP status.' }),
+    title: z.string().describe('Reason phrase of the HTTP status.'),
     status: z.int(),
-    code: z.enum(ERROR_CODES).openapi({ description: 'Stable error code for programs to act on.' }),
-    detail: z.string().openapi({ description: 'Explanation for people.' }),
-    reason: z
-      .string()
-      .optional()
-      .openapi({ description: 'Stable name of the specific cause of the error code.' }),
-    remedy: z.string().optional().openapi({ description: 'How to resolve the error.' }),
+    code: z.enum(ERROR_CODES).describe('Stable error code for programs to act on.'),
+    detail: z.string().describe('Explanation for people.'),
+    reason: z.string().optional().describe('Stable name of the specific cause of the error code.'),
+    remedy: z.string().optional().describe('How to resolve the error.'),
     errors: z
       .array(
         z.strictObject({
-          code: z.string().openapi({
-            description:
+          code: z
+            .string()
+            .describe(
               'For example `missing_field`, `unknown_field`, `invalid_value`, `duplicate_field` (a JSON member that occurs twice) or `nested_too_deep`.',
-          }),
+            ),
           pointer: z
             .string()
             .optional()
-            .openapi({ description: 'Location in the body, as a JSON pointer (RFC 6901).' }),
+            .describe('Location in the body, as a JSON pointer (RFC 6901).'),
           detail: z.string(),
-          suggestion: z
-            .string()
-            .optional()
-            .openapi({ description: 'Likely intended name or value.' }),
+          suggestion: z.string().optional().describe('Likely intended name or value.'),
         }),
       )
       .optional()
-      .openapi({ description: 'All errors in the request.' }),
-    retryable: z.boolean().openapi({ description: 'Whether the same request may succeed later.' }),
-    request_id: z
-      .string()
-      .openapi({ description: 'Identifies the request in the log of the server.' }),
+      .describe('All errors in the request.'),
+    retryable: z.boolean().describe('Whether the same request may succeed later.'),
+    request_id: z.string().describe('Identifies the request in the log of the server.'),
   })
   .openapi('Problem', {
     example: {
@@ -108,10 +101,9 @@ export function stepUpHeader(description: string) {
 export const machineHash = z
   .string()
   .regex(/^[\w-]{43}$/, 'must be 32 bytes in base64url')
-  .openapi({
-    description:
-      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the lower-case machine id. Required if the plan binds leases to machines: without it, the request fails with `not_allowed`, reason `machine_id_required`.',
-  });
+  .describe(
+    'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the lower-case machine id. Required if the plan binds leases to machines: without it, the request fails with `not_allowed`, reason `machine_id_required`.',
+  );
 
 /** Text for people, without hidden characters. */
 export function text(longest: number) {
@@ -166,16 +158,18 @@ export function page<T extends z.ZodType>(item: T) {
     next_cursor: z
       .string()
       .nullable()
-      .openapi({ description: '`cursor` of the next page; null on the last page.' }),
+      .describe('`cursor` of the next page; null on the last page.'),
   });
 }
 
 /** Query parameters of a list: `z.strictObject({ ...pageQuery, customer_id: … })`. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(1000).default(100).openapi({ example: 100 }),
-  cursor: z.string().max(512).optional().openapi({
-    description: '`next_cursor` of the previous page, which must have had the same filter.',
-  }),
+  cursor: z
+    .string()
+    .max(512)
+    .optional()
+    .describe('`next_cursor` of the previous page, which must have had the same filter.'),
 } as const;
 
 /** A JSON request body. @param examples requests that succeed, by name. */
@@ -359,10 +353,9 @@ export const IdempotencyKey = z.object({
     .string()
     .regex(/^[!-~]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
     .optional()
-    .openapi({
-      description:
-        'Chosen by the caller, for example a UUID. For 24 hours, a repeated request with the same key and the same bytes gets the response of the first one that succeeded and has no further effect.',
-    }),
+    .describe(
+      'Chosen by the caller, for example a UUID. For 24 hours, a repeated request with the same key and the same bytes gets the response of the first one that succeeded and has no further effect.',
+    ),
 });
 
 const TOKEN_ERRORS: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];

@@ -32,18 +32,19 @@ const SignedDocument = z
   })
   .openapi('SignedDocument', { description: 'A DSSE envelope with Ed25519 signatures.' });
 
-const Roots = z.array(SignedDocument).openapi({
-  description:
+const Roots = z
+  .array(SignedDocument)
+  .describe(
     'The chain of roots of the issuer, oldest first. Absent if the issuer has no trust root.',
-});
+  );
 
 export const Keyset = z
   .strictObject({
     keys: z.array(Jwk),
     roots: Roots.optional(),
-    keyset: SignedDocument.optional().openapi({
-      description: 'The keys, signed by the root; verifiers that know a root trust only these.',
-    }),
+    keyset: SignedDocument.optional().describe(
+      'The keys, signed by the root; verifiers that know a root trust only these.',
+    ),
   })
   .openapi('PublicKeyset', {
     description:
@@ -81,7 +82,7 @@ export const getPublicKey = defineRoute({
           public_key_id: z.string(),
           status: z.enum(['active', 'retiring']),
           jwk: Jwk,
-          pem: z.string().openapi({ description: 'The key as SubjectPublicKeyInfo in PEM.' }),
+          pem: z.string().describe('The key as SubjectPublicKeyInfo in PEM.'),
         })
         .openapi('PublishedKey'),
     ),
@@ -93,24 +94,27 @@ export const getPublicKey = defineRoute({
 export const KeyState = z
   .strictObject({
     public_key_id: z.string(),
-    status: z.enum(['pending', 'active', 'retiring', 'retired']).openapi({
-      description: 'A pending key signs once the signed keyset contains it.',
-    }),
+    status: z
+      .enum(['pending', 'active', 'retiring', 'retired'])
+      .describe('A pending key signs once the signed keyset contains it.'),
     x: z.string(),
-    activated_at: time.openapi({
-      description: 'For a pending key, the time when a server was first started with it.',
-    }),
-    in_keyset: z.boolean().nullable().openapi({
-      description:
+    activated_at: time.describe(
+      'For a pending key, the time when a server was first started with it.',
+    ),
+    in_keyset: z
+      .boolean()
+      .nullable()
+      .describe(
         'Whether the signed keyset contains the key; null if the issuer has no trust root.',
-    }),
+      ),
     retiring_at: time.nullable(),
     retired_at: time.nullable(),
     outstanding_leases: z.int(),
-    retirable_at: time.nullable().openapi({
-      description:
+    retirable_at: time
+      .nullable()
+      .describe(
         'Earliest time when the key can be retired; null for the signing key and for retired keys.',
-    }),
+      ),
   })
   .openapi('KeyState');
 
@@ -148,9 +152,10 @@ const StoredTrust = z
     keyset_expires_at: time,
     key_ids: z.array(z.string()),
     retired: z.array(z.string()),
-    activated: z.string().nullable().openapi({
-      description: 'The key that signs from now on, if it was waiting for this keyset.',
-    }),
+    activated: z
+      .string()
+      .nullable()
+      .describe('The key that signs from now on, if it was waiting for this keyset.'),
   })
   .openapi('StoredTrust');
 
@@ -172,9 +177,11 @@ export const storeTrust = defineRoute({
         .strictObject({
           roots: Roots.min(1).max(64),
           keyset: SignedDocument,
-          replaces: z.string().max(64).optional().openapi({
-            description: 'Fingerprint of the stored root that this root replaces.',
-          }),
+          replaces: z
+            .string()
+            .max(64)
+            .optional()
+            .describe('Fingerprint of the stored root that this root replaces.'),
         })
         .openapi('TrustDocument'),
       { administrator: EXAMPLE_TRUST },

@@ -28,16 +28,14 @@ const name = text(300).openapi({
 });
 
 const document = {
-  document_id: id(EXAMPLE_DOCUMENT_ID).openapi({
-    description: 'Identifies this revision of the text.',
-  }),
+  document_id: id(EXAMPLE_DOCUMENT_ID).describe('Identifies this revision of the text.'),
   name: z.string(),
   title: z.string(),
-  revision: z.int().openapi({ description: 'Starts at 1 and increases with each replacement.' }),
-  sha256: z.string().openapi({ description: 'SHA-256, in hex, of the text in UTF-8.' }),
+  revision: z.int().describe('Starts at 1 and increases with each replacement.'),
+  sha256: z.string().describe('SHA-256, in hex, of the text in UTF-8.'),
   bytes: z.int(),
   lines: z.int(),
-  passages: z.int().openapi({ description: 'Number of passages that the text is divided into.' }),
+  passages: z.int().describe('Number of passages that the text is divided into.'),
   added_at: time,
   added_by: z.string(),
   added_by_name: actorName,
@@ -49,18 +47,15 @@ export type Document = z.infer<typeof Document>;
 const NewDocument = z
   .strictObject({
     name,
-    title: text(300)
-      .optional()
-      .openapi({ description: 'By default the first heading, or else the name.' }),
+    title: text(300).optional().describe('By default the first heading, or else the name.'),
     text: z
       .string()
       .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be a text')
-      .openapi({
-        description: 'Markdown or plain text; at most 5 MiB in UTF-8 and 200,000 lines.',
-      }),
-    replace: z.boolean().default(false).openapi({
-      description: 'Whether the text replaces an existing document with this name.',
-    }),
+      .describe('Markdown or plain text; at most 5 MiB in UTF-8 and 200,000 lines.'),
+    replace: z
+      .boolean()
+      .default(false)
+      .describe('Whether the text replaces an existing document with this name.'),
   })
   .openapi('NewDocument');
 
@@ -127,21 +122,20 @@ export const removeDocument = defineRoute({
 const Passage = z
   .strictObject({
     document_id: z.string(),
-    document: z.string().openapi({ description: 'Name of the document.' }),
+    document: z.string().describe('Name of the document.'),
     passage_id: z.string(),
-    heading: z.array(z.string()).openapi({
-      description: 'Headings above the passage, highest level first.',
-    }),
+    heading: z.array(z.string()).describe('Headings above the passage, highest level first.'),
     lines: z
       .strictObject({ from: z.int(), to: z.int() })
-      .openapi({ description: 'Lines of the document, starting at 1, both included.' }),
+      .describe('Lines of the document, starting at 1, both included.'),
     text: z.string(),
-    score: z.number().openapi({
-      description: 'Higher is better. Scores are comparable only within one search and instance.',
-    }),
-    instance: z.string().nullable().openapi({
-      description: 'The instance that holds the document; null for this server.',
-    }),
+    score: z
+      .number()
+      .describe('Higher is better. Scores are comparable only within one search and instance.'),
+    instance: z
+      .string()
+      .nullable()
+      .describe('The instance that holds the document; null for this server.'),
   })
   .openapi('Passage', {
     description:
@@ -161,14 +155,15 @@ export const INSTANCE_STATUSES = [
 const Instance = z
   .strictObject({
     name: z.string(),
-    status: z.enum(INSTANCE_STATUSES).openapi({
-      description:
+    status: z
+      .enum(INSTANCE_STATUSES)
+      .describe(
         '`refused`: the instance does not allow this server to search. `invalid`: its response could not be understood.',
-    }),
+      ),
     reason: z
       .string()
       .nullable()
-      .openapi({ description: 'Explanation for people; null if the instance answered.' }),
+      .describe('Explanation for people; null if the instance answered.'),
     took_ms: z.int(),
   })
   .openapi('KnowledgeInstance');

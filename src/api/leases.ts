@@ -38,39 +38,39 @@ const Envelope = z
 const IssueRequest = z
   .strictObject({
     deployment_id: id('acme-tokyo'),
-    entitlements: entitlements.optional().openapi({
-      description:
+    entitlements: entitlements
+      .optional()
+      .describe(
         'By default the entitlements of the plan and the contract, which are also the maximum.',
-    }),
+      ),
     ttl_seconds: z.int().min(1).optional().openapi({ example: 604_800 }),
     grace_period_seconds: z.int().min(0).optional().openapi({ example: 259_200 }),
-    customer_id: id('acme').optional().openapi({
-      description:
+    customer_id: id('acme')
+      .optional()
+      .describe(
         'Optional check: the request fails unless the installation belongs to this customer.',
-    }),
-    issue_id: id('0198c0de-0000-7000-8000-000000000004').optional().openapi({
-      description:
+      ),
+    issue_id: id('0198c0de-0000-7000-8000-000000000004')
+      .optional()
+      .describe(
         'Chosen by the caller. A repeated request with the same id issues no second lease, but fails with `conflict`, reason `already_issued`. Excludes `offline_request`, which has its own id.',
-    }),
+      ),
     offline_request: z
       .string()
       .max(65_536)
       .optional()
-      .openapi({
-        description: `The request of a device without network access: a JWT signed with its key. The header is that of a DeviceProof, except that \`typ\` is \`${OFFLINE_REQUEST_TYPE}\`. The claims are \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is for this device, which is added to the installation if necessary. Within 24 hours, a repeated request with the same terms returns the same bytes while that lease is valid; with other terms, it returns a new lease.`,
-      }),
+      .describe(
+        `The request of a device without network access: a JWT signed with its key. The header is that of a DeviceProof, except that \`typ\` is \`${OFFLINE_REQUEST_TYPE}\`. The claims are \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is for this device, which is added to the installation if necessary. Within 24 hours, a repeated request with the same terms returns the same bytes while that lease is valid; with other terms, it returns a new lease.`,
+      ),
   })
   .openapi('IssueRequest', { description: 'Request of an administrator.' });
 
 const RenewRequest = z
   .strictObject({
-    renewal_id: id('0198c0de-0000-7000-8000-000000000001').openapi({
-      description:
-        'Chosen and stored by the device before it sends the request. Within 24 hours, a repeated request with the same id returns the same bytes.',
-    }),
-    lease: Envelope.optional().openapi({
-      description: 'The lease that the device holds; absent if it has none.',
-    }),
+    renewal_id: id('0198c0de-0000-7000-8000-000000000001').describe(
+      'Chosen and stored by the device before it sends the request. Within 24 hours, a repeated request with the same id returns the same bytes.',
+    ),
+    lease: Envelope.optional().describe('The lease that the device holds; absent if it has none.'),
     machine_hash: machineHash.optional(),
   })
   .openapi('RenewRequest', {
@@ -95,10 +95,10 @@ const given = {
   issued_at: time,
   expires_at: time,
   grace_ends_at: time,
-  limits: z.array(Limit).openapi({ description: 'Durations that were reduced, and why.' }),
-  warnings: z.array(Warning).openapi({
-    description: 'Problems that an administrator should investigate; the lease is valid.',
-  }),
+  limits: z.array(Limit).describe('Durations that were reduced, and why.'),
+  warnings: z
+    .array(Warning)
+    .describe('Problems that an administrator should investigate; the lease is valid.'),
 };
 
 export const LeaseAnswer = z
@@ -193,9 +193,9 @@ export const LeaseRecord = z
     issued_by: z.string(),
     issued_by_name: actorName,
     device_id: z.string().nullable(),
-    lineage_id: z.string().openapi({
-      description: 'First lease of the chain of renewals that this lease belongs to.',
-    }),
+    lineage_id: z
+      .string()
+      .describe('First lease of the chain of renewals that this lease belongs to.'),
     previous_lease_id: z.string().nullable(),
     renewal_id: z.string().nullable(),
     public_key_id: z.string(),
@@ -224,12 +224,12 @@ export const listLeases = defineRoute({
       ...pageQuery,
       deployment_id: id('acme-tokyo').optional(),
       state: LeaseState.optional(),
-      lineage_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
-        description: 'Only leases in the chain of renewals that starts with this lease.',
-      }),
-      previous_lease_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
-        description: 'Only leases that renew this one.',
-      }),
+      lineage_id: id('0198c0de-0000-7000-8000-00000000aaaa')
+        .optional()
+        .describe('Only leases in the chain of renewals that starts with this lease.'),
+      previous_lease_id: id('0198c0de-0000-7000-8000-00000000aaaa')
+        .optional()
+        .describe('Only leases that renew this one.'),
     }),
   },
   responses: { 200: jsonResponse('A page of leases.', page(LeaseRecord)) },
@@ -255,9 +255,7 @@ export const getLease = defineRoute({
 const RevokeRequest = z
   .strictObject({
     reason: text(200).openapi({ example: 'contract cancelled' }),
-    confirm: id('acme-tokyo').openapi({
-      description: 'The id of the installation, repeated as confirmation.',
-    }),
+    confirm: id('acme-tokyo').describe('The id of the installation, repeated as confirmation.'),
   })
   .openapi('RevokeRequest');
 
@@ -266,15 +264,16 @@ export const Revoked = z
     deployment_id: z.string(),
     revoked_leases: z
       .int()
-      .openapi({ description: 'Number of leases that were in use and can no longer be renewed.' }),
+      .describe('Number of leases that were in use and can no longer be renewed.'),
     revoked_at: time,
-    effective_at: time.nullable().openapi({
-      description:
+    effective_at: time
+      .nullable()
+      .describe(
         'Time when the last copy stops working, which cannot be made earlier. Null if no copy works.',
-    }),
+      ),
     registry_enforced: z
       .boolean()
-      .openapi({ description: 'False if a setting of the server keeps it from denying renewals.' }),
+      .describe('False if a setting of the server keeps it from denying renewals.'),
   })
   .openapi('Revoked');
 
@@ -283,17 +282,16 @@ export type Revoked = z.infer<typeof Revoked>;
 export const Revocation = z
   .strictObject({
     deployment_id: z.string(),
-    working_leases: z
-      .int()
-      .openapi({ description: 'Number of leases in use that are not revoked.' }),
-    device_ids: z.array(z.string()).openapi({ description: 'Devices that hold a lease in use.' }),
-    effective_at: time.nullable().openapi({
-      description:
+    working_leases: z.int().describe('Number of leases in use that are not revoked.'),
+    device_ids: z.array(z.string()).describe('Devices that hold a lease in use.'),
+    effective_at: time
+      .nullable()
+      .describe(
         'Time when the last copy would stop working, which cannot be made earlier. Null if no copy works.',
-    }),
-    registry_enforced: z.boolean().openapi({
-      description: 'False if a setting of the server would keep it from denying renewals.',
-    }),
+      ),
+    registry_enforced: z
+      .boolean()
+      .describe('False if a setting of the server would keep it from denying renewals.'),
   })
   .openapi('Revocation');
 

@@ -18,17 +18,15 @@ export const License = z
     deployment_id: z.string(),
     name: z.string(),
     customer_id: z.string(),
-    customer: z.string().openapi({ description: 'Name of the customer.' }),
+    customer: z.string().describe('Name of the customer.'),
     contract_id: z.string(),
     contract_ends_at: time,
-    state: LicenseState.openapi({
-      description:
-        '`revoked` for a revoked installation, else the state of the newest lease; `none` without a lease.',
-    }),
-    silent: z.boolean().openapi({
-      description:
-        'Whether a device has not renewed for more than half of the time it had to do so.',
-    }),
+    state: LicenseState.describe(
+      '`revoked` for a revoked installation, else the state of the newest lease; `none` without a lease.',
+    ),
+    silent: z
+      .boolean()
+      .describe('Whether a device has not renewed for more than half of the time it had to do so.'),
     lease: z
       .strictObject({
         lease_id: z.string(),
@@ -39,7 +37,7 @@ export const License = z
         grace_ends_at: time,
       })
       .nullable()
-      .openapi({ description: 'The newest lease; null without a lease.' }),
+      .describe('The newest lease; null without a lease.'),
   })
   .openapi('License', { description: 'An installation with its newest lease.' });
 
@@ -57,13 +55,15 @@ export const listLicenses = defineRoute({
     query: z.strictObject({
       ...pageQuery,
       state: LicenseState.optional(),
-      silent: z.enum(['true', 'false']).optional().openapi({
-        description: '`true` returns only installations with a device whose renewal is overdue.',
-      }),
-      search: searchText(200).optional().openapi({
-        description:
+      silent: z
+        .enum(['true', 'false'])
+        .optional()
+        .describe('`true` returns only installations with a device whose renewal is overdue.'),
+      search: searchText(200)
+        .optional()
+        .describe(
           'Part of the id or name of an installation or its customer, or the id of a lease or device.',
-      }),
+        ),
     }),
   },
   responses: { 200: jsonResponse('A page of installations, by id.', page(License)) },

@@ -9,7 +9,7 @@ const McpMessage = z
     id: z
       .union([z.string(), z.number()])
       .optional()
-      .openapi({ description: 'Present in a request, absent in a notification.' }),
+      .describe('Present in a request, absent in a notification.'),
     method: z.string(),
     params: z.record(z.string(), z.unknown()).optional(),
   })

@@ -7,14 +7,16 @@ const trading = { tags: ['Bots'], security: administrator('trade') };
 
 const live = z
   .strictObject({
-    exchange: z.string().min(1).max(64).optional().openapi({
-      description:
+    exchange: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe(
         'Name of the exchange in `exchanges_file` of the server; by default the only one there.',
-    }),
+      ),
   })
-  .openapi({
-    description: 'Trade live bars of an exchange instead of bars of the catalogue.',
-  });
+  .describe('Trade live bars of an exchange instead of bars of the catalogue.');
 
 const PaperRequest = z
   .strictObject({
@@ -22,10 +24,11 @@ const PaperRequest = z
     ...changes,
     speed: speed.optional(),
     live: live.optional(),
-    reset_losses: text(500).optional().openapi({
-      description:
+    reset_losses: text(500)
+      .optional()
+      .describe(
         'Reason to let the loss limits of a live session start from its own cash. By default, the session has used up the same share of them as the previous live session of the bot.',
-    }),
+      ),
   })
   .refine(({ live: isLive, speed: at, from, to }) => !isLive || !(at ?? from ?? to), {
     message: 'live sessions have no speed, from or to',
@@ -37,13 +40,13 @@ const PaperRequest = z
   });
 
 const StartedPaper = TaskReference.extend({
-  other_sessions: z
-    .int()
-    .openapi({ description: 'Number of other sessions of the bot that have not ended.' }),
-  pace: z.strictObject({ bar_seconds: z.number(), total_seconds: z.number() }).nullable().openapi({
-    description:
+  other_sessions: z.int().describe('Number of other sessions of the bot that have not ended.'),
+  pace: z
+    .strictObject({ bar_seconds: z.number(), total_seconds: z.number() })
+    .nullable()
+    .describe(
       'For a replay at a speed, the seconds between bars and the approximate total seconds.',
-  }),
+    ),
 }).openapi('StartedPaper');
 
 export type StartedPaper = z.infer<typeof StartedPaper>;

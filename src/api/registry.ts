@@ -48,14 +48,12 @@ const grace = z.int().min(0).nullable().openapi({ example: 259_200 });
 /** Lease terms of plans; those of a contract extend or replace the terms of its plan. */
 const conditions = {
   entitlements,
-  ttl_seconds: ttl.openapi({
-    description:
-      'Lifetime of leases in seconds. Null uses the setting of the server for a plan, and the value of the plan for a contract.',
-  }),
-  grace_period_seconds: grace.openapi({
-    description:
-      'Time in seconds for which an expired lease still works. Null has the same meaning as above.',
-  }),
+  ttl_seconds: ttl.describe(
+    'Lifetime of leases in seconds. Null uses the setting of the server for a plan, and the value of the plan for a contract.',
+  ),
+  grace_period_seconds: grace.describe(
+    'Time in seconds for which an expired lease still works. Null has the same meaning as above.',
+  ),
 };
 const optionalConditions = z.object(conditions).partial().shape;
 
@@ -103,10 +101,11 @@ export const getCustomer = defineRoute({
 });
 
 const purpose = {
-  product: id('trader').nullable().openapi({
-    description:
+  product: id('trader')
+    .nullable()
+    .describe(
       'Product of leases under the plan; programs of other products reject them. Null uses the setting `license_product` of the server.',
-  }),
+    ),
   binding: z.enum(BINDINGS).openapi({
     description:
       'What leases under the plan are bound to: nothing, the private key of the device, or its machine id.',
@@ -295,10 +294,11 @@ export const updateContract = defineRoute({
       z
         .strictObject({
           ...Contract.shape,
-          last_lease_ends_at: time.nullable().openapi({
-            description:
+          last_lease_ends_at: time
+            .nullable()
+            .describe(
               'Time when the last lease under the contract stops working; null if none works.',
-          }),
+            ),
         })
         .openapi('ChangedContract'),
     ),
@@ -314,7 +314,7 @@ export const Installation = z
     created_at: time,
     revoked_at: time
       .nullable()
-      .openapi({ description: 'Time of revocation, after which the installation gets no leases.' }),
+      .describe('Time of revocation, after which the installation gets no leases.'),
     revoked_by: z.string().nullable(),
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),

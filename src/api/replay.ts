@@ -14,7 +14,7 @@ const reading = { tags: ['Bots'], security: administrator('read') };
 
 export const EXAMPLE_SESSION_ID = '0198c0de-0000-7000-8000-00000000f001';
 
-const runId = z.string().min(1).max(128).openapi({ description: '`task_id` of a paper session.' });
+const runId = z.string().min(1).max(128).describe('`task_id` of a paper session.');
 
 const fault = z
   .strictObject({
@@ -22,7 +22,7 @@ const fault = z
     fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
   })
   .nullable()
-  .openapi({ description: 'The first fault in the log; null if it is intact.' });
+  .describe('The first fault in the log; null if it is intact.');
 
 const ReplayRequest = z
   .strictObject({
@@ -46,13 +46,11 @@ const ReplayRequest = z
 
 const BotReplay = z
   .strictObject({
-    seq: z.int().openapi({
-      description: 'Sequence number of the last valid event; 0 if the first is invalid.',
-    }),
-    hash: sha256.openapi({ description: 'Hash of that event.' }),
+    seq: z.int().describe('Sequence number of the last valid event; 0 if the first is invalid.'),
+    hash: sha256.describe('Hash of that event.'),
     state: State.nullable(),
     state_hash: stateHash.nullable(),
-    verified: z.boolean().openapi({ description: 'Whether every hash up to there is valid.' }),
+    verified: z.boolean().describe('Whether every hash up to there is valid.'),
     fault,
   })
   .openapi('BotReplay');
@@ -62,28 +60,30 @@ export type BotReplay = z.infer<typeof BotReplay>;
 const session = {
   run_id: z.string(),
   bot_id: z.string(),
-  version: z.int().openapi({ description: 'Version of the bot that the session runs.' }),
+  version: z.int().describe('Version of the bot that the session runs.'),
 };
 
 const eventSeq = z
   .int()
   .nullable()
-  .openapi({ description: 'Sequence number of the recorded event in the log of the bot.' });
+  .describe('Sequence number of the recorded event in the log of the bot.');
 
-const orderEvent = z.record(z.string(), z.unknown()).nullable().openapi({
-  description:
+const orderEvent = z
+  .record(z.string(), z.unknown())
+  .nullable()
+  .describe(
     'An order event in the format of `events.ndjson` of a backtest; null if that side has ended.',
-});
+  );
 
 const RunReplay = z
   .strictObject({
     ...session,
     matches: z.boolean(),
-    bars: z.int().openapi({ description: 'Number of recorded bars of all instruments.' }),
-    events: z.int().openapi({ description: 'Number of recorded order events.' }),
-    events_hash: sha256.nullable().openapi({
-      description: 'Hash of the events of the re-run, computed like `hashes.events` of a backtest.',
-    }),
+    bars: z.int().describe('Number of recorded bars of all instruments.'),
+    events: z.int().describe('Number of recorded order events.'),
+    events_hash: sha256
+      .nullable()
+      .describe('Hash of the events of the re-run, computed like `hashes.events` of a backtest.'),
     first_difference: z
       .strictObject({ seq: eventSeq, recorded: orderEvent, replayed: orderEvent })
       .nullable(),
@@ -121,15 +121,11 @@ export const replayBot = defineRoute({
 const ParityRequest = z
   .strictObject({
     run_id: runId.optional(),
-    version: z
-      .int()
-      .min(1)
-      .optional()
-      .openapi({ description: 'By default the version of the session.' }),
+    version: z.int().min(1).optional().describe('By default the version of the session.'),
     params: z
       .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
       .optional()
-      .openapi({ description: 'Parameters that replace those of the session.' }),
+      .describe('Parameters that replace those of the session.'),
   })
   .openapi('ParityRequest', {
     description: 'By default the newest paper session and its version and parameters.',
@@ -138,23 +134,22 @@ const ParityRequest = z
 const side = z
   .record(z.string(), z.unknown())
   .nullable()
-  .openapi({ description: 'A bar or an order event; null if that side has ended.' });
+  .describe('A bar or an order event; null if that side has ended.');
 
 const BotParity = z
   .strictObject({
     ...session,
     running: z
       .boolean()
-      .openapi({ description: 'Whether the session is still running; it is compared up to now.' }),
-    against: z.enum(['catalogue', 'recorded_bars']).openapi({
-      description:
+      .describe('Whether the session is still running; it is compared up to now.'),
+    against: z
+      .enum(['catalogue', 'recorded_bars'])
+      .describe(
         'Bars used for the backtest. For a session of a live market, only recorded bars exist.',
-    }),
+      ),
     equal: z.boolean(),
-    bars: z
-      .int()
-      .openapi({ description: 'Number of bars of all instruments before the first difference.' }),
-    events: z.int().openapi({ description: 'Number of order events before the first difference.' }),
+    bars: z.int().describe('Number of bars of all instruments before the first difference.'),
+    events: z.int().describe('Number of order events before the first difference.'),
     first_difference: z
       .strictObject({
         cause: z
@@ -170,11 +165,10 @@ const BotParity = z
             'fill',
             'order',
           ])
-          .openapi({
-            description:
-              '`data`: a bar differs; `gap`: a bar exists on one side only; `version`, `params`, `engine`: the backtest used another one; `halt`, `stop`, `failure`: one side ended earlier; `fill`, `order`: a fill or an order differs over the same bars.',
-          }),
-        time: time.openapi({ description: 'Time of the bars at the first difference.' }),
+          .describe(
+            '`data`: a bar differs; `gap`: a bar exists on one side only; `version`, `params`, `engine`: the backtest used another one; `halt`, `stop`, `failure`: one side ended earlier; `fill`, `order`: a fill or an order differs over the same bars.',
+          ),
+        time: time.describe('Time of the bars at the first difference.'),
         detail: z.string(),
         seq: eventSeq,
         recorded: side,

@@ -27,10 +27,10 @@ const Dataset = z
     }),
     timeframe: z.string().openapi({ example: '1d' }),
     bars: z.int(),
-    from: z.string().openapi({ description: 'Day or time of the first bar, in UTC.' }),
-    to: z.string().openapi({ description: 'Day or time of the last bar, in UTC.' }),
+    from: z.string().describe('Day or time of the first bar, in UTC.'),
+    to: z.string().describe('Day or time of the last bar, in UTC.'),
     has_volume: z.boolean(),
-    sha256: sha256.openapi({ description: 'Hash of the columns of the bars.' }),
+    sha256: sha256.describe('Hash of the columns of the bars.'),
     imported_at: time,
   })
   .openapi('Dataset');
@@ -66,10 +66,13 @@ const Proposal = z
   .strictObject({
     ...changes,
     patch,
-    rationale: z.string().min(1).max(2000).openapi({
-      description:
+    rationale: z
+      .string()
+      .min(1)
+      .max(2000)
+      .describe(
         'Reason for the proposal. It is shown verbatim to the person who decides, and never treated as an instruction.',
-    }),
+      ),
   })
   .openapi('ProposalInput', {
     description: 'Values that replace those of the current version.',
@@ -101,13 +104,13 @@ export const proposeVersion = defineRoute({
         .strictObject({
           proposal_id: z.string(),
           base_version: z.int(),
-          changes: z.array(z.record(z.string(), z.unknown())).openapi({
-            description: 'In the format of `GET /bots/{bot_ref}/versions/{version}/diff`.',
-          }),
-          hash: sha256.openapi({ description: 'Hash of the proposed document.' }),
-          apply_with: z.string().openapi({
-            description: 'Command with which a person makes the proposal the next version.',
-          }),
+          changes: z
+            .array(z.record(z.string(), z.unknown()))
+            .describe('In the format of `GET /bots/{bot_ref}/versions/{version}/diff`.'),
+          hash: sha256.describe('Hash of the proposed document.'),
+          apply_with: z
+            .string()
+            .describe('Command with which a person makes the proposal the next version.'),
           task: TaskReference,
         })
         .openapi('Proposal'),
@@ -129,45 +132,40 @@ const prompt = z
   .min(1)
   .max(8000)
   .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must be well-formed text')
-  .openapi({ description: 'The question.' });
+  .describe('The question.');
 
 const ChatRequest = z
   .strictObject({
     prompt,
-    session_id: z.string().min(1).max(128).optional().openapi({
-      description: 'The chat session to continue, which must be your own; by default a new one.',
-    }),
-    agent_role: z.string().min(1).max(100).optional().openapi({
-      description: 'Role of an agent in the spec; by default the bot itself.',
-    }),
+    session_id: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe('The chat session to continue, which must be your own; by default a new one.'),
+    agent_role: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Role of an agent in the spec; by default the bot itself.'),
     budget: z
       .strictObject({
-        turns: z
-          .int()
-          .min(1)
-          .optional()
-          .openapi({ description: 'Maximum number of requests to the model.' }),
+        turns: z.int().min(1).optional().describe('Maximum number of requests to the model.'),
         seconds: z.number().gt(0).optional(),
-        tokens: z
-          .int()
-          .min(1)
-          .optional()
-          .openapi({ description: 'Maximum number of input and output tokens.' }),
+        tokens: z.int().min(1).optional().describe('Maximum number of input and output tokens.'),
       })
       .optional()
-      .openapi({ description: 'Limits for this turn; they cannot exceed those of the server.' }),
+      .describe('Limits for this turn; they cannot exceed those of the server.'),
   })
   .openapi('ChatRequest');
 
 const ToolCall = z
   .strictObject({
     tool: z.string(),
-    args: z.string().openapi({ description: 'Arguments as JSON, truncated if long.' }),
-    source: z.string().nullable().openapi({ description: 'Path that the tool read.' }),
-    error: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Why the call failed; null if it succeeded.' }),
+    args: z.string().describe('Arguments as JSON, truncated if long.'),
+    source: z.string().nullable().describe('Path that the tool read.'),
+    error: z.string().nullable().describe('Why the call failed; null if it succeeded.'),
   })
   .openapi('ChatToolCall');
 
@@ -175,12 +173,12 @@ export const ChatTurn = z
   .strictObject({
     session_id: z.string(),
     turn_id: z.string(),
-    number: z.int().openapi({ description: 'Starts at 1 in each chat session.' }),
+    number: z.int().describe('Starts at 1 in each chat session.'),
     status: z.enum(['running', 'done', 'failed', 'interrupted']),
     prompt: z.string(),
-    answer: z.string().openapi({
-      description: 'The answer, or the part of it that exists if the turn is running or failed.',
-    }),
+    answer: z
+      .string()
+      .describe('The answer, or the part of it that exists if the turn is running or failed.'),
     citations: z
       .array(
         z.strictObject({
@@ -189,33 +187,32 @@ export const ChatTurn = z
           source: z.string(),
         }),
       )
-      .openapi({
-        description:
-          'Sources of the answer: paths of this API. After `#` follows a JSON pointer (RFC 6901) into the response, where a list stands for its length, or `cell=row,column` (RFC 7111) for a table.',
-      }),
+      .describe(
+        'Sources of the answer: paths of this API. After `#` follows a JSON pointer (RFC 6901) into the response, where a list stands for its length, or `cell=row,column` (RFC 7111) for a table.',
+      ),
     tool_calls: z.array(ToolCall),
     usage: z.strictObject({
-      requests: z
-        .int()
-        .openapi({ description: 'Number of requests sent to the provider; none is sent twice.' }),
+      requests: z.int().describe('Number of requests sent to the provider; none is sent twice.'),
       input_tokens: z.int(),
       output_tokens: z.int(),
-      estimated: z.boolean().openapi({
-        description: 'Whether the counts are estimates because the provider returned none.',
-      }),
+      estimated: z
+        .boolean()
+        .describe('Whether the counts are estimates because the provider returned none.'),
     }),
-    stopped_by: z.enum(['turns', 'seconds', 'tokens', 'length']).nullable().openapi({
-      description: 'The limit that was reached before the answer was complete; null if none was.',
-    }),
+    stopped_by: z
+      .enum(['turns', 'seconds', 'tokens', 'length'])
+      .nullable()
+      .describe('The limit that was reached before the answer was complete; null if none was.'),
     error: Problem.pick({ code: true, detail: true, reason: true, remedy: true })
       .extend({ retry_after_seconds: z.number().optional() })
       .nullable(),
     provider: z.enum(['analyst', 'openai_compatible', 'anthropic']),
     model: z.string().nullable(),
-    is_language_model: z.boolean().openapi({
-      description:
+    is_language_model: z
+      .boolean()
+      .describe(
         '`false` for the embedded analyst, which answers a fixed set of questions: `What can I ask?` lists them.',
-    }),
+      ),
     started_at: time,
     ended_at: time.nullable(),
   })
@@ -276,7 +273,7 @@ const sessionSummary = {
   created_by: z.string().openapi({ example: 'administrator:ada' }),
   created_by_name: actorName,
   turns: z.int(),
-  first_prompt: z.string().openapi({ description: 'Beginning of the first question.' }),
+  first_prompt: z.string().describe('Beginning of the first question.'),
 };
 
 const ChatSession = z.strictObject(sessionSummary).openapi('ChatSession');
@@ -309,9 +306,13 @@ export const getChatSession = defineRoute({
   request: {
     params: sessionPath,
     query: z.strictObject({
-      limit: z.coerce.number().int().min(1).max(500).default(50).openapi({
-        description: 'Maximum number of turns, counted from the last.',
-      }),
+      limit: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(500)
+        .default(50)
+        .describe('Maximum number of turns, counted from the last.'),
     }),
   },
   responses: {

@@ -24,19 +24,17 @@ const amount = z.number().gt(0).max(1e15).optional();
 
 const Limits = z
   .strictObject({
-    max_order_value: amount.openapi({ description: 'Account currency per order.' }),
-    max_order_qty: amount.openapi({ description: 'Units per order; for instruments only.' }),
-    max_gross_exposure: amount.openapi({
-      description:
-        'Sum of long and short positions in account currency, assuming that all working orders are filled. Divided among sessions.',
-    }),
-    max_daily_loss: amount.openapi({
-      description:
-        'Loss in account currency since the last close of the previous UTC day. Divided among sessions; not for instruments.',
-    }),
-    max_messages_per_second: amount.openapi({
-      description: 'Orders and cancellations. Divided among sessions; not for instruments.',
-    }),
+    max_order_value: amount.describe('Account currency per order.'),
+    max_order_qty: amount.describe('Units per order; for instruments only.'),
+    max_gross_exposure: amount.describe(
+      'Sum of long and short positions in account currency, assuming that all working orders are filled. Divided among sessions.',
+    ),
+    max_daily_loss: amount.describe(
+      'Loss in account currency since the last close of the previous UTC day. Divided among sessions; not for instruments.',
+    ),
+    max_messages_per_second: amount.describe(
+      'Orders and cancellations. Divided among sessions; not for instruments.',
+    ),
   })
   .openapi('ThresholdLimits');
 
@@ -48,16 +46,17 @@ const Threshold = z
     level,
     subject: z.string(),
     currency,
-    version: z.int().openapi({ description: 'Starts at 1 for each subject and currency.' }),
-    limits: Limits.nullable().openapi({ description: 'Null if the threshold was removed.' }),
+    version: z.int().describe('Starts at 1 for each subject and currency.'),
+    limits: Limits.nullable().describe('Null if the threshold was removed.'),
     rationale: z.string(),
     set_by: z.string().openapi({ example: 'administrator:ada' }),
     set_by_name: actorName,
     set_at: time,
-    sessions: z.strictObject({ paper: z.int(), production: z.int() }).openapi({
-      description:
+    sessions: z
+      .strictObject({ paper: z.int(), production: z.int() })
+      .describe(
         'Number of sessions that the threshold applies to now; paper and production sessions each divide it separately.',
-    }),
+      ),
   })
   .openapi('Threshold');
 
@@ -96,14 +95,10 @@ export const setThreshold = defineRoute({
       z
         .strictObject({
           level,
-          subject: searchText(100).openapi({
-            description: 'Name of the subject; `firm` for the firm.',
-          }),
+          subject: searchText(100).describe('Name of the subject; `firm` for the firm.'),
           currency,
           limits: Limits.nullable(),
-          rationale: text(2000).openapi({
-            description: 'Reason; it is stored with the threshold.',
-          }),
+          rationale: text(2000).describe('Reason; it is stored with the threshold.'),
         })
         .openapi('ThresholdInput'),
       {
@@ -126,14 +121,14 @@ const control = z.enum(OVERRIDABLE_LIMITS);
 const asked = {
   symbol: z.string().min(1).max(64),
   side: z.enum(['buy', 'sell']),
-  max_quantity: z.number().gt(0).openapi({ description: 'Maximum units of the order.' }),
+  max_quantity: z.number().gt(0).describe('Maximum units of the order.'),
 };
 
 const Override = z
   .strictObject({
     override_id: z.string(),
     bot_id: z.string(),
-    run_id: z.string().openapi({ description: 'Task of the session.' }),
+    run_id: z.string().describe('Task of the session.'),
     ...asked,
     worst_price: z.number().nullable(),
     controls: z.array(control),
@@ -149,7 +144,7 @@ const Override = z
     authorised_at: time.nullable(),
     authorise_reason: z.string().nullable(),
     used_at: time.nullable(),
-    used_order: z.int().nullable().openapi({ description: 'Number of the order in the session.' }),
+    used_order: z.int().nullable().describe('Number of the order in the session.'),
   })
   .openapi('Override');
 
@@ -170,18 +165,21 @@ export const requestOverride = defineRoute({
     body: jsonBody(
       z
         .strictObject({
-          run_id: z.string().max(128).optional().openapi({
-            description: 'Task of the session; by default the only session of the bot.',
-          }),
+          run_id: z
+            .string()
+            .max(128)
+            .optional()
+            .describe('Task of the session; by default the only session of the bot.'),
           ...asked,
-          worst_price: z.number().gt(0).nullable().default(null).openapi({
-            description:
+          worst_price: z
+            .number()
+            .gt(0)
+            .nullable()
+            .default(null)
+            .describe(
               'Highest price of a purchase or lowest price of a sale. It applies to the limit or stop price of the order, else to the last close. An order without a limit is not filled at a worse price.',
-          }),
-          controls: z
-            .array(control)
-            .min(1)
-            .openapi({ description: 'Limits that the order may exceed.' }),
+            ),
+          controls: z.array(control).min(1).describe('Limits that the order may exceed.'),
           reason: text(500),
           valid_minutes: z.int().min(1).max(480).default(15),
         })
@@ -217,7 +215,7 @@ export const listOverrides = defineRoute({
 const overridePath = z.strictObject({ override_id: id(EXAMPLE_OVERRIDE_ID) });
 const Decision = z
   .strictObject({
-    reason: text(500).openapi({ description: 'Reason; it is stored with the override.' }),
+    reason: text(500).describe('Reason; it is stored with the override.'),
   })
   .openapi('OverrideDecision');
 

@@ -28,9 +28,7 @@ export const endedOrders = z
     z.strictObject({
       order: z.int(),
       symbol,
-      verified: z
-        .boolean()
-        .openapi({ description: 'Whether the venue reports that the order has ended.' }),
+      verified: z.boolean().describe('Whether the venue reports that the order has ended.'),
     }),
   )
   .max(10_000);
@@ -55,7 +53,7 @@ const SessionEvent = z
       .int()
       .min(FIRST_TIME)
       .max(LAST_TIME)
-      .openapi({ description: 'Milliseconds since the Unix epoch.' }),
+      .describe('Milliseconds since the Unix epoch.'),
     payload: z.record(z.string(), z.unknown()),
   })
   .refine(({ kind, payload }) => kind !== 'control.halted' || !('scope' in payload), {
@@ -105,34 +103,39 @@ const SessionState = z
 
 const Batch = z
   .strictObject({
-    number: z.int().min(1).openapi({
-      description: 'Starts at 1 for each deployment. A batch that is already recorded is ignored.',
-    }),
-    events: z.array(SessionEvent).max(512),
-    made_at: z.int().optional().openapi({
-      description:
-        'Time when the first event was written to disk, in milliseconds since the Unix epoch.',
-    }),
-    state: SessionState,
-    steps: z
+    number: z
       .int()
-      .min(0)
-      .openapi({ description: 'Total number of steps, each with the bars of one time.' }),
+      .min(1)
+      .describe('Starts at 1 for each deployment. A batch that is already recorded is ignored.'),
+    events: z.array(SessionEvent).max(512),
+    made_at: z
+      .int()
+      .optional()
+      .describe(
+        'Time when the first event was written to disk, in milliseconds since the Unix epoch.',
+      ),
+    state: SessionState,
+    steps: z.int().min(0).describe('Total number of steps, each with the bars of one time.'),
   })
   .openapi('RunnerBatch');
 
 const RunnerReport = z
   .strictObject({
-    instance_id: z.uuid().openapi({ description: 'Identifies the process; made when it starts.' }),
-    epoch: z.int().min(1).nullable().openapi({
-      description: 'The claim that the runner holds; null requests a claim.',
-    }),
+    instance_id: z.uuid().describe('Identifies the process; made when it starts.'),
+    epoch: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe('The claim that the runner holds; null requests a claim.'),
     status: RunnerStatus,
     denying: searchText(500).nullable(),
-    database_epoch: z.int().min(1).optional().openapi({
-      description:
+    database_epoch: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
         "The newest epoch of the server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",
-    }),
+      ),
     batch: Batch.nullable(),
     venue: z.strictObject({
       connected: z.boolean(),
@@ -142,13 +145,12 @@ const RunnerReport = z
     ended: z
       .strictObject({
         outcome: z.enum(['stopped', 'halted', 'failed']),
-        verified: z.boolean().openapi({
-          description:
+        verified: z
+          .boolean()
+          .describe(
             'Whether the runner read the open orders back from the venue, and there were none.',
-        }),
-        orders: endedOrders.openapi({
-          description: 'Orders that were working when the end was requested.',
-        }),
+          ),
+        orders: endedOrders.describe('Orders that were working when the end was requested.'),
         error: z
           .strictObject({
             code: z.string().max(64),
@@ -159,10 +161,9 @@ const RunnerReport = z
           .nullable(),
       })
       .nullable()
-      .openapi({
-        description:
-          'Present only in the last report, which releases the claim. Later reports of the instance change nothing in the deployment. `failed` ends the deployment.',
-      }),
+      .describe(
+        'Present only in the last report, which releases the claim. Later reports of the instance change nothing in the deployment. `failed` ends the deployment.',
+      ),
   })
   .openapi('RunnerReport');
 
@@ -172,12 +173,13 @@ const share = z
   .strictObject({
     value: z.number(),
     level: z.enum(['client', 'instrument', 'trader', 'desk', 'firm']),
-    subject: z.string().openapi({
-      description:
+    subject: z
+      .string()
+      .describe(
         'Empty if the session names no subject at that level; it may then place no orders.',
-    }),
+      ),
     version: z.int(),
-    sessions: z.int().openapi({ description: 'Number of sessions that share the threshold.' }),
+    sessions: z.int().describe('Number of sessions that share the threshold.'),
   })
   .optional();
 
@@ -188,7 +190,7 @@ const Permit = z.strictObject({
   max_quantity: z.number(),
   worst_price: z.number().nullable(),
   controls: z.array(z.string()),
-  expires_at: z.int().openapi({ description: 'Milliseconds since the Unix epoch.' }),
+  expires_at: z.int().describe('Milliseconds since the Unix epoch.'),
 });
 
 const RunnerControls = z
@@ -209,13 +211,12 @@ const RunnerControls = z
         )
         .optional(),
     }),
-    permits: z.array(Permit).openapi({ description: 'Overrides that may still be used.' }),
-    latches_lifted: z
+    permits: z.array(Permit).describe('Overrides that may still be used.'),
+    latches_lifted: z.int().describe('Number of latches of the session that people have lifted.'),
+    database_epoch: z
       .int()
-      .openapi({ description: 'Number of latches of the session that people have lifted.' }),
-    database_epoch: z.int().optional().openapi({
-      description: "Epoch of the server's database, used in the ids of new orders; 1 by default.",
-    }),
+      .optional()
+      .describe("Epoch of the server's database, used in the ids of new orders; 1 by default."),
   })
   .openapi('RunnerControls', {
     description: 'Thresholds, overrides and lifted latches of the session.',
@@ -223,12 +224,13 @@ const RunnerControls = z
 
 const RunnerAnswer = z
   .strictObject({
-    epoch: z.int().openapi({ description: 'The claim, to be sent with the next report.' }),
-    claim_seconds: z.int().openapi({
-      description:
+    epoch: z.int().describe('The claim, to be sent with the next report.'),
+    claim_seconds: z
+      .int()
+      .describe(
         'Validity of the claim from this report. After two thirds of that time without a response, a runner places no new orders.',
-    }),
-    report_seconds: z.int().openapi({ description: 'Interval between reports.' }),
+      ),
+    report_seconds: z.int().describe('Interval between reports.'),
     command: z.enum(['trade', 'halt', 'stop']),
     halt: z
       .strictObject({
@@ -238,7 +240,7 @@ const RunnerAnswer = z
         by: z.string(),
       })
       .nullable(),
-    recorded: z.int().openapi({ description: 'Number of the last recorded batch.' }),
+    recorded: z.int().describe('Number of the last recorded batch.'),
     controls: RunnerControls,
   })
   .openapi('RunnerAnswer');

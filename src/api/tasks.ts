@@ -22,28 +22,31 @@ const ANY_KIND = TASK_KINDS.join('|');
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
 
 export const changes = {
-  from: z.string().optional().openapi({ description: 'First day used, for example 2020-01-31.' }),
-  to: z.string().optional().openapi({ description: 'Last day used.' }),
+  from: z.string().optional().describe('First day used, for example 2020-01-31.'),
+  to: z.string().optional().describe('Last day used.'),
   params: z
     .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
     .optional()
-    .openapi({ description: 'Parameters of the strategy.' }),
+    .describe('Parameters of the strategy.'),
 };
 
-export const patch = z.record(z.string(), z.unknown()).optional().openapi({
-  description: 'A JSON merge patch (RFC 7396) of the whole document; the other values override it.',
-});
+export const patch = z
+  .record(z.string(), z.unknown())
+  .optional()
+  .describe('A JSON merge patch (RFC 7396) of the whole document; the other values override it.');
 
 const locked = {
-  verify_lock: z.boolean().optional().openapi({
-    description:
+  verify_lock: z
+    .boolean()
+    .optional()
+    .describe(
       'Fail with `lock_drift` if data, engine, strategy or seed differ from the first successful backtest of this version with these values.',
-  }),
+    ),
 };
 
-export const speed = z.union([z.number().gt(0), z.literal('max')]).openapi({
-  description: 'Speed relative to the market; `max` replays as fast as possible.',
-});
+export const speed = z
+  .union([z.number().gt(0), z.literal('max')])
+  .describe('Speed relative to the market; `max` replays as fast as possible.');
 
 /** Inputs of conformance and stress tests. */
 const tests = {
@@ -77,12 +80,13 @@ const BacktestRequest = z
       'A version, the current one by default, and values that replace those of the spec.',
   });
 
-const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
-  description:
+const progress = z
+  .strictObject({ done: z.int(), total: z.int().nullable() })
+  .describe(
     'Progress in bars; for a conformance test in cases, for a stress test in steps. `total` is null until the data are read, and if it is unknown.',
-});
+  );
 
-const taskId = z.string().openapi({ description: 'Also the `run_id` of the events of the task.' });
+const taskId = z.string().describe('Also the `run_id` of the events of the task.');
 
 /** A halt as reported with the bot or task that it halted. */
 export const EffectiveHalt = z
@@ -110,12 +114,12 @@ export const Task = z
     progress,
     error: Problem.pick({ code: true, detail: true, reason: true, remedy: true, errors: true })
       .nullable()
-      .openapi({ description: 'Cause of the failure.' }),
+      .describe('Cause of the failure.'),
     attempts: z.int(),
     created_by: z.string().openapi({ example: 'administrator:ada' }),
     created_by_name: actorName,
     created_at: time,
-    started_at: time.nullable().openapi({ description: 'Start of the last attempt.' }),
+    started_at: time.nullable().describe('Start of the last attempt.'),
     cancel_requested_at: time.nullable(),
     ended_at: time.nullable(),
   })
@@ -126,9 +130,9 @@ export type Task = z.infer<typeof Task>;
 const TaskDetail = z
   .strictObject({
     ...Task.shape,
-    ended_by_halt: EffectiveHalt.nullable().openapi({
-      description: 'The halt that ended the task; null if no halt did.',
-    }),
+    ended_by_halt: EffectiveHalt.nullable().describe(
+      'The halt that ended the task; null if no halt did.',
+    ),
   })
   .openapi('TaskDetail');
 
@@ -150,15 +154,15 @@ export const BotDeployment = z
     deployment_id: z.string(),
     bot_id: z.string(),
     version: z.int(),
-    target: z.enum(['backtest', 'paper', 'k8s', 'test']).openapi({
-      description: '`test` is used for conformance and stress tests, which never trade.',
-    }),
+    target: z
+      .enum(['backtest', 'paper', 'k8s', 'test'])
+      .describe('`test` is used for conformance and stress tests, which never trade.'),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     task_id: z.string(),
     result_summary: z
       .record(z.string(), z.unknown())
       .nullable()
-      .openapi({ description: 'Main figures and the hashes of the result.' }),
+      .describe('Main figures and the hashes of the result.'),
     created_at: time,
     ended_at: time.nullable(),
   })
@@ -208,7 +212,7 @@ export const listTasks = defineRoute({
   request: {
     query: z.strictObject({
       ...pageQuery,
-      bot: id('sma-crossover').optional().openapi({ description: 'Id or slug of a bot.' }),
+      bot: id('sma-crossover').optional().describe('Id or slug of a bot.'),
       status: TaskStatus.optional(),
       kind: z
         .string()
@@ -254,11 +258,7 @@ export const streamTask = defineRoute({
   request: {
     params: taskPath,
     headers: z.object({
-      'last-event-id': z
-        .string()
-        .max(64)
-        .optional()
-        .openapi({ description: 'Id of the last event received.' }),
+      'last-event-id': z.string().max(64).optional().describe('Id of the last event received.'),
     }),
   },
   responses: {

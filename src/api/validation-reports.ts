@@ -14,7 +14,7 @@ import {
 } from './http.ts';
 
 const filled = {
-  value: z.string().nullable().openapi({ description: 'Null until a person enters it.' }),
+  value: z.string().nullable().describe('Null until a person enters it.'),
   by: z.string().nullable(),
   at: time.nullable(),
 };
@@ -22,11 +22,9 @@ const filled = {
 const Figure = z
   .strictObject({
     marker: z.literal('A'),
-    value: z.unknown().openapi({ description: 'Null if the records do not contain it.' }),
+    value: z.unknown().describe('Null if the records do not contain it.'),
     query: z.strictObject({ name: z.string(), params: z.record(z.string(), z.unknown()) }),
-    hash: sha256.openapi({
-      description: 'SHA-256 of the value in canonical JSON (RFC 8785).',
-    }),
+    hash: sha256.describe('SHA-256 of the value in canonical JSON (RFC 8785).'),
   })
   .openapi('ReportFigure', {
     description: 'Read from the records with the query of this name in `queries`.',
@@ -81,15 +79,17 @@ const attestation = z
 
 const Report = z
   .strictObject({
-    hash: sha256.nullable().openapi({
-      description:
+    hash: sha256
+      .nullable()
+      .describe(
         'SHA-256 of the report without this field, in canonical JSON (RFC 8785); null for a draft.',
-    }),
+      ),
     schema: z.literal('rts6-validation/1'),
-    status: z.enum(['draft', 'frozen', 'signed']).openapi({
-      description:
+    status: z
+      .enum(['draft', 'frozen', 'signed'])
+      .describe(
         '`signed` once every role in Article 9 has attested. Open points do not prevent it; they are listed in `signed_with_open`.',
-    }),
+      ),
     signed_with_open: z
       .array(z.string())
       .optional()
@@ -107,10 +107,9 @@ const Report = z
         frozen_by: z.string(),
       })
       .nullable(),
-    content_hash: sha256.openapi({
-      description:
-        'Hash of the attested content: the report without `hash`, `status`, `signed_with_open`, `number` and `attestations`.',
-    }),
+    content_hash: sha256.describe(
+      'Hash of the attested content: the report without `hash`, `status`, `signed_with_open`, `number` and `attestations`.',
+    ),
     period: z.strictObject({ year: z.int(), from: time, to: time }),
     as_of: time,
     scope: z.strictObject({
@@ -277,13 +276,12 @@ export const getValidationReport = defineRoute({
     params: botPath,
     query: z
       .strictObject({
-        year: year
-          .optional()
-          .openapi({ description: 'A calendar year; the current year by default.' }),
+        year: year.optional().describe('A calendar year; the current year by default.'),
         version: z.coerce.number().int().min(1).optional(),
-        format: z.enum(['json', 'html']).default('json').openapi({
-          description: '`html` returns a printable page without scripts or external files.',
-        }),
+        format: z
+          .enum(['json', 'html'])
+          .default('json')
+          .describe('`html` returns a printable page without scripts or external files.'),
       })
       .refine((query) => query.year === undefined || query.version === undefined, {
         error: 'excludes year',
@@ -309,9 +307,9 @@ const Reports = z
         version: z.int(),
         year: z.int(),
         status: z.enum(['draft', 'frozen', 'signed']),
-        signed_with_open: z.array(z.string()).openapi({
-          description: 'Open points of a signed report; empty for a report that is not signed.',
-        }),
+        signed_with_open: z
+          .array(z.string())
+          .describe('Open points of a signed report; empty for a report that is not signed.'),
         hash: sha256,
         content_hash: sha256,
         frozen_at: time,
@@ -346,16 +344,23 @@ const words = z
 const Freeze = z
   .strictObject({
     year: z.int().min(1970).max(9999).optional(),
-    supersedes: z.int().min(1).nullable().default(null).openapi({
-      description: 'The newest version of the year; null if this is the first.',
-    }),
-    human: z.record(z.string().max(300), words.nullable()).default({}).openapi({
-      description:
+    supersedes: z
+      .int()
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe('The newest version of the year; null if this is the first.'),
+    human: z
+      .record(z.string().max(300), words.nullable())
+      .default({})
+      .describe(
         'Values for fields marked H or M, by JSON pointer; list items are addressed by `id`, as in `/articles/15(3)/final`. Null clears a field. Other fields keep the value of the previous version.',
-    }),
-    deficiencies: z.array(z.strictObject(deficiency)).max(500).optional().openapi({
-      description: 'The complete list; by default that of the previous version.',
-    }),
+      ),
+    deficiencies: z
+      .array(z.strictObject(deficiency))
+      .max(500)
+      .optional()
+      .describe('The complete list; by default that of the previous version.'),
   })
   .openapi('FreezeReport');
 
@@ -363,9 +368,7 @@ const Attest = z
   .strictObject({
     attest: z.enum(ROLES),
     version: z.int().min(1),
-    content_hash: sha256.openapi({
-      description: '`content_hash` of the version that the caller has read.',
-    }),
+    content_hash: sha256.describe('`content_hash` of the version that the caller has read.'),
   })
   .openapi('AttestReport');
 
@@ -382,9 +385,11 @@ export const freezeValidationReport = defineRoute({
   request: {
     params: botPath,
     headers: IdempotencyKey.extend({
-      'service-step-up': z.string().max(100).optional().openapi({
-        description: 'Step-up token; required to attest.',
-      }),
+      'service-step-up': z
+        .string()
+        .max(100)
+        .optional()
+        .describe('Step-up token; required to attest.'),
     }),
     body: jsonBody(z.union([Freeze, Attest]), {
       freeze: {
