@@ -328,7 +328,7 @@ describe('an error response', () => {
       status: 500,
       code: 'failure',
       detail: 'unexpected error in the server',
-      remedy: 'Tell the operator of the server the request_id: the log has the rest.',
+      remedy: 'Report the request_id to the operator of the server; the log has the details.',
       retryable: false,
       request_id: answer.headers.get('x-request-id'),
     });

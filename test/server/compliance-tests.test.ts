@@ -108,7 +108,7 @@ async function shown(result: Readonly<Record<string, unknown>>): Promise<string>
 
 const RUN = '0198c0de-0000-7000-8000-00000000eeee';
 
-/** Records a running production deployment with `count` orders at once. */
+/** Records a running production deployment with this number of orders at once. */
 async function produce(bot_id: string, orders: number, isNew = false): Promise<void> {
   const { storage } = server.services.identity;
   const { now } = server;

@@ -105,7 +105,7 @@ export async function startWorker(
   args: readonly string[] = [],
   variables: Readonly<Record<string, string>> = {},
 ): Promise<RunningWorker> {
-  return start(database, ['worker', ...args], variables, /working on (.*)/);
+  return start(database, ['worker', ...args], variables, /running tasks of (.*)/);
 }
 
 /** @param isReady tests a log line for readiness. */
