@@ -4,14 +4,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { ServiceError } from '../../src/base/errors.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
 import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
-import { createPlan } from '../../src/identity/plans.ts';
 import { openStorage, type StorageLocation } from '../../src/storage/storage.ts';
 import { newPerson, type Person } from '../identity/people.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
@@ -39,16 +36,9 @@ export async function fillPlace(
   const identity = { storage, clock: () => now, policy: USUAL_POLICY, signer };
   const ada = await newPerson(identity, (ms) => (now += ms));
   const token = await ada.token('license', 'admin', 'read', 'write', 'trade', 'halt');
-  const vendor = [identity, 'operator'] as const;
-  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-  const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
-  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka']) {
-    await createInstallation(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
-  }
+  await addAcme(identity, ['tokyo', 'osaka']);
   now = Date.now();
-  const { code } = await createEnrollmentCode(...vendor, 'tokyo');
+  const { code } = await createEnrollmentCode(identity, 'operator', 'tokyo');
   await storage.close();
   const env = {
     SERVICE_LOCAL_HOME: directory,

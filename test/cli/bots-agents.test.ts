@@ -1,25 +1,19 @@
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { researchDocument } from '../research/talk.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { listen, type Listening } from '../server/listening.ts';
 import { inProcess } from './in-process.ts';
 
 let server: TestApp;
-let listening: Server;
+let listening: Listening;
 let env: Record<string, string>;
 
 beforeAll(async () => {
   server = await newTestApp();
-  listening = createAdaptorServer({ fetch: server.app.fetch }) as Server;
-  listening.listen(0, '127.0.0.1');
-  await once(listening, 'listening');
+  listening = await listen(server.app);
   const authorization = await server.bearer('read', 'write');
-  const url = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
   const SERVICE_LOCAL_TOKEN = authorization.replace('Bearer ', '');
-  env = { SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN };
+  env = { SERVICE_LOCAL_SERVER_URL: listening.url, SERVICE_LOCAL_TOKEN };
   const schedule = { every: 'day at 06:30', prompt: 'What can I ask?' };
   const agents = [{ role: 'night watch', schedule }, { role: 'critic' }];
   const document = researchDocument('talk', { agents });
@@ -27,7 +21,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  listening.closeAllConnections();
   listening.close();
   await server.close();
 });

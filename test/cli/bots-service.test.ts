@@ -10,7 +10,6 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { readHostedFiles } from '../../src/cli/bot-files.ts';
 import { findBot, putBot } from '../../src/cli/bots.ts';
 import { createClient } from '../../src/client/client.ts';
-import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/base/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
@@ -36,12 +35,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function tokenFor(...scopes: Scope[]): Promise<string> {
-  const { id } = await world.newPerson();
-  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
-  const { storage, clock } = world.identity;
-  return (await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms))).token;
-}
+const tokenFor = async (...scopes: Scope[]): Promise<string> =>
+  (await world.newPerson()).token(...scopes);
 
 interface RunOptions {
   readonly person?: ReturnType<typeof personWho>;

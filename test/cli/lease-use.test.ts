@@ -6,16 +6,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { enroll } from '../../src/client/enrollment.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
 import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
-import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
+import { updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
 import { machineHash } from '../../src/lease/use.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import { runNode, serviceLocal, type Result } from './service-local.ts';
 
@@ -35,13 +33,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     world = await newWorld(kind);
     world.now = Date.now();
     token = await (await world.newPerson()).token('license');
-    const vendor = [world.identity, 'operator'] as const;
-    await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-    await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-    const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
-    await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-    const installation = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
-    await createInstallation(...vendor, installation);
+    await addAcme(world.identity, ['acme-tokyo']);
     server = await serveHere(world.database);
   });
   afterAll(async () => {

@@ -6,14 +6,11 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { LeaseRecord } from '../../src/api/leases.ts';
 import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as revoke } from '../../src/cli/verbs/identity/leases/revoke.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
-import { createPlan } from '../../src/identity/plans.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
@@ -30,16 +27,11 @@ beforeAll(async () => {
   world.now = Date.now();
   ada = await world.newPerson();
   token = await ada.token('license', 'admin');
-  const vendor = [world.identity, 'operator'] as const;
-  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-  const entitlements = ['live_trading', 'kb_federation'];
-  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements });
-  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
-  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka', 'kyoto', 'nara']) {
-    const installation = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
-    await createInstallation(...vendor, installation);
-  }
+  await addAcme(
+    world.identity,
+    ['tokyo', 'osaka', 'kyoto', 'nara'],
+    ['live_trading', 'kb_federation'],
+  );
   server = await serveHere(world.database);
 });
 afterAll(async () => {

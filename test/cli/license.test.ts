@@ -15,13 +15,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
-import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
@@ -36,14 +33,7 @@ beforeAll(async () => {
   world = await newWorld('sqlite');
   world.now = Date.now();
   token = await (await world.newPerson()).token('license');
-  const vendor = [world.identity, 'operator'] as const;
-  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
-  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka']) {
-    await createInstallation(...vendor, { deployment_id, contract_id: 'acme-pro', name: 'A' });
-  }
+  await addAcme(world.identity, ['tokyo', 'osaka']);
   server = await serveHere(world.database);
 });
 afterAll(async () => {

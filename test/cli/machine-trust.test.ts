@@ -23,10 +23,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DaemonState } from '../../daemon/state.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { openLicenseGate } from '../../src/gate/gate.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
-import { createPlan, updatePlan } from '../../src/identity/plans.ts';
+import { updatePlan } from '../../src/identity/plans.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';
@@ -34,6 +31,7 @@ import { startDaemon, type RunningDaemon } from '../daemon/running-daemon.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
@@ -64,14 +62,7 @@ beforeEach(async () => {
   world.now = Date.now();
   ada = await world.newPerson();
   token = await ada.token('license', 'admin', 'read');
-  const vendor = [world.identity, 'operator'] as const;
-  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-  const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
-  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka']) {
-    await createInstallation(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
-  }
+  await addAcme(world.identity, ['tokyo', 'osaka']);
   front = createServer((incoming, outgoing) => {
     void (isEvil ? impersonate(incoming, outgoing) : forward(incoming, outgoing));
   });

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { isAtLength } from '../length.ts';
@@ -28,11 +27,7 @@ beforeAll(async () => {
   world.now = Date.now();
   directory = await mkdtemp(join(tmpdir(), 'service-local-paper-cli-'));
   await fillCatalogue(join(directory, 'catalogue'), 1);
-  const { id } = await world.newPerson();
-  const scopes = ['read', 'write', 'trade'] as const;
-  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
-  const { storage, clock } = world.identity;
-  ({ token } = await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms)));
+  token = await (await world.newPerson()).token('read', 'write', 'trade');
   server = await start();
   const path = join(directory, 'days.yaml');
   const { spec, ...document } = tradingDocument('days', 'SPX', '1d', 1) as {

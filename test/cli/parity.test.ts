@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { BotParity } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/base/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { tradingDocument } from '../fleet/parity/play.ts';
@@ -39,12 +38,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function tokenFor(...scopes: Scope[]): Promise<string> {
-  const { id } = await world.newPerson();
-  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
-  const { storage, clock } = world.identity;
-  return (await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms))).token;
-}
+const tokenFor = async (...scopes: Scope[]): Promise<string> =>
+  (await world.newPerson()).token(...scopes);
 
 const bots = (words: readonly string[], secret = token): Promise<Result> =>
   inProcess(['bots', ...words], { env: { ...server.env, SERVICE_LOCAL_TOKEN: secret } });

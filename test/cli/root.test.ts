@@ -5,10 +5,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KeyState, Keyset } from '../../src/api/keys.ts';
 import { parseEnrollmentText } from '../../src/lease/enrollment-code.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createInstallation } from '../../src/identity/installations.ts';
-import { createPlan } from '../../src/identity/plans.ts';
 import {
   addSignatures,
   lifetime,
@@ -21,6 +17,7 @@ import { verifyTrust, type Trust } from '../../src/lease/trust.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';
+import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
@@ -38,16 +35,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     world.now = Date.now();
     ada = await world.newPerson();
     token = await ada.token('license', 'admin', 'read');
-    const vendor = [world.identity, 'operator'] as const;
-    await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-    await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-    const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
-    await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-    await createInstallation(...vendor, {
-      deployment_id: 'tokyo',
-      contract_id: 'c',
-      name: 'Tokyo',
-    });
+    await addAcme(world.identity, ['tokyo']);
     server = await serveHere(world.database);
   });
   afterEach(async () => {

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
@@ -26,10 +25,7 @@ beforeAll(async () => {
   world.now = Date.now();
   directory = await mkdtemp(join(tmpdir(), 'service-local-tasks-cli-'));
   await fillCatalogue(join(directory, 'catalogue'), 60_000);
-  const { id } = await world.newPerson();
-  const terms = { label: 'test', scopes: ['read', 'write'] as const, expires_in_seconds: 3600 };
-  const { storage, clock } = world.identity;
-  ({ token } = await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms)));
+  token = await (await world.newPerson()).token('read', 'write');
   server = await start();
 });
 afterAll(async () => {
