@@ -13,7 +13,7 @@ import { startServer, type RunningServer } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import { serviceLocal, type Result } from './service-local.ts';
 
 vi.mock(import('node:crypto'), async (original) => {
@@ -362,7 +362,7 @@ test('without a token, the verbs print how to create one', async () => {
 });
 
 describe('on a terminal', () => {
-  const contextOf = (home: string, person: ReturnType<typeof personWho>): Context => {
+  const contextOf = (home: string, person: ReturnType<typeof createTerminal>): Context => {
     const io = { stdin: person.stdin, stderr: person.stderr, env: { TERM: 'xterm' } };
     const context: Partial<Context> = {
       io: io as unknown as Io,
@@ -387,7 +387,7 @@ describe('on a terminal', () => {
       const [, secret] = /or enter this key: ([A-Z2-7]{32})/.exec(shown)!;
       return `${new TOTP({ secret: secret! }).generate()}\r`;
     };
-    const person = personWho([
+    const person = createTerminal([
       ['New password of ada:', 'too short\r'],
       ['12 to 256 characters, not 9', `${'\x7F'.repeat(9)}${PASSWORD}\r`],
       ['Repeat the password:', 'correct horse batterx\r'],
@@ -415,7 +415,7 @@ describe('on a terminal', () => {
   });
 
   test('tokens create prompts for password and code', async () => {
-    const person = personWho([
+    const person = createTerminal([
       ['Password of ada:', `${PASSWORD}\r`],
       ['Code of the app, or a recovery code:', '123456\r'],
     ]);

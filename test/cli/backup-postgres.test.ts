@@ -11,7 +11,7 @@ import { tradingDocument } from '../server/trader.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, query } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
-import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
+import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-setup.ts';
 
 const SLOW = { speed: 1 };
 /** Version of the packaged PostgreSQL. */

@@ -15,7 +15,7 @@ import { tradingDocument } from '../server/trader.ts';
 import { newSqliteTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
-import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
+import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-setup.ts';
 
 /** Daily bars, so that a paper session at the market's pace outlasts the test. */
 const SLOW = { speed: 1 };

@@ -5,7 +5,7 @@ import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { listen, type Listening } from '../server/listening.ts';
 import { researchDocument } from '../research/talk.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 
 let server: TestApp;
 let listening: Listening;
@@ -91,7 +91,7 @@ describe('bots chat', () => {
   });
 
   it('prompts until an empty question is entered', async () => {
-    const person = personWho([
+    const person = createTerminal([
       ['talk [1]:', 'One\r'],
       ['talk [2]:', 'fail\r'],
       ['talk [3]:', '\r'],

@@ -14,7 +14,7 @@ import type { Scope } from '../../src/base/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import { BIN, type Result } from './service-local.ts';
 
 let world: World;
@@ -39,7 +39,7 @@ const tokenFor = async (...scopes: Scope[]): Promise<string> =>
   (await world.newPerson()).token(...scopes);
 
 interface RunOptions {
-  readonly person?: ReturnType<typeof personWho>;
+  readonly person?: ReturnType<typeof createTerminal>;
   readonly token?: string;
 }
 
@@ -178,7 +178,8 @@ describe('update', () => {
 });
 
 describe('delete', () => {
-  const answering = (typed: string) => personWho([['Type asked to archive it:', `${typed}\r`]]);
+  const answering = (typed: string) =>
+    createTerminal([['Type asked to archive it:', `${typed}\r`]]);
   beforeAll(async () => {
     vi.stubEnv('TERM', 'xterm');
     await newBot('asked');

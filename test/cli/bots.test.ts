@@ -5,7 +5,7 @@ import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import { serviceLocal } from './service-local.ts';
 
 const NO_OPTIONS = {
@@ -270,7 +270,7 @@ describe('init', () => {
       ['Symbol of these prices?', '\r'],
       ['Starting cash?', '\r'],
     ];
-    const { stdin, stderr, asked } = personWho(answers);
+    const { stdin, stderr, asked } = createTerminal(answers);
     const io = { ...process, stdin, stderr, env: process.env, cwd: () => cwd } as unknown as Io;
     const context = { cwd, io, interactive: true, settings: { catalogue_dir: cwd } };
     const options = { ...NO_OPTIONS, strategy: 'buy_and_hold' };

@@ -22,7 +22,7 @@ import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
@@ -209,7 +209,7 @@ test('reads the code from standard input or prompts for it', async () => {
   expect(enrolled).toMatchObject({ code: 0 });
 
   vi.stubEnv('TERM', 'xterm');
-  const person = personWho([['Code from whoever runs the server:', `${code}\r`]]);
+  const person = createTerminal([['Code from whoever runs the server:', `${code}\r`]]);
   const context: Partial<Context> = {
     io: { stdin: person.stdin, stderr: person.stderr, env: {} } as unknown as Io,
     interactive: true,

@@ -6,7 +6,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { run } from '../../src/cli/main.ts';
 import type { Io } from '../../src/cli/verb.ts';
-import type { personWho } from './person.ts';
+import type { createTerminal } from './terminal.ts';
 import type { Result, RunOptions } from './service-local.ts';
 
 type Listener = Parameters<typeof process.off>[1];
@@ -19,7 +19,7 @@ process.on('newListener', (event: string, listener: Listener) => {
 
 interface Options extends RunOptions {
   /** Answers prompts; without it, there is no terminal. */
-  readonly person?: ReturnType<typeof personWho>;
+  readonly person?: ReturnType<typeof createTerminal>;
 }
 
 /**

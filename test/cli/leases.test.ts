@@ -12,7 +12,7 @@ import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
@@ -258,7 +258,7 @@ async function revokeAsPerson(
   target: { readonly lease: string } | { readonly installation: string },
   code: string,
 ): Promise<{ readonly told: string; readonly data: unknown }> {
-  const person = personWho([
+  const person = createTerminal([
     [`Type ${installation} to confirm:`, `${installation}\r`],
     ['Code from your authenticator:', `${code}\r`],
   ]);

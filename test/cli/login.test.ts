@@ -10,7 +10,7 @@ import type { Scope } from '../../src/base/scopes.ts';
 import { newPerson, newWorld, PASSWORD, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
@@ -236,7 +236,7 @@ test('reports a wrong password and missing options', async () => {
 
 test('prompts for name, password and code, and hides the password', async () => {
   vi.stubEnv('TERM', 'xterm');
-  const person = personWho([
+  const person = createTerminal([
     [`Name at ${server.url}:`, `${ada.name}\r`],
     [`Password of ${ada.name}:`, `${PASSWORD}\r`],
     ['Code of the app, or a recovery code:', `${codes.pop()!}\r`],

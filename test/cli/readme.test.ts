@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { blocksOf, linesToRun, withoutComment } from '../docs/documents.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import { BASIC_ENV, BIN, type Result } from './service-local.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -73,7 +73,7 @@ const SPECIAL: Readonly<Record<string, (line: string) => Promise<Result>>> = {
     };
     const added = await inProcess(wordsOf(line), {
       env: environment(),
-      person: personWho([
+      person: createTerminal([
         ['New password of ada', `${PASSWORD}\r`],
         ['Repeat the password', `${PASSWORD}\r`],
         ['Code that the app shows', codeOf],
@@ -85,7 +85,7 @@ const SPECIAL: Readonly<Record<string, (line: string) => Promise<Result>>> = {
   'service-local login': (line) =>
     inProcess(wordsOf(line), {
       env: environment(),
-      person: personWho([
+      person: createTerminal([
         ['Password of ada', `${PASSWORD}\r`],
         ['Code of the app, or a recovery code', `${recovery}\r`],
       ]),

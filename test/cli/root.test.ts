@@ -19,7 +19,7 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
-import { personWho } from './person.ts';
+import { createTerminal } from './terminal.ts';
 import type { Result } from './service-local.ts';
 
 describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) => {
@@ -504,7 +504,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
           '--keys-from',
           'keys.json',
         ],
-        { cwd: directory, person: personWho([['Type yes', typed]]) },
+        { cwd: directory, person: createTerminal([['Type yes', typed]]) },
       ).finally(() => vi.unstubAllEnvs());
       expect(signed).toMatchObject({ code: 130 });
       expect(signed.stderr).toMatch(/error interrupted/);

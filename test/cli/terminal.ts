@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 type Answer = readonly [question: string, keys: string | ((shown: string) => string)];
 
 /** A terminal whose user types each answer when its prompt appears, one after the other. */
-export function personWho(answers: readonly Answer[]) {
+export function createTerminal(answers: readonly Answer[]) {
   const stdin = new PassThrough();
   // A prompt ends its output stream, which has no effect on a real terminal.
   const stderr = Object.assign(new PassThrough(), { end: () => stderr });

@@ -9,7 +9,7 @@ import { VERBS } from '../../src/cli/verbs.ts';
 import { inProcess } from './in-process.ts';
 import { runNode, serviceLocal, type Result, type RunOptions } from './service-local.ts';
 
-const MADE_UP = fileURLToPath(new URL('./made-up-cli.ts', import.meta.url));
+const MADE_UP = fileURLToPath(new URL('./sample-cli.ts', import.meta.url));
 
 function madeUp(args: readonly string[], options?: RunOptions): Promise<Result> {
   return runNode([MADE_UP, ...args], options);
@@ -236,11 +236,11 @@ describe('the result of a verb', () => {
     expect(human.stdout).toBe('');
     expect(human.stderr).toMatch(/^error failure: x is not a function$/m);
     expect(human.stderr).toMatch(/^→ This is a bug in service-local \d/m);
-    expect(human.stderr).toMatch(/^ {4}at .*made-up-cli\.ts/m);
+    expect(human.stderr).toMatch(/^ {4}at .*sample-cli\.ts/m);
     const machine = await madeUp(['crash', '--json']);
     expect(machine.code).toBe(1);
     expect(JSON.parse(machine.stdout).error.message).toBe('x is not a function');
-    expect(machine.stderr).toMatch(/^ {4}at .*made-up-cli\.ts/m);
+    expect(machine.stderr).toMatch(/^ {4}at .*sample-cli\.ts/m);
   });
 });
 
