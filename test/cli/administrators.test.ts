@@ -105,12 +105,12 @@ describe('identity tokens create', () => {
     expect(stdout).toMatch(/ wide +license +— +never /);
 
     const confined = { token: narrowed.stdout.trim() };
-    const refused = await run('customers list', confined);
-    expect(refused).toMatchObject({ code: 4, stdout: '' });
-    expect(refused.stderr).toMatch(
+    const rejected = await run('customers list', confined);
+    expect(rejected).toMatchObject({ code: 4, stdout: '' });
+    expect(rejected.stderr).toMatch(
       /^error not_allowed: narrowed tokens may not use this operation/,
     );
-    expect(refused.stderr).toContain('The token is for the customer acme and leases of up to 1d');
+    expect(rejected.stderr).toContain('The token is for the customer acme and leases of up to 1d');
     expect(await ask('contracts list', confined)).toEqual({ contracts: [] });
   });
 });

@@ -301,7 +301,7 @@ test('restores withdrawals made after the backup from an exported audit log', as
     'audit.json',
     '--json',
   ];
-  const refused = async (changed: readonly AuditEntry[]): Promise<object> => {
+  const rejection = async (changed: readonly AuditEntry[]): Promise<object> => {
     await writeFile(audit, JSON.stringify({ entries: changed }));
     const { code, stdout } = await cli(place, restore);
     expect(code).toBe(1);
@@ -314,7 +314,7 @@ test('restores withdrawals made after the backup from an exported audit log', as
   };
   const last = entries.at(-1)!;
   const gap = entries.filter(({ seq }) => seq !== last.seq - 1);
-  expect(await refused(gap)).toMatchObject({
+  expect(await rejection(gap)).toMatchObject({
     code: 'audit_tampered',
     reason: 'missing',
     message: `audit.json: entry ${last.seq - 1} is missing`,
@@ -322,11 +322,11 @@ test('restores withdrawals made after the backup from an exported audit log', as
   const forged = entries.map((entry) =>
     entry.seq === last.seq - 1 ? { ...entry, target: 'deployment:osaka' } : entry,
   );
-  expect(await refused(forged)).toMatchObject({
+  expect(await rejection(forged)).toMatchObject({
     reason: 'altered',
     message: `audit.json: entry ${last.seq - 1} has been altered`,
   });
-  expect(await refused(entries.map((entry) => ({ ...entry, hash: last.hash })))).toMatchObject({
+  expect(await rejection(entries.map((entry) => ({ ...entry, hash: last.hash })))).toMatchObject({
     reason: 'other_log',
   });
 
@@ -483,11 +483,11 @@ test('refuses to restore a file that is not a backup', async () => {
   const place = await newPlace();
   await writeFile(place.backup, 'no database');
   const restore = (file: string) => cli(place, ['server', 'restore', file, '--force']);
-  const refused = async (file: string, code: number, text: string): Promise<void> =>
+  const rejection = async (file: string, code: number, text: string): Promise<void> =>
     expect(await restore(file)).toMatchObject({ code, stderr: expect.stringContaining(text) });
-  await refused('backup.sqlite', 3, 'is not a SQLite database');
-  await refused('nowhere.sqlite', 3, 'file_not_found');
-  await refused('server.sqlite', 3, 'is a database in use, not a backup');
+  await rejection('backup.sqlite', 3, 'is not a SQLite database');
+  await rejection('nowhere.sqlite', 3, 'file_not_found');
+  await rejection('server.sqlite', 3, 'is a database in use, not a backup');
   new Database(join(dirname(place.file), 'other.sqlite')).exec('create table t (x)').close();
-  await refused('other.sqlite', 1, 'audit_head');
+  await rejection('other.sqlite', 1, 'audit_head');
 });

@@ -55,7 +55,7 @@ async function json<T>(...words: string[]): Promise<T> {
 }
 
 /** Output of a verb that must succeed. */
-async function told(...words: string[]): Promise<string> {
+async function print(...words: string[]): Promise<string> {
   const { code, stdout, stderr } = await bots(words);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return stdout;
@@ -90,8 +90,8 @@ test('creates a bot once, and shows and lists it', async () => {
 
   const bot = await json<BotDetail>('get', 'first');
   expect(bot).toMatchObject({ slug: 'first', document: exampleDocument('first', 10) });
-  expect(await told('get', bot.id)).toContain(`hash ${bot.version_hash}\n`);
-  expect(await told('get', bot.id)).toContain('\n    params:\n      fast: 10\n');
+  expect(await print('get', bot.id)).toContain(`hash ${bot.version_hash}\n`);
+  expect(await print('get', bot.id)).toContain('\n    params:\n      fast: 10\n');
 
   await newBot('second');
   const slugs = async (...words: string[]): Promise<string[]> =>
@@ -100,14 +100,14 @@ test('creates a bot once, and shows and lists it', async () => {
   expect(await slugs('--kind', 'trading', '--status', 'draft')).toEqual(
     expect.arrayContaining(['first', 'second']),
   );
-  expect(await told('list', '--kind', 'research')).toBe('No entries.\n');
+  expect(await print('list', '--kind', 'research')).toBe('No entries.\n');
 });
 
 describe('apply', () => {
   test('creates, updates or skips each bot, and prints which', async () => {
     const [one, other] = [await fileOf('one', 10), await fileOf('other', 10)];
     await newBot('other');
-    expect(await told('apply', '-f', one, '-f', other)).toBe(
+    expect(await print('apply', '-f', one, '-f', other)).toBe(
       `${one}: one created, version 1\n${other}: other unchanged, version 1\n`,
     );
     const changed = await fileOf('one', 12);
@@ -115,9 +115,9 @@ describe('apply', () => {
     expect(applied).toMatchObject([
       { change: 'updated', bot: { slug: 'one', current_version: 2 } },
     ]);
-    expect(await told('apply', '-f', changed)).toBe(`${changed}: one unchanged, version 2\n`);
-    await told('delete', 'one', '--yes');
-    expect(await told('apply', '-f', changed)).toBe(`${changed}: one activated, version 2\n`);
+    expect(await print('apply', '-f', changed)).toBe(`${changed}: one unchanged, version 2\n`);
+    await print('delete', 'one', '--yes');
+    expect(await print('apply', '-f', changed)).toBe(`${changed}: one activated, version 2\n`);
   });
 
   test('sends nothing if a file is invalid, and reports the problems of all files', async () => {
@@ -156,7 +156,7 @@ describe('update', () => {
   test('creates a version, which can have another slug', async () => {
     const { id } = await newBot('old-name');
     const path = await fileOf('new-name', 10);
-    expect(await told('update', 'old-name', '-f', path)).toBe('new-name: updated, version 2\n');
+    expect(await print('update', 'old-name', '-f', path)).toBe('new-name: updated, version 2\n');
     expect(await json('get', 'new-name')).toMatchObject({ id, current_version: 2 });
     expect(await bots(['update', 'old-name', '-f', path])).toMatchObject({
       code: 1,
@@ -168,7 +168,7 @@ describe('update', () => {
     await newBot('shared');
     const client = createClient({ url: server.url, authorize: () => `Bearer ${token}` });
     const found = await findBot(client, 'shared');
-    await told('update', 'shared', '-f', await fileOf('shared', 11));
+    await print('update', 'shared', '-f', await fileOf('shared', 11));
     const [mine] = await readHostedFiles([await fileOf('shared', 12)]);
     await expect(putBot(client, mine!, found)).rejects.toMatchObject({
       code: 'stale',
@@ -209,7 +209,7 @@ describe('a bot with a history', () => {
   beforeAll(async () => {
     bot = await newBot('history');
     for (const fast of [11, 12]) {
-      await told('update', 'history', '-f', await fileOf('history', fast));
+      await print('update', 'history', '-f', await fileOf('history', fast));
     }
   });
 
@@ -220,10 +220,10 @@ describe('a bot with a history', () => {
     );
     expect(versions.map(({ version }) => version)).toEqual([3, 2, 1]);
     expect(versions[2]!.hash).toBe(bot.version_hash);
-    expect(await told('versions', 'history')).toMatch(/^version +created +by +hash\n3 /);
+    expect(await print('versions', 'history')).toMatch(/^version +created +by +hash\n3 /);
     const head = 'pointer +change +from +to\n/spec/strategy/params/fast +changed +';
-    expect(await told('diff', 'history')).toMatch(new RegExp(`^${head}11 +12\n$`));
-    expect(await told('diff', 'history', '--from', '3', '--to', '1')).toMatch(
+    expect(await print('diff', 'history')).toMatch(new RegExp(`^${head}11 +12\n$`));
+    expect(await print('diff', 'history', '--from', '3', '--to', '1')).toMatch(
       new RegExp(`^${head}12 +10\n$`),
     );
     expect(await json('diff', 'history', '--from', '2', '--to', '2')).toEqual({
@@ -244,7 +244,7 @@ describe('a bot with a history', () => {
     expect(JSON.parse(stdout)).toEqual({
       changes: [{ pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 12 }],
     });
-    expect(await told('diff', files[0]!, files[0]!)).toBe('No differences.\n');
+    expect(await print('diff', files[0]!, files[0]!)).toBe('No differences.\n');
   });
 
   test('has a current and a past state, and rebuilding it from events gives the same', async () => {
@@ -253,7 +253,7 @@ describe('a bot with a history', () => {
     const then = await json<{ state_hash: string }>('snapshot', 'history', '--at-seq', '2');
     expect(then).toMatchObject({ seq: 2, state: { version: 1, versions: [bot.version_hash] } });
     expect(await json('snapshot', 'history', '--at', bot.created_at)).toEqual(then);
-    expect(await told('snapshot', 'history')).toMatch(
+    expect(await print('snapshot', 'history')).toMatch(
       new RegExp(`\nversion 3 +\\w{64}\n\nAfter event 4 of 4; state hash ${now.state_hash}\n$`),
     );
     expect(await json('replay', 'history')).toMatchObject({
@@ -262,7 +262,7 @@ describe('a bot with a history', () => {
       fault: null,
       state_hash: now.state_hash,
     });
-    expect(await told('replay', 'history', '--until-seq', '2')).toContain(
+    expect(await print('replay', 'history', '--until-seq', '2')).toContain(
       `After event 2; state hash ${then.state_hash}\n`,
     );
     expect(await json('replay', 'history', '--until', bot.created_at)).toMatchObject({
@@ -271,7 +271,7 @@ describe('a bot with a history', () => {
   });
 
   test('has events, which can be filtered by sequence number and kind', async () => {
-    expect(await told('events', 'history')).toMatch(
+    expect(await print('events', 'history')).toMatch(
       /^seq +time +version +kind +payload\n1 +20\S+Z +v1 +bot\.created +\{"slug":"history".*\n2 /,
     );
     const seqs = async (...words: string[]): Promise<number[]> =>
@@ -282,12 +282,14 @@ describe('a bot with a history', () => {
     expect(await seqs('--after-seq', '3')).toEqual([4]);
     expect(await seqs('--kind', 'bot.created', '--kind', 'bot.archived')).toEqual([1]);
     expect(await seqs('--run', 'none')).toEqual([]);
-    expect(await told('events', 'history', '--after-seq', '4')).toBe('No entries.\n');
+    expect(await print('events', 'history', '--after-seq', '4')).toBe('No entries.\n');
   });
 
   test('has a hash chain, which reveals a tampered event', async () => {
     const { hash } = (await json<{ events: BotEvent[] }>('events', 'history')).events.at(-1)!;
-    expect(await told('events', 'verify', 'history')).toBe(`Events verified: 4\nHead: 4:${hash}\n`);
+    expect(await print('events', 'verify', 'history')).toBe(
+      `Events verified: 4\nHead: 4:${hash}\n`,
+    );
     const change = (from: string, to: string): Promise<void> =>
       world.database.execute(
         `update bot_events set kind = '${to}' where bot_id = '${bot.id}' and kind = '${from}' and seq = 3`,
@@ -325,15 +327,15 @@ test('follows events through a restart of the server, one JSON object per line',
   const next = async (): Promise<number> =>
     (JSON.parse((await lines.next()).value as string) as BotEvent).seq;
   expect(await next()).toBe(2);
-  await told('update', 'followed', '-f', await fileOf('followed', 11));
+  await print('update', 'followed', '-f', await fileOf('followed', 11));
   expect(await next()).toBe(3);
   await server.stop();
   expect((await lost.next()).value).toMatch(/connection refused; retrying until/);
   server = await serveHere(world.database, {
     SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
   });
-  await told('delete', 'followed', '--yes');
-  await told('update', 'followed', '-f', await fileOf('followed', 12));
+  await print('delete', 'followed', '--yes');
+  await print('update', 'followed', '-f', await fileOf('followed', 12));
   expect(await next()).toBe(6);
   child.kill('SIGINT');
   expect(await ended).toBe('SIGINT');

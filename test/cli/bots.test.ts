@@ -245,9 +245,9 @@ describe('init', () => {
     const rows = ['when,first,high,low,close,volume', ...days].join('\n');
     const cwd = directoryWith({ 'odd.csv': rows });
     const args = ['init', 'b', '--data', 'odd.csv', '--strategy', 'buy_and_hold', '--no-input'];
-    const refused = await inProcess(args, { cwd });
-    expect(refused.code).toBe(3);
-    expect(refused.stderr).toContain('--columns time=NAME,open=NAME');
+    const rejected = await inProcess(args, { cwd });
+    expect(rejected.code).toBe(3);
+    expect(rejected.stderr).toContain('--columns time=NAME,open=NAME');
     const reading = ['--columns', 'time=when,open=first', '--repair', 'drop'];
     expect(await inProcess([...args, ...reading], { cwd })).toMatchObject({ code: 0 });
     const { code, stdout } = await inProcess(['backtest', 'b/bot.yaml', '--json'], { cwd });

@@ -140,9 +140,9 @@ test('listing an empty catalogue prints how to fill it', async () => {
 
 test('reports a catalogue that cannot be written as an error, not a bug, with a remedy that names the option', async () => {
   await files.write('a-file', 'not a directory');
-  const refused = await data('a-file/below', 'import', SP500, '--symbol', 'SPX', '--json');
-  expect(refused.code).toBe(1);
-  expect(JSON.parse(refused.stdout)).toMatchObject({
+  const rejected = await data('a-file/below', 'import', SP500, '--symbol', 'SPX', '--json');
+  expect(rejected.code).toBe(1);
+  expect(JSON.parse(rejected.stdout)).toMatchObject({
     error: {
       code: 'output_not_writable',
       message: expect.stringContaining('cannot write into') as string,

@@ -124,9 +124,9 @@ test('enrolls a machine with a code, rotates its key, and revokes the device', a
   const revoked = await devices('revoke', next!, '--reason', 'sold');
   expect(revoked).toMatchObject({ code: 0, stderr: '' });
   expect(revoked.stdout).toMatch(/ 20\S+Z sold\n$/);
-  const refused = await license('rotate-key', '--json');
-  expect(refused.code).toBe(4);
-  expect(problemOf(refused)).toMatchObject({
+  const rejected = await license('rotate-key', '--json');
+  expect(rejected.code).toBe(4);
+  expect(problemOf(rejected)).toMatchObject({
     code: 'invalid_device_proof',
     reason: 'revoked_device',
   });
@@ -251,9 +251,9 @@ test('reports that a lease is shorter than its plan', async () => {
 });
 
 test('exits with 4 for an invalid code, and with 2 for a missing option', async () => {
-  const refused = await license('enroll', '--code', 'ABCD'.repeat(7), '--json');
-  expect(refused.code).toBe(4);
-  expect(problemOf(refused)).toMatchObject({ code: 'not_authenticated', reason: 'unknown_code' });
+  const rejected = await license('enroll', '--code', 'ABCD'.repeat(7), '--json');
+  expect(rejected.code).toBe(4);
+  expect(problemOf(rejected)).toMatchObject({ code: 'not_authenticated', reason: 'unknown_code' });
   expect((await license('enroll')).code).toBe(2);
   expect((await devices('enroll-code')).code).toBe(2);
   expect((await devices('revoke', 'x')).code).toBe(2);

@@ -118,8 +118,8 @@ test.runIf(isAtLength)(
       ['that is enough', null],
       ['it hangs', 'to see whether it lives'],
     ]);
-    const refused = await bots('resume', 'days', '--reason', 'x');
-    expect(refused).toMatchObject({ code: 6, stderr: expect.stringContaining('resume-all') });
+    const rejected = await bots('resume', 'days', '--reason', 'x');
+    expect(rejected).toMatchObject({ code: 6, stderr: expect.stringContaining('resume-all') });
     expect(await bots('resume-all', '--reason', 'x')).toMatchObject({ code: 0 });
   },
   60_000,
@@ -209,9 +209,9 @@ test('a drill creates no bot while all bots are halted, and cleans up if all are
   expect((await bots('list')).stdout).toMatch(told);
   expect((await bots('get', 'days')).stdout).toMatch(told);
   const known = await slugs();
-  const refused = await bots('drill');
-  expect(refused).toMatchObject({ code: 6, stdout: '' });
-  expect(refused.stderr).toMatch(/all bots have been halted since \S+: enough\n.*resume-all/);
+  const rejected = await bots('drill');
+  expect(rejected).toMatchObject({ code: 6, stdout: '' });
+  expect(rejected.stderr).toMatch(/all bots have been halted since \S+: enough\n.*resume-all/);
   expect(await slugs()).toEqual(known);
   await bots('resume-all', '--reason', 'x');
   expect((await bots('list')).stdout).not.toMatch(/halted/);

@@ -44,7 +44,7 @@ const knowledge = (...words: string[]): Promise<Result> =>
 const write = (name: string, text: string | Uint8Array): Promise<void> =>
   writeFile(join(cwd, name), text);
 
-const told = (stderr: string, code = 0) => ({
+const resultWith = (stderr: string, code = 0) => ({
   code,
   stderr: expect.stringMatching(stderr) as string,
 });
@@ -69,7 +69,7 @@ test('adds, lists, finds, shows and removes files', async () => {
   expect((await knowledge('remove', 'notes/risk.md')).stdout).toBe('notes/risk.md is removed.\n');
   expect((await knowledge('search', 'drawdown')).stdout).toBe('There is none.\n');
   expect(await knowledge('show', 'notes/risk.md')).toMatchObject(
-    told('there is no document "notes/risk.md"', 1),
+    resultWith('there is no document "notes/risk.md"', 1),
   );
 });
 
@@ -79,7 +79,7 @@ test('another text under the same name needs --replace, and former revisions are
   await knowledge('add', 'notes/b.md');
   await write('notes/b.md', 'Three.');
   const refused = await knowledge('add', 'notes/a.md', 'notes/b.md');
-  expect(refused).toMatchObject(told('notes/b.md was not added, nor what comes after it', 6));
+  expect(refused).toMatchObject(resultWith('notes/b.md was not added, nor what comes after it', 6));
   expect(refused.stdout).toMatch('notes/a.md');
   const replaced = await knowledge('add', 'notes/b.md', '--replace', '--json');
   expect(JSON.parse(replaced.stdout)).toMatchObject({ documents: [{ revision: 2 }] });
@@ -92,7 +92,7 @@ test.each([
 ])('refuses a file that %s, and sends none of the files before it', async (_, text, why) => {
   await write('notes/first.md', 'First.');
   await write('notes/x.md', text);
-  expect(await knowledge('add', 'notes/first.md', 'notes/x.md')).toMatchObject(told(why, 3));
+  expect(await knowledge('add', 'notes/first.md', 'notes/x.md')).toMatchObject(resultWith(why, 3));
   expect((await knowledge('search', 'first')).stdout).toBe('There is none.\n');
 });
 

@@ -72,7 +72,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     return printed.find(({ decision }) => decision !== undefined)?.decision;
   };
   const VALID = { allowed: true, status: 'valid' };
-  const refused = (reason: string) =>
+  const rejection = (reason: string) =>
     expect.objectContaining({ allowed: false, reason }) as unknown;
   /** Runs `doctor` in a separate process. @returns its check of the lease's use */
   const doctor = async (where = home, variables: object = {}): Promise<unknown> => {
@@ -104,7 +104,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate()).toEqual(VALID);
     expect(await doctor()).toMatchObject({ failed: [], reason: null });
     const other = copyWithout(files.key);
-    expect(await gate('-', '-', other)).toEqual(refused('no_device_key'));
+    expect(await gate('-', '-', other)).toEqual(rejection('no_device_key'));
     expect(await doctor(other)).toMatchObject(failing('no_device_key', 'license enroll'));
     const status = await serviceLocal(['license', 'status', '--json'], {
       env: { SERVICE_LOCAL_HOME: other },
@@ -114,7 +114,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await serviceLocal(['license', 'export-request', '--out', join(directory, 'request.jwt')], {
       env: { SERVICE_LOCAL_HOME: other },
     });
-    expect(await gate('-', '-', other)).toEqual(refused('other_device'));
+    expect(await gate('-', '-', other)).toEqual(rejection('other_device'));
     expect(await doctor(other)).toMatchObject(failing('other_device', 'license enroll'));
   });
 
@@ -136,13 +136,13 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ binding: 'machine' });
     await enrollOn(MACHINE);
     expect(await gate('-', MACHINE)).toEqual(VALID);
-    expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(refused('other_machine'));
+    expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(rejection('other_machine'));
     await enrollOn(OTHER_MACHINE);
     expect(await gate('-', OTHER_MACHINE)).toEqual(VALID);
-    expect(await gate('-', MACHINE)).toEqual(refused('other_machine'));
+    expect(await gate('-', MACHINE)).toEqual(rejection('other_machine'));
     const here = await ownMachineHash();
     const reason = here === undefined ? 'no_machine_id' : 'other_machine';
-    expect(await gate()).toEqual(refused(reason));
+    expect(await gate()).toEqual(rejection(reason));
     expect(await doctor()).toMatchObject(failing(reason, here ? 'license enroll' : 'machine-id'));
   });
 
@@ -163,7 +163,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ binding: 'machine' });
     expect(await license('renew', '--now')).toMatchObject({ code: 0 });
     expect(await gate()).toEqual(VALID);
-    expect(await gate('-', OTHER_MACHINE)).toEqual(refused('other_machine'));
+    expect(await gate('-', OTHER_MACHINE)).toEqual(rejection('other_machine'));
   });
 
   test('rejects a program of another product', async () => {
@@ -171,7 +171,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await enrollOn(undefined);
     expect(await gate('trader')).toEqual(VALID);
     expect(await gate()).toEqual(VALID);
-    expect(await gate('viewer')).toEqual(refused('other_product'));
+    expect(await gate('viewer')).toEqual(rejection('other_product'));
     await plan({ product: null });
     expect(await license('renew', '--now')).toMatchObject({ code: 0 });
     expect(await gate('service-local')).toEqual(VALID);
@@ -212,6 +212,6 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await license('import', lease)).toMatchObject({ code: 0 });
     expect(await gate()).toEqual(VALID);
     renameSync(files.key, join(directory, 'device.key'));
-    expect(await gate()).toEqual(refused('no_device_key'));
+    expect(await gate()).toEqual(rejection('no_device_key'));
   });
 });

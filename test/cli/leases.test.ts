@@ -140,8 +140,8 @@ test('issues no lease if its file cannot be written', async () => {
     ['.', /^error output_not_writable: .*\(EISDIR\)\n→ Name a file/],
     ['precious.txt', /^error conflict: .*precious\.txt exists and is not a lease\n/],
   ] as const) {
-    const refused = await identity('leases', 'issue', '--deployment', 'tokyo', '--out', out);
-    expect(refused.stderr).toMatch(error);
+    const rejected = await identity('leases', 'issue', '--deployment', 'tokyo', '--out', out);
+    expect(rejected.stderr).toMatch(error);
   }
   expect(await readFile(join(directory, 'precious.txt'), 'utf8')).toBe('no lease');
   expect(await leasesOf('tokyo')).toEqual(before);
@@ -168,10 +168,10 @@ test('a narrowed token issues only the leases it allows; others are denied with 
       'with a grace period of at most 3d',
     ],
   ] as const) {
-    const refused = await issue(...words, '--out', 'refused.json');
-    expect(refused).toMatchObject({ code: 4, stdout: '' });
-    expect(refused.stderr).toMatch(/^error not_allowed: /);
-    expect(refused.stderr).toContain(message);
+    const rejected = await issue(...words, '--out', 'refused.json');
+    expect(rejected).toMatchObject({ code: 4, stdout: '' });
+    expect(rejected.stderr).toMatch(/^error not_allowed: /);
+    expect(rejected.stderr).toContain(message);
   }
   expect(await leasesOf('nara')).toEqual(before);
   const issued = await issue('--deployment', 'nara', '--out', 'nara.json');
@@ -236,8 +236,8 @@ test('a script needs --confirm and --code to revoke a license', async () => {
     [['--confirm', 'osaka'], 2, /^error usage: --code is required/m],
     [['--confirm', 'osaka', '--code', '000000'], 4, /^error not_authenticated/m],
   ] as const) {
-    const refused = await identity(...command, ...extra);
-    expect(refused).toMatchObject({
+    const rejected = await identity(...command, ...extra);
+    expect(rejected).toMatchObject({
       code,
       stdout: '',
       stderr: expect.stringMatching(error) as string,

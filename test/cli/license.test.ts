@@ -153,9 +153,9 @@ test('licenses a machine without a network through files that people carry', asy
 test('issues nothing for a file that is not a request or is for another installation', async () => {
   writeFileSync(join(directory, 'no-request'), 'hello');
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request'];
-  const refused = await identity(...request, 'no-request');
-  expect(refused).toMatchObject({ code: 3, stdout: '' });
-  expect(refused.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
+  const rejected = await identity(...request, 'no-request');
+  expect(rejected).toMatchObject({ code: 3, stdout: '' });
+  expect(rejected.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
   const long = await identity('leases', 'issue', '--deployment', 'tokyo', '--ttl', '300d');
   expect(long).toMatchObject({ code: 3, stdout: '' });
   expect(long.stderr).toMatch(
@@ -255,7 +255,7 @@ test('verifies a lease on any machine, and reports its state in the exit code', 
   const forged = await on('fresh')('verify', 'forged.json', '--keyset', 'keys.json');
   expect(forged).toMatchObject({ code: 3, stdout: '' });
   expect(forged.stderr).toMatch(
-    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
+    /^error invalid_data: the lease is rejected: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
   );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });

@@ -43,9 +43,9 @@ test('writes the license of a container to the files that its API reads', async 
   });
 
   const torn = { ...env, SERVICE_LICENSE_LEASE: lease.slice(0, 99) };
-  const refused = await inProcess(['license', 'materialize'], { env: torn });
-  expect(refused).toMatchObject({ code: 3, stdout: '' });
-  expect(refused.stderr).toMatch(
+  const rejected = await inProcess(['license', 'materialize'], { env: torn });
+  expect(rejected).toMatchObject({ code: 3, stdout: '' });
+  expect(rejected.stderr).toMatch(
     /^error invalid_data: the value of SERVICE_LICENSE_LEASE is refused/,
   );
   expect(readFileSync(files.lease, 'utf8')).toBe(lease);

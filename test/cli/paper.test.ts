@@ -58,7 +58,7 @@ async function json<T>(...words: string[]): Promise<T> {
 }
 
 /** Waits until this count of steps of a session are recorded. */
-async function recorded(task_id: string, steps: number): Promise<void> {
+async function untilRecorded(task_id: string, steps: number): Promise<void> {
   await vi.waitFor(
     async () => {
       const { steps: done } = await world.identity.storage.read
@@ -95,7 +95,7 @@ test.runIf(isAtLength)(
         told,
       ) as unknown as [string, string];
     expect(told).toContain(`or end the task with \`service-local bots paper stop ${task_id}\``);
-    await recorded(task_id, 30);
+    await untilRecorded(task_id, 30);
     await server.kill();
     server = await start();
 
@@ -121,7 +121,7 @@ test('shows a running session and stops it', async () => {
     string,
   ];
   expect(detached.stdout).toContain('service-local bots paper status days');
-  await recorded(task_id, 1);
+  await untilRecorded(task_id, 1);
   const shown = await bots('paper', 'status', 'days');
   expect(shown).toMatchObject({ code: 0, stderr: '' });
   const [head, row] = shown.stdout.split('\n').map((line) => line.split(/ {2,}/));

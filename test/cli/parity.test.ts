@@ -50,7 +50,7 @@ async function json<T>(...words: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-async function different<T>(...words: string[]): Promise<T> {
+async function jsonOfFailure<T>(...words: string[]): Promise<T> {
   const { code, stdout } = await bots([...words, '--json']);
   expect(code).toBe(1);
   return JSON.parse(stdout) as T;
@@ -72,7 +72,7 @@ test('a paper session equals its backtest until the data change', async () => {
   expect(again.stdout).toBe(
     `Equal to the recording: 300 bars, ${equal.events} order events; events hash ${hashes.events}\n`,
   );
-  expect(await different<BotParity>('parity', 'sma', '-p', 'fast=5')).toMatchObject({
+  expect(await jsonOfFailure<BotParity>('parity', 'sma', '-p', 'fast=5')).toMatchObject({
     first_difference: { cause: 'params' },
   });
 

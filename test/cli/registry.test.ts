@@ -38,9 +38,9 @@ async function json(...words: string[]): Promise<unknown> {
 }
 
 test('rejects a name with a hidden character, and prints the code of that character', async () => {
-  const refused = await identity('customers', 'create', '--name', 'Ac\u202Eme');
-  expect(refused.code).toBe(3);
-  expect(refused.stderr).toContain(
+  const rejected = await identity('customers', 'create', '--name', 'Ac\u202Eme');
+  expect(rejected.code).toBe(3);
+  expect(rejected.stderr).toContain(
     '/name invalid_value must not contain the control or invisible character U+202E at position 3',
   );
   await world.identity.storage.write((tx) =>
@@ -192,9 +192,9 @@ test('an update that grants more needs a code, and one that grants less does not
     await json(...words, '--code', code);
   }
   const more = ['contracts', 'update', 'given', '--ends-at', '2099-01-01T00:00:00Z'];
-  const refused = await identity(...more);
-  expect(refused.code).toBe(2);
-  expect(refused.stderr).toContain(
+  const rejected = await identity(...more);
+  expect(rejected.code).toBe(2);
+  expect(rejected.stderr).toContain(
     'this change requires a step-up, because it ends at 2099-01-01T00:00:00Z',
   );
   const wrong = await identity(...more, '--code', '0'.repeat(28));
