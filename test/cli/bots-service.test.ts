@@ -347,7 +347,7 @@ test('reports a missing scope and an unknown bot', async () => {
   expect(await bots(['create', '-f', path], { token: reader })).toMatchObject({
     code: 4,
     stderr: expect.stringMatching(
-      /the token lacks the scope write\n→ Log in with `service-local login --scopes read,write`: .*SERVICE_LOCAL_TOKEN/,
+      /the token lacks the scope write\n→ Log in with `service-local login --scopes read,write`\. .*SERVICE_LOCAL_TOKEN/,
     ) as string,
   });
   const halter = await tokenFor('halt');

@@ -255,7 +255,7 @@ test('verifies a lease on any machine, and reports its state in the exit code', 
   const forged = await on('fresh')('verify', 'forged.json', '--keyset', 'keys.json');
   expect(forged).toMatchObject({ code: 3, stdout: '' });
   expect(forged.stderr).toMatch(
-    /^error invalid_data: the lease is rejected: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
+    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
   );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
