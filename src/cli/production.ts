@@ -196,9 +196,9 @@ export async function deployedAnswer(
   server: Client,
   bot_ref: string,
   deployed: Deployed,
-  wait: boolean,
+  shouldWait: boolean,
 ): Promise<Answer> {
-  if (wait) {
+  if (shouldWait) {
     const deployment = await awaitRollout(context, server, bot_ref, deployed);
     return { data: deployment, show: (out) => showDeployment(out, deployment) };
   }
