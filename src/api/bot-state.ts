@@ -4,11 +4,9 @@ import {
   administrator,
   botPath,
   defineRoute,
-  id,
   jsonResponse,
   pageQuery,
   sha256,
-  text,
   time,
 } from './http.ts';
 

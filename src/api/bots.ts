@@ -4,14 +4,12 @@ import {
   administrator,
   botPath,
   defineRoute,
-  id,
   jsonBody,
   jsonResponse,
   page,
   pageQuery,
   searchText,
   sha256,
-  text,
   time,
 } from './http.ts';
 import { BotDeployment, EffectiveHalt } from './tasks.ts';

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, botPath, defineRoute, jsonBody, jsonResponse, time } from './http.ts';
+import { administrator, botPath, defineRoute, jsonBody, jsonResponse } from './http.ts';
 import { TASK_LOCATION, TaskReference } from './tasks.ts';
 
 const seed = z

@@ -2,7 +2,6 @@ import { z } from '@hono/zod-openapi';
 import {
   administrator,
   defineRoute,
-  id,
   jsonResponse,
   page,
   pageQuery,

@@ -2,7 +2,6 @@ import { formatInstant } from '../api/http.ts';
 import * as api from '../api/licenses.ts';
 import { getLicense, listLicenses, type License } from '../identity/licenses.ts';
 import { refuseOutside } from '../identity/narrowing.ts';
-import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addLicenses(app: App, { identity }: Services): void {

@@ -11,7 +11,6 @@ import {
 import { reportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
 import { showHidden } from '../base/hidden-characters.ts';
-import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
 

@@ -237,7 +237,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     );
     await pass(6 * HOUR);
     expect(asked).toHaveBeenCalledOnce();
-    expect(servers.flatMap(({ log }) => log).join()).toContain('cannot be asked');
+    expect(servers.flatMap(({ log }) => log).join()).toContain('could not be run');
   });
 
   it('reach nothing as somebody who does not have them asked any more', async () => {
