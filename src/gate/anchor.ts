@@ -7,7 +7,7 @@ import { verifyKeyset } from '../lease/root.ts';
 import { verifyTrust, type HeldTrust } from '../lease/trust.ts';
 import { readTextFile, type TextFile } from './text-file.ts';
 
-/** What a machine has accepted, in `license_root.json`: its trust anchor. */
+/** The trust anchor of a machine, in `license_root.json`. */
 export type Anchor =
   | { readonly kind: 'none' }
   | { readonly kind: 'damaged'; readonly reason: LeaseReason; readonly detail: string }
@@ -18,11 +18,10 @@ export interface HeldAnchor {
   /** The installation whose leases this machine accepts. */
   readonly installationId: string;
   readonly issuer: string;
-  /** The trust that `document` gives, whether or not it has expired since. */
+  /** The trust that `document` gives, regardless of its expiry. */
   readonly held: HeldTrust;
-  /** The keyset document accepted last, as JSON text: the content for `license_public_key.json`. */
+  /** Content for `license_public_key.json`: the keyset document accepted last, as JSON text. */
   readonly document: string;
-  /** The content of the file. */
   readonly text: string;
 }
 
@@ -59,8 +58,8 @@ export function anchorText({
 }
 
 /**
- * Announces, in the daemon's state, an anchor that a person changed. Each announcement is a different
- * text, so that running programs also accept a repeated one.
+ * Returns the text that announces, in the daemon's state, an anchor that a person changed. Each text is
+ * different, so that running programs also notice a repeated announcement.
  */
 export function newAnnouncement(anchor: string): string {
   return `${hash('sha256', anchor)} ${randomUUID()}`;
@@ -93,7 +92,7 @@ function parseAnchor(text: string): HeldAnchor {
   if (!isId(installationId) || !isId(issuer) || !isJsonObject(trusted)) {
     throw new LeaseError(
       'invalid_root',
-      'it must have the members deployment_id, issuer and trusted',
+      'the trust anchor must have the members deployment_id, issuer and trusted',
     );
   }
   const document = JSON.stringify(trusted);

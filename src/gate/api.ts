@@ -1,6 +1,6 @@
 /**
- * Lets a program do what is licensed and nothing else: keeps the lease of this machine in memory, and
- * up to date while the program runs.
+ * Checks in a program whether a feature is licensed. The gate keeps the verified lease of this machine
+ * in memory and follows changes of its files.
  *
  * ```ts
  * const gate = await openLicenseGate({ enforced: true });

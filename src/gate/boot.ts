@@ -6,7 +6,7 @@ import type { Boot } from '../lease/known-time.ts';
 
 let bootId: string | undefined;
 
-/** Of the machine that this runs on. Where the system does not name its boots, each process is one. */
+/** Returns the boot of this machine; where the system has no boot id, each process gets its own. */
 export function systemBoot(): Boot {
   bootId ??= readBootId() ?? randomUUID();
   return { boot_id: bootId, uptime_seconds: uptime() };

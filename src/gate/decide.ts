@@ -15,22 +15,20 @@ export type Decision =
 export interface Refusal {
   readonly allowed: false;
   readonly reason: LeaseReason;
-  /** The same for people; without what only the operator may know, such as paths. */
+  /** The reason as a sentence, without details that only the operator may know, such as paths. */
   readonly detail: string;
 }
 
-/** What a gate goes by. */
 export interface GateStatus {
   readonly enforced: boolean;
-  /** Of the lease; `none` where there is none that verified. */
+  /** State of the lease in force; `none` if no lease verified. */
   readonly state: LeaseStatus['state'] | 'none';
-  /** Why the state is not `valid`; `null` when it is. */
+  /** Null while the state is `valid`. */
   readonly reason: LeaseReason | null;
-  /** The lease that counts. */
+  /** The lease in force. */
   readonly lease: LeaseClaims | null;
-  /** What the lease gives now. */
   readonly entitlements: readonly string[];
-  /** When state or reason will be another; see `LeaseStatus`. */
+  /** When state or reason will change next, see `LeaseStatus`. */
   readonly next_change_at: string | null;
   /** Files that are not accepted: the lease file, its backup, the keyset, the trust anchor. */
   readonly refused: readonly RefusedFile[];
@@ -42,27 +40,28 @@ export interface GateStatus {
   } | null;
 }
 
-/** All that is known at one moment. */
+/** Input of a decision. */
 export interface Known {
   readonly enforced: boolean;
-  /** All that verified, in any order. */
+  /** All leases that verified, in any order. */
   readonly leases: readonly HeldLease[];
   readonly refused: readonly RefusedFile[];
   readonly trusted: MachineTrust | undefined;
-  /** For how long each lease has been seen, by its id. */
+  /** Running times by lease id. */
   readonly running: ReadonlyMap<string, RunningTime>;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
-/** All that follows from it; never changed, and replaced as a whole. */
+/** An immutable decision, which is replaced as a whole. */
 export interface Snapshot {
   readonly status: GateStatus;
   readonly entitled: ReadonlySet<string>;
   readonly whenEntitled: Decision;
   readonly whenNot: Decision;
-  /** It is right from here until there on the clock of this machine, unless more gets known. */
+  /** The decision holds from here, ms since the Unix epoch … */
   readonly from: number;
+  /** … until here, if the files do not change. */
   readonly until: number;
 }
 
@@ -101,16 +100,17 @@ function refusal(reason: LeaseReason): Refusal {
 
 const REMEDIES: Readonly<Record<string, string>> = {
   missing:
-    'Get one with `service-local license enroll` on the machine that this runs on; whoever issues licenses makes the code for it.',
+    'Ask the issuer for an enrollment code, and run `service-local license enroll` on the machine of this program.',
   other_product:
-    'Ask the issuer for a lease for this product. A server takes its own product from the setting license_product.',
-  entitlement_missing: 'Have it added to the contract; it comes with the next renewal.',
+    'Ask the issuer for a lease for this product. The product of a server is its setting license_product.',
+  entitlement_missing:
+    'Ask the issuer to add the feature to the contract; the next renewal includes it.',
 };
 
-/** A refusal as the failure of what needed the feature. */
+/** Returns the error for an operation that needs the feature. */
 export function licenseInvalid(feature: string, { reason, detail }: Refusal): ServiceError {
   return new ServiceError('license_invalid', `${feature} is not licensed: ${detail}`, {
     reason,
-    remedy: REMEDIES[reason] ?? 'Run `service-local doctor` on the machine that this runs on.',
+    remedy: REMEDIES[reason] ?? 'Run `service-local doctor` on the machine of this program.',
   });
 }

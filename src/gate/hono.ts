@@ -4,10 +4,10 @@ import { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
 import { licenseInvalid, type Decision, type Refusal } from './decide.ts';
 
 /**
- * Lets requests pass while `check` allows the feature, and tells of a grace period in a header of the
- * answer, whatever its status.
+ * Passes requests while `check` allows the feature. During a grace period every response, whatever its
+ * status, has the header `X-Service-License-Status: grace`.
  *
- * @param refuse makes the answer to others, or throws; by default a problem (RFC 9457).
+ * @param refuse returns the response to other requests, or throws; by default a problem (RFC 9457).
  */
 export function requireFeature(
   check: (feature: string) => Decision,

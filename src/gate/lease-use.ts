@@ -8,18 +8,17 @@ import { readTextFile, type TextFile } from './text-file.ts';
 export interface UseOptions {
   /** Product name of the program; if absent, leases for every product are accepted. */
   readonly product?: string | undefined;
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  /** `machineHash` of this machine; `ownMachineHash` by default. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
-/** The leases that may be used here, and the refused ones with the reason. */
 export interface LeasesHere {
   readonly leases: readonly HeldLease[];
   readonly refused: readonly RefusedFile[];
 }
 
 /**
- * Separates verified leases that are for another product, or bound to another device or machine.
+ * Refuses verified leases that are for another product, or bound to another device or machine.
  * Reads device keys and machine id only if a lease is bound to them.
  */
 export async function leasesHere(
@@ -50,13 +49,13 @@ export async function leasesHere(
 }
 
 interface DeviceKeys {
-  /** Thumbprints of the keys whose private part is here, that of the device first. */
+  /** Thumbprints of the private keys on this machine, the current device key first. */
   readonly thumbprints: readonly string[];
-  /** Why the key of the device is not among them; undefined if it is. */
+  /** Why the current device key is missing from `thumbprints`; undefined if it is there. */
   readonly fault: string | undefined;
 }
 
-/** The key of this device, and the former one, to which a lease from before its rotation is bound. */
+/** Reads the device key, and the former one, to which a lease from before a rotation may be bound. */
 async function readDeviceKeys({ key, formerKey }: ReadFiles): Promise<DeviceKeys> {
   const paths = [key, formerKey].filter((path) => path !== undefined);
   const files = await Promise.all(paths.map(readTextFile));
@@ -73,7 +72,6 @@ function faultOf({ read }: TextFile): string | undefined {
   return read.ok ? undefined : read.detail;
 }
 
-/** Thumbprint of the public key that belongs to the private key in a file. */
 function thumbprintIn({ read }: TextFile): string | undefined {
   if (!read.ok) return undefined;
   try {

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
-import { isRootFingerprint } from '../lease/enrollment-code.ts';
+import { isDigest } from '../lease/claims.ts';
 import { ServiceError } from '../base/errors.ts';
 
-/** The files that make and keep this machine licensed; absolute paths. */
+/** Absolute paths of the license files of this machine. */
 export interface LicenseFiles {
   readonly lease: string;
   /** The keys that verify it. */
@@ -11,21 +11,22 @@ export interface LicenseFiles {
   readonly root: string;
   /** Fingerprint of the root that an operator or a program requires the keys to descend from. */
   readonly pin?: string | undefined;
-  /** The private key by which a server knows this machine. */
+  /** The private key that identifies this machine to a server. */
   readonly key: string;
-  /** While that is being rotated. */
+  /** The next device key, during a rotation. */
   readonly nextKey: string;
   /** The key before a rotation, kept until a lease is bound to the new one. */
   readonly formerKey: string;
-  /** What the daemon keeps; see `daemon/state.ts`. */
+  /** The daemon's state, see `daemon/state.ts`. */
   readonly state: string;
-  /** Held by whoever changes any of these, for as long as it takes. */
+  /** Locked while a process changes any of these files. */
   readonly lock: string;
 }
 
 /**
- * Where they are: in the home directory, but for lease and keyset where these variables say so, as
- * in installs to which both are delivered. `SERVICE_LICENSE_ROOT` pins a root.
+ * Returns the paths in the home directory. `SERVICE_LICENSE_LEASE_PATH` and
+ * `SERVICE_LICENSE_PUBLIC_KEY_PATH` override those of lease and keyset, for machines to which both are
+ * delivered; `SERVICE_LICENSE_ROOT` pins a root.
  *
  * @throws ServiceError `invalid_setting` for a pin that is not a fingerprint.
  */
@@ -53,7 +54,7 @@ export function licenseFiles(home: string, env: NodeJS.ProcessEnv): LicenseFiles
  */
 export function parsePin(text: string, source: string): string {
   const pin = text.trim();
-  if (isRootFingerprint(pin)) return pin;
+  if (isDigest(pin)) return pin;
   throw new ServiceError(
     'invalid_setting',
     `${source} is not the fingerprint of a root: it must be 43 characters of A-Z a-z 0-9 - _`,
@@ -64,7 +65,7 @@ export function parsePin(text: string, source: string): string {
   );
 }
 
-/** Remedy where the keys do not descend from the root that `LicenseFiles.pin` names. */
+/** Remedy for keys that do not descend from the pinned root. */
 export function pinRemedy(pin: string): string {
   return `SERVICE_LICENSE_ROOT requires the root ${pin}: compare it with the fingerprint that the issuer gives you. If it differs, correct the variable. If it is the same, this may be a different server, or someone may be impersonating it: ask the issuer.`;
 }

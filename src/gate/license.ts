@@ -15,27 +15,27 @@ import type { LicenseFiles } from './license-files.ts';
 import { judgeTrust, type JudgedTrust, type TrustMemory } from './machine-trust.ts';
 import { readTextFile, type TextFile } from './text-file.ts';
 
-/** A lease that verified, and the text that did. */
+/** A verified lease. */
 export interface HeldLease {
   readonly path: string;
   readonly text: string;
   readonly claims: LeaseClaims;
 }
 
-/** Why there is none in a file. */
+/** A license file that is not accepted. */
 export interface RefusedFile {
   readonly path: string;
   readonly reason: LeaseReason;
   readonly detail: string;
 }
 
-/** What the files of a license hold. */
+/** The verified content of the license files. */
 export interface License extends JudgedTrust {
-  /** All that verified, the best first. The first is the lease that counts. */
+  /** All leases that verified, best first; the first one is in force. */
   readonly leases: readonly HeldLease[];
-  /** The others; the lease file itself first, when it is one of them. */
+  /** The other files; if the lease file is among them, it comes first. */
   readonly refused: readonly RefusedFile[];
-  /** As the daemon has counted it, where it has. */
+  /** Running time that the daemon counted; undefined without a record. */
   readonly running: RunningTime | undefined;
 }
 
@@ -46,23 +46,23 @@ export interface License extends JudgedTrust {
 export type ReadFiles = Pick<LicenseFiles, 'lease' | 'keyset' | 'state'> &
   Partial<Pick<LicenseFiles, 'root' | 'pin' | 'key' | 'formerKey'>>;
 
-/** The second copy of the lease beside the first, for when something wrote over that. */
+/** Path of the second copy of the lease, for the case that the first is overwritten. */
 export function backupOf(lease: string): string {
   return `${lease}.bak`;
 }
 
 /**
- * Reads and verifies the lease file, its backup, and what was being written when a process was
- * killed. Where they are links to what a secret store delivers, these are followed. What is beside
- * the lease file is no lease of another installation, unless that file has none.
+ * Reads and verifies the lease file, its backup, and temporary files that killed processes left. Follows
+ * links, as secret stores use them. If the lease file holds a verified lease, leases of other
+ * installations in the other files are ignored.
  *
- * @param now milliseconds since the Unix epoch, by which the best is found.
+ * @param now milliseconds since the Unix epoch, for the choice of the best lease.
  */
 export async function readLicense(files: ReadFiles, now: number): Promise<License> {
   return verifyLicense(await readLicenseTexts(files), now);
 }
 
-/** What is in the files of a license, for `verifyLicense`. */
+/** The unverified content of the license files. */
 export interface LicenseTexts {
   readonly keyset: TextFile;
   /** The trust anchor; undefined if `ReadFiles` has no `root`. */
@@ -72,28 +72,28 @@ export interface LicenseTexts {
   /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
-  /** `newAnnouncement` of the anchor that a person put in place last, from the daemon's state. */
+  /** The last `newAnnouncement` of an anchor, from the daemon's state. */
   readonly announced: string | undefined;
-  /** Hash of keyset, anchor and leases: with the same one, the same leases verify. */
+  /** Hash of keyset, anchor and leases; equal digests lead to equal verdicts. */
   readonly digest: string;
 }
 
-/** The first half of `readLicense`, without the half that takes time. */
+/** Reads the files without the slow verification, see `verifyLicense`. */
 export async function readLicenseTexts(files: ReadFiles): Promise<LicenseTexts> {
   const [keyset, root, { running, announced }, leases] = await Promise.all([
     readTextFile(files.keyset),
     files.root === undefined ? undefined : readTextFile(files.root),
     readDaemonState(files.state),
-    candidatesOf(files.lease).then((paths) => Promise.all(paths.map(readTextFile))),
+    candidatePaths(files.lease).then((paths) => Promise.all(paths.map(readTextFile))),
   ]);
   const digest = hash('sha256', JSON.stringify([keyset, root, leases]));
   return { keyset, root, pin: files.pin, leases, running, announced, digest };
 }
 
-/** All files that are not accepted, those of the lease first. */
+/** Returns all files that are not accepted, lease files first. */
 export function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): RefusedFile[] {
   const files = refused.filter(({ path }) => !path.endsWith('.tmp'));
-  // Without trusted keys, each lease is refused for what is wrong with the keyset.
+  // Without trusted keys, every lease is already refused with the reason of the keyset.
   if (!keyset.ok && trusted !== undefined) {
     const { path, reason, detail } = keyset;
     files.push({ path, reason, detail });
@@ -160,17 +160,17 @@ function foreign(
 ): Refused | undefined {
   if (owner === undefined) return undefined;
   if (issuer !== owner.issuer) {
-    const detail = `the lease is of the issuer ${issuer}, and this machine accepts leases of ${owner.issuer}`;
+    const detail = `the lease is from the issuer ${issuer}, but this machine accepts leases from ${owner.issuer}`;
     return { ok: false, reason: 'other_issuer', detail };
   }
   if (deployment_id !== owner.installationId) {
-    const detail = `the lease is for the installation ${deployment_id}, and this machine is ${owner.installationId}`;
+    const detail = `the lease is for the installation ${deployment_id}, but this machine is ${owner.installationId}`;
     return { ok: false, reason: 'other_installation', detail };
   }
   return undefined;
 }
 
-/** What a lease is worth now, by all that is known of time. */
+/** Returns the status of a lease, taking the running time into account. */
 export function statusOf(
   { claims }: Pick<HeldLease, 'claims'>,
   now: number,
@@ -182,9 +182,9 @@ export function statusOf(
 const RANK = { valid: 0, grace: 1, expired: 2 } as const;
 
 /**
- * Orders leases, the best first: what works, then what was issued later, then what lasts longer.
+ * Compares leases for sorting, best first: by state, then by later issue, then by later end.
  *
- * @param running one, or what is known of each lease by its id.
+ * @param running one running time, or running times by lease id.
  */
 export function byWorth(
   now: number,
@@ -193,7 +193,7 @@ export function byWorth(
   const rank = (lease: HeldLease): number => {
     const seen = running instanceof Map ? running.get(lease.claims.lease_id) : running;
     const { state, reason } = statusOf(lease, now, seen);
-    // A clock that is behind makes a new lease look worse than an old one.
+    // A clock that is behind would otherwise rank a new lease below an old one.
     return reason === 'not_yet_valid' || reason === 'clock_rollback' ? RANK.valid : RANK[state];
   };
   const at = (time: string): number => parseTime(time)!;
@@ -203,11 +203,11 @@ export function byWorth(
     at(b.claims.grace_ends_at) - at(a.claims.grace_ends_at);
 }
 
-/** So that nothing that fills the directory keeps who reads the license busy. */
+/** Limits the work in a directory that is full of temporary files. */
 const MOST_TEMPORARY = 4;
 
-/** The lease file, its backup, and the newest temporary files of `writeAtomically` for either. */
-async function candidatesOf(lease: string): Promise<readonly string[]> {
+/** Returns the lease file, its backup, and the newest temporary files of either. */
+async function candidatePaths(lease: string): Promise<readonly string[]> {
   const [directory, name] = [dirname(lease), basename(lease)];
   const names = await readdir(directory).catch(orNothing([]));
   const left = names.filter((one) => one.startsWith(`${name}.`) && isTemporary(one));
@@ -227,7 +227,7 @@ function orNothing<T>(nothing: T): (error: unknown) => T {
   };
 }
 
-/** The record of the daemon; empty if the file is missing or damaged. */
+/** Both are undefined if the file is missing or damaged. */
 async function readDaemonState(path: string): Promise<Pick<LicenseTexts, 'running' | 'announced'>> {
   const nothing = { running: undefined, announced: undefined };
   const { read } = await readTextFile(path);

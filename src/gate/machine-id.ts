@@ -4,12 +4,12 @@ import { promisify } from 'node:util';
 import { isSystemError } from '../base/errors.ts';
 import { machineHash } from '../lease/use.ts';
 
-/** Where the operating system keeps the id of the machine. */
+/** Access to the operating system for reading the machine id. */
 export interface MachineIdSource {
   readonly platform: NodeJS.Platform;
-  /** Rejects with the error of the system. */
+  /** Rejects with a system error. */
   readonly readText: (path: string) => Promise<string>;
-  /** The standard output of a program. */
+  /** Resolves to the standard output of a program. */
   readonly run: (program: string, args: readonly string[]) => Promise<string>;
 }
 
@@ -27,7 +27,7 @@ const SYSTEM: MachineIdSource = {
 let known: Promise<string | undefined> | undefined;
 
 /**
- * `machineHash` of this machine; undefined if its id cannot be read, as in most containers. The id
+ * Returns `machineHash` of this machine; undefined if its id cannot be read, as in most containers. The id
  * itself never leaves this process.
  */
 export async function ownMachineHash(): Promise<string | undefined> {
@@ -82,7 +82,7 @@ async function readLinuxId({ readText }: MachineIdSource): Promise<string | unde
   return undefined;
 }
 
-/** The id, unless it is a placeholder that several machines share, such as `uninitialized`. */
+/** Returns the id unless it is a placeholder that several machines share, such as `uninitialized`. */
 function usable(text: string | undefined): string | undefined {
   const id = text?.trim();
   const isId = id !== undefined && /^[0-9a-f-]{32,36}$/i.test(id) && /[1-9a-f]/i.test(id);

@@ -27,7 +27,7 @@ export interface MachineTrust extends HeldTrust {
   readonly fingerprint: string | undefined;
 }
 
-/** Whose leases a machine accepts. */
+/** Owner of the leases that a machine accepts. */
 export type LeaseOwner = Pick<HeldAnchor, 'installationId' | 'issuer'>;
 
 /** What a running program has accepted. */
@@ -95,14 +95,14 @@ export function judgeTrust(
       pin,
       fingerprint: trusted.root?.lineage.at(-1),
     },
-    // An anchor that does not count must not keep a good lease out.
+    // A refused anchor must not cause the refusal of a good lease.
     owner: memory ?? (ofAnchor && (anchor as HeldAnchor)),
     anchor,
     refusedAnchor,
   };
 }
 
-/** The trust that the keyset file gives, or why it gives none. */
+/** Returns the trust that the keyset file gives, or why it gives none. */
 function trustOf(
   { keyset: { path, read }, pin, leases }: TrustFiles,
   held: HeldTrust | undefined,
@@ -196,7 +196,7 @@ function hasRoots(document: string): boolean {
 
 function jwkOfPem(pem: string): object {
   if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem)) {
-    throw new LeaseError('private_key', 'the PEM has the private part of a key');
+    throw new LeaseError('private_key', 'the PEM contains a private key');
   }
   try {
     return createPublicKey(pem).export({ format: 'jwk' });

@@ -29,7 +29,8 @@ async function readText(path: string): Promise<ReadText> {
     // Without O_NONBLOCK, opening a pipe would wait forever.
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = await file.stat();
-    if (!stats.isFile()) return { ok: false, reason: 'unreadable', detail: `${path} is no file` };
+    if (!stats.isFile())
+      return { ok: false, reason: 'unreadable', detail: `${path} is not a regular file` };
     const fault = accessFault(path, stats);
     if (fault !== undefined) return fault;
     if (stats.size > MAX_BYTES) {
@@ -40,14 +41,14 @@ async function readText(path: string): Promise<ReadText> {
     if (!isSystemError(error)) throw error;
     const { code, message } = error;
     return code === 'ENOENT' || code === 'ENOTDIR'
-      ? { ok: false, reason: 'missing', detail: `there is no file ${path}` }
+      ? { ok: false, reason: 'missing', detail: `${path} does not exist` }
       : { ok: false, reason: 'unreadable', detail: message };
   } finally {
     await file?.close();
   }
 }
 
-/** Secrets that Kubernetes mounts belong to root. */
+/** Owner of the secrets that Kubernetes mounts. */
 const ROOT_UID = 0;
 
 function accessFault(
@@ -57,11 +58,10 @@ function accessFault(
   const user = process.getuid?.();
   if (user === undefined) return undefined;
   if (uid !== user && uid !== ROOT_UID) {
-    const detail = `${path} belongs to the user ${uid}, and this process runs as ${user}; if the file is yours, run \`sudo chown ${user} ${path}\``;
+    const detail = `${path} belongs to user ${uid}, but this process runs as user ${user}; if the file is yours, run \`sudo chown ${user} ${path}\``;
     return { ok: false, reason: 'foreign_owner', detail };
   }
-  // On many systems, new files are writable for the user's private group, which has the id of the
-  // user.
+  // On many systems new files are writable by the user's private group, whose id equals the user's.
   const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid);
   if (!isWritable) return undefined;
   const detail = `other users can change ${path}; run \`chmod go-w ${path}\``;

@@ -1,9 +1,9 @@
 import type { MachineTrust } from './machine-trust.ts';
 
 /**
- * Describes why keys are trusted, for people.
+ * Describes to users why keys are trusted.
  *
- * @param place of the keys that nothing vouches for.
+ * @param place where unpinned keys come from.
  */
 export function howTrusted(
   { by, pin, fingerprint }: Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>,

@@ -2,19 +2,18 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
 
-/** Secret stores of Kubernetes put this link to another directory; the files are links through it. */
+/** Kubernetes updates mounted secrets by changing this link, through which the files are linked. */
 const SWAPPED_DIRECTORY = '..data';
 
-/** Nobody waits any longer for a file system that hardly answers. */
+/** Limits the wait on very slow file systems. */
 const READY_WITHIN_MS = 2_000;
 
 /**
- * Watches the directories of files, because a watch on a file itself sees no more of it once another
- * file has taken its place.
+ * Watches the directories of files, because a watch on the file itself ends when the file is replaced.
  *
- * @param paths absolute; nothing needs to be there yet.
- * @param onEvent called when one of the files may be another.
- * @param onError called when changes may not be noticed.
+ * @param paths absolute; the files need not exist.
+ * @param onEvent called when one of the files may have changed.
+ * @param onError called when changes may go unnoticed.
  */
 export async function watchFiles(
   paths: readonly string[],
@@ -28,7 +27,7 @@ export async function watchFiles(
     ignored: (path) => !directories.has(path) && !names.has(basename(path)),
     ignoreInitial: true,
     followSymlinks: false,
-    // What is put into place by renaming is to be seen at once, not after a while.
+    // With `atomic`, chokidar would report renamed files only after a delay.
     atomic: false,
     persistent: false,
   });
@@ -42,7 +41,7 @@ export async function watchFiles(
   return watcher;
 }
 
-/** Where it really is: a link to a directory would be watched as a link. */
+/** Resolves links, because chokidar would watch a link to a directory as a link. */
 function directoryOf(path: string): string {
   const directory = dirname(path);
   return existsSync(directory) ? realpathSync(directory) : directory;

@@ -1,6 +1,6 @@
 /**
- * Offline license leases: verify one, and know what it is worth now. Plain ECMAScript, for Node,
- * browsers and workers alike.
+ * Verifies offline license leases and determines their status. Plain ECMAScript: it runs in Node,
+ * browsers and workers.
  */
 export {
   type Binding,

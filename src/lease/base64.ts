@@ -1,4 +1,4 @@
-/** Base64 (RFC 4648) in plain ECMAScript, which has none in every engine that runs this folder. */
+/** Base64 (RFC 4648), because some engines that run this folder have none. */
 
 const LETTERS_AND_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const STANDARD = `${LETTERS_AND_DIGITS}+/`;
@@ -14,13 +14,13 @@ export function encodeBase64Url(bytes: Uint8Array): string {
   return encode(bytes, URL_SAFE);
 }
 
-/** `undefined` for all but what `encodeBase64` writes. */
+/** Returns undefined for text that `encodeBase64` would not write. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const bytes = decode(text, STANDARD);
   return encodeBase64(bytes) === text ? bytes : undefined;
 }
 
-/** `undefined` for all but what `encodeBase64Url` writes. */
+/** Returns undefined for text that `encodeBase64Url` would not write. */
 export function decodeBase64Url(text: string): Uint8Array | undefined {
   const bytes = decode(text, URL_SAFE);
   return encodeBase64Url(bytes) === text ? bytes : undefined;
@@ -33,11 +33,11 @@ function encode(bytes: Uint8Array, alphabet: string): string {
     const bits = (bytes[i]! << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
     text += letter(bits >> 18) + letter(bits >> 12) + letter(bits >> 6) + letter(bits);
   }
-  // Without the letters that stand for no byte.
+  // Cuts off the letters that encode no byte.
   return text.slice(0, Math.ceil((bytes.length * 4) / 3));
 }
 
-/** The bytes up to the first character that is none of the alphabet; encoding again tells of it. */
+/** Decodes up to the first character outside the alphabet; callers detect that by encoding again. */
 function decode(text: string, alphabet: string): Uint8Array {
   const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
   let length = 0;

@@ -5,33 +5,33 @@ import { isTime } from './time.ts';
 import { decodeUtf8 } from './utf8.ts';
 
 /**
- * What a lease says, as it is signed. Ids are up to 128 visible ASCII characters; times are RFC 3339
- * in UTC and whole seconds.
+ * The signed content of a lease. Ids are 1 to 128 visible ASCII characters; times are RFC 3339 in UTC
+ * and whole seconds.
  */
 export interface LeaseClaims {
   readonly lease_id: string;
   readonly deployment_id: string;
   readonly customer_id?: string;
-  /** Names of features, each at most once: lower-case letters, digits and `_ . : -`. */
+  /** Distinct feature names: lower-case letters, digits and `_ . : -`. */
   readonly entitlements: readonly string[];
   readonly issued_at: string;
-  /** `issued_at` + `ttl_seconds`: from here on the lease should have been renewed. */
+  /** `issued_at` + `ttl_seconds`; the grace period begins here. */
   readonly expires_at: string;
-  /** `expires_at` + `grace_period_seconds`: from here on the lease is worth nothing. */
+  /** `expires_at` + `grace_period_seconds`; the lease grants nothing from here on. */
   readonly grace_ends_at: string;
   readonly ttl_seconds: number;
   readonly grace_period_seconds: number;
-  /** RFC 7638 thumbprint of the key that signs, see `publicKeyId`. */
+  /** `publicKeyId` of the signing key. */
   readonly public_key_id: string;
   readonly issuer: string;
-  /** The request of the device which this lease answers. */
+  /** Id of the device's request for this lease. */
   readonly renewal_id?: string;
   readonly previous_lease_id?: string;
-  /** RFC 7638 thumbprint of the device's own key. */
+  /** RFC 7638 thumbprint of the device key. */
   readonly device_thumbprint?: string;
   /** The licensed product; absent in leases of version 0.1.0. */
   readonly product?: string;
-  /** What the lease is bound to, see `checkLeaseUse`; absent means `none`. */
+  /** Checked by `checkLeaseUse`; `none` by default. */
   readonly binding?: Binding;
   /** `machineHash` of the machine to which `binding` binds the lease. */
   readonly machine_hash?: string;
@@ -45,7 +45,7 @@ export type Binding = (typeof BINDINGS)[number];
 
 export const BINDINGS = ['none', 'device', 'machine'] as const;
 
-/** TTL and grace together: an issuer's slip of the pen must not license anybody for a century. */
+/** Limit of TTL plus grace period, so that a mistyped TTL cannot license anyone for a century. */
 export const MAX_LIFETIME_SECONDS = 5 * 366 * 86_400;
 export const MAX_ENTITLEMENTS = 64;
 
@@ -65,14 +65,14 @@ const seconds =
   (value: unknown): boolean =>
     Number.isSafeInteger(value) && (value as number) >= least;
 
-/** Whether it can be the id of anything in a lease. */
+/** Whether a value is 1 to 128 visible ASCII characters, as ids in leases are. */
 export const isId = matching(/^[!-~]{1,128}$/);
 
 const ID: Rule = {
   accepts: isId,
   form: '1 to 128 visible ASCII characters',
 };
-/** Whether a text has the form of a SHA-256 digest in base64url, such as the id of a key or root. */
+/** Whether a value has the form of a SHA-256 digest in base64url: a key id or a root fingerprint. */
 export const isDigest = matching(/^[\w-]{43}$/);
 
 const DIGEST: Rule = {
@@ -84,7 +84,7 @@ const TIME: Rule = {
   form: 'a UTC time in whole seconds, such as 2026-01-02T03:04:05Z',
   reason: 'invalid_time',
 };
-/** Whether it can be the name of a feature. */
+/** Whether a value can be the name of a feature. */
 export const isEntitlement = matching(/^[a-z][a-z0-9_.:-]{0,63}$/);
 
 const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
@@ -119,7 +119,7 @@ const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
 };
 
 /**
- * The claims in the payload of a lease.
+ * Parses the payload of a lease.
  *
  * @throws LeaseError `not_utf8`, and as `parseStrictJson` and `checkClaims`.
  */
@@ -130,16 +130,15 @@ export function readClaims(payload: Uint8Array): LeaseClaims {
 }
 
 /**
- * The claims in a parsed payload. Members it does not know are left out, so that an issuer may add
- * some within this version; what an old reader must not ignore needs a new payload type.
- *
- * An unknown `binding` is refused: this reader could not check it.
+ * Checks a parsed payload and returns its known members. Unknown members are ignored, so that issuers
+ * can add members; one that old readers must not ignore needs a new payload type. An unknown `binding`
+ * is refused, because it could not be checked.
  *
  * @throws LeaseError `invalid_claims`, `invalid_time`, `inconsistent_claims`.
  */
 export function checkClaims(payload: unknown): LeaseClaims {
   if (!isJsonObject(payload)) {
-    throw new LeaseError('invalid_claims', 'the payload is no JSON object');
+    throw new LeaseError('invalid_claims', 'the payload is not a JSON object');
   }
   const known: Record<string, unknown> = {};
   for (const [name, { accepts, form, reason, optional }] of Object.entries<Rule>(RULES)) {
@@ -157,7 +156,7 @@ export function checkClaims(payload: unknown): LeaseClaims {
   return claims;
 }
 
-/** The claim that each binding needs beside it. */
+/** The claim that each binding requires. */
 const BOUND_TO = { none: undefined, device: 'device_thumbprint', machine: 'machine_hash' } as const;
 
 function checkBinding(claims: LeaseClaims): void {
@@ -169,7 +168,7 @@ function checkBinding(claims: LeaseClaims): void {
 
 function checkTimes(claims: LeaseClaims): void {
   const { ttl_seconds: ttl, grace_period_seconds: grace } = claims;
-  // Each has passed `parseTime`.
+  // `isTime` has accepted each of them.
   const issued = Date.parse(claims.issued_at);
   const expires = Date.parse(claims.expires_at);
   const graceEnds = Date.parse(claims.grace_ends_at);

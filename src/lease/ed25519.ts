@@ -1,20 +1,19 @@
 /**
- * The checks of Ed25519 that tweetnacl leaves to its caller. It compares the point of a signature
- * byte by byte, but takes any number for its scalar and any 32 bytes for a key. What is refused here
- * and why: RFC 8032 §5.1.3 and §5.1.7; Chalkias, Garillot, Nikolaenko, "Taming the Many EdDSAs"
- * (SSR 2020), for keys of small order.
+ * Checks of Ed25519 that tweetnacl leaves to its caller: it compares the point of a signature byte by
+ * byte, but accepts any scalar and any 32 bytes as a key. The rules follow RFC 8032 §5.1.3 and §5.1.7,
+ * and for keys of small order Chalkias, Garillot, Nikolaenko, "Taming the Many EdDSAs" (SSR 2020).
  */
 import nacl from 'tweetnacl';
 import type { LeaseReason } from './reasons.ts';
 
-/** The field has this many elements. */
+/** Order of the field. */
 const P = 2n ** 255n - 19n;
-/** The order of the base point. */
+/** Order of the base point. */
 const L = 2n ** 252n + 27742317777372353535851937790883648493n;
 /** The curve is −x² + y² = 1 + D·x²·y² mod P. */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
-/** Why 32 bytes must not be used as a public key; `undefined` for a good one. */
+/** Returns why 32 bytes must not be used as a public key; undefined for a good key. */
 export function keyFault(key: Uint8Array): LeaseReason | undefined {
   if (!isCanonical(key)) return 'key_not_canonical';
   const y2 = yOf(key) ** 2n % P;
@@ -26,20 +25,24 @@ export function keyFault(key: Uint8Array): LeaseReason | undefined {
   return isSmallOrder ? 'key_small_order' : undefined;
 }
 
-/** Why `signature` is not that of `message` by a key without fault; `undefined` when it is. */
+/**
+ * Returns why a signature is invalid; undefined if it is valid.
+ *
+ * @param key one for which `keyFault` is undefined.
+ */
 export function signatureFault(
   message: Uint8Array,
   signature: Uint8Array,
   key: Uint8Array,
 ): LeaseReason | undefined {
   if (signature.length !== 64) return 'signature_length';
-  // Adding L to the scalar would make a second signature of the same message.
+  // A scalar of L or more would allow a second signature of the same message.
   if (littleEndian(signature.subarray(32)) >= L) return 'signature_scalar';
   if (!isCanonical(signature.subarray(0, 32))) return 'signature_point';
   return nacl.sign.detached.verify(message, signature, key) ? undefined : 'bad_signature';
 }
 
-/** Whether a point is encoded as RFC 8032 §5.1.2 encodes it: y reduced, and no "negative" zero x. */
+/** Whether a point is encoded as in RFC 8032 §5.1.2: y is reduced, and a zero x is not negative. */
 function isCanonical(point: Uint8Array): boolean {
   const y = yOf(point);
   const isNegative = point[31]! >= 0x80;

@@ -4,27 +4,25 @@ import { canonicalJson, isJsonObject, parseStrictJson, quote } from './json.ts';
 import { LeaseError } from './refusal.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/** The type of what is signed; it is signed too, so that no other signature passes for a lease's. */
+/** The type is signed too, so that a signature of another document is not valid for a lease. */
 export const PAYLOAD_TYPE = 'application/vnd.service-local.license-lease.v1+json';
 
-/** One for the key in use and one for its successor are enough; each costs the reader time. */
+/** A lease needs one for the current key and one for its successor; each costs verification time. */
 const MAX_LEASE_SIGNATURES = 4;
 
 export interface Signature {
-  /** `publicKeyId` of the key that made it. */
+  /** `publicKeyId` of the signing key. */
   readonly keyid: string;
-  /** The 64 bytes of Ed25519. */
   readonly bytes: Uint8Array;
 }
 
 export interface Envelope {
-  /** The very bytes that are signed. */
   readonly payload: Uint8Array;
   readonly signatures: readonly Signature[];
 }
 
 /**
- * The bytes to sign for a payload: PAE of DSSE 1.0.2
+ * Returns the bytes to sign for a payload: the PAE of DSSE 1.0.2
  * (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/protocol.md).
  */
 export function preAuthEncoding(type: string, payload: Uint8Array): Uint8Array {
@@ -36,8 +34,8 @@ export function preAuthEncoding(type: string, payload: Uint8Array): Uint8Array {
 }
 
 /**
- * What an issuer signs with Ed25519: `toSign`; and what it then hands to `encodeEnvelope`: `payload`,
- * the claims in canonical JSON (RFC 8785).
+ * Returns the bytes to sign with Ed25519 (`toSign`), and the `payload` for `encodeEnvelope`: the claims
+ * in canonical JSON (RFC 8785).
  *
  * @throws LeaseError for claims that `verifyLease` would refuse.
  */
@@ -49,7 +47,7 @@ export function leaseToSign(claims: LeaseClaims): {
   return { payload, toSign: preAuthEncoding(PAYLOAD_TYPE, payload) };
 }
 
-/** The JSON envelope of DSSE 1.0.2; with the default type, the text of a lease file. */
+/** Returns the JSON envelope of DSSE 1.0.2; with the default type, the content of a lease file. */
 export function encodeEnvelope(
   payload: Uint8Array,
   signatures: readonly Signature[],
@@ -63,7 +61,7 @@ export function encodeEnvelope(
 }
 
 /**
- * Reads a lease file without judging its signatures.
+ * Parses the content of a lease file without verifying its signatures.
  *
  * @throws LeaseError as `parseStrictJson` and `readEnvelope`.
  */
@@ -72,10 +70,10 @@ export function parseEnvelope(text: string): Envelope {
 }
 
 /**
- * Reads the envelope in a JSON value without judging its signatures. Stricter than DSSE: no other
- * members, every signature names its key, base64 is of the standard alphabet with padding.
+ * Reads the envelope in a JSON value without verifying its signatures. Stricter than DSSE: it has no
+ * other members, every signature names its key, and base64 has the standard alphabet and padding.
  *
- * @param what name of the value in error messages.
+ * @param what name of the value in messages.
  * @throws LeaseError `not_an_envelope`, `wrong_payload_type`, `bad_base64`.
  */
 export function readEnvelope(
@@ -86,7 +84,7 @@ export function readEnvelope(
 ): Envelope {
   const members = membersOf(value, ['payloadType', 'payload', 'signatures'], what);
   const { payloadType, payload, signatures } = members;
-  if (typeof payloadType !== 'string') throw notAnEnvelope('payloadType is not a text');
+  if (typeof payloadType !== 'string') throw notAnEnvelope('payloadType is not a string');
   if (payloadType !== type) {
     throw new LeaseError('wrong_payload_type', `payloadType is ${quote(payloadType)}`);
   }
@@ -96,7 +94,7 @@ export function readEnvelope(
   const read = signatures.map((signature: unknown, index): Signature => {
     const place = `signatures[${index}]`;
     const { keyid, sig } = membersOf(signature, ['keyid', 'sig'], place);
-    if (typeof keyid !== 'string') throw notAnEnvelope(`${place}.keyid is not a text`);
+    if (typeof keyid !== 'string') throw notAnEnvelope(`${place}.keyid is not a string`);
     return { keyid, bytes: bytesOf(sig, `${place}.sig`) };
   });
   if (new Set(read.map(({ keyid }) => keyid)).size < read.length) {
@@ -110,7 +108,7 @@ function membersOf<Name extends string>(
   names: readonly Name[],
   what: string,
 ): Readonly<Record<Name, unknown>> {
-  if (!isJsonObject(value)) throw notAnEnvelope(`${what} is no JSON object`);
+  if (!isJsonObject(value)) throw notAnEnvelope(`${what} is not a JSON object`);
   const missing = names.find((name) => !Object.hasOwn(value, name));
   if (missing !== undefined) throw notAnEnvelope(`${what} has no member ${missing}`);
   if (Object.keys(value).length > names.length) {
@@ -120,7 +118,7 @@ function membersOf<Name extends string>(
 }
 
 function bytesOf(value: unknown, what: string): Uint8Array {
-  if (typeof value !== 'string') throw notAnEnvelope(`${what} is not a text`);
+  if (typeof value !== 'string') throw notAnEnvelope(`${what} is not a string`);
   const bytes = decodeBase64(value);
   if (bytes === undefined) {
     throw new LeaseError('bad_base64', `${what} is not base64 with padding`);

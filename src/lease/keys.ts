@@ -13,20 +13,20 @@ export interface PublicKey {
   readonly x: string;
   /** `publicKeyId(x)`. */
   readonly kid: string;
-  /** `active` signs; `retiring` does no more, but leases under it are still out there. */
+  /** An `active` key signs; a `retiring` key only verifies leases that it signed before. */
   readonly status?: 'active' | 'retiring';
 }
 
-/** The keys that verify leases, as a JWK set. */
+/** A JWK set of the keys that verify leases. */
 export interface PublicKeyset {
   readonly keys: readonly PublicKey[];
 }
 
 declare const imported: unique symbol;
-/** The 32 bytes of each key by its id. Only `importKeyset` makes one, so that each is checked. */
+/** The 32 bytes of each key, by its id. Only `importKeyset` creates it, after checking each key. */
 export type TrustedKeys = ReadonlyMap<string, Uint8Array> & { readonly [imported]: true };
 
-/** The id of an Ed25519 key: its JWK thumbprint (RFC 7638) with SHA-256, in base64url. */
+/** Returns the id of an Ed25519 key: its JWK thumbprint (RFC 7638) with SHA-256, in base64url. */
 export function publicKeyId(x: string): string {
   return encodeBase64Url(
     sha256(encodeUtf8(`{"crv":"Ed25519","kty":"OKP","x":${JSON.stringify(x)}}`)),
@@ -34,11 +34,11 @@ export function publicKeyId(x: string): string {
 }
 
 /**
- * Checks a `PublicKeyset`, once, for `verifyLease`. As RFC 7517 asks, keys of other types and members
- * it does not know are ignored; so is a key whose status is neither `active` nor `retiring`, which
- * is published and not to be trusted.
+ * Checks a `PublicKeyset` for `verifyLease`. As RFC 7517 requires, keys of other types and unknown
+ * members are ignored; so is a key whose status is neither `active` nor `retiring`, because it is
+ * published but not to be trusted.
  *
- * @param keyset JSON text, or what `JSON.parse` makes of it.
+ * @param keyset JSON text or parsed JSON.
  */
 export function importKeyset(
   keyset: unknown,
@@ -46,26 +46,27 @@ export function importKeyset(
   return orRefused(() => {
     const value = typeof keyset === 'string' ? parseStrictJson(keyset, 'the keyset') : keyset;
     if (!isJsonObject(value) || !Array.isArray(value['keys'])) {
-      throw new LeaseError('invalid_keyset', 'the keyset is no JSON object with a list "keys"');
+      throw new LeaseError('invalid_keyset', 'the keyset is not a JSON object with a list "keys"');
     }
     const trusted = new Map<string, Uint8Array>();
     const seen = new Set<string>();
     value['keys'].forEach((key: unknown, index) => {
       const place = `keys[${index}]`;
-      if (!isJsonObject(key)) throw new LeaseError('invalid_keyset', `${place} is no JSON object`);
+      if (!isJsonObject(key))
+        throw new LeaseError('invalid_keyset', `${place} is not a JSON object`);
       if (Object.hasOwn(key, 'd')) {
-        throw new LeaseError('private_key', `${place} has the private part of a key, "d"`);
+        throw new LeaseError('private_key', `${place} contains a private key in its member "d"`);
       }
       if (key['kty'] !== 'OKP' || key['crv'] !== 'Ed25519') return;
       const { id, bytes } = readKey(key, place);
-      if (seen.has(id)) throw new LeaseError('invalid_keyset', `${place} is there twice`);
+      if (seen.has(id)) throw new LeaseError('invalid_keyset', `${place} repeats an earlier key`);
       seen.add(id);
       if ([undefined, 'active', 'retiring'].includes(key['status'] as string | undefined)) {
         trusted.set(id, bytes);
       }
     });
     if (trusted.size === 0) {
-      throw new LeaseError('invalid_keyset', 'the keyset has no Ed25519 key that may verify');
+      throw new LeaseError('invalid_keyset', 'the keyset has no active or retiring Ed25519 key');
     }
     return { ok: true, keys: trusted as unknown as TrustedKeys };
   });
@@ -75,7 +76,7 @@ function readKey(
   { x, kid }: Readonly<Record<string, unknown>>,
   place: string,
 ): { readonly id: string; readonly bytes: Uint8Array } {
-  if (typeof x !== 'string') throw new LeaseError('invalid_keyset', `${place}.x is not a text`);
+  if (typeof x !== 'string') throw new LeaseError('invalid_keyset', `${place}.x is not a string`);
   const bytes = decodeBase64Url(x);
   if (bytes === undefined) {
     throw new LeaseError('bad_base64', `${place}.x is not base64url without padding`);

@@ -2,25 +2,22 @@ import { isId, type LeaseClaims } from './claims.ts';
 import { isJsonObject } from './json.ts';
 import { formatTime, parseTime } from './time.ts';
 
-/** Since when a machine runs. */
 export interface Boot {
-  /** Of this start of this machine, and of no other. */
+  /** Identifies one start of one machine. */
   readonly boot_id: string;
-  /** For how long it has run since. */
   readonly uptime_seconds: number;
 }
 
-/** For how long machines have been seen running since they got a lease. */
+/** For how long machines have been observed running since they received a lease. */
 export interface RunningTime extends Boot {
   readonly lease_id: string;
-  /** What it was at `uptime_seconds` of that boot. */
+  /** The running time at `uptime_seconds` of that boot. */
   readonly seconds: number;
 }
 
-/** No machine runs for longer. */
 const CENTURY_SECONDS = 100 * 366 * 86_400;
 
-/** Whether what was read from a file is one that can be. */
+/** Whether a value from a file has the form of a running time. */
 export function isRunningTime(value: unknown): value is RunningTime {
   if (!isJsonObject(value)) return false;
   const isAmount = (amount: unknown): boolean =>
@@ -30,13 +27,13 @@ export function isRunningTime(value: unknown): value is RunningTime {
 }
 
 /**
- * The running time as it is now. Uptime is what nobody can set: it counts from the start of the
- * machine, also while it sleeps. Only what was seen of one boot from a moment on counts: nothing of
- * the time switched off, and nothing of another machine to which the files have moved. So what comes
- * out is never more than the time that has really passed, whatever was done to the clock.
+ * Returns the running time until now. It grows with the uptime, which users cannot set and which also
+ * counts while the machine sleeps. Time while the machine was off, or before the files moved from
+ * another machine, does not count. The result therefore never exceeds the time that really passed,
+ * whatever happened to the clock.
  *
- * @param before as it was, of whatever lease; undefined when nothing is known.
- * @param boot of the machine, as it is now.
+ * @param before the last known running time, of this or another lease.
+ * @param boot the current boot id and uptime.
  */
 export function runningTime(
   before: RunningTime | undefined,
@@ -49,7 +46,7 @@ export function runningTime(
   return { lease_id, seconds: before.seconds + more, ...boot };
 }
 
-/** The latest time that has passed for certain since the lease was issued, for `leaseStatus`. */
+/** Returns a time that has certainly passed, for `leaseStatus`: issue of the lease plus running time. */
 export function knownTime(
   { lease_id, issued_at }: Pick<LeaseClaims, 'lease_id' | 'issued_at'>,
   running: RunningTime | undefined,

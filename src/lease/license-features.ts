@@ -1,11 +1,11 @@
-/** What a lease can give, by the names that its entitlements have. */
+/** Features that require a license, by their names in entitlements. */
 export type Feature =
-  /** Start a bot that trades with money. */
+  /** Start a bot that trades real money. */
   | 'live_trading'
   /** Deploy to the customer's own cloud or cluster. */
   | 'byoc_deployments'
-  /** Do research over federated knowledge. */
+  /** Search federated knowledge in research. */
   | 'kb_federation';
 
-/** Of every answer to what a lease in its grace period let through, with the value `grace`. */
+/** Response header of requests that were allowed by a lease in its grace period; its value is `grace`. */
 export const LICENSE_STATUS_HEADER = 'X-Service-License-Status';

@@ -1,6 +1,6 @@
 /**
- * Everything for which a lease is not taken at full value, with a sentence for the person who meets
- * it. The codes are stable: answers of the API, the CLI, logs and metrics carry them.
+ * Every reason why a lease does not grant everything, with a sentence for users. The codes are stable:
+ * the API, the CLI, logs and metrics use them.
  */
 export const LEASE_REASONS = {
   missing: 'There is no lease file.',
@@ -16,7 +16,7 @@ export const LEASE_REASONS = {
 
   not_an_envelope: 'The JSON is not a signed envelope of the expected form.',
   wrong_payload_type: 'The envelope holds something other than a license lease of this version.',
-  bad_base64: 'A value is not base64 in canonical form.',
+  bad_base64: 'A value is not canonical base64.',
 
   unknown_key: 'No key of the keyset made any of the signatures.',
   signature_length: 'A signature is not 64 bytes long.',
@@ -34,7 +34,7 @@ export const LEASE_REASONS = {
   key_id_mismatch: 'The id of a key is not the thumbprint of that key.',
   key_not_canonical: 'A public key is not in canonical form.',
   key_not_on_curve: 'A public key is not a point of the curve.',
-  key_small_order: 'A public key is one under which almost any text verifies.',
+  key_small_order: 'A public key is so weak that almost any text verifies with it.',
 
   invalid_root: 'A root or a signed keyset does not have the expected form.',
   not_vouched_for: 'The keys are not signed by the trusted root or by a trusted key.',
@@ -56,7 +56,7 @@ export const LEASE_REASONS = {
   clock_rollback: 'The clock of this machine is more than 5 minutes behind an earlier signed time.',
   expired: 'The lease was not renewed, and its grace period is over.',
 
-  entitlement_missing: 'The lease does not give this feature.',
+  entitlement_missing: 'The lease does not include this feature.',
 } as const;
 
 export type LeaseReason = keyof typeof LEASE_REASONS;

@@ -1,6 +1,6 @@
 import type { LeaseReason } from './reasons.ts';
 
-/** A refused lease or keyset, as the parts throw it. The message says what and where. */
+/** Thrown for a refused lease or keyset; the message says what is wrong and where. */
 export class LeaseError extends Error {
   readonly reason: LeaseReason;
 
@@ -11,15 +11,15 @@ export class LeaseError extends Error {
   }
 }
 
-/** A refused lease or keyset, as an answer. */
+/** A refused lease or keyset, as a return value. */
 export interface Refused {
   readonly ok: false;
   readonly reason: LeaseReason;
-  /** What is wrong and where; for people, and not stable. */
+  /** What is wrong and where, for users; not stable. */
   readonly detail: string;
 }
 
-/** The result of `read`, or the refusal that it threw. */
+/** Converts a LeaseError that `read` throws to a return value. */
 export function orRefused<T>(read: () => T): T | Refused {
   try {
     return read();

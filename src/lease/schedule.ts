@@ -3,21 +3,21 @@ import type { LeaseClaims } from './claims.ts';
 import { parseTime } from './time.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/** Nothing is renewed with more than this left, however long it lasts. */
+/** Maximum remaining time at renewal, for leases of any TTL. */
 export const LONGEST_REST_MS = 24 * 3_600_000;
 
 /**
- * How long before its end a lease of this TTL is renewed at the earliest: a day, or a third of a
- * short TTL, so that no lease is due for renewal as soon as it is issued.
+ * Returns the remaining time at which a lease may be renewed: a day, or a third of a short TTL, so that
+ * no lease is due as soon as it is issued.
  */
 export function renewalRestMs(ttlMs: number): number {
   return Math.min(LONGEST_REST_MS, ttlMs / 3);
 }
 
 /**
- * When a lease is due for renewal, in milliseconds since the Unix epoch: within the first quarter of
- * the rest, at a moment that is fixed by installation and lease, so that a fleet whose leases were
- * issued in one minute renews them over hours, and that everybody can tell when.
+ * Returns when a lease is due for renewal, in milliseconds since the Unix epoch. The time is within the
+ * first quarter of `renewalRestMs` and derived from the ids of installation and lease, so that a fleet
+ * whose leases were issued together renews them over hours, at times that can be predicted.
  */
 export function renewalMoment(
   claims: Pick<LeaseClaims, 'deployment_id' | 'lease_id' | 'expires_at' | 'ttl_seconds'>,

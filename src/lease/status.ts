@@ -4,53 +4,50 @@ import { formatTime, parseTime } from './time.ts';
 
 export interface LeaseStatus {
   readonly state: 'valid' | 'grace' | 'expired';
-  /** Those of the lease while `valid` and in `grace`, none once `expired`. */
+  /** Empty once the lease is `expired`. */
   readonly entitlements: readonly string[];
-  /** Why the state is not `valid`, and `null` when it is. */
+  /** Null while the state is `valid`. */
   readonly reason: Extract<
     LeaseReason,
     'in_grace' | 'not_yet_valid' | 'clock_rollback' | 'expired'
   > | null;
   /**
-   * The next time on the clock of this machine at which state or reason will be another, as RFC
-   * 3339; `null` when there is none.
+   * When state or reason will change next on the clock of this machine (RFC 3339); null for never.
    */
   readonly next_change_at: string | null;
 }
 
-/** How far the clock of a machine may be behind that of the issuer without any effect. */
+/** How far the clock of a machine may lag behind the issuer's clock without effect. */
 export const CLOCK_TOLERANCE_SECONDS = 300;
 
 /**
- * What a verified lease is worth now. Time is never taken to be earlier than the latest time known
- * to have passed: the `issued_at` of this lease, or `knownTime`. With T = the later of that and
- * `now`:
+ * Returns the status of a verified lease. The known time is the later of its `issued_at` and
+ * `knownTime`; T is the later of the known time and `now`:
  *
  * | state   | when                                              | reason                           |
  * |---------|---------------------------------------------------|----------------------------------|
  * | expired | T ≥ `grace_ends_at`                               | `expired`                        |
- * | grace   | `now` is over 300 s before the known time         | `not_yet_valid` (before this     |
- * |         |                                                   | issue) or else `clock_rollback`  |
+ * | grace   | `now` is over 300 s before `issued_at`            | `not_yet_valid`                  |
+ * | grace   | `now` is over 300 s before the known time         | `clock_rollback`                 |
  * | grace   | T ≥ `expires_at`                                  | `in_grace`                       |
  * | valid   | otherwise                                         | `null`                           |
  *
- * A clock that is behind shows as a warning and never stops anything; it is noticed as far back as
- * the known time reaches. A clock that is ahead ends the lease early, until it is set right.
- * The two ends have no tolerance: `expires_at` has the grace period behind it, and `grace_ends_at` is
- * the moment promised to whoever revokes.
+ * A clock that is behind only causes a warning. A clock that is ahead ends the lease early until it is
+ * corrected. The two ends have no tolerance: the grace period follows `expires_at`, and administrators
+ * who revoke a lease rely on `grace_ends_at`.
  *
  * @param now the clock of this machine, in milliseconds since the Unix epoch.
- * @param knownTime the latest time that is known to have passed, in the form of the claims: one that
- * the issuer signed, or see `knownTime` in `known-time.ts`. What a clock said that people can set does
- * not belong here: one moment with it far ahead would end the lease for good.
- * @throws RangeError when `now` or a time is none: it must not pass for a time before the end.
+ * @param knownTime a time that has certainly passed, such as one that the issuer signed or that
+ * `knownTime` returns. It must not come from a clock that users can set: setting that far ahead once
+ * would end the lease for good.
+ * @throws RangeError if `now` or a time is invalid, because an invalid time must not extend the lease.
  */
 export function leaseStatus(
   claims: LeaseClaims,
   now: number,
   knownTime: string = claims.issued_at,
 ): LeaseStatus {
-  if (!Number.isFinite(now)) throw new RangeError(`now is ${now}, which is no time`);
+  if (!Number.isFinite(now)) throw new RangeError(`now is ${now}, which is not a time`);
   const issued = timeOf(claims.issued_at);
   const expires = timeOf(claims.expires_at);
   const graceEnds = timeOf(claims.grace_ends_at);

@@ -8,7 +8,7 @@ import { parseTime } from './time.ts';
 export interface HeldTrust {
   /** The keys that verify leases. */
   readonly keys: TrustedKeys;
-  /** Absent where the keys came without a root. */
+  /** Absent if the keys came without a root. */
   readonly root?: TrustedRoot | undefined;
   readonly keyset?: KeysetClaims | undefined;
 }
@@ -31,9 +31,9 @@ export interface TrustOptions {
 }
 
 /**
- * Whether the keys in a keyset file, or from a server, may verify leases. The document is a JWK set;
- * where its issuer has a root, the members `roots` and `keyset` hold the signed documents (see
- * `root.ts`), and only they count. Never throws, whatever the text.
+ * Decides whether the keys in a keyset file, or from a server, may verify leases. The document is a JWK
+ * set; if its issuer has a root, the members `roots` and `keyset` hold the signed documents (see
+ * `root.ts`), and only they count. Never throws.
  *
  * - With a pin or a held root, keys without a root are refused, and so is a root that does not
  *   descend from it.
@@ -108,7 +108,7 @@ function checkFirstRoot(keyset: unknown, held: HeldTrust, root: TrustedRoot): vo
 function bareTrust(document: unknown, keyset: unknown, { held, now }: TrustOptions): Trust {
   const bare = orThrow(importKeyset(document));
   if (held === undefined) {
-    // Nothing vouches for these keys, but from now on the version of their keyset must not fall.
+    // These keys are trusted at first contact; later keysets must not have a lower version.
     const own = verifyKeyset(keyset, { keys: bare.keys, threshold: 1 });
     return {
       ok: true,

@@ -1,9 +1,9 @@
 /**
- * UTF-8 through the URI functions of ECMAScript: TextEncoder belongs to browsers and Node. They are
- * slow, so that ASCII, in which nearly all leases are written, does without them.
+ * UTF-8 by the URI functions of ECMAScript, because TextEncoder exists only in browsers and Node. They
+ * are slow, so ASCII, the content of nearly all leases, takes a shorter way.
  */
 
-/** @throws URIError for half a surrogate pair. */
+/** @throws URIError for half a surrogate pair */
 export function encodeUtf8(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i += 1) {
@@ -22,7 +22,7 @@ function encodeEscaped(text: string): Uint8Array {
   );
 }
 
-/** `undefined` unless the bytes are UTF-8 in its one shortest form. */
+/** Returns undefined for invalid UTF-8, which includes overlong forms. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   let text = '';
   for (const byte of bytes) {

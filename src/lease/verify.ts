@@ -8,17 +8,16 @@ import { LeaseError, orRefused, type Refused } from './refusal.ts';
 export interface VerifiedLease {
   readonly ok: true;
   readonly claims: LeaseClaims;
-  /** The key that signed, which is also `claims.public_key_id`. */
+  /** Id of the signing key; equal to `claims.public_key_id`. */
   readonly keyId: string;
 }
 
 /**
- * Whether a lease was issued by the holder of one of the keys, and what it says: the very bytes that
- * verified are read, once, and nothing of the envelope around them counts. Says nothing about time,
- * see `leaseStatus`. Never throws, whatever the text.
+ * Verifies that a lease was signed by one of the keys, and returns the claims in the signed bytes. Does
+ * not check time, see `leaseStatus`. Never throws.
  *
- * Of several signatures, those by keys that are not among `keys` are skipped; all the others must
- * verify, and the key that the claims name must be one of theirs.
+ * Signatures by unknown keys are skipped; all others must verify, and one of them must be by the key
+ * that the claims name.
  *
  * @param text the content of a lease file.
  */
@@ -43,7 +42,7 @@ export function verifyLease(text: string, keys: TrustedKeys): VerifiedLease | Re
     if (!signers.includes(keyId)) {
       throw new LeaseError(
         'key_mismatch',
-        `public_key_id is ${keyId}, signed by ${signers.join()}`,
+        `public_key_id is ${keyId}, but the lease is signed by ${signers.join()}`,
       );
     }
     return { ok: true, claims, keyId };

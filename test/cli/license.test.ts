@@ -71,7 +71,7 @@ test('licenses a machine without a network through files that people carry', asy
   const none = await vault('status', '--json');
   expect(none).toMatchObject({ code: 4 });
   expect(none.stderr).toMatch(
-    /^error license_invalid: no valid license: there is no file .*\n→ Enroll/,
+    /^error license_invalid: no valid license: .* does not exist\n→ Enroll/,
   );
   expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
 
@@ -104,7 +104,7 @@ test('licenses a machine without a network through files that people carry', asy
   );
 
   expect((await vault('status')).stderr).toMatch(
-    /there is no file .*\n→ Write a request with `service-local license export-request/,
+    / does not exist\n→ Write a request with `service-local license export-request/,
   );
 
   const taken = await vault('import', 'lease.json');
@@ -369,7 +369,7 @@ test('issues no lease for a machine while its trusted keys are unknown', async (
 test('reports in the exit code whether a renewal is due, without output on stderr', async () => {
   const none = await on('empty')('needs-renewal');
   expect(none).toMatchObject({ code: 2, stderr: '' });
-  expect(none.stdout).toMatch(/^There is no lease to renew: there is no file .*\n$/);
+  expect(none.stdout).toMatch(/^There is no lease to renew: .* does not exist\n$/);
 
   await licensedSince('early', 1)('import', 'early.json', '--keyset', 'keys.json');
   const early = await on('early')('needs-renewal');

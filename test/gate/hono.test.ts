@@ -57,9 +57,9 @@ test('what is not licensed is answered with a problem that says why and what to 
     title: 'Forbidden',
     status: 403,
     code: 'license_invalid',
-    detail: 'byoc_deployments is not licensed: The lease does not give this feature.',
+    detail: 'byoc_deployments is not licensed: The lease does not include this feature.',
     reason: 'entitlement_missing',
-    remedy: 'Have it added to the contract; it comes with the next renewal.',
+    remedy: 'Ask the issuer to add the feature to the contract; the next renewal includes it.',
     retryable: false,
   });
   place.time.now += 10 * DAY;
@@ -68,6 +68,6 @@ test('what is not licensed is answered with a problem that says why and what to 
   expect(await expired.json()).toMatchObject({
     code: 'license_invalid',
     reason: 'expired',
-    remedy: 'Run `service-local doctor` on the machine that this runs on.',
+    remedy: 'Run `service-local doctor` on the machine of this program.',
   });
 });
