@@ -21,18 +21,15 @@ import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { readState } from './state.ts';
 
-/**
- * What a machine has accepted: the owner of its leases, the keys that verify them, and the content
- * of its files.
- */
+/** The accepted owner of leases, the keys that verify them, and the content of their files. */
 export interface Accepted extends TrustMemory {
   /** Content of the keyset file. */
   readonly document: string;
-  /** Content of the trust anchor; undefined where this machine has none yet. */
+  /** Content of the trust anchor; undefined if this machine has none yet. */
   readonly anchor: string | undefined;
 }
 
-/** What a machine accepts when it stores a lease and the keyset document that verifies it. */
+/** Returns what a machine accepts when it stores a lease and the keyset document that verifies it. */
 export function acceptedOf(
   { deployment_id: installationId, issuer }: LeaseClaims,
   held: HeldTrust,
@@ -67,11 +64,11 @@ export function acceptedIn(license: License, document?: string): Accepted | unde
   const claims = leases[0]?.claims;
   if (trusted === undefined || claims === undefined) return undefined;
   const accepted = acceptedOf(claims, trusted, document ?? keysetText(trusted.keys));
-  // A damaged anchor is written again; a machine that has had none gets one at its next renewal.
+  // A damaged anchor is repaired; a machine that never had one gets it at the next renewal.
   return anchor.kind === 'none' ? { ...accepted, anchor: undefined } : accepted;
 }
 
-/** Judges the license files by what this process has accepted, and not by files that were swapped. */
+/** Verifies license files by what this process has accepted, so that swapped files are refused. */
 export class Acceptance {
   readonly #files: LicenseFiles;
   /** Undefined until something has been accepted. */
@@ -89,7 +86,7 @@ export class Acceptance {
    *
    * @param kept the lease in force: newer keys are accepted only if they verify it or another lease
    * here.
-   * @param isDevice false if leases and keys are delivered, so that their sender may change them.
+   * @param isDevice false if leases and keys are delivered, whose sender may change the keys.
    * @param now milliseconds since the Unix epoch.
    */
   async read(
@@ -109,7 +106,7 @@ export class Acceptance {
       this.#announced = announced_anchor;
     } else {
       const accepted = newer(memory, license, texts, kept) ?? memory;
-      // A foreign anchor must not count after a restart, also where there was none.
+      // Writes an anchor where a foreign one was found, so that a restart does not accept that.
       const isForeign = accepted.anchor === undefined && license.refusedAnchor !== undefined;
       this.accepted = isForeign ? { ...accepted, anchor: anchorText(accepted) } : accepted;
     }
@@ -133,7 +130,7 @@ function documentIn(
   return judged.ok ? judged.text : undefined;
 }
 
-/** The content of the files if `memory` vouches for it; undefined if it is not newer. */
+/** Returns the content of the files if `memory` vouches for it and it is newer; otherwise undefined. */
 function newer(
   memory: Accepted,
   license: License,

@@ -12,25 +12,25 @@ import { appendLine } from './log-file.ts';
 import { runLoop, type Subscribe, type Tick } from './loop.ts';
 import { newNote, readNote, writeNote, type DaemonNote } from './note.ts';
 import { openNotifier } from './notify.ts';
-import { nextAttempt } from './words.ts';
+import { describeNextAttempt } from './words.ts';
 
 export interface DaemonOptions {
-  /** Ends it. */
+  /** Ends the daemon. */
   readonly signal: AbortSignal;
-  /** Shown each line of the log. */
-  readonly tell: (line: string) => void;
-  /** Whether these are JSON objects, or texts for people. */
+  /** Receives each line of the log. */
+  readonly print: (line: string) => void;
+  /** Whether the lines are JSON objects instead of text. */
   readonly json: boolean;
-  /** Called when it has begun its work. */
+  /** Called when the daemon is running. */
   readonly onReady: () => void;
 }
 
 /**
- * Keeps the license of this machine fresh until the signal is aborted. SIGHUP has it look at once.
+ * Renews the lease of this machine until the signal is aborted. SIGHUP triggers a check at once.
  *
- * @throws ServiceError `conflict`, reason `locked`, where another daemon does that for this home;
- * reason `lock_lost`, where another could from now on; `invalid_data` with a reason where others
- * could put files of theirs into the home.
+ * @throws ServiceError `conflict`, reason `locked`, if another daemon runs for this home; `failure`,
+ * reason `lock_lost`, if the lock file was replaced, so that another daemon could start; `invalid_data`
+ * with a reason if other users can write to the home.
  */
 export async function runDaemon(
   {
@@ -39,17 +39,17 @@ export async function runDaemon(
     server_insecure: insecure,
   }: Pick<Settings, 'home' | 'server_url' | 'server_insecure'>,
   env: NodeJS.ProcessEnv,
-  { signal, tell, json, onReady }: DaemonOptions,
+  { signal, print, json, onReady }: DaemonOptions,
 ): Promise<void> {
   refuseInsecure(url, insecure);
-  // Without a listener it would end this process.
+  // Without a listener, SIGHUP would end this process.
   process.on('SIGHUP', () => {});
   const files = licenseFiles(home, env);
   const own = daemonFiles(home);
   const lock = await holdDaemonLock(own);
   try {
     const note = newNote(url, files.pin);
-    const log = openLog(own, tell, json);
+    const log = openLog(own, print, json);
     const warn = (text: string): void => log.warn(text);
     await beginNote(own.note, note);
     process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, BROKEN));
@@ -60,15 +60,15 @@ export async function runDaemon(
         failure = undefined;
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        if (error.message !== failure) warn(`who the daemon is cannot be noted: ${error.message}`);
+        if (error.message !== failure) warn(`${own.note} could not be written: ${error.message}`);
         failure = error.message;
       }
     };
-    const supervision = await superviseBy(env, warn, signal);
+    const supervision = await notifySupervisor(env, warn, signal);
     let watching: Watching | undefined;
     try {
       const { pid, version } = note;
-      log.info({ pid, version }, `keeping ${files.lease} fresh, with leases of ${url}`);
+      log.info({ pid, version }, `renewing ${files.lease} from ${url}`);
       watching = await watchFor([files.lease, files.keyset, files.root, files.key, own.note], warn);
       const machine = {
         files,
@@ -86,14 +86,15 @@ export async function runDaemon(
         wake: onHangUp,
         watch: watching.watch,
         onTick: supervision.onTick,
-        async beforeLook() {
+        async beforeCheck() {
           if (!lock.isInPlace()) throw lostLock(own.lock);
           const left = await readNote(own.note);
           if (left?.started_at !== note.started_at) await leaveNote(note);
         },
       });
     } catch (err) {
-      if (err instanceof ServiceError) log.error({ code: err.code }, `it ends: ${err.message}`);
+      if (err instanceof ServiceError)
+        log.error({ code: err.code }, `the daemon ends: ${err.message}`);
       else log.error({ err }, BROKEN);
       throw err;
     } finally {
@@ -107,23 +108,27 @@ export async function runDaemon(
   }
 }
 
-const BROKEN = 'the daemon broke';
+const BROKEN = 'the daemon ends after an unexpected error';
 
-/** @throws ServiceError `invalid_data` where others could put files of theirs beside it */
+/** @throws ServiceError `invalid_data` if other users can write to the directory */
 async function beginNote(path: string, note: DaemonNote): Promise<void> {
   try {
     await writeNote(path, note);
   } catch (error) {
-    // Without a note it works as well, but is not as easily stopped: it is tried again at each look.
+    // The daemon also works without the note, which only `daemon stop` needs; each check tries again.
     if (!(error instanceof ServiceError && error.code === 'output_not_writable')) throw error;
   }
 }
 
 function lostLock(path: string): ServiceError {
-  return new ServiceError('failure', `${path} is not the file any more that this daemon locked`, {
-    reason: 'lock_lost',
-    remedy: 'Start it again with `service-local daemon start`.',
-  });
+  return new ServiceError(
+    'failure',
+    `${path} was removed or replaced, so another daemon could start`,
+    {
+      reason: 'lock_lost',
+      remedy: 'Start the daemon again with `service-local daemon start`.',
+    },
+  );
 }
 
 const onHangUp: Subscribe = (call) => {
@@ -140,7 +145,7 @@ async function watchFor(paths: readonly string[], warn: (text: string) => void):
   const callers = new Set<() => void>();
   const onEvent = (): void => callers.forEach((call) => call());
   const onError = (why: string): void =>
-    warn(`changes of the license are noticed within a minute, not at once: ${why}`);
+    warn(`changes of the license files are noticed within a minute, not at once: ${why}`);
   const watcher = await watchFiles(paths, onEvent, onError);
   return {
     watch(call) {
@@ -157,22 +162,24 @@ async function holdDaemonLock({ lock, note }: DaemonFiles): Promise<Lock> {
   } catch (error) {
     if (!(error instanceof ServiceError && error.reason === 'locked')) throw error;
     const last = await readNote(note);
-    const who = last?.stopped_at === null ? `, as the process ${last.pid}` : '';
-    throw new ServiceError('conflict', `a daemon runs for this home already${who}`, {
+    const who = last?.stopped_at === null ? `, as process ${last.pid}` : '';
+    throw new ServiceError('conflict', `a daemon already runs for this home${who}`, {
       reason: 'locked',
-      remedy: 'See `service-local daemon status`, or stop it with `service-local daemon stop`.',
+      remedy:
+        'Check it with `service-local daemon status`, or stop it with `service-local daemon stop`.',
       cause: error,
     });
   }
 }
 
-/** A log in the file and before whoever watches. */
-function openLog(files: DaemonFiles, tell: (line: string) => void, json: boolean): Log {
+/** Logs to the file and to `print`. */
+function openLog(files: DaemonFiles, print: (line: string) => void, json: boolean): Log {
   let failing: string | undefined;
   return createLog((line) => {
-    tell(json ? line : lineForPeople(line));
+    print(json ? line : lineForPeople(line));
     const error = appendLine(files, line);
-    if (error !== undefined && error !== failing) tell(`warn: the log is not kept: ${error}`);
+    if (error !== undefined && error !== failing)
+      print(`warn: the log file could not be written: ${error}`);
     failing = error;
   }, true);
 }
@@ -182,11 +189,11 @@ interface Supervision {
   readonly end: () => void;
 }
 
-/** One look, with the requests that it may make, takes less. */
-const LONGEST_LOOK_MS = 5 * 60_000;
+/** Longer than one check with all its requests takes. */
+const LONGEST_CHECK_MS = 5 * 60_000;
 
-/** Tells a service manager, where there is one, that this runs, how, and that it is about to end. */
-async function superviseBy(
+/** Reports start, status and end of the daemon to a service manager, if one started it. */
+async function notifySupervisor(
   env: NodeJS.ProcessEnv,
   warn: (text: string) => void,
   signal: AbortSignal,
@@ -194,27 +201,25 @@ async function superviseBy(
   const notifier = await openNotifier(env, warn);
   if (notifier === undefined) return { onTick() {}, end() {} };
   const { notify, watchdogMs, close } = notifier;
-  let looked = performance.now();
-  // That timers run does not show that the loop does.
+  let checkedAt = performance.now();
+  // A running timer does not prove that the loop runs.
   const watchdog =
     watchdogMs &&
     setInterval(() => {
-      if (performance.now() - looked < LONGEST_LOOK_MS) notify('WATCHDOG=1');
+      if (performance.now() - checkedAt < LONGEST_CHECK_MS) notify('WATCHDOG=1');
     }, watchdogMs / 2);
-  let said = '';
-  const say = (what: string): void => {
-    if (what !== said) notify(what);
-    said = what;
-  };
+  let lastStatus = '';
   notify('READY=1');
   signal.addEventListener('abort', () => notify('STOPPING=1'), { once: true });
   return {
     onTick({ state, lease, status }) {
-      looked = performance.now();
+      checkedAt = performance.now();
       const held = lease && status ? `lease ${status.state}` : 'no lease';
       const since = deniedSince(state);
-      const denial = since === undefined ? '' : `the server denies renewal since ${since}; `;
-      say(`STATUS=${held}; ${denial}${nextAttempt(state)}`);
+      const denial = since === undefined ? '' : `the server has denied renewal since ${since}; `;
+      const text = `STATUS=${held}; ${denial}${describeNextAttempt(state)}`;
+      if (text !== lastStatus) notify(text);
+      lastStatus = text;
     },
     end() {
       clearInterval(watchdog);

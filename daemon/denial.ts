@@ -8,10 +8,10 @@ const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
   'not_allowed',
 ]);
 
-/** Reasons of `not_allowed` that concern the machine id, which this machine may state next time. */
+/** Reasons of `not_allowed` about the machine id, which this machine may be able to send later. */
 const CURABLE: ReadonlySet<string> = new Set(['machine_id_required', 'no_machine_id']);
 
-/** Whether a server knows a machine, or knows that it does not, and refuses to give it a lease. */
+/** Whether an error means that the server refuses leases to this device. */
 export function isDenial({
   code,
   reason,
@@ -25,7 +25,7 @@ export function isDenial({
   return DENIALS.has(code) && !CURABLE.has(reason ?? '');
 }
 
-/** Since when the server denies renewal; undefined unless it did when it was last asked. */
+/** Returns since when the server has denied renewal; undefined unless the last attempt was denied. */
 export function deniedSince({
   last_error,
   denied_since,

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 
-/** Files of the daemon alone, in the home directory; those of the license are in `licenseFiles`. */
+/** Files of the daemon in the home directory, in addition to `licenseFiles`. */
 export interface DaemonFiles {
-  /** Held while it runs. */
+  /** Locked while the daemon runs. */
   readonly lock: string;
-  /** Who it is; see `daemon/note.ts`. */
+  /** Describes the running daemon, see `daemon/note.ts`. */
   readonly note: string;
-  /** What it logs: a JSON object a line. */
+  /** One JSON object per line. */
   readonly log: string;
-  /** What was logged before. */
+  /** The previous log, after a rotation. */
   readonly olderLog: string;
 }
 

@@ -2,10 +2,10 @@ import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from
 import { isSystemError } from '../src/base/errors.ts';
 import type { DaemonFiles } from './files.ts';
 
-/** As much again is kept of what was before. */
+/** Size at which the log is rotated; one older log of this size is kept. */
 const MOST_BYTES = 1024 * 1024;
 
-/** A link, or a pipe that nobody reads, is no place for a log. */
+/** Refuses links, and pipes without a reader. */
 const FLAGS =
   constants.O_WRONLY |
   constants.O_APPEND |
@@ -14,10 +14,10 @@ const FLAGS =
   constants.O_NONBLOCK;
 
 /**
- * Appends a line to the log, which only this user can read. The file is opened for each line: there are few,
- * and whoever moves or removes the file gets a new one.
+ * Appends a line to the log, which only this user can read. Opens the file for each line, so that a
+ * moved or removed log is created again.
  *
- * @returns why the line is not there, when it is not: a log that cannot be written stops nobody.
+ * @returns why the line could not be written; undefined on success.
  */
 export function appendLine(
   { log, olderLog }: Pick<DaemonFiles, 'log' | 'olderLog'>,

@@ -1,75 +1,68 @@
-import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { quarantine, storeKeyset, storeLease } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
-import { isSystemError, ServiceError } from '../src/base/errors.ts';
-import { backupOf, byWorth, statusOf, type HeldLease, type License } from '../src/gate/license.ts';
+import { ServiceError } from '../src/base/errors.ts';
+import { statusOf, type HeldLease, type License } from '../src/gate/license.ts';
 import { runningTime, type RunningTime } from '../src/lease/known-time.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
 import { formatTime } from '../src/lease/time.ts';
-import { verifyLease } from '../src/lease/verify.ts';
 import type { Log } from '../src/base/log.ts';
-import { Acceptance } from './accepted.ts';
 import { deniedSince } from './denial.ts';
+import { FaultLog } from './fault-log.ts';
+import { KeptLicense } from './kept-license.ts';
+import type { Machine } from './machine.ts';
 import { isDue, isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
-import {
-  asServiceError,
-  failed,
-  renew,
-  type KeptLease,
-  type LatestState,
-  type Machine,
-} from './renewal.ts';
+import { asServiceError, renew, type LatestState } from './renewal.ts';
+import { MISSING, readStamps, type Stamps } from './stamps.ts';
+import { changeAfterFailure } from './state-changes.ts';
 import { NO_STATE, readState, withAnnounced, writeState, type DaemonState } from './state.ts';
 
-/** Has itself called; what it returns ends that. */
+/** Registers a callback, and returns a function that removes it. */
 export type Subscribe = (call: () => void) => () => void;
 
-/** How things are after a look. */
+/** Result of one check. */
 export interface Tick {
   readonly state: DaemonState;
   readonly lease: HeldLease | undefined;
-  /** Of that lease. */
   readonly status: LeaseStatus | undefined;
 }
 
 export interface LoopOptions {
-  /** Ends the loop, also in the middle of a request. */
+  /** Ends the loop, even during a request. */
   readonly signal: AbortSignal;
   readonly log: Log;
-  /** Whoever wants it to look now, and not to wait any longer after a failure: SIGHUP. */
+  /** Requests a check at once, which also retries after a failure without waiting: SIGHUP. */
   readonly wake?: Subscribe;
-  /** Whoever sees that lease, keyset or key may be another: it looks now. */
+  /** Requests a check at once because lease, keyset or key may have changed. */
   readonly watch?: Subscribe;
-  /** Before each look; what it throws ends the loop. */
-  readonly beforeLook?: () => Promise<void>;
-  /** After each look, at least once a minute but while a request is waited for. */
+  /** Called before each check; an error ends the loop. */
+  readonly beforeCheck?: () => Promise<void>;
+  /** Called after each check, at least once a minute except during a request. */
   readonly onTick?: (tick: Tick) => void;
-  /** Rejects or resolves when the signal is aborted. */
+  /** Waits; rejects or resolves early when the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** A clock may be set at any time, and a machine sleep: no wait is longer. */
+/** Limits each wait, because the clock may be set and the machine may sleep at any time. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** Keeps the lease of this machine fresh and its files whole, until it is told to end. */
+/** Renews the lease of this machine when due and repairs the license files, until `signal` is aborted. */
 export async function runLoop(machine: Machine, options: LoopOptions): Promise<void> {
-  const { signal, log, wake, watch, beforeLook, onTick } = options;
+  const { signal, log, wake, watch, beforeCheck, onTick } = options;
   const { wait = (ms, alarm) => sleep(ms, undefined, { signal: alarm }) } = options;
-  const keeper = new Keeper(machine, log, signal);
+  const renewal = new RenewalLoop(machine, log, signal);
   let alarm = new AbortController();
-  const ring = (): void => alarm.abort();
-  const sleepIn = wake?.(() => {
-    keeper.isImpatient = true;
-    ring();
+  const stopWaiting = (): void => alarm.abort();
+  const removeWake = wake?.(() => {
+    renewal.isImpatient = true;
+    stopWaiting();
   });
-  const lookAway = watch?.(ring);
-  signal.addEventListener('abort', ring);
+  const removeWatch = watch?.(stopWaiting);
+  signal.addEventListener('abort', stopWaiting);
   try {
     while (!signal.aborted) {
       alarm = new AbortController();
-      await beforeLook?.();
-      const { tick, waitMs } = await keeper.look();
+      await beforeCheck?.();
+      const { tick, waitMs } = await renewal.check();
       onTick?.(tick);
       if (!alarm.signal.aborted && !signal.aborted) {
         await wait(waitMs, alarm.signal).catch(() => {});
@@ -78,111 +71,88 @@ export async function runLoop(machine: Machine, options: LoopOptions): Promise<v
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    signal.removeEventListener('abort', ring);
-    sleepIn?.();
-    lookAway?.();
+    signal.removeEventListener('abort', stopWaiting);
+    removeWake?.();
+    removeWatch?.();
   }
 }
 
-/** How much of the running time a power cut may cost: so much longer a lease would last. */
+/** Maximum running time that a power failure may lose; a lease would last that much longer. */
 const RUNNING_TIME_SECONDS = 3600;
 
-/**
- * The license files are repaired at once, but at most this often within a minute, so that another
- * process that keeps writing them does not keep this one busy.
- */
-const MOST_REPAIRS = 20;
-const REPAIRS_WITHIN_SECONDS = 60;
-
-/** Which files there are, to see when one is another. */
-interface Stamps {
-  readonly lease: string;
-  readonly backup: string;
-  readonly keyset: string;
-  readonly root: string;
-  readonly key: string;
-  readonly state: string;
-}
-
-/** What the loop knows from one look to the next. */
-class Keeper {
+/** What the loop remembers between checks. */
+class RenewalLoop {
   readonly #machine: Machine;
   readonly #log: Log;
   readonly #signal: AbortSignal;
-  /** Whether somebody asked not to wait any longer after a failure. */
+  readonly #faults: FaultLog;
+  readonly #license: KeptLicense;
+  /** Whether to retry at once after a failure. */
   isImpatient = false;
   #stamps: Stamps | undefined;
-  /** Of the lease and its keys: whether they have to be read. */
-  #isOutdated = true;
-  /** Uptime in seconds at each repair of the last minute. */
-  #repairs: readonly number[] = [];
-  /** For how long what is wrong has to wait, as it was put right just now. */
-  #heldBackMs: number | undefined;
-  /** The best lease that there was. */
-  #kept: HeldLease | undefined;
-  readonly #acceptance: Acceptance;
-  /** The fault of the license files that could not be repaired. */
-  #unrepaired: string | undefined;
   #state: DaemonState = NO_STATE;
-  /** Whether the state is newer than what is on disk. */
+  /** Whether the state is newer than its file. */
   #isUnsaved = false;
-  /** What the last failure was about: with another device or lease it says nothing. */
+  /** Device key and lease of the last attempt: a failure does not delay the renewal of others. */
   #subject: string | undefined;
-  /** What is wrong, as it was last logged. */
-  readonly #faults = new Map<string, string>();
 
   constructor(machine: Machine, log: Log, signal: AbortSignal) {
     this.#machine = machine;
-    this.#acceptance = new Acceptance(machine.files);
     this.#log = log;
     this.#signal = signal;
+    this.#faults = new FaultLog(log);
+    this.#license = new KeptLicense(machine, log, this.#faults);
   }
 
-  /** Sees what has changed, puts right what is wrong, and asks for a lease when it is time. */
-  async look(): Promise<{ readonly tick: Tick; readonly waitMs: number }> {
+  /** Notices changes, repairs the license files, and renews the lease if it is due. */
+  async check(): Promise<{ readonly tick: Tick; readonly waitMs: number }> {
     const { files, clock } = this.#machine;
     const before = this.#stamps;
-    const stamps = await stampsOf(files);
+    const stamps = await readStamps(files);
     this.#stamps = stamps;
+    this.#license.isDevice = stamps.key !== MISSING;
     if (stamps.state !== before?.state && !this.#isUnsaved) {
       this.#state = await this.#readState();
     }
     const isSame = (name: keyof Stamps): boolean => stamps[name] === before?.[name];
-    if (this.#isOutdated || !(['lease', 'backup', 'keyset', 'root'] as const).every(isSame)) {
-      await this.#inspect();
+    if (
+      this.#license.isOutdated ||
+      !(['lease', 'backup', 'keyset', 'root'] as const).every(isSame)
+    ) {
+      await this.#license.inspect();
     }
 
     const isNewSubject = before !== undefined && this.#subject !== this.#currentSubject();
-    if (isNewSubject) this.#faults.delete('renewal');
+    if (isNewSubject) this.#faults.forget('renewal');
     const isImpatient = this.isImpatient || isNewSubject;
     this.isImpatient = false;
     const plan = this.#plan(isImpatient ? 'until_due' : 'usual');
     if (isDue(plan, clock())) await this.#renew(isImpatient);
-    this.#tellDenial();
+    this.#reportDenial();
     this.#subject = this.#currentSubject();
     const next = this.#plan('usual');
     if (next.because === 'not_enrolled') {
-      const text = `${files.key} is not there: nothing is asked for until this machine is enrolled`;
-      this.#fault('device', 'missing', text);
+      const text = `this machine is not enrolled (${files.key} does not exist), so no lease is requested`;
+      this.#faults.report('device', 'missing', text);
     } else {
-      this.#right('device', 'this machine is enrolled');
+      this.#faults.resolve('device', 'this machine is enrolled');
     }
     await this.#save(next);
 
-    const lease = this.#kept;
+    const { lease } = this.#license;
     const running = lease && this.#runningTime(lease);
     const status = lease && statusOf(lease, clock(), running);
-    // What is due and was not done is held up by another process, or by the disk.
+    // If a lease is due and was not renewed, another process or the disk is the obstacle.
     const left = next.at === null || isDue(next, clock()) ? LONGEST_WAIT_MS : next.at - clock();
     return {
       tick: { state: this.#state, lease, status },
-      waitMs: Math.min(left, this.#heldBackMs ?? LONGEST_WAIT_MS, LONGEST_WAIT_MS),
+      waitMs: Math.min(left, this.#license.heldBackMs ?? LONGEST_WAIT_MS, LONGEST_WAIT_MS),
     };
   }
 
   async #readState(): Promise<DaemonState> {
     return readState(this.#machine.files.state, (why) => {
-      this.#fault('state', why, `${why}: it is written again by what is remembered`);
+      this.#faults.report('state', why, `${why}; the file is written again from memory`);
       this.#isUnsaved = true;
       return this.#state;
     });
@@ -191,8 +161,8 @@ class Keeper {
   #plan(patience: Patience): Plan {
     const { clock, boot } = this.#machine;
     const circumstances = {
-      isDevice: this.#stamps!.key !== MISSING,
-      lease: this.#kept?.claims,
+      isDevice: this.#license.isDevice,
+      lease: this.#license.lease?.claims,
       state: this.#state,
       now: clock(),
       boot: boot(),
@@ -206,7 +176,7 @@ class Keeper {
   }
 
   #currentSubject(): string {
-    return `${this.#stamps!.key} ${this.#kept?.claims.lease_id}`;
+    return `${this.#stamps!.key} ${this.#license.lease?.claims.lease_id}`;
   }
 
   async #renew(force: boolean): Promise<void> {
@@ -214,33 +184,35 @@ class Keeper {
     const before = this.#state;
     const latest = { state: before, isSaved: !this.#isUnsaved };
     try {
-      const read = (): Promise<License> => this.#read();
+      const read = (): Promise<License> => this.#license.read();
       const outcome = await renew(this.#machine, { force, signal, latest, read });
       this.#take(outcome);
-      this.#faults.delete('lock');
+      this.#faults.forget('lock');
       if (outcome.status === 'failed') {
-        if (outcome.unstored !== undefined) this.#trust(outcome.unstored);
-        this.#tellFailure(outcome.error);
+        if (outcome.unstored !== undefined) this.#license.keep(outcome.unstored);
+        this.#reportFailure(outcome.error);
         return;
       }
       if (outcome.status === 'renewed') {
         const { lease, accepted, refusedKeyset } = outcome;
-        this.#trust({ lease, accepted });
+        this.#license.keep({ lease, accepted });
         const { expires_at, grace_ends_at } = lease.claims;
-        this.#log.info(`renewed: good until ${expires_at}, with grace until ${grace_ends_at}`);
+        this.#log.info(
+          `renewed the lease: valid until ${expires_at}, with grace until ${grace_ends_at}`,
+        );
         if (refusedKeyset === undefined)
-          this.#right('keyset', 'the keys of the server are trusted again');
+          this.#faults.resolve('keyset', 'the keys of the server are trusted again');
         else {
           const { code, reason, message } = refusedKeyset;
-          const text = `the lease was renewed by the held keys, and no new key is accepted: ${message}`;
-          this.#fault('keyset', String(reason), text, { code, reason });
+          const text = `the lease was verified by the held keys, but the published keys were refused: ${message}`;
+          this.#faults.report('keyset', String(reason), text, { code, reason });
         }
       }
-      await this.#inspect();
-      if (outcome.status === 'renewed') this.#seeThatItCounts(outcome.lease, before);
+      await this.#license.inspect();
+      if (outcome.status === 'renewed') this.#checkInForce(outcome.lease, before);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      this.#faultOf('lock', 'no new lease', thrown);
+      this.#faults.reportError('lock', 'the lease was not renewed', thrown);
     }
   }
 
@@ -248,208 +220,52 @@ class Keeper {
     [this.#state, this.#isUnsaved] = [state, !isSaved];
   }
 
-  /** Knows a lease that came, whatever is on disk. */
-  #trust({ lease, accepted }: KeptLease): void {
-    [this.#kept, this.#isOutdated] = [lease, true];
-    this.#acceptance.accepted = accepted;
-  }
-
-  /** To ask again at once would bring another that somebody puts away, without end. */
-  #seeThatItCounts(lease: HeldLease, { failures_in_row }: DaemonState): void {
-    const held = this.#kept;
+  /** Counts a stored lease that is not in force as a failure, so that it is not requested endlessly. */
+  #checkInForce(lease: HeldLease, { failures_in_row }: DaemonState): void {
+    const held = this.#license.lease;
     if (held?.text === lease.text) return;
-    const message = `the lease that came was stored, but ${held?.path} holds another that counts`;
+    const message = `the new lease was stored, but another one, in ${held?.path}, is in force`;
     const error = new ServiceError('failure', message, { reason: 'not_kept' });
     const state = { ...this.#state, failures_in_row };
-    const change = failed(this.#machine, state, held?.claims, error);
+    const change = changeAfterFailure(this.#machine, state, held?.claims, error);
     this.#take({ state: { ...state, ...change }, isSaved: false });
-    this.#tellFailure(error);
+    this.#reportFailure(error);
   }
 
-  /** Each attempt is told; while the disk keeps it from beginning, what is wrong is told once. */
-  #tellFailure({ code, reason, message, cause }: ServiceError): void {
+  /** Logs each failed attempt; while the state cannot be saved, only the first of a kind. */
+  #reportFailure({ code, reason, message, cause }: ServiceError): void {
     const { next_attempt_at } = this.#state;
     const since = deniedSince(this.#state);
     const err = code === 'failure' ? cause : undefined;
-    if (!this.#isUnsaved) this.#faults.delete('renewal');
-    const text = `no new lease: ${message}; next attempt at ${next_attempt_at}`;
-    this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
-    if (since !== undefined) this.#faults.set('denial', since);
+    if (!this.#isUnsaved) this.#faults.forget('renewal');
+    const text = `the lease was not renewed: ${message}; next attempt at ${next_attempt_at}`;
+    this.#faults.report(
+      'renewal',
+      `${code} ${reason}`,
+      text,
+      err ? { code, err } : { code, reason },
+    );
+    if (since !== undefined) this.#faults.note('denial', since);
   }
 
-  /** Also what another process, or the daemon before this one, was told. */
-  #tellDenial(): void {
+  /** Logs a denial, even if another process or an earlier daemon received it. */
+  #reportDenial(): void {
     const since = deniedSince(this.#state);
-    if (since === undefined) this.#faults.delete('denial');
+    if (since === undefined) this.#faults.forget('denial');
     else {
       const { code, message } = this.#state.last_error!;
-      this.#fault('denial', since, `the server denies renewal since ${since}: ${message}`, {
+      this.#faults.report('denial', since, `the server has denied renewal since ${since}: ${message}`, {
         code,
       });
     }
   }
 
-  /** Reads the license files, and repairs them from memory and from the better copy. */
-  async #inspect(): Promise<void> {
-    const { files, boot } = this.#machine;
-    this.#isOutdated = true;
-    this.#heldBackMs = undefined;
-    try {
-      let license = await this.#read();
-      if (this.#isWrong(license)) {
-        const now = boot().uptime_seconds;
-        this.#repairs = this.#repairs.filter((at) => at > now - REPAIRS_WITHIN_SECONDS);
-        const left =
-          this.#repairs.length < MOST_REPAIRS
-            ? 0
-            : this.#repairs[0]! + REPAIRS_WITHIN_SECONDS - now;
-        if (left > 0) this.#heldBackMs = Math.ceil(left * 1000);
-        else license = await withLock(files.lock, 0, () => this.#repair());
-      }
-      this.#keep(license);
-      this.#isOutdated = this.#isWrong(license);
-      this.#unrepaired = this.#isOutdated ? this.#whatIsWrong(license) : undefined;
-      this.#right('files', 'the license files are in order again');
-    } catch (thrown) {
-      const { reason, message } = asServiceError(thrown);
-      if (reason !== 'locked') this.#unrepaired = message;
-      this.#faultOf('files', 'the license files cannot be repaired', thrown);
-    }
-  }
-
-  async #read(): Promise<License> {
-    const isDevice = this.#stamps!.key !== MISSING;
-    const now = this.#machine.clock();
-    const { license, isAnnounced } = await this.#acceptance.read(this.#kept, isDevice, now);
-    if (isAnnounced) {
-      const { installationId, issuer, held } = this.#acceptance.accepted!;
-      const by = held.root ? `the root ${held.root.lineage.at(-1)}` : 'keys without a root';
-      this.#log.warn(
-        `accepted files that a person put in place: installation ${installationId} of the issuer ${issuer}, verified by ${by}`,
-      );
-    }
-    return license;
-  }
-
-  async #repair(): Promise<License> {
-    const { boot } = this.#machine;
-    // Whoever had the lock has changed all that it was about to change.
-    let license = await this.#read();
-    if (!this.#isWrong(license)) return license;
-    this.#repairs = [...this.#repairs, boot().uptime_seconds];
-    license = await this.#repairTrust(license);
-    this.#keep(license);
-    await this.#repairLease(license);
-    return this.#read();
-  }
-
-  /** The best of what was read and what was kept. */
-  #best(license: License): HeldLease | undefined {
-    const { leases, running } = license;
-    const kept = this.#kept;
-    const isOther = leases.every(({ text }) => text !== kept?.text);
-    const all = kept && isOther && this.#isGood(kept, license) ? [...leases, kept] : [...leases];
-    const [lease] = all.sort(byWorth(this.#machine.clock(), running));
-    return lease;
-  }
-
-  /** Whether the kept lease verifies by the accepted keys and belongs to the accepted owner. */
-  #isGood({ text, claims }: HeldLease, { trusted }: License): boolean {
-    const { accepted } = this.#acceptance;
-    if (accepted === undefined) return trusted !== undefined && verifyLease(text, trusted.keys).ok;
-    const isOwn =
-      claims.deployment_id === accepted.installationId && claims.issuer === accepted.issuer;
-    return isOwn && verifyLease(text, accepted.held.keys).ok;
-  }
-
-  #keep(license: License): void {
-    this.#kept = this.#best(license);
-  }
-
-  #isWrong(license: License): boolean {
-    return this.#needsAnchor(license) || this.#needsKeyset(license) || this.#needsLease(license);
-  }
-
-  #whatIsWrong({ keyset, refusedAnchor, refused }: License): string {
-    const { files } = this.#machine;
-    const lease = refused.find(({ path }) => path === files.lease);
-    const wrong = refusedAnchor ?? (keyset.ok ? lease : keyset);
-    return `${wrong?.path ?? files.lease}: ${wrong?.detail ?? 'a better lease is known'}`;
-  }
-
-  #needsAnchor({ anchor }: License): boolean {
-    const expected = this.#acceptance.accepted?.anchor;
-    if (expected === undefined) return false;
-    return anchor.kind !== 'held' || anchor.text !== expected;
-  }
-
-  /** Whether the keyset file has no keys, or the best lease works but does not verify by them. */
-  #needsKeyset(license: License): boolean {
-    const { keyset, running } = license;
-    if (!keyset.ok) return this.#acceptance.accepted !== undefined;
-    const best = this.#best(license);
-    if (best === undefined || verifyLease(best.text, keyset.keys).ok) return false;
-    return statusOf(best, this.#machine.clock(), running).state !== 'expired';
-  }
-
-  #needsLease(license: License): boolean {
-    const { files } = this.#machine;
-    const best = this.#best(license);
-    if (best === undefined) return false;
-    const isThere = (path: string): boolean =>
-      license.leases.some((lease) => lease.path === path && lease.text === best.text);
-    // Where leases are delivered, there is one copy.
-    const isBackedUp = this.#stamps!.key === MISSING || isThere(backupOf(files.lease));
-    return !isThere(files.lease) || !isBackedUp;
-  }
-
-  /** Restores the anchor first, because readers of the files use the keys in it. */
-  async #repairTrust(license: License): Promise<License> {
-    const { files } = this.#machine;
-    const { anchor, document } = this.#acceptance.accepted ?? {};
-    if (anchor !== undefined && this.#needsAnchor(license)) {
-      const isThere = license.anchor.kind === 'held';
-      const otherwise = isThere ? 'it was older than what this machine accepted' : 'it was missing';
-      const why = license.refusedAnchor?.detail ?? otherwise;
-      await this.#putBack(files.root, anchor, why);
-    }
-    if (document === undefined || !this.#needsKeyset(license)) return license;
-    const { keyset } = license;
-    const why = keyset.ok ? 'no lease verifies by its keys' : keyset.detail;
-    await this.#putBack(files.keyset, document, why);
-    return this.#read();
-  }
-
-  async #putBack(path: string, text: string, why: string): Promise<void> {
-    const bad = await quarantine(path, this.#machine.clock());
-    await storeKeyset(path, text);
-    this.#log.warn(
-      `put ${path} back: ${why}${bad === undefined ? '' : `; the former file is kept as ${bad}`}`,
-    );
-  }
-
-  async #repairLease(license: License): Promise<void> {
-    if (!this.#needsLease(license)) return;
-    const { files, clock } = this.#machine;
-    const { text } = this.#kept!;
-    const isOther = license.leases.every(
-      ({ path, text: there }) => path !== files.lease || there !== text,
-    );
-    const bad = isOther ? await quarantine(files.lease, clock()) : undefined;
-    await storeLease(files.lease, text);
-    if (!isOther) return;
-    const refusal = license.refused.find(({ path }) => path === files.lease);
-    const why = refusal?.detail ?? 'a better lease is known';
-    const kept = bad === undefined ? '' : `; the former file is kept as ${bad}`;
-    this.#log.warn(`put ${files.lease} back: ${why}${kept}`);
-  }
-
-  /** Writes down what others have to know: when a lease is asked for next, and what time has passed. */
+  /** Saves the next attempt and the running time, which other processes read. */
   async #save({ at, because }: Plan): Promise<void> {
     const { files, clock } = this.#machine;
-    const lease = this.#kept;
+    const { lease } = this.#license;
     const running = lease && this.#runningTime(lease);
-    // What is due is asked for now, or by another process.
+    // A due lease is renewed now, or by another process.
     const isDueNow = isDue({ at, because }, clock());
     const changeOf = (state: DaemonState): Partial<DaemonState> => ({
       ...(!isDueNow &&
@@ -459,18 +275,18 @@ class Keeper {
       ...(!isDueNow && { next_attempt_because: because }),
       ...(state.failures_in_row > 0 &&
         !isFailing(state, lease?.claims) &&
-        // A lease that came and is not on disk may have to be asked for again, by the same id.
-        !this.#isOutdated && {
+        // A new lease that is not on disk may have to be requested again with the same id.
+        !this.#license.isOutdated && {
           failures_in_row: 0,
           last_error: null,
           pending: null,
         }),
       ...(running && isWorthSaving(running, state.running_time) && { running_time: running }),
-      ...(this.#unrepaired !== state.unrepaired?.message && {
+      ...(this.#license.unrepaired !== state.unrepaired?.message && {
         unrepaired:
-          this.#unrepaired === undefined
+          this.#license.unrepaired === undefined
             ? null
-            : { at: formatTime(clock()), message: this.#unrepaired },
+            : { at: formatTime(clock()), message: this.#license.unrepaired },
       }),
     });
     const isOutdated = Object.entries(changeOf(this.#state)).some(
@@ -486,36 +302,17 @@ class Keeper {
         await writeState(files.state, this.#state);
         this.#isUnsaved = false;
       });
-      this.#right('state', `${files.state} is written again`);
+      this.#faults.resolve('state', `${files.state} could be written again`);
     } catch (thrown) {
       if (asServiceError(thrown).reason === 'locked') return;
-      // What cannot be written counts all the same.
+      // The change takes effect even if it cannot be written.
       change(this.#state);
-      this.#faultOf('state', 'what the daemon knows is not kept', thrown);
+      this.#faults.reportError('state', 'the state of the daemon could not be saved', thrown);
     }
-  }
-
-  /** Logs what is wrong, once until it is something else. */
-  #fault(about: string, kind: string, text: string, data: object = {}): void {
-    if (this.#faults.get(about) === kind) return;
-    this.#faults.set(about, kind);
-    this.#log.warn(data, text);
-  }
-
-  #faultOf(about: string, what: string, thrown: unknown): void {
-    const { code, reason, message, cause } = asServiceError(thrown);
-    // Whoever has the lock does the same, and the next look sees what came of it.
-    if (reason === 'locked') return;
-    const kind = `${code} ${reason} ${isSystemError(cause) ? cause.code : message}`;
-    this.#fault(about, kind, `${what}: ${message}`, { code, reason });
-  }
-
-  #right(about: string, text: string): void {
-    if (this.#faults.delete(about)) this.#log.info(text);
   }
 }
 
-/** Two clocks do not go so evenly that a moment by both would be the same to the second. */
+/** Whether two times are equal up to the drift between clock and uptime. */
 function isNear(at: number | null, saved: string | null): boolean {
   if (at === null || saved === null) return saved === at;
   return Math.abs(Date.parse(saved) - at) < 5000;
@@ -525,28 +322,4 @@ function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean
   if (running.lease_id !== saved?.lease_id || running.boot_id !== saved.boot_id) return true;
   if (running.uptime_seconds < saved.uptime_seconds) return true;
   return running.seconds - saved.seconds >= RUNNING_TIME_SECONDS;
-}
-
-const MISSING = 'missing';
-
-async function stampsOf({ lease, keyset, root, key, state }: Machine['files']): Promise<Stamps> {
-  return {
-    lease: await stampOf(lease),
-    backup: await stampOf(backupOf(lease)),
-    keyset: await stampOf(keyset),
-    root: await stampOf(root),
-    key: await stampOf(key),
-    state: await stampOf(state),
-  };
-}
-
-async function stampOf(path: string): Promise<string> {
-  try {
-    const { ino, size, mtimeNs } = await stat(path, { bigint: true });
-    return `${ino} ${size} ${mtimeNs}`;
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT', 'ENOTDIR')) return MISSING;
-    if (isSystemError(error)) return String(error.code);
-    throw error;
-  }
 }

@@ -18,14 +18,19 @@ import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedOf } from './accepted.ts';
-import { partsOf, refuseOtherInstallation, refuseOtherOwner, whyRefused } from './offline.ts';
+import {
+  splitLeaseFile,
+  refuseOtherInstallation,
+  refuseOtherOwner,
+  describeRefusal,
+} from './offline.ts';
 
 const LOCK_WAIT_MS = 30_000;
 
 const LEASE = 'SERVICE_LICENSE_LEASE';
 const KEYS = 'SERVICE_LICENSE_PUBLIC_KEY';
 
-/** What became of a value: `kept` is the file that is there, because it is better. */
+/** Result for a value; `kept` means that the file stays because it is better. */
 export type Outcome = 'written' | 'same' | 'kept' | 'not_given';
 
 export interface Materialized {
@@ -34,14 +39,13 @@ export interface Materialized {
 }
 
 /**
- * Writes the lease and the keys that a container was started with to the license files. Containers
- * are started again with the values of long ago, so what is better in the files stays; and the values
- * are verified before anything is touched. Keys that come with the lease in one document count as in
- * `verifyBrought`.
+ * Writes lease and keys from the environment of a container to the license files. The values are
+ * verified first. Because containers restart with old values, better files stay. Keys in the same
+ * document as the lease count as in `verifyImport`.
  *
  * @param now milliseconds since the Unix epoch.
- * @throws ServiceError `usage` when there are no values, `invalid_data` with a `LeaseReason` for one
- * that is not good, `conflict` for a lease of another installation than one that works, and while
+ * @throws ServiceError `usage` without values, `invalid_data` with a `LeaseReason` for a refused
+ * value, `conflict` for a lease of another installation than one that works, and while
  * another process changes the license files;
  * `output_not_writable`.
  */
@@ -50,21 +54,21 @@ export async function materialize(
   env: NodeJS.ProcessEnv,
   now: number,
 ): Promise<Materialized> {
-  const [lease, keys] = [plain(env[LEASE]), plain(env[KEYS])];
-  const parts = partsOf(lease ?? '');
+  const [lease, keys] = [decoded(env[LEASE]), decoded(env[KEYS])];
+  const parts = splitLeaseFile(lease ?? '');
   const values = {
     lease: parts?.lease ?? lease,
     enclosed: parts?.enclosed,
-    keys: partsOf(keys ?? '')?.enclosed ?? keys,
+    keys: splitLeaseFile(keys ?? '')?.enclosed ?? keys,
   };
   if (values.lease === undefined && values.keys === undefined) {
-    throw new ServiceError('usage', `neither ${LEASE} nor ${KEYS} has a value`, {
-      remedy: 'Have both injected into the environment of the container, and run it again.',
+    throw new ServiceError('usage', `neither ${LEASE} nor ${KEYS} is set`, {
+      remedy: 'Set both in the environment of the container, and run the command again.',
     });
   }
-  const lock = await lockOf(files);
+  const lock = await holdLicenseLock(files);
   try {
-    const found = await find(files, values, now);
+    const found = await readFound(files, values, now);
     return values.lease === undefined
       ? { lease: 'not_given', keyset: await putKeys(files, found, now) }
       : await putLease(files, { ...values, lease: values.lease }, found, now);
@@ -73,15 +77,15 @@ export async function materialize(
   }
 }
 
-/** Variables hold text, or, because not all tools keep line ends in them, base64 of it. */
-function plain(value: string | undefined): string | undefined {
+/** Decodes base64, because some tools do not preserve line ends in variables. */
+function decoded(value: string | undefined): string | undefined {
   const text = value?.trim() ?? '';
   if (text === '') return undefined;
   return /^(\{|-----BEGIN )/.test(text) ? text : Buffer.from(text, 'base64').toString();
 }
 
-/** Without a home to write to, nobody renews: then there is nobody to wait for. */
-async function lockOf({ lock }: LicenseFiles): Promise<Lock | undefined> {
+/** Returns undefined if the home is read-only, because then no process renews there. */
+async function holdLicenseLock({ lock }: LicenseFiles): Promise<Lock | undefined> {
   try {
     return await holdLock(lock, LOCK_WAIT_MS);
   } catch (error) {
@@ -90,10 +94,9 @@ async function lockOf({ lock }: LicenseFiles): Promise<Lock | undefined> {
   }
 }
 
-/** What was injected, as text. */
 interface Values {
   readonly lease: string | undefined;
-  /** Keys that came with the lease. */
+  /** Keys in the same document as the lease. */
   readonly enclosed: string | undefined;
   readonly keys: string | undefined;
 }
@@ -103,21 +106,21 @@ interface Given {
   readonly keys: TrustedKeys;
 }
 
-/** What is there before anything is written. */
+/** The files and values before anything is written. */
 interface Found {
   readonly given: Given | undefined;
-  /** Why keys that were given do not count, where the files hold a lease that may be better. */
+  /** Why the given keys are refused, if the files hold a lease that may be better. */
   readonly outdated: Omit<Refused, 'ok'> | undefined;
-  /** Whether the keyset file has all that were given. */
+  /** Whether the keyset file has all given keys. */
   readonly isKnown: boolean;
   readonly license: License;
-  /** The best lease in the files, by their keys or by those that were given. */
+  /** The best lease in the files, verified by their keys or by the given ones. */
   readonly held: HeldLease | undefined;
-  /** By which keys it verifies: by those that are there, by those that were given. */
+  /** Whether `held` verifies by the keys in the files, and by the given ones. */
   readonly verifies: { readonly own: boolean; readonly given: boolean };
 }
 
-async function find(files: LicenseFiles, values: Values, now: number): Promise<Found> {
+async function readFound(files: LicenseFiles, values: Values, now: number): Promise<Found> {
   const texts = await readLicenseTexts(files);
   const license = verifyLicense(texts, now);
   const { keys, enclosed, lease } = values;
@@ -147,7 +150,7 @@ async function find(files: LicenseFiles, values: Values, now: number): Promise<F
 /** Stands for the path of the injected lease. */
 const INJECTED = '';
 
-/** The license as it would be with the given keys in the keyset file. */
+/** Returns the license as if the keyset file held the given keys. */
 function withGiven(
   texts: LicenseTexts,
   { text, lease }: { readonly text: string; readonly lease: string | undefined },
@@ -180,12 +183,12 @@ async function putLease(
   };
   const lease = leaseBy(trusted.keys);
   if ('reason' in lease) {
-    // From before a change of keys: that it is worse, it may say of itself.
+    // A lease from before a change of keys need not be trusted to prove that it is worse.
     const own = importKeys((fault && keys) ?? enclosed ?? '');
     const outdated = own.ok ? leaseBy(own.keys) : own;
     if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
     throw fault === undefined
-      ? refused(LEASE, { ...lease, detail: whyRefused(lease) })
+      ? refused(LEASE, { ...lease, detail: describeRefusal(lease) })
       : refused(KEYS, fault);
   }
   refuseOtherOwner(license.owner, lease.claims);
@@ -222,7 +225,7 @@ function anchorWith(
   return judged.ok ? acceptedOf(claims, judged.trust, judged.text).anchor : undefined;
 }
 
-/** Keys alone: not where the lease that works would do without its own. */
+/** Stores given keys without a lease, unless a working lease would no longer verify. */
 async function putKeys(
   files: LicenseFiles,
   { given, outdated, isKnown, license, held, verifies }: Found,
@@ -245,7 +248,7 @@ function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): Ser
     reason,
     remedy:
       reason === 'unknown_key'
-        ? `The license files were not changed. Inject the keys of its issuer as ${KEYS}.`
-        : 'The license files were not changed. Inject the value as it was issued, or base64 of it.',
+        ? `The license files were not changed. Set ${KEYS} to the keys of the issuer of the lease.`
+        : 'The license files were not changed. Set the variable to the file as it was issued, or to base64 of it.',
   });
 }

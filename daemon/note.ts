@@ -9,15 +9,15 @@ import { isJsonObject } from '../src/lease/json.ts';
 import { packageVersion } from '../src/base/version.ts';
 import type { DaemonFiles } from './files.ts';
 
-/** `daemon.json`: who the daemon is. Only the holder of its lock writes it. */
+/** Content of `daemon.json`, which describes the daemon. Only the holder of the daemon lock writes it. */
 export interface DaemonNote {
   readonly schema: 1;
   readonly pid: number;
-  /** Which process of that number it is; null where the system does not say. */
+  /** Distinguishes processes with the same pid; null if the system does not provide it. */
   readonly process: ProcessMark | null;
   readonly version: string;
   readonly started_at: string;
-  /** When it was ended; null while it runs, and when it was killed. */
+  /** Null while the daemon runs, and after it was killed. */
   readonly stopped_at: string | null;
   readonly server_url: string;
   /** Fingerprint of the pinned root; absent in the notes of earlier versions. */
@@ -32,16 +32,16 @@ interface HomeMark {
   readonly inode: string;
 }
 
-/** By what a process is told from those that have its number later, or elsewhere. */
+/** Distinguishes a process from others with the same pid, later or in another container. */
 interface ProcessMark {
   readonly boot_id: string;
-  /** The container in which the number counts. */
+  /** Namespace in which the pid is valid. */
   readonly pid_namespace: string;
-  /** In ticks since the machine started. */
+  /** Start time in ticks since boot. */
   readonly started: string;
 }
 
-/** Of this process. */
+/** Returns the note of this process. */
 export function newNote(server_url: string, pin?: string): DaemonNote {
   return {
     schema: 1,
@@ -62,8 +62,8 @@ export async function writeNote(path: string, note: DaemonNote): Promise<void> {
 }
 
 /**
- * What the last daemon of a home left; undefined when it left nothing that can be read, or when the
- * note was copied here with the files of another home.
+ * Reads the note of the last daemon of a home; returns undefined if it is missing or unusable, or was
+ * copied with the files of another home.
  */
 export async function readNote(path: string): Promise<DaemonNote | undefined> {
   try {
@@ -85,7 +85,7 @@ async function homeOf(path: string): Promise<HomeMark | undefined> {
   }
 }
 
-/** Notes of earlier versions name no home. */
+/** Notes of earlier versions name no home, so they count for any. */
 async function isOfHome({ home, process: mark }: DaemonNote, path: string): Promise<boolean> {
   const here = await homeOf(path);
   if (home === undefined || here === undefined) return true;
@@ -112,8 +112,8 @@ function isNote(value: unknown): value is DaemonNote {
   );
 }
 
-/** Where the process of a note is, as seen from here: only `here` its number means it. */
-export function placeOf({ pid, process: mark }: DaemonNote): 'here' | 'gone' | 'elsewhere' {
+/** Returns where the process of a note runs; only for `here` does its pid identify it. */
+export function locateProcess({ pid, process: mark }: DaemonNote): 'here' | 'gone' | 'elsewhere' {
   if (mark === null) return 'here';
   const own = markOf(process.pid);
   const isSame = (name: keyof ProcessMark): boolean => own?.[name] === mark[name];
@@ -121,20 +121,20 @@ export function placeOf({ pid, process: mark }: DaemonNote): 'here' | 'gone' | '
   return markOf(pid)?.started === mark.started ? 'here' : 'gone';
 }
 
-/** Whether it works still, also when somebody has taken its lock away; only where the system says so. */
+/** Whether the process exists, even if its lock file was removed; false where the system cannot tell. */
 function isAlive(note: DaemonNote | undefined): boolean {
   if (note === undefined || note.process === null || note.stopped_at !== null) return false;
-  return placeOf(note) === 'here';
+  return locateProcess(note) === 'here';
 }
 
-/** What can be seen of the daemon of a home. */
-export interface SeenDaemon {
+/** Status of the daemon of a home. */
+export interface FoundDaemon {
   readonly isRunning: boolean;
   readonly note: DaemonNote | undefined;
 }
 
 /** @throws ServiceError where the lock cannot be examined */
-export async function seeDaemon({ lock, note: path }: DaemonFiles): Promise<SeenDaemon> {
+export async function findDaemon({ lock, note: path }: DaemonFiles): Promise<FoundDaemon> {
   const isHeld = isLocked(lock);
   const note = await readNote(path);
   return { isRunning: isHeld || isAlive(note), note };
@@ -145,9 +145,9 @@ function markOf(pid: number): ProcessMark | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field, the name, is in brackets and may hold anything.
+    // The second field, the name, is in parentheses and may contain any characters.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    // What has ended keeps its number until its parent looks.
+    // A zombie keeps its pid until its parent reads its exit status.
     const started = fields[0] === 'Z' ? undefined : fields[19];
     const pid_namespace = readlinkSync('/proc/self/ns/pid');
     return started === undefined

@@ -1,8 +1,8 @@
-/** What a service manager such as systemd is told, as sd_notify(3) says. */
+/** Sends notifications to a service manager such as systemd, see sd_notify(3). */
 export interface Notifier {
-  /** @param state such as `READY=1`; several in lines. */
+  /** @param state such as `READY=1`; several states are separated by line feeds. */
   readonly notify: (state: string) => void;
-  /** Within how many milliseconds it wants to hear `WATCHDOG=1` again, if it does. */
+  /** Longest interval between `WATCHDOG=1` that the manager accepts; undefined without a watchdog. */
   readonly watchdogMs: number | undefined;
   readonly close: () => void;
 }
@@ -10,15 +10,15 @@ export interface Notifier {
 const AF_UNIX = 1;
 /** A datagram socket that children do not inherit. */
 const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;
-/** To wait for a manager that does not listen would stop the daemon. */
+/** Never waits, so that a manager that does not read cannot block the daemon. */
 const MSG_DONTWAIT_NOSIGNAL = 0x40 | 0x4000;
 const LONGEST_PATH = 107;
 
 /**
- * A notifier for whoever started this process, or undefined when nobody wants to be told. The
- * variables that said so are removed, so that no child takes itself for the service.
+ * Opens the socket that the service manager named in the environment; returns undefined without one.
+ * Removes the variables from `env`, so that child processes do not send notifications.
  *
- * @param warn told once for each reason why the manager cannot be told.
+ * @param warn called once for each different failure.
  */
 export async function openNotifier(
   env: NodeJS.ProcessEnv,
@@ -31,19 +31,19 @@ export async function openNotifier(
   const fail = (why: string): void => {
     if (warned.has(why)) return;
     warned.add(why);
-    warn(`the service manager at ${path} cannot be told how this runs: ${why}`);
+    warn(`the service manager at ${path} could not be notified: ${why}`);
   };
   try {
-    const send = await openSocket(path);
+    const socket = await openSocket(path);
     const isWatched = usec !== undefined && (pid === undefined || Number(pid) === process.pid);
     const watchdogMs = isWatched ? Number(usec) / 1000 : Number.NaN;
     return {
       notify(state) {
-        const error = send.to(state);
+        const error = socket.send(state);
         if (error !== undefined) fail(error);
       },
       watchdogMs: watchdogMs > 0 ? watchdogMs : undefined,
-      close: send.close,
+      close: socket.close,
     };
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error));
@@ -52,12 +52,12 @@ export async function openNotifier(
 }
 
 interface Socket {
-  /** @returns why it was not sent. */
-  readonly to: (text: string) => string | undefined;
+  /** Returns the error; undefined on success. */
+  readonly send: (text: string) => string | undefined;
   readonly close: () => void;
 }
 
-/** Node has no datagram sockets of this family: this calls the C library. */
+/** Calls the C library, because Node has no Unix datagram sockets. */
 async function openSocket(path: string): Promise<Socket> {
   const address = addressOf(path);
   const { default: koffi } = await import('koffi');
@@ -73,7 +73,7 @@ async function openSocket(path: string): Promise<Socket> {
   const fd = socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0) as number;
   if (fd < 0) throw new Error(reason());
   return {
-    to(text) {
+    send(text) {
       const bytes = Buffer.from(text);
       const { length } = address;
       const flags = MSG_DONTWAIT_NOSIGNAL;
@@ -84,11 +84,11 @@ async function openSocket(path: string): Promise<Socket> {
   };
 }
 
-/** `struct sockaddr_un` of Linux; a name that begins with `@` is one in no file system. */
+/** Returns Linux's `struct sockaddr_un`; a name that begins with `@` is an abstract socket. */
 function addressOf(path: string): Buffer {
   const name = Buffer.from(path);
   if (process.platform !== 'linux' || !/^[/@]./.test(path) || name.length > LONGEST_PATH) {
-    throw new Error('NOTIFY_SOCKET is of a kind that is not known here');
+    throw new Error('NOTIFY_SOCKET has an unsupported form');
   }
   const family = Buffer.from(new Uint16Array([AF_UNIX]).buffer);
   if (path.startsWith('@')) name[0] = 0;

@@ -32,19 +32,19 @@ import { announceAnchor } from './announcement.ts';
 import { readState, writeState } from './state.ts';
 
 export interface OfflineRequest {
-  /** For `offline_request` of the administrator who issues the lease. */
+  /** Value for `offline_request` when the administrator issues the lease. */
   readonly jwt: string;
   readonly device_id: string;
   readonly renewal_id: string;
-  /** The lease that it would follow. */
+  /** Id of the presented lease; null without one. */
   readonly lease_id: string | null;
 }
 
 /**
- * Makes the request for the next lease of a machine without a network, and its key when it has none.
- * Until a lease answers it, it is the same renewal that is asked for again.
+ * Creates a lease request for a machine without a network, and a device key if it has none. Repeated
+ * calls request the same renewal until its lease is imported.
  *
- * @param name what people call the machine.
+ * @param name display name of the machine.
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `conflict` while another process changes the license files; `invalid_data` for
  * a key that cannot be used, `output_not_writable`.
@@ -66,27 +66,27 @@ export async function exportRequest(
     const pending = before ?? { renewal_id: uuidv7(), lease_id };
     if (before === undefined) await writeState(files.state, { ...state, pending });
     const { renewal_id, without_lease } = pending;
-    const presented = held && !without_lease && isFor(key.device_id, held.claims);
-    const lease = presented ? (JSON.parse(held.text) as unknown) : undefined;
+    const isPresented = held && !without_lease && isFor(key.device_id, held.claims);
+    const lease = isPresented ? (JSON.parse(held.text) as unknown) : undefined;
     const machine_hash = await machineHash();
-    const asked = { name, renewal_id, ...(presented && { lease }), machine_hash };
-    const jwt = makeOfflineRequest(key, asked, now);
-    return { jwt, device_id: key.device_id, renewal_id, lease_id: presented ? lease_id : null };
+    const request = { name, renewal_id, ...(isPresented && { lease }), machine_hash };
+    const jwt = makeOfflineRequest(key, request, now);
+    return { jwt, device_id: key.device_id, renewal_id, lease_id: isPresented ? lease_id : null };
   });
 }
 
-/** What somebody brought. */
-export interface Brought {
+/** An imported lease, and the keys to verify it. */
+export interface ImportedFiles {
   /** The content of a lease file. */
   readonly lease: string;
-  /** Keys that came in the same file: whoever made up the lease has made up these. */
+  /** Keys in the same file; a forger of the lease would have forged them too. */
   readonly enclosed?: string | undefined;
   /** Keys that the user named. */
   readonly named?: string | undefined;
 }
 
-/** The document of lease and keyset that `identity leases issue --request` writes, in its parts. */
-export function partsOf(
+/** Splits the document of lease and keyset that `identity leases issue --request` writes. */
+export function splitLeaseFile(
   text: string,
 ): { readonly lease: string; readonly enclosed: string } | undefined {
   let value: unknown;
@@ -101,13 +101,12 @@ export function partsOf(
   return { lease: JSON.stringify(lease), enclosed: JSON.stringify(keyset) };
 }
 
-/** A lease that verified. */
-export interface Vouched {
+export interface VerifiedImport {
   readonly claims: LeaseClaims;
-  /** Whose keys it verified by. */
+  /** Source of the keys that verified the lease. */
   readonly by: 'named' | 'machine' | 'enclosed';
   readonly trust: HeldTrust;
-  /** For the keyset file; undefined where the keys of the machine stay. */
+  /** Content for the keyset file; undefined if the keys of the machine stay. */
   readonly text: string | undefined;
 }
 
@@ -119,14 +118,14 @@ export interface Vouched {
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `invalid_data` with a `LeaseReason`
  */
-export function verifyBrought(
-  { lease, enclosed, named }: Brought,
+export function verifyImport(
+  { lease, enclosed, named }: ImportedFiles,
   { trusted, keyset }: Pick<License, 'trusted' | 'keyset'>,
   { pin, now }: { readonly pin: string | undefined; readonly now: number },
-): Vouched {
-  const brought = named ?? enclosed;
+): VerifiedImport {
+  const given = named ?? enclosed;
   const held = named === undefined ? trusted : undefined;
-  const judged = brought === undefined ? undefined : judgeKeysetText(brought, { pin, held, now });
+  const judged = given === undefined ? undefined : judgeKeysetText(given, { pin, held, now });
   if (judged?.ok === false && held === undefined) {
     const isPinned = pin !== undefined && ROOT_REASONS.has(judged.reason);
     throw refused(
@@ -139,25 +138,25 @@ export function verifyBrought(
   const trust = isTaken ? judged.trust : trusted;
   if (trust === undefined) {
     const missing = keyset.ok
-      ? { reason: 'unknown_key' as const, detail: 'there is none' }
+      ? { reason: 'unknown_key' as const, detail: 'it does not exist' }
       : keyset;
     throw refused('the keyset of this machine', missing, NAME_KEYS);
   }
   const result = verifyLease(lease, trust.keys);
-  if (!result.ok) throw refused('the lease', { ...result, detail: whyRefused(result) });
+  if (!result.ok) throw refused('the lease', { ...result, detail: describeRefusal(result) });
   const by = named !== undefined ? 'named' : trusted === undefined ? 'enclosed' : 'machine';
   return { claims: result.claims, by, trust, text: isTaken ? judged.text : undefined };
 }
 
-export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
-  /** The ids of the keys by which leases verify from now on. */
+export interface Imported extends Pick<VerifiedImport, 'claims' | 'by'> {
+  /** Ids of the keys that verify leases from now on. */
   readonly key_ids: readonly string[];
-  /** False when it was there already. */
+  /** False if the lease file already held this lease. */
   readonly isNew: boolean;
 }
 
 export interface ImportOptions {
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  /** `machineHash` of this machine; `ownMachineHash` by default. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
   /** Accepts a lease of another installation or issuer. */
   readonly replace?: boolean;
@@ -165,31 +164,30 @@ export interface ImportOptions {
 
 /**
  * Stores a lease from a file, and its keys if they are trusted. The lease must verify, be for this
- * machine, and be no worse than a held lease that works. Otherwise nothing changes: a
- * renewal that is pending stays so, since the server gives another lease for it when the one that was
- * brought has ended.
+ * machine, and be no worse than a held lease that works; otherwise no file changes. A pending renewal
+ * with another id stays pending, so that the server can answer it after the imported lease has ended.
  *
  * @param now milliseconds since the Unix epoch.
- * @throws ServiceError `invalid_data` with a reason, `license_invalid` for a lease that has ended;
- * `conflict` with a reason for what does not go with the lease that is held, and while another
- * process changes the license files; `output_not_writable`.
+ * @throws ServiceError `invalid_data` with a reason; `license_invalid` for an expired lease; `conflict`
+ * with a reason if the lease conflicts with the held one, or while another process changes the license
+ * files; `output_not_writable`.
  */
 export async function importLease(
   files: LicenseFiles,
-  brought: Brought,
+  imported: ImportedFiles,
   now: number,
   { replace = false, machineHash }: ImportOptions = {},
 ): Promise<Imported> {
   return withLock(files.lock, INTERACTIVE_LOCK_WAIT_MS, async () => {
     const license = await readLicense(files, now);
     const { pin } = files;
-    // Keys in the file count only if this machine has something that can vouch for them, or is new.
+    // Keys in the file count only if held keys or a pin can vouch for them, or on a new machine.
     const mayVouch = license.trusted !== undefined || pin !== undefined || isFirst(license);
-    const parts = mayVouch ? brought : { ...brought, enclosed: undefined };
-    const { claims, by, trust, text } = verifyBrought(parts, license, { pin, now });
+    const parts = mayVouch ? imported : { ...imported, enclosed: undefined };
+    const { claims, by, trust, text } = verifyImport(parts, license, { pin, now });
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
-    const lease = { path: files.lease, text: brought.lease, claims };
+    const lease = { path: files.lease, text: imported.lease, claims };
     const [unusable] = (await leasesHere(files, [lease], { machineHash })).refused;
     if (unusable !== undefined) throw refused('the lease', unusable, OTHER_MACHINE);
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
@@ -227,7 +225,7 @@ export async function importLease(
   });
 }
 
-/** The keyset document of this machine for its trust anchor; undefined if there is no usable one. */
+/** Returns the keyset document of this machine for its trust anchor; undefined without a usable one. */
 async function ownDocument(
   { keyset, root, pin }: LicenseFiles,
   held: HeldTrust,
@@ -240,13 +238,13 @@ async function ownDocument(
   return anchor.kind === 'held' ? anchor.document : undefined;
 }
 
-/** Whether there are no keys, and no copy of a lease, good or bad. */
+/** Whether this machine has neither keys nor any copy of a lease. */
 function isFirst({ keyset, refused: files, leases }: License): boolean {
   const isNone = files.every(({ reason }) => reason === 'missing') && leases.length === 0;
   return isNone && !keyset.ok && keyset.reason === 'unknown_key';
 }
 
-/** One that names no device is for whoever has it. */
+/** A lease without a device is for any machine. */
 function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims): boolean {
   return device_thumbprint === undefined || device_thumbprint === device_id;
 }
@@ -254,25 +252,23 @@ function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims
 const NOTHING_CHANGED = 'Nothing was changed.';
 
 const NAME_KEYS =
-  'Name the keys of its issuer, the new ones where they have changed, with --keyset FILE: what is at /.well-known/license-keys.json of the server, or the file of the lease itself where that has keys and you know who made it.';
+  'Name the current keys of the issuer with --keyset FILE: the document at /.well-known/license-keys.json of its server, or the lease file itself if it contains keys and you know who made it.';
 
 function refused(
   what: string,
   { reason, detail }: Omit<Refused, 'ok'>,
-  remedy = reason === 'unknown_key'
-    ? NAME_KEYS
-    : 'Have whoever issued it send the file again, as it was written.',
+  remedy = reason === 'unknown_key' ? NAME_KEYS : 'Ask the issuer to send the original file again.',
 ): ServiceError {
   return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
 }
 
-/** What a reason means, and what it was seen by. */
-export function whyRefused({ reason, detail }: Omit<Refused, 'ok'>): string {
+/** Explains a refusal: the sentence of its reason, and the detail in parentheses. */
+export function describeRefusal({ reason, detail }: Omit<Refused, 'ok'>): string {
   const sentence = LEASE_REASONS[reason].replace(/\.$/, '');
   return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)} (${detail})`;
 }
 
-const OTHER_MACHINE = `${NOTHING_CHANGED} Ask for a lease for this machine with \`service-local license export-request\`.`;
+const OTHER_MACHINE = `${NOTHING_CHANGED} Request a lease for this machine with \`service-local license export-request\`.`;
 
 function otherDevice(
   { device_thumbprint }: LeaseClaims,
@@ -281,10 +277,10 @@ function otherDevice(
   const own = device_id === undefined ? 'has no device key' : `is the device ${device_id}`;
   return new ServiceError(
     'invalid_data',
-    `the lease is for the device ${device_thumbprint}, and this machine ${own}`,
+    `the lease is for the device ${device_thumbprint}, but this machine ${own}`,
     {
       reason: 'other_device',
-      remedy: `${NOTHING_CHANGED} Ask for a lease for this machine with \`service-local license export-request\`.`,
+      remedy: OTHER_MACHINE,
     },
   );
 }
@@ -292,7 +288,7 @@ function otherDevice(
 function ended({ grace_ends_at }: LeaseClaims): ServiceError {
   return new ServiceError('license_invalid', `the lease ended on ${grace_ends_at}`, {
     reason: 'expired',
-    remedy: `${NOTHING_CHANGED} Ask for a new one with \`service-local license export-request\`; if it is new, set the clock of this machine.`,
+    remedy: `${NOTHING_CHANGED} Request a new lease with \`service-local license export-request\`; if the lease is new, correct the clock of this machine.`,
   });
 }
 
@@ -301,7 +297,7 @@ export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): 
   if (owner === undefined) return;
   const { installationId, issuer } = owner;
   if (claims.issuer !== issuer) {
-    throw otherOwner('other_issuer', `the lease is of the issuer ${claims.issuer}`, issuer);
+    throw otherOwner('other_issuer', `the lease is from the issuer ${claims.issuer}`, issuer);
   }
   if (claims.deployment_id !== installationId) {
     const what = `the lease is for the installation ${claims.deployment_id}`;
@@ -310,9 +306,9 @@ export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): 
 }
 
 function otherOwner(reason: LeaseReason, what: string, expected: string): ServiceError {
-  return new ServiceError('conflict', `${what}, and this machine accepts leases of ${expected}`, {
+  return new ServiceError('conflict', `${what}, but this machine accepts those of ${expected}`, {
     reason,
-    remedy: `${NOTHING_CHANGED} To move this machine there, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
+    remedy: `${NOTHING_CHANGED} To move this machine to it, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
   });
 }
 
@@ -327,10 +323,10 @@ export function refuseOtherInstallation(
   if (statusOf(held, now, running).state === 'expired') return;
   throw new ServiceError(
     'conflict',
-    `the lease is for the installation ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
+    `the lease is for the installation ${claims.deployment_id}, but this machine holds one for ${held.claims.deployment_id}`,
     {
       reason: 'other_deployment',
-      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first, after \`service-local daemon stop\`.`,
+      remedy: `${NOTHING_CHANGED} If this is intended, run \`service-local daemon stop\`, move ${path} and ${backupOf(path)} away, and try again.`,
     },
   );
 }
@@ -338,7 +334,7 @@ export function refuseOtherInstallation(
 function worse({ claims: held }: HeldLease, { claims }: HeldLease): ServiceError {
   return new ServiceError(
     'conflict',
-    `the lease of ${claims.issued_at} works until ${claims.grace_ends_at}; this machine holds a better one of ${held.issued_at}, which works until ${held.grace_ends_at}`,
-    { reason: 'older_lease', remedy: `${NOTHING_CHANGED} What is held goes on.` },
+    `the lease was issued at ${claims.issued_at} and works until ${claims.grace_ends_at}; this machine holds a better one, issued at ${held.issued_at}, which works until ${held.grace_ends_at}`,
+    { reason: 'older_lease', remedy: `${NOTHING_CHANGED} The held lease stays in force.` },
   );
 }

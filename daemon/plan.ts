@@ -7,17 +7,16 @@ import { earliestRequest } from './schedule.ts';
 import type { AttemptReason, DaemonState } from './state.ts';
 
 /**
- * How many requests one attempt can send: for keys and a lease, the latter again when the lease that
- * it presents turns out to be another's or the server needs the machine, and each of these twice when
- * the clock of this machine is wrong. What takes more is completed by the next attempt.
+ * Maximum number of requests in one attempt: for the keys and the lease, for the lease again if the server
+ * rejects the presented lease or needs the machine id, and each twice if the clock of this machine is
+ * wrong. The next attempt completes what needs more.
  */
 export const MOST_REQUESTS_PER_ATTEMPT = 5;
 
-/** What decides when a lease is asked for. */
 export interface Circumstances {
-  /** Whether there is a key by which a server can know this machine. */
+  /** Whether this machine has a device key. */
   readonly isDevice: boolean;
-  /** The lease that is held, whatever it is worth. */
+  /** The held lease in any state. */
   readonly lease: LeaseClaims | undefined;
   readonly state: DaemonState;
   /** Milliseconds since the Unix epoch. */
@@ -26,7 +25,7 @@ export interface Circumstances {
 }
 
 export interface Plan {
-  /** When to ask: milliseconds since the Unix epoch, at or before `now` when it is due. Null for never. */
+  /** Time of the next attempt, ms since the Unix epoch; at or before `now` if due, null for never. */
   readonly at: number | null;
   readonly because: AttemptReason;
 }
@@ -35,20 +34,19 @@ export function isDue({ at }: Plan, now: number): boolean {
   return at !== null && at <= now;
 }
 
-/** How little is waited: till the lease is due, only till a failure may be forgotten, or not at all. */
+/** `usual` waits for the due time and after failures, `until_due` only for the due time. */
 export type Patience = 'usual' | 'until_due' | 'none';
 
 /**
- * When to ask for a lease next, and why then. All times but the running time are those of a clock that anybody
- * may set: when it is behind what has passed for certain, that counts; and a wait that began in its
- * future is over.
+ * Returns when to request a lease next, and why. The clock may be wrong: if it is behind the known time,
+ * the known time counts, and a wait that began in the clock's future is over.
  */
 export function planAttempt(circumstances: Circumstances, patience: Patience = 'usual'): Plan {
   const { isDevice, state, now } = circumstances;
   if (!isDevice) return { at: null, because: 'not_enrolled' };
   const wanted = patience === 'none' ? { ...due(circumstances), at: now } : due(circumstances);
   const waiting = patience === 'usual' ? waitAfterFailure(circumstances) : undefined;
-  // Of a lease that works, nothing is asked before it is due.
+  // A wait after a failure does not matter before the lease is due.
   const plan = waiting !== undefined && wanted.at <= now ? waiting : wanted;
   const reserved = Array.from({ length: MOST_REQUESTS_PER_ATTEMPT - 1 }, () => now);
   const earliest = earliestRequest([...state.requests, ...reserved], now);
@@ -59,7 +57,7 @@ function due({ lease, state, now, boot }: Circumstances): Plan & { readonly at: 
   if (lease === undefined) return { at: now, because: 'no_lease' };
   const time = passedTime(lease, state.running_time, now, boot);
   if (time >= parseTime(lease.grace_ends_at)!) return { at: now, because: 'no_lease' };
-  // When this clock will say it, of which more time is over than it says.
+  // Converts the moment to this clock, which may be behind.
   const moment = renewalMoment(lease) - (time - now);
   return { at: moment, because: 'due' };
 }
@@ -77,7 +75,7 @@ function waitAfterFailure({
   return { at: Date.parse(next), because: because === 'denied' ? 'denied' : 'retry' };
 }
 
-/** Whether the last attempt failed; one for a lease that is not held any more says nothing. */
+/** Whether the last attempt for the held lease failed. */
 export function isFailing(
   { failures_in_row, pending }: DaemonState,
   lease: LeaseClaims | undefined,
@@ -86,7 +84,7 @@ export function isFailing(
   return pending === null || pending.lease_id === (lease?.lease_id ?? null);
 }
 
-/** The latest time that is known to be over, milliseconds since the Unix epoch. */
+/** Returns the later of clock and known time, in milliseconds since the Unix epoch. */
 export function passedTime(
   lease: LeaseClaims,
   running: RunningTime | null,
@@ -97,7 +95,7 @@ export function passedTime(
   return Math.max(now, parseTime(knownTime(lease, since))!);
 }
 
-/** A time of the state: whole seconds, none before its time. */
+/** Formats a time for the state, rounded up to whole seconds. */
 export function stateTime(ms: number): string {
   return formatTime(Math.ceil(ms / 1000) * 1000);
 }

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 
 /**
- * The daemon computes next to nothing: code that is compiled for speed, and the compilers, would
- * take a quarter of its memory. These are for V8 before it starts; NODE_OPTIONS does not take them.
+ * V8 flags that save a quarter of the daemon's memory: it computes too little to need optimized code.
+ * They must be arguments, because NODE_OPTIONS does not accept them.
  */
 const NODE_OPTIONS = [
   '--no-opt',
@@ -12,7 +12,7 @@ const NODE_OPTIONS = [
   '--max-semi-space-size=1',
 ];
 
-/** How to run this CLI for a daemon: program and arguments, to be followed by the verb. */
+/** Returns program and arguments for running the CLI as a daemon, to be followed by the verb. */
 export function daemonProgram(): readonly [node: string, ...args: string[]] {
   return [process.execPath, ...NODE_OPTIONS, resolve(process.argv[1]!)];
 }

@@ -1,51 +1,34 @@
-import { v7 as uuidv7 } from 'uuid';
-import type { Client } from '../src/client/client.ts';
-import { readDeviceKey } from '../src/client/device-key.ts';
-import { dropFormerKey } from '../src/client/former-key.ts';
-import { keysetText } from '../src/client/keyset.ts';
 import {
   checkLease,
   connectAsDevice,
   fetchKeyset,
-  fetchLease,
-  namedTrust,
-  requireTrusted,
   unusable,
   type Asked,
   type FetchedLease,
 } from '../src/client/lease-server.ts';
+import type { Client } from '../src/client/client.ts';
+import { readDeviceKey, type DeviceKey } from '../src/client/device-key.ts';
+import { dropFormerKey } from '../src/client/former-key.ts';
 import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { newAnnouncement } from '../src/gate/anchor.ts';
-import {
-  byWorth,
-  readLicense,
-  readLicenseTexts,
-  verifyLicense,
-  type HeldLease,
-  type License,
-} from '../src/gate/license.ts';
+import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
 import { acceptedAnchor } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
-import { runningTime, type Boot } from '../src/lease/known-time.ts';
-import { renewalMoment } from '../src/lease/schedule.ts';
-import { formatTime, parseTime } from '../src/lease/time.ts';
-import type { HeldTrust } from '../src/lease/trust.ts';
-import type { LicenseFiles } from '../src/gate/license-files.ts';
+import { runningTime } from '../src/lease/known-time.ts';
+import { formatTime } from '../src/lease/time.ts';
 import { acceptedIn, acceptedOf, type Accepted } from './accepted.ts';
-import { deniedSince, isDenial } from './denial.ts';
+import { requestLease } from './lease-request.ts';
+import type { Machine } from './machine.ts';
+import { isDue, MOST_REQUESTS_PER_ATTEMPT, planAttempt, type Plan } from './plan.ts';
 import {
-  isDue,
-  isFailing,
-  MOST_REQUESTS_PER_ATTEMPT,
-  passedTime,
-  planAttempt,
-  stateTime,
-  type Patience,
-  type Plan,
-} from './plan.ts';
-import { retryDelayMs } from './schedule.ts';
+  judgePublishedKeys,
+  verifiesLease,
+  warnOfFirstContact,
+  type RenewalKeys,
+} from './renewal-keys.ts';
+import { changeAfterFailure, changeAfterSuccess } from './state-changes.ts';
 import {
   NO_STATE,
   readState,
@@ -53,45 +36,21 @@ import {
   writeState,
   type AttemptReason,
   type DaemonState,
-  type PendingRenewal,
-  type RefusedKeyset,
 } from './state.ts';
 
-/** A machine that has leases renewed, and what it can see of the world. */
-export interface Machine {
-  readonly files: LicenseFiles;
-  /** Origin of the server. */
-  readonly url: string;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-  /** Since when it runs, the time asleep included. */
-  readonly boot: () => Boot;
-  /** From 0 to 1, evenly distributed. */
-  readonly random: () => number;
-  /** Told what the person should know. */
-  readonly warn: (text: string) => void;
-  /** Allows plain http to another host. */
-  readonly insecure?: boolean | undefined;
-  /** How long an answer may take. */
-  readonly timeoutMs?: number | undefined;
-  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
-  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
-}
-
-/** A lease that verified, with what this machine accepted when it did. */
+/** A verified lease, and what this machine accepted when it verified the lease. */
 export interface KeptLease {
   readonly lease: HeldLease;
   readonly accepted: Accepted;
 }
 
-/** The state as it was last known. */
 export interface LatestState {
   readonly state: DaemonState;
-  /** False when it could not be written: then it is newer than the file. */
+  /** False if the state could not be written, so that it is newer than the file. */
   readonly isSaved: boolean;
 }
 
-/** What came of it, and the state that it left. */
+/** Result of an attempt, and the state after it. */
 export type Outcome = LatestState &
   (
     | {
@@ -100,170 +59,245 @@ export type Outcome = LatestState &
         readonly accepted: Accepted;
         /** Why the published keys were refused; the keys held verified the lease. */
         readonly refusedKeyset: ServiceError | undefined;
-        /** Where the lease lasts less than was due. */
+        /** Why the lease lasts less than the plan allows. */
         readonly limits: FetchedLease['limits'];
       }
-    /** Nothing was asked. */
+    /** No lease was requested. */
     | {
         readonly status: 'not_due';
         readonly because: AttemptReason;
-        /** Milliseconds since the Unix epoch; null while there is nothing to wait for. */
+        /** Time of the next attempt, ms since the Unix epoch; null if none is planned. */
         readonly next: number | null;
         readonly lease: HeldLease | undefined;
       }
     | {
         readonly status: 'failed';
         readonly error: ServiceError;
-        /** What is held all the same. */
+        /** The lease that this machine held before, if any. */
         readonly lease: HeldLease | undefined;
-        /** What came and could not be stored. */
+        /** A new lease that could not be stored. */
         readonly unstored: KeptLease | undefined;
       }
   );
 
 export interface RenewOptions {
-  /** Also when it is not due, or the wait after a failure is not over; not beyond the hourly limit. */
+  /** Renews even if the lease is not due or a retry is pending, within the hourly limit. */
   readonly force: boolean;
-  /** Breaks off what is waited for; what was begun is taken up by the next attempt. */
+  /** Aborts pending requests; the next attempt continues where this one stopped. */
   readonly signal?: AbortSignal | undefined;
-  /** What a process knows that renews again and again. */
+  /** State after the previous attempt of this process. */
   readonly latest?: LatestState | undefined;
-  /** Keys that a person named, which replace those that this machine holds. */
+  /** Keys that a person named, which replace the held ones. */
   readonly keyset?: string | undefined;
-  /** Reads the license files, under the lock; by default as `readLicense` does. */
+  /** Reads the license files, under the lock; `readLicense` by default. */
   readonly read?: (() => Promise<License>) | undefined;
 }
 
-/** Who only looks, or writes the state, has it for less. */
+/** Longer than other processes hold the lock for reading or for writing the state. */
 const LOCK_WAIT_MS = 500;
 
 /**
- * Renews the lease of this machine, if that is due: one attempt. Whatever ends it, also a kill, the
- * next one takes it up where it stopped.
+ * Makes one attempt to renew the lease of this machine if it is due. After an interruption, even by a
+ * kill, the next attempt continues where this one stopped.
  *
- * @throws ServiceError `conflict`, reason `locked`, while another does the same; `output_not_writable`
- * where the lock cannot be; `interrupted`.
+ * @throws ServiceError `conflict`, reason `locked`, while another process renews; `output_not_writable`
+ * if the lock file cannot be written; `interrupted`.
  */
 export async function renew(machine: Machine, options: RenewOptions): Promise<Outcome> {
-  return withLock(machine.files.lock, LOCK_WAIT_MS, () => attempt(machine, options));
+  return withLock(machine.files.lock, LOCK_WAIT_MS, () => new Attempt(machine, options).run());
 }
 
-async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome> {
-  const { force, signal, latest = { state: NO_STATE, isSaved: true } } = options;
-  const { files, clock, boot, warn } = machine;
-  const { read = () => readLicense(files, clock()) } = options;
-  const remembered = (why: string): DaemonState => {
-    warn(`${why}: it is written again`);
-    return latest.state;
-  };
-  const before = latest.isSaved
-    ? await readState(files.state, remembered)
-    : await withAnnounced(files.state, latest.state);
-  const patience: Patience = force ? 'none' : 'usual';
-  const earlier = before.requests.filter((at) => at <= clock() && at > clock() - 3_600_000);
-  const sent: number[] = [];
-  let state = before;
-  let held: HeldLease | undefined;
-  let unstored: KeptLease | undefined;
+/** One attempt: what it has read, what it sent, and the state that it leaves. */
+class Attempt {
+  readonly #machine: Machine;
+  readonly #options: RenewOptions;
+  readonly #latest: LatestState;
+  readonly #read: () => Promise<License>;
+  /** Times of earlier requests in the last hour. */
+  #earlier: readonly number[] = [];
+  readonly #sent: number[] = [];
+  /** State before the attempt. */
+  #before: DaemonState = NO_STATE;
+  #state: DaemonState = NO_STATE;
+  #held: HeldLease | undefined;
+  #unstored: KeptLease | undefined;
 
-  const save = async (change: Partial<DaemonState>): Promise<void> => {
-    state = { ...state, ...change };
-    await writeState(files.state, state);
-  };
-  const end = async (change: Partial<DaemonState>): Promise<boolean> => {
+  constructor(machine: Machine, options: RenewOptions) {
+    const { files, clock } = machine;
+    this.#machine = machine;
+    this.#options = options;
+    this.#latest = options.latest ?? { state: NO_STATE, isSaved: true };
+    this.#read = options.read ?? (() => readLicense(files, clock()));
+  }
+
+  async run(): Promise<Outcome> {
+    await this.#readState();
     try {
-      await save({ requests: [...earlier, ...sent], ...change });
+      return await this.#renew();
+    } catch (thrown) {
+      if (this.#options.signal?.aborted) throw thrown;
+      const error = asServiceError(thrown);
+      const held = this.#held;
+      const change = changeAfterFailure(this.#machine, this.#state, held?.claims, error);
+      const isSaved = await this.#end(change);
+      const unstored = this.#unstored;
+      return { status: 'failed', error, lease: held, unstored, state: this.#state, isSaved };
+    }
+  }
+
+  async #readState(): Promise<void> {
+    const { files, clock, warn } = this.#machine;
+    const { state, isSaved } = this.#latest;
+    this.#before = isSaved
+      ? await readState(files.state, (why) => {
+          warn(`${why}; the file is written again`);
+          return state;
+        })
+      : await withAnnounced(files.state, state);
+    this.#state = this.#before;
+    const now = clock();
+    this.#earlier = this.#before.requests.filter((at) => at <= now && at > now - 3_600_000);
+  }
+
+  async #renew(): Promise<Outcome> {
+    const { files, clock } = this.#machine;
+    const license = await restoreKeyset(this.#machine, await this.#read(), this.#read);
+    [this.#held] = license.leases;
+    const { isSaved } = this.#latest;
+    const key = await readDeviceKey(files.key);
+    if (key === undefined) return this.#notDue({ at: null, because: 'not_enrolled' }, isSaved);
+    const plan = this.#plan();
+    if (!isDue(plan, clock())) return this.#notDue(plan, isSaved);
+
+    const { signal } = this.#options;
+    const onRequest = (): void => this.#countRequest();
+    const server = connectAsDevice({ ...this.#machine, onRequest, signal }, key);
+    // All requests that this attempt may send count from now on, even if it is killed: otherwise a
+    // daemon that is restarted again and again could exceed the hourly limit.
+    const reserved = Array.from({ length: MOST_REQUESTS_PER_ATTEMPT }, clock);
+    await this.#save({ requests: [...this.#earlier, ...reserved] });
+    if (license.trusted !== undefined) return this.#renewWith(server, key, license);
+    const completed = await this.#fetchMissingKeys(server, license);
+    const again = this.#plan();
+    if (completed === undefined || isDue(again, clock())) {
+      return this.#renewWith(server, key, completed ?? license);
+    }
+    return this.#notDue(again, await this.#end({}));
+  }
+
+  /**
+   * Fetches the keys of a machine that has none, because a request without its lease would look like
+   * one from a copied device key. Returns undefined if the keys verify no lease here: then they are
+   * stored only with a lease from the server, which proves that the server knows this device.
+   */
+  async #fetchMissingKeys(server: Client, license: License): Promise<License | undefined> {
+    const { files, clock } = this.#machine;
+    const keys = this.#judge(await fetchKeyset(server), license);
+    if (!(await verifiesLease(files, keys.text, clock()))) return undefined;
+    await storeKeyset(files.keyset, keys.text);
+    warnOfFirstContact(this.#machine, keys);
+    const completed = await this.#read();
+    [this.#held] = completed.leases;
+    return completed;
+  }
+
+  async #renewWith(server: Client, { device_id }: DeviceKey, license: License): Promise<Outcome> {
+    const { clock, warn } = this.#machine;
+    const held = this.#held;
+    const store = (pending: DaemonState['pending']): Promise<void> => this.#save({ pending });
+    const { answer, pending } = await requestLease(server, this.#state.pending, held, store);
+    const keys = this.#judge(await fetchKeyset(server), license);
+    const { owner } = license;
+    const ownId = pending.without_lease ? undefined : held?.claims.deployment_id;
+    const ownIssuer = owner?.issuer ?? held?.claims.issuer;
+    const kept = keptLease(this.#machine, answer.text, keys, license, {
+      renewal_id: pending.renewal_id,
+      device_thumbprint: device_id,
+      deployment_id: owner?.installationId ?? ownId,
+      issuer: this.#options.keyset === undefined ? ownIssuer : undefined,
+    });
+    this.#refuseWorse(kept.lease);
+    await this.#store(kept, keys);
+    for (const { detail } of answer.warnings) warn(detail);
+    const { lease, accepted } = kept;
+    const { refused } = keys;
+    const isSaved = await this.#end({
+      ...changeAfterSuccess(this.#machine, this.#before, lease.claims),
+      refused_keyset: refused
+        ? { at: formatTime(clock()), reason: refused.reason ?? '', message: refused.message }
+        : null,
+    });
+    const { limits } = answer;
+    const state = this.#state;
+    return { status: 'renewed', lease, accepted, refusedKeyset: refused, limits, state, isSaved };
+  }
+
+  #judge(document: unknown, license: License): RenewalKeys {
+    return judgePublishedKeys(this.#machine, document, license, this.#options.keyset);
+  }
+
+  /** @throws ServiceError `invalid_data`, reason `older_lease` */
+  #refuseWorse(lease: HeldLease): void {
+    const { clock, boot } = this.#machine;
+    const held = this.#held;
+    if (held === undefined) return;
+    const before = this.#before.running_time ?? undefined;
+    const running = runningTime(before, held.claims.lease_id, boot());
+    if (byWorth(clock(), running)(lease, held) > 0) throw olderLease(lease.claims, held.claims);
+  }
+
+  async #store(kept: KeptLease, keys: RenewalKeys): Promise<void> {
+    const { files } = this.#machine;
+    const { lease, accepted } = kept;
+    this.#unstored = kept;
+    if (this.#options.keyset !== undefined && accepted.anchor !== undefined) {
+      await this.#save({ announced_anchor: newAnnouncement(accepted.anchor) });
+    }
+    if (keys.refused === undefined) {
+      const { document: keyset, anchor: root } = accepted;
+      await storeLicense(files, { lease: lease.text, keyset, root }, this.#held?.path);
+    } else {
+      await storeLease(files.lease, lease.text);
+    }
+    warnOfFirstContact(this.#machine, keys);
+    await dropFormerKey(files, lease.claims);
+  }
+
+  #plan(): Plan {
+    const { clock, boot } = this.#machine;
+    const [lease, state] = [this.#held?.claims, this.#before];
+    const circumstances = { isDevice: true, lease, state, now: clock(), boot: boot() };
+    return planAttempt(circumstances, this.#options.force ? 'none' : 'usual');
+  }
+
+  #notDue({ at, because }: Plan, isSaved: boolean): Outcome {
+    const [lease, state] = [this.#held, this.#state];
+    return { status: 'not_due', because, next: at, lease, state, isSaved };
+  }
+
+  #countRequest(): void {
+    if (this.#sent.length === MOST_REQUESTS_PER_ATTEMPT) {
+      throw new ServiceError('rate_limited', 'the attempt needed more requests than one may send', {
+        reason: 'attempt_limit',
+      });
+    }
+    this.#sent.push(this.#machine.clock());
+  }
+
+  async #save(change: Partial<DaemonState>): Promise<void> {
+    this.#state = { ...this.#state, ...change };
+    await writeState(this.#machine.files.state, this.#state);
+  }
+
+  /** Saves the last change, and returns whether that succeeded. */
+  async #end(change: Partial<DaemonState>): Promise<boolean> {
+    try {
+      await this.#save({ requests: [...this.#earlier, ...this.#sent], ...change });
       return true;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       return false;
     }
-  };
-  const onRequest = (): void => {
-    if (sent.length === MOST_REQUESTS_PER_ATTEMPT) throw tooManyRequests();
-    sent.push(clock());
-  };
-
-  try {
-    let license = await restoreKeyset(machine, await read(), read);
-    [held] = license.leases;
-    const notDue = ({ at, because }: Plan, isSaved: boolean): Outcome => {
-      return { status: 'not_due', because, next: at, lease: held, state, isSaved };
-    };
-    const key = await readDeviceKey(files.key);
-    if (key === undefined) return notDue({ at: null, because: 'not_enrolled' }, latest.isSaved);
-    const plan = (): Plan => {
-      const lease = held?.claims;
-      const circumstances = { isDevice: true, lease, state: before, now: clock(), boot: boot() };
-      return planAttempt(circumstances, patience);
-    };
-    const first = plan();
-    if (!isDue(first, clock())) return notDue(first, latest.isSaved);
-
-    const server = connectAsDevice({ ...machine, onRequest, signal }, key);
-    // All that this attempt can send counts from now on, also if a kill ends it: a daemon that is
-    // started again and again sends no more for that.
-    const reserved = Array.from({ length: MOST_REQUESTS_PER_ATTEMPT }, clock);
-    await save({ requests: [...earlier, ...reserved] });
-    if (license.trusted === undefined) {
-      // Without keys no lease can be verified; presenting none would look like a clone.
-      const keys = judged(machine, await fetchKeyset(server), license, options);
-      // Where the keys verify no lease, only the answer of the server shows that it knows this device.
-      if (await verifiesLease(files, keys.text, clock())) {
-        await storeKeyset(files.keyset, keys.text);
-        warnOfFirstContact(machine, keys);
-        license = await read();
-        [held] = license.leases;
-        const again = plan();
-        if (!isDue(again, clock())) {
-          const isSaved = await end({});
-          return notDue(again, isSaved);
-        }
-      }
-    }
-    const keep = async (pending: PendingRenewal): Promise<void> => save({ pending });
-    const { answer, pending } = await ask(server, state.pending, held, keep);
-    const document = await fetchKeyset(server);
-    const { owner } = license;
-    const keys = judged(machine, document, license, options);
-    const kept = keptLease(machine, answer.text, keys, license, {
-      renewal_id: pending.renewal_id,
-      device_thumbprint: key.device_id,
-      deployment_id:
-        owner?.installationId ?? (pending.without_lease ? undefined : held?.claims.deployment_id),
-      issuer: options.keyset === undefined ? (owner?.issuer ?? held?.claims.issuer) : undefined,
-    });
-    const { lease, accepted } = kept;
-    if (held !== undefined) {
-      const running = runningTime(before.running_time ?? undefined, held.claims.lease_id, boot());
-      if (byWorth(clock(), running)(lease, held) > 0) throw worse(lease.claims, held.claims);
-    }
-    unstored = kept;
-    if (options.keyset !== undefined && accepted.anchor !== undefined) {
-      await save({ announced_anchor: newAnnouncement(accepted.anchor) });
-    }
-    if (keys.refused === undefined) await storeKept(files, kept, held?.path);
-    else await storeLease(files.lease, lease.text);
-    warnOfFirstContact(machine, keys);
-    await dropFormerKey(files, lease.claims);
-    for (const { detail } of answer.warnings) warn(detail);
-    const refused_keyset = keys.refused === undefined ? null : refusalOf(keys.refused, clock());
-    const isSaved = await end({ ...succeeded(machine, before, lease.claims), refused_keyset });
-    const { limits } = answer;
-    return {
-      status: 'renewed',
-      lease,
-      accepted,
-      refusedKeyset: keys.refused,
-      limits,
-      state,
-      isSaved,
-    };
-  } catch (thrown) {
-    if (signal?.aborted) throw thrown;
-    const error = asServiceError(thrown);
-    const isSaved = await end(failed(machine, state, held?.claims, error));
-    return { status: 'failed', error, lease: held, unstored, state, isSaved };
   }
 }
 
@@ -280,58 +314,6 @@ async function restoreKeyset(
   await storeKeyset(files.keyset, anchor.document);
   warn(`put ${files.keyset} back from ${files.root}: ${keyset.detail}`);
   return read();
-}
-
-/** The keys that verify a renewed lease. */
-interface RenewalKeys {
-  readonly trust: HeldTrust;
-  /** Content for the keyset file; the held keys if the published ones were refused. */
-  readonly text: string;
-  /** Why the published keys were refused, so that the held ones verify. */
-  readonly refused?: ServiceError;
-  /** Whether nothing vouched for the published keys. */
-  readonly isFirstContact?: boolean;
-}
-
-/** Whether a lease on this machine verifies by the keys of this keyset. */
-async function verifiesLease(files: LicenseFiles, text: string, now: number): Promise<boolean> {
-  const texts = await readLicenseTexts(files);
-  const keyset = { path: files.keyset, read: { ok: true, text } } as const;
-  return verifyLicense({ ...texts, keyset }, now).leases.length > 0;
-}
-
-function warnOfFirstContact(
-  { url, warn }: Pick<Machine, 'url' | 'warn'>,
-  { trust, isFirstContact = false }: RenewalKeys,
-): void {
-  if (!isFirstContact) return;
-  const ids = [...trust.keys.keys()].join(', ');
-  warn(`first contact: nothing vouched for the keys of ${url}; this machine now trusts ${ids}`);
-}
-
-/**
- * Decides whether published keys may verify the lease that came with them. If they are refused, the
- * held keys verify it: a genuine lease is not lost because an issuer published an expired or older
- * keyset, or replaced its root.
- *
- * @throws ServiceError `invalid_data` with a `LeaseReason`, if no keys are held
- */
-function judged(
-  { files, clock }: Machine,
-  document: unknown,
-  { trusted }: License,
-  { keyset: named }: RenewOptions,
-): RenewalKeys {
-  const { pin } = files;
-  const now = clock();
-  const held = named === undefined ? trusted : namedTrust(named, pin, now);
-  try {
-    const { trust, text } = requireTrusted(document, { pin, held, now });
-    return { trust, text, isFirstContact: trust.by === 'first_contact' };
-  } catch (error) {
-    if (!(error instanceof ServiceError) || held === undefined || named !== undefined) throw error;
-    return { trust: held, text: keysetText(held.keys), refused: error };
-  }
 }
 
 function keptLease(
@@ -353,144 +335,14 @@ function keptLease(
   }
 }
 
-/** Asks for a lease by an id that is on disk before, and once more where that id or the lease is no good. */
-async function ask(
-  server: Client,
-  before: PendingRenewal | null,
-  held: HeldLease | undefined,
-  keep: (pending: PendingRenewal) => Promise<void>,
-  mayRepeat = true,
-): Promise<{ readonly answer: FetchedLease; readonly pending: PendingRenewal }> {
-  const lease_id = held?.claims.lease_id ?? null;
-  const pending = before?.lease_id === lease_id ? before : { renewal_id: uuidv7(), lease_id };
-  if (pending !== before) await keep(pending);
-  const { renewal_id, without_lease } = pending;
-  const lease = held && !without_lease ? (JSON.parse(held.text) as Envelope) : undefined;
-  try {
-    const answer = await fetchLease(server, { renewal_id, ...(lease && { lease }) });
-    return { answer, pending };
-  } catch (error) {
-    const other = mayRepeat ? otherRequest(error, pending, lease !== undefined) : undefined;
-    if (other === undefined) throw error;
-    await keep(other);
-    return ask(server, other, held, keep, false);
-  }
-}
-
-type Envelope = NonNullable<Parameters<typeof fetchLease>[1]['lease']>;
-
-/** What to ask for instead of what the server refused; undefined when there is nothing. */
-function otherRequest(
-  error: unknown,
-  pending: PendingRenewal,
-  presented: boolean,
-): PendingRenewal | undefined {
-  if (!(error instanceof ServiceError)) return undefined;
-  const { code, reason = '' } = error;
-  const renewal_id = uuidv7();
-  if (code === 'idempotency_mismatch') return { ...pending, renewal_id };
-  const isOthers =
-    (code === 'not_allowed' && ['other_device', 'other_deployment'].includes(reason)) ||
-    (code === 'invalid_request' && reason === 'unknown_lease');
-  if (!isOthers || !presented) return undefined;
-  return { renewal_id, lease_id: pending.lease_id, without_lease: true };
-}
-
-function worse(claims: LeaseClaims, held: LeaseClaims): ServiceError {
-  const show = ({ issued_at, expires_at }: LeaseClaims): string =>
-    `of ${issued_at} that expires at ${expires_at}`;
-  const detail = `it is one ${show(claims)}, and what is held is one ${show(held)}`;
+function olderLease(claims: LeaseClaims, held: LeaseClaims): ServiceError {
+  const datesOf = ({ issued_at, expires_at }: LeaseClaims): string =>
+    `issued at ${issued_at} and expires at ${expires_at}`;
+  const detail = `it was ${datesOf(claims)}, but the held lease was ${datesOf(held)}`;
   return unusable('lease', { reason: 'older_lease', detail });
 }
 
-/** @param heldAt the file that holds the lease that counts now. */
-async function storeKept(
-  files: LicenseFiles,
-  { lease, accepted }: KeptLease,
-  heldAt: string | undefined,
-): Promise<void> {
-  const { document: keyset, anchor: root } = accepted;
-  await storeLicense(files, { lease: lease.text, keyset, root }, heldAt);
-}
-
-/** The longest wait after a lease that was due at once. */
-const DUE_AT_ONCE_MS = 6 * 3_600_000;
-
-/** What a lease changes of the state. */
-function succeeded(
-  { clock, boot }: Machine,
-  before: DaemonState,
-  claims: LeaseClaims,
-): Partial<DaemonState> {
-  const now = clock();
-  const change = {
-    last_success_at: formatTime(now),
-    denied_since: null,
-    pending: null,
-    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, boot()),
-  };
-  const moment = renewalMoment(claims);
-  if (now < moment) {
-    return {
-      ...change,
-      last_error: null,
-      failures_in_row: 0,
-      next_attempt_at: stateTime(moment),
-      next_attempt_because: 'due',
-    };
-  }
-  // By a clock that is ahead every lease is due when it comes. As nothing shows for how long it will
-  // be, this asks as often as it would by a clock that is right, after some tries in between: the
-  // answer may also be an old one that was lost before.
-  const { last_error } = before;
-  const count = last_error?.reason === 'due_at_once' ? before.failures_in_row + 1 : 1;
-  const usual = Math.min(DUE_AT_ONCE_MS, moment - parseTime(claims.issued_at)!);
-  const wait = Math.max(30_000, Math.min(usual, 30_000 * 2 ** Math.min(count, 20)));
-  const message = `the lease that came was issued at ${claims.issued_at} and is due for renewal already: the clock of this machine says ${formatTime(now)}`;
-  return {
-    ...change,
-    last_error: { at: formatTime(now), code: 'invalid_data', reason: 'due_at_once', message },
-    failures_in_row: count,
-    next_attempt_at: stateTime(now + wait),
-    next_attempt_because: 'retry',
-  };
-}
-
-function refusalOf({ reason = '', message }: ServiceError, now: number): RefusedKeyset {
-  return { at: formatTime(now), reason, message };
-}
-
-/** What a failure changes of it. */
-export function failed(
-  { clock, boot, random }: Machine,
-  state: DaemonState,
-  held: LeaseClaims | undefined,
-  error: ServiceError,
-): Partial<DaemonState> {
-  const { code, reason, message, retryAfterSeconds } = error;
-  const now = clock();
-  const count = isFailing(state, held) ? state.failures_in_row + 1 : 1;
-  const denied = isDenial(error);
-  const left = held
-    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, boot())
-    : 0;
-  const delay = retryDelayMs({ count, denied, retryAfterSeconds }, left, random());
-  return {
-    last_error: { at: formatTime(now), code, reason: reason ?? null, message },
-    denied_since: denied ? (deniedSince(state) ?? formatTime(now)) : null,
-    failures_in_row: count,
-    next_attempt_at: stateTime(now + delay),
-    next_attempt_because: denied ? 'denied' : 'retry',
-  };
-}
-
-function tooManyRequests(): ServiceError {
-  return new ServiceError('rate_limited', 'this attempt has sent as many requests as one may', {
-    reason: 'attempt_limit',
-  });
-}
-
-/** Nothing that goes wrong with one attempt must end the daemon. */
+/** Converts any error, because an unexpected one must not end the daemon either. */
 export function asServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);

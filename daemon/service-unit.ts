@@ -2,45 +2,45 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { ServiceError } from '../src/base/errors.ts';
 
-/** Whether the daemon is started when its user logs in, or when the machine starts. */
+/** Whether the daemon starts when its user logs in, or when the machine boots. */
 export type ServiceScope = 'user' | 'system';
 
-/** What a service manager has to know of the daemon. */
+/** The daemon as a service. */
 export interface Service {
-  /** How to run the CLI; its paths are absolute. */
+  /** Program and arguments of the CLI, with absolute paths. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Directories in which it writes. */
+  /** Directories that the daemon writes to. */
   readonly writable: readonly string[];
-  /** As whom it runs; undefined where that is whoever starts it. */
+  /** User of the process; undefined for the user that starts the service. */
   readonly user?: string | undefined;
 }
 
 type Command = readonly [program: string, ...args: string[]];
 
-/** How the service manager of a machine is given the daemon. */
+/** File format and commands of a service manager. */
 export interface ServiceManager {
-  /** Of the file that describes the service. */
+  /** Path of the file that describes the service. */
   readonly path: string;
   readonly describe: (service: Service) => string;
-  /** What such a file says; empty where somebody has written it otherwise. */
+  /** Parses such a file; the values are empty for a file of another form. */
   readonly read: (text: string) => Pick<Service, 'program' | 'environment'>;
-  /** Has it read its files anew; fails where it cannot be reached. */
+  /** Reloads the service files; fails if the manager cannot be reached. */
   readonly reload: Command;
-  /** Fails where the service does not run. */
+  /** Fails if the service does not run. */
   readonly isRunning: Command;
-  /** Now and from now on, until it is stopped. */
+  /** Starts the service now and at each login or boot. */
   readonly start: Command;
-  /** Fails where there is no such service. */
+  /** Fails if the service does not exist. */
   readonly stop: Command;
-  /** What else of the service stays when it is removed while the manager cannot be reached. */
+  /** Other files to remove with the service if the manager cannot be reached. */
   readonly traces: readonly string[];
 }
 
 const UNIT = 'service-local.service';
 const LABEL = 'service-local.daemon';
 
-/** @throws ServiceError `usage` on a system of which the service manager is not known. */
+/** @throws ServiceError `usage` on a platform without a supported service manager */
 export function serviceManager(
   platform: NodeJS.Platform,
   scope: ServiceScope,
@@ -82,8 +82,8 @@ export function serviceManager(
       traces: [],
     };
   }
-  throw new ServiceError('usage', `the service manager of ${platform} is not known here`, {
-    remedy: 'Let it run `service-local daemon run`.',
+  throw new ServiceError('usage', `services are not supported on ${platform}`, {
+    remedy: 'Configure your service manager to run `service-local daemon run`.',
   });
 }
 
@@ -99,9 +99,8 @@ const CARRIED_PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name)
 ]);
 
 /**
- * What the service needs of the environment in which it was installed.
- * @returns and the names of those that it needs, but that hold a password: everybody may read the
- * file of a service.
+ * Returns the variables that the service needs from the environment of its installation. Names of
+ * needed variables with a password are in `secret` instead, because every user can read a service file.
  */
 export function serviceEnvironment(env: NodeJS.ProcessEnv): {
   readonly environment: Readonly<Record<string, string>>;
@@ -121,7 +120,7 @@ export function serviceEnvironment(env: NodeJS.ProcessEnv): {
   };
 }
 
-/** What needs no rights, so that the service manager of a user can do it, too. */
+/** Needs no privileges, so that it also works in the service manager of a user. */
 const HARDENING = `NoNewPrivileges=yes
 LockPersonality=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
@@ -131,7 +130,7 @@ RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 UMask=0077
 `;
-/** V8 makes machine code as it runs: MemoryDenyWriteExecute would stop it. */
+/** Without MemoryDenyWriteExecute, because V8 compiles to machine code at run time. */
 const SYSTEM_HARDENING = `AmbientCapabilities=
 CapabilityBoundingSet=
 PrivateDevices=yes
@@ -178,7 +177,7 @@ function targetOf(scope: ServiceScope): string {
   return scope === 'system' ? 'multi-user.target' : 'default.target';
 }
 
-/** As one word in which nothing stands for anything else; see systemd.syntax(7). */
+/** Quotes and escapes one word; see systemd.syntax(7). */
 function quoted(text: string): string {
   const escaped = text
     .replaceAll(/["\\]/g, String.raw`\$&`)
@@ -198,7 +197,7 @@ function readUnit(text: string): ReturnType<ServiceManager['read']> {
   };
 }
 
-/** The words that `quoted` has made, and those without quotes. */
+/** Splits into words, with or without quotes. */
 function unquoted(words: string): readonly string[] {
   return Array.from(words.matchAll(/"((?:[^"\\]|\\.)*)"|[^\s"]+/g), ([word, inner = word]) =>
     inner
@@ -214,7 +213,7 @@ function variable(text: string): readonly [name: string, value: string] {
   return [name, text.slice(name.length + 1)];
 }
 
-/** What a service runs, without `daemon run`. */
+/** Removes the final `daemon run`. */
 function withoutVerb(words: readonly string[]): readonly string[] {
   return words.slice(0, -2);
 }

@@ -4,27 +4,26 @@ import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
 
-/** Why the next attempt is when it is. */
+/** Reason for the time of the next attempt. */
 export type AttemptReason =
-  /** The lease's own moment. */
+  /** Renewal time of the lease. */
   | 'due'
-  /** There is no lease that works. */
+  /** The machine has no usable lease. */
   | 'no_lease'
   /** The last attempt failed. */
   | 'retry'
-  /** The last one was refused: this is asked rarely. */
+  /** The server denied the last attempt, so retries are rare. */
   | 'denied'
-  /** No more than so many requests go out in an hour. */
+  /** The hourly limit of requests is reached. */
   | 'rate_limit'
-  /** This machine is no device yet. */
   | 'not_enrolled';
 
-/** A renewal that may have been sent: it is asked for again with the same id. */
+/** A renewal that may have been sent; a retry uses the same id. */
 export interface PendingRenewal {
   readonly renewal_id: string;
-  /** The lease that was held when it began; null without one. */
+  /** The held lease at the first attempt; null without one. */
   readonly lease_id: string | null;
-  /** The server did not take that lease as this device's: it is asked for without. */
+  /** Set if the server rejected that lease, so that the request does not present it. */
   readonly without_lease?: true;
 }
 
@@ -36,37 +35,37 @@ export interface RefusedKeyset {
   readonly message: string;
 }
 
-/** `daemon_state.json`: what the daemon has to know when it starts again, and what it tells people. */
+/** Content of `daemon_state.json`: what the daemon needs after a restart, and what status commands show. */
 export interface DaemonState {
   readonly schema: 1;
   readonly last_success_at: string | null;
-  /** Of the last attempt; null when that succeeded. */
+  /** Null if the last attempt succeeded. */
   readonly last_error: {
     readonly at: string;
     readonly code: string;
     readonly reason: string | null;
     readonly message: string;
   } | null;
-  /** When it first was a denial, while it is one. */
+  /** Time of the first denial while renewal is denied; otherwise null. */
   readonly denied_since: string | null;
   readonly failures_in_row: number;
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
   readonly pending: PendingRenewal | null;
-  /** The last lease that people brought; null when they never brought any. */
+  /** The last lease that a person imported; null if there is none. */
   readonly imported_lease_id: string | null;
-  /** `newAnnouncement` of the trust anchor that a person put in place last; null if there is none. */
+  /** The last `newAnnouncement` of a trust anchor; null if there is none. */
   readonly announced_anchor: string | null;
   /** Why the keys that the server published with the last lease were refused; null if they were not. */
   readonly refused_keyset: RefusedKeyset | null;
   /** The fault of the license files that could not be repaired; null if there is none. */
   readonly unrepaired: { readonly at: string; readonly message: string } | null;
-  /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
+  /** Times of the requests in the last hour, milliseconds since the Unix epoch. */
   readonly requests: readonly number[];
   readonly running_time: RunningTime | null;
 }
 
-/** Of a machine on which nothing has been done yet. */
+/** State of a new machine. */
 export const NO_STATE: DaemonState = {
   schema: 1,
   last_success_at: null,
@@ -85,8 +84,8 @@ export const NO_STATE: DaemonState = {
 };
 
 /**
- * What is in the file; `NO_STATE` when there is none.
- * @param instead told why what is there cannot be used: nothing that lasts depends on it.
+ * Reads the state; returns `NO_STATE` if there is no file.
+ * @param instead receives the reason why the file cannot be used, and returns the state to use.
  */
 export async function readState(
   path: string,
@@ -99,21 +98,22 @@ export async function readState(
     const state = { ...NO_STATE, ...(isJsonObject(read) && read) };
     return isJsonObject(read) && isState(state)
       ? state
-      : instead(`${path} is no state of a daemon`);
+      : instead(`${path} does not contain a valid daemon state`);
   } catch (error) {
     return instead(
-      error instanceof ServiceError ? error.message : `${path} is no state of a daemon`,
+      error instanceof ServiceError
+        ? error.message
+        : `${path} does not contain a valid daemon state`,
     );
   }
 }
 
-/** A state that could not be written before, with what a person has announced since. */
+/** Adds the announcement in the file to a state that could not be written before. */
 export async function withAnnounced(path: string, state: DaemonState): Promise<DaemonState> {
   const { announced_anchor } = await readState(path, () => state);
   return { ...state, announced_anchor: announced_anchor ?? state.announced_anchor };
 }
 
-/** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
   const { imported_lease_id, announced_anchor, refused_keyset, unrepaired, denied_since } = state;
@@ -136,8 +136,8 @@ function isState(state: DaemonState): boolean {
 }
 
 /**
- * On disk once this has returned. Whoever changes something holds the lock of the license files from
- * before it read the state, so that nothing of another is lost.
+ * Writes the state durably. The caller must hold the lock of the license files since before it read the
+ * state, so that no change of another process is lost.
  *
  * @throws ServiceError as `writePrivateFile`
  */

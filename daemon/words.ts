@@ -1,19 +1,19 @@
 import type { AttemptReason, DaemonState } from './state.ts';
 
 const BECAUSE: Readonly<Record<AttemptReason, string>> = {
-  due: 'the lease is due then',
-  no_lease: 'there is no lease that works',
+  due: 'the lease is due at that time',
+  no_lease: 'this machine has no usable lease',
   retry: 'the last attempt failed',
-  denied: 'the server refused: it is asked rarely',
-  rate_limit: 'no more requests go out in one hour',
+  denied: 'the server denied renewal, so retries are rare',
+  rate_limit: 'the hourly limit of requests is reached',
   not_enrolled: 'this machine is not enrolled yet',
 };
 
-/** When the daemon asks for a lease next, and why then, as people read it. */
-export function nextAttempt({
+/** Describes time and reason of the next attempt to users. */
+export function describeNextAttempt({
   next_attempt_at: at,
   next_attempt_because: why,
 }: DaemonState): string {
-  const because = why === null ? 'nothing is known yet' : BECAUSE[why];
+  const because = why === null ? 'the daemon has not run yet' : BECAUSE[why];
   return at === null ? `no attempt is planned: ${because}` : `next attempt at ${at}: ${because}`;
 }

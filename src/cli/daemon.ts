@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { daemonFiles } from '../../daemon/files.ts';
 import { daemonProgram } from '../../daemon/program.ts';
 import { serviceEnvironment } from '../../daemon/service-unit.ts';
-import { placeOf, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
+import { locateProcess, findDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { refuseInsecure } from '../client/insecure-http.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../base/errors.ts';
@@ -21,8 +21,8 @@ export interface DaemonView {
 }
 
 export async function viewDaemon(home: string, env: NodeJS.ProcessEnv): Promise<DaemonView> {
-  const { isRunning, note: last } = await seeDaemon(daemonFiles(home));
-  const isIt = last !== undefined && last.stopped_at === null && placeOf(last) !== 'gone';
+  const { isRunning, note: last } = await findDaemon(daemonFiles(home));
+  const isIt = last !== undefined && last.stopped_at === null && locateProcess(last) !== 'gone';
   return {
     isRunning,
     note: isIt || !isRunning ? last : undefined,
@@ -122,9 +122,9 @@ export async function stopDaemon(home: string): Promise<number | undefined> {
   const begun = performance.now();
   let signalled: number | undefined;
   for (;;) {
-    const { isRunning, note: last } = await seeDaemon(files);
+    const { isRunning, note: last } = await findDaemon(files);
     if (!isRunning) return signalled;
-    const place = last?.stopped_at === null ? placeOf(last) : 'gone';
+    const place = last?.stopped_at === null ? locateProcess(last) : 'gone';
     if (last !== undefined && place === 'here' && last.pid !== signalled) {
       terminate(last.pid);
       signalled = last.pid;

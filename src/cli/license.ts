@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { deniedSince } from '../../daemon/denial.ts';
-import type { Brought } from '../../daemon/offline.ts';
+import type { ImportedFiles } from '../../daemon/offline.ts';
 import type { DaemonState } from '../../daemon/state.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
@@ -158,12 +158,12 @@ export async function readImport(
   cwd: string,
   lease: string,
   keyset: string | undefined,
-): Promise<Brought> {
-  const { partsOf } = await import('../../daemon/offline.ts');
+): Promise<ImportedFiles> {
+  const { splitLeaseFile } = await import('../../daemon/offline.ts');
   const text = await readNamedFile(resolve(cwd, lease));
-  const parts = partsOf(text);
+  const parts = splitLeaseFile(text);
   const keys = keyset === undefined ? undefined : await readNamedFile(resolve(cwd, keyset));
-  const named = keys === undefined ? undefined : (partsOf(keys)?.enclosed ?? keys);
+  const named = keys === undefined ? undefined : (splitLeaseFile(keys)?.enclosed ?? keys);
   return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
 }
 

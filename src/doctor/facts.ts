@@ -5,7 +5,7 @@ import type { DiagnosticsChannel } from 'undici';
 import type { getHealth, getReadiness } from '../api/health.ts';
 import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
-import { readNote, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
+import { readNote, findDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { ServiceError } from '../base/errors.ts';
 import { createClient, type Client } from '../client/client.ts';
@@ -98,7 +98,7 @@ export function factsOf(machine: Machine): Facts {
     }),
     state,
     note,
-    isDaemonRunning: once(async () => (await seeDaemon(daemon)).isRunning),
+    isDaemonRunning: once(async () => (await findDaemon(daemon)).isRunning),
     server: once(async () =>
       offline || (await key()) === undefined ? undefined : askServer(machine, timeout()),
     ),

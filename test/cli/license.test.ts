@@ -178,7 +178,7 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
 
   const notDue = await osaka('renew');
   expect(notDue).toMatchObject({ code: 0, stderr: '' });
-  expect(notDue.stdout).toMatch(/^Not renewed; next attempt at 20\S+Z: the lease is due then\.\n/);
+  expect(notDue.stdout).toMatch(/^Not renewed; next attempt at 20\S+Z: the lease is due at that time\.\n/);
   const renewed = await osaka('renew', '--now');
   expect(renewed).toMatchObject({ code: 0, stderr: '' });
   expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is valid until 20/);
@@ -205,7 +205,7 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
     expect.arrayContaining([
       `Everything licensed works until ${after.works_until}, from ${after.lease!.expires_at} on with a warning.`,
       expect.stringMatching(
-        /^The server denies renewal since 20\S+Z: the license of the installation osaka is revoked; /,
+        /^The server has denied renewal since 20\S+Z: the license of the installation osaka is revoked; /,
       ),
     ]),
   );
@@ -255,7 +255,7 @@ test('verifies a lease on any machine, and reports its state in the exit code', 
   const forged = await on('fresh')('verify', 'forged.json', '--keyset', 'keys.json');
   expect(forged).toMatchObject({ code: 3, stdout: '' });
   expect(forged.stderr).toMatch(
-    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
+    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Ask the issuer to send the original file again/,
   );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
@@ -291,7 +291,7 @@ test('reports that a renewal did not make the license valid', async () => {
     const waiting = await on('ended')('renew');
     expect(waiting.code).toBe(4);
     expect(waiting.stdout).toMatch(
-      /^Not renewed; next attempt at .* refused: it is asked rarely\.\n$/,
+      /^Not renewed; next attempt at .* denied renewal, so retries are rare\.\n$/,
     );
     expect(waiting.stderr).toContain(`error license_invalid: no valid license: ${why}`);
     expect(waiting.stderr).toContain('→ Ask the issuer why its server denies renewal; then');

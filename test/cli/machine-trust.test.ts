@@ -224,7 +224,7 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     const running_time = { lease_id, seconds: 6.5 * 86_400, boot_id: 'b', uptime_seconds: 1 };
     writeFileSync(files.state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
     const daemon = await run();
-    const line = await daemon.logged('no new lease');
+    const line = await daemon.logged('the lease was not renewed');
     expect(line).toMatch(/the keys of the server are not trusted: .*; next attempt at 20/);
     expect(contents()).toEqual(before);
     expect(await isLicensed()).toBe(true);
@@ -233,7 +233,7 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     expect(failing.map(({ code }) => code)).toContain('renewal');
     isEvil = false;
     process.kill(daemon.pid, 'SIGHUP');
-    await daemon.logged('renewed: good until');
+    await daemon.logged('renewed the lease: valid until');
     expect(contents()).not.toEqual(before);
   });
 });

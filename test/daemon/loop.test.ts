@@ -287,7 +287,7 @@ describe('files', () => {
       keyset: keysetOf([testKey(1)], [testKey(4)], claims),
     });
     const anchor = anchorText({
-      installationId: 'installation-1',
+      installationId: 'deployment-1',
       issuer: 'https://licenses.example',
       document,
     });
@@ -306,7 +306,7 @@ describe('files', () => {
       const signed = keysetOf(keys, [testKey(4)], { root: fingerprintOf(root), version });
       const jwks = keys.map(({ jwk }) => jwk);
       const document = JSON.stringify({ keys: jwks, roots: [root], keyset: signed });
-      const owner = { installationId: 'installation-1', issuer: 'https://licenses.example' };
+      const owner = { installationId: 'deployment-1', issuer: 'https://licenses.example' };
       writeFileSync(files.root, anchorText({ ...owner, document }));
       writeFileSync(files.keyset, document);
     };
@@ -362,7 +362,7 @@ describe('files', () => {
     const document = JSON.stringify({ keys: [foreign.jwk] });
     writeFileSync(
       files.root,
-      anchorText({ installationId: 'installation-1', issuer: 'evil', document }),
+      anchorText({ installationId: 'deployment-1', issuer: 'evil', document }),
     );
     await daemon.notice();
     await daemon.stop();
@@ -607,7 +607,7 @@ describe('the daemon', () => {
     await renew(rig.machine, { force: true });
     await daemon.look();
     await daemon.hangUp();
-    const said = `the server denies renewal since ${denied}: this is license_revoked`;
+    const said = `the server has denied renewal since ${denied}: this is license_revoked`;
     expect(rig.log).toEqual([expect.stringContaining(said)]);
     await daemon.stop();
     await (await start()).stop();
@@ -619,7 +619,7 @@ describe('the daemon', () => {
     rig.log.length = 0;
     const other = await start();
     await other.hangUp();
-    expect(rig.log.filter((line) => line.includes('no new lease'))).toHaveLength(2);
+    expect(rig.log.filter((line) => line.includes('the lease was not renewed'))).toHaveLength(2);
     expect(await state()).toMatchObject({ failures_in_row: 4, denied_since: null });
     await other.stop();
   });

@@ -95,7 +95,7 @@ test.each([
   async (_what, former) => {
     const NEXT = testKey(2);
     const document = published([NEXT], { version: 2 });
-    const owner = { installationId: 'installation-1', issuer: 'https://licenses.example' };
+    const owner = { installationId: 'deployment-1', issuer: 'https://licenses.example' };
     place.put(place.files.root, anchorText({ ...owner, document }));
     place.put(place.files.keyset, document);
     place.put(place.files.lease, leaseOf('renewed', 2, {}, NEXT));

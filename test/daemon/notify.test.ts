@@ -36,7 +36,7 @@ it('says once why it cannot be told, and goes on', async () => {
   notifier?.notify('READY=1');
   notifier?.notify('STOPPING=1');
   notifier?.close();
-  expect(warned).toEqual([`the service manager at ${gone} cannot be told how this runs: ENOENT`]);
+  expect(warned).toEqual([`the service manager at ${gone} could not be notified: ENOENT`]);
   for (const unknown of ['vsock:2:1234', 'notify', '@', `/${'a'.repeat(107)}`]) {
     warned.length = 0;
     expect(await openNotifier({ NOTIFY_SOCKET: unknown }, warn)).toBeUndefined();

@@ -19,7 +19,7 @@ import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { newNote, placeOf, writeNote } from '../../daemon/note.ts';
+import { newNote, locateProcess, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
@@ -147,7 +147,7 @@ describe('in the background', () => {
     await serviceLocal(['daemon', 'start'], { cwd: directory, env });
     const { stdout } = await daemon(['logs']);
     expect(stdout).toContain(
-      `keeping ${join(directory, 'mine/lease.json')} fresh, with leases of http`,
+      `renewing ${join(directory, 'mine/lease.json')} from http`,
     );
   });
 
@@ -166,7 +166,7 @@ test.runIf(isAtLength)('of two at once, one keeps the home', async () => {
   const outcomes = [first, second];
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   const refused = outcomes.find((outcome) => outcome.status === 'rejected');
-  expect(String(refused?.reason)).toContain('a daemon runs for this home already');
+  expect(String(refused?.reason)).toContain('a daemon already runs for this home');
 });
 
 test('one that was killed leaves nothing in the way of the next', async () => {
@@ -204,7 +204,7 @@ describe('who it is', () => {
     const { process: mark, ...others } = newNote('http://127.0.0.1');
     const foreign = { ...others, pid: bystander.pid!, process: mark };
     await writeNote(noteFile(), foreign);
-    expect(placeOf(foreign)).toBe(mark === null ? 'here' : 'gone');
+    expect(locateProcess(foreign)).toBe(mark === null ? 'here' : 'gone');
     expect((await daemon(['status'])).stdout).toContain('as which process, no file says');
 
     const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
@@ -247,7 +247,7 @@ test('one that has lost its lock makes room for the next', async () => {
   const { logged, ended } = await runDaemon();
   rmSync(join(home, 'daemon.lock'));
   const next = await runDaemon();
-  expect(await logged('is not the file any more')).toContain('it ends');
+  expect(await logged('was removed or replaced')).toContain('the daemon ends');
   expect((await ended)[0]).toBe(1);
   expect(await statusOf()).toMatchObject({ running: true, pid: next.pid, stopped_at: null });
 });
@@ -279,7 +279,7 @@ test('its files are of nobody else, and none is a way to another place', async (
     symlinkSync(elsewhere, join(home, name));
   }
   const { logged } = await runDaemon();
-  expect(await logged('the log is not kept')).toContain('daemon.log');
+  expect(await logged('the log file could not be written')).toContain('daemon.log');
   expect(lstatSync(join(home, 'daemon.json')).isFile()).toBe(true);
   expect(existsSync(elsewhere)).toBe(false);
 });
@@ -374,7 +374,7 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
   const status = await daemon(['status']);
   expect(status.stdout).toMatch(/\nlease: valid; it expires at 20\S+Z, its grace ends at 20\S+Z\n/);
   expect(status.stdout).toMatch(
-    /\nnext attempt at 20\S+Z: the lease is due then\nlast success at 20/,
+    /\nnext attempt at 20\S+Z: the lease is due at that time\nlast success at 20/,
   );
 });
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
-import type { Machine } from '../../daemon/renewal.ts';
+import type { Machine } from '../../daemon/machine.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
 import { seededRandom } from '../../src/engine/random.ts';

@@ -218,7 +218,9 @@ test('a disk that loses half of what it says it wrote is found out before it mat
       if (end !== 'done') errors.push(end);
     },
   );
-  const message = expect.stringMatching('was not changed: the new content could not be read back') as string;
+  const message = expect.stringMatching(
+    'was not changed: the new content could not be read back',
+  ) as string;
   const told = expect.objectContaining({ code: 'output_not_writable', message }) as unknown;
   expect(errors).toEqual([{ error: told }, { error: told }, { error: told }]);
 });

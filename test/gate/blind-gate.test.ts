@@ -27,7 +27,7 @@ afterEach(() => place.remove());
 test('a gate that is told of nothing looks, and says that it is late', async () => {
   const gate = await place.open({ pollMs: 20 });
   expect(gate.warnings).toEqual([
-    'a new license is noticed within 0.02 s, not at once: ENOSPC: no watches left',
+    'changes of the license are noticed within 0.02 s, not at once: ENOSPC: no watches left',
   ]);
   place.time.now += DAY;
   place.put(place.files.keyset, keysetOf(KEY));

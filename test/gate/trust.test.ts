@@ -154,7 +154,7 @@ describe('the trust anchor', () => {
 
   it('is not written with what could not be read', () => {
     const accepted = { installationId: INSTALLATION, issuer: ISSUER, document: SIGNED };
-    expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(/no Ed25519 key/);
+    expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(/no active or retiring Ed25519 key/);
     expect(() => anchorText({ ...accepted, issuer: '' })).toThrow(/must have the members/);
   });
 
@@ -391,7 +391,7 @@ describe('owner and mode of the files', () => {
     chownSync(place.files.lease, 12_345, 12_345);
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(refused('foreign_owner'));
-    expect(gate.status().refused[0]?.detail).toContain('belongs to the user 12345');
+    expect(gate.status().refused[0]?.detail).toContain('belongs to user 12345');
   });
 
   it('accepts a link to a file that everyone can read, as secrets are mounted', async () => {

@@ -69,7 +69,7 @@ export function claimsOf(key: SigningKey, change: Partial<LeaseClaims> = {}): Le
   const issued = change.issued_at === undefined ? ISSUED : Date.parse(change.issued_at);
   return {
     lease_id: 'lease-1',
-    deployment_id: 'installation-1',
+    deployment_id: 'deployment-1',
     customer_id: 'customer-1',
     entitlements: ['live_trading', 'kb_federation'],
     issued_at: formatTime(issued),

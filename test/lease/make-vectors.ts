@@ -137,7 +137,7 @@ function good(name: string, says: LeaseClaims, text: string): LeaseVector {
 function leases(): LeaseVector[] {
   const minimal: LeaseClaims = {
     lease_id: 'lease-2',
-    deployment_id: 'installation-1',
+    deployment_id: 'deployment-1',
     entitlements: [],
     issued_at: '2026-01-05T09:30:00Z',
     expires_at: '2026-01-05T09:30:01Z',

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 import { serviceManager, type ServiceManager } from '../../../daemon/service-unit.ts';
-import { nextAttempt } from '../../../daemon/words.ts';
+import { describeNextAttempt } from '../../../daemon/words.ts';
 import { isSystemError } from '../../base/errors.ts';
 import { formatCountOf, formatSpan } from '../../base/format.ts';
 import { renewalMoment } from '../../lease/schedule.ts';
@@ -124,13 +124,13 @@ const schedule: Check<Facts> = {
     if (error !== null && failures > 0 && known.next_attempt_because !== 'due') {
       return {
         status: 'warn',
-        summary: `${formatCountOf(failures, 'attempt')} failed, the last with: ${error.message}; ${nextAttempt(known)}`,
+        summary: `${formatCountOf(failures, 'attempt')} failed, the last with: ${error.message}; ${describeNextAttempt(known)}`,
         evidence,
         remedy:
           'Read `service-local daemon logs`, or renew the lease with `service-local license renew --now`.',
       };
     }
-    return { status: 'ok', summary: nextAttempt(known), evidence };
+    return { status: 'ok', summary: describeNextAttempt(known), evidence };
   },
 };
 

@@ -15,7 +15,7 @@ export const verb = defineVerb({
     const { runDaemon } = await import('../../../../daemon/daemon.ts');
     await runDaemon(withInsecure(settings, insecure), io.env, {
       signal,
-      tell: message,
+      print: message,
       json: logJson,
       // `daemon start` waits for that.
       onReady: () => process.send?.('ready', undefined, undefined, () => {}),

@@ -13,7 +13,7 @@ export const verb = defineVerb({
     const { viewDaemon } = await import('../../daemon.ts');
     const { readLicense, statusOf } = await import('../../../gate/license.ts');
     const { deniedSince } = await import('../../../../daemon/denial.ts');
-    const { nextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
     const now = Date.now();
     const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
     const { howTrusted } = await import('../../../gate/trust-words.ts');
@@ -81,8 +81,8 @@ export const verb = defineVerb({
           const { at, message } = refused_keyset;
           out.line(`keys of the server refused at ${at}: ${message}`);
         }
-        if (denied_since !== undefined) out.line(`the server denies renewal since ${denied_since}`);
-        if (isRunning) out.line(nextAttempt(state));
+        if (denied_since !== undefined) out.line(`the server has denied renewal since ${denied_since}`);
+        if (isRunning) out.line(describeNextAttempt(state));
         if (last_success_at) out.line(`last success at ${last_success_at}`);
         if (last_error) {
           const { at, code, message } = last_error;

@@ -39,7 +39,7 @@ export const verb = defineVerb({
     const { renew } = await import('../../../../daemon/renewal.ts');
     const { stateTime } = await import('../../../../daemon/plan.ts');
     const { systemBoot } = await import('../../../gate/boot.ts');
-    const { nextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
     const files = licenseFiles(settings.home, io.env);
     const machine = {
       files,
@@ -72,7 +72,7 @@ export const verb = defineVerb({
         if (outcome.status === 'not_due') {
           const at = outcome.next === null ? null : stateTime(outcome.next);
           const because = { next_attempt_at: at, next_attempt_because: outcome.because };
-          out.line(`Not renewed; ${nextAttempt({ ...outcome.state, ...because })}.`);
+          out.line(`Not renewed; ${describeNextAttempt({ ...outcome.state, ...because })}.`);
         }
         if (status === 'renewed') out.line('Renewed.');
         if (status === 'renewed' && outcome.refusedKeyset !== undefined) {

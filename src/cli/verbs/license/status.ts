@@ -17,7 +17,7 @@ export const verb = defineVerb({
   examples: ['license status', 'license status --json | jq -r .works_until'],
   async run(context) {
     const { viewDaemon } = await import('../../daemon.ts');
-    const { nextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
     const now = Date.now();
     const view = await viewLicense(context, now);
     const { files, license, refused, held, renewedBy, state } = view;
@@ -55,7 +55,7 @@ export const verb = defineVerb({
         if (last_error !== null) {
           const { at, message } = last_error;
           const what = denied_since
-            ? `The server denies renewal since ${denied_since}`
+            ? `The server has denied renewal since ${denied_since}`
             : `The last renewal failed at ${at}`;
           out.line(`${what}: ${message}.`);
         }
@@ -69,7 +69,7 @@ export const verb = defineVerb({
           const why = license.refused[0]?.detail ?? 'it is better';
           out.line(`What counts is ${held.path}${isListed ? '' : `: ${why}`}.`);
         }
-        if (isRunning && isDevice) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
+        if (isRunning && isDevice) out.line(`The daemon renews it; ${describeNextAttempt(state)}.`);
         else out.line(howToRenew(view, held));
         out.line();
         showClaims(out, held.claims);

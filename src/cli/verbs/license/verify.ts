@@ -19,12 +19,12 @@ export const verb = defineVerb({
     'license verify lease.json --keyset license-keys.json --json | jq .state',
   ],
   async run(context, { file }, { keyset }) {
-    const { verifyBrought } = await import('../../../../daemon/offline.ts');
+    const { verifyImport } = await import('../../../../daemon/offline.ts');
     const { statusOf } = await import('../../../gate/license.ts');
     const now = Date.now();
     const { files, license } = await viewLicense(context, now);
     const { lease, named } = await readImport(context.cwd, file, keyset);
-    const { claims, by } = verifyBrought({ lease, named }, license, {
+    const { claims, by } = verifyImport({ lease, named }, license, {
       pin: files.pin,
       now,
     });
