@@ -80,7 +80,7 @@ export async function runLoop(machine: Machine, options: LoopOptions): Promise<v
 /** Maximum running time that a power failure may lose; a lease would last that much longer. */
 const RUNNING_TIME_SECONDS = 3600;
 
-/** What the loop remembers between checks. */
+/** State of the loop between checks. */
 class RenewalLoop {
   readonly #machine: Machine;
   readonly #log: Log;

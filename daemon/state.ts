@@ -52,13 +52,13 @@ export interface DaemonState {
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
   readonly pending: PendingRenewal | null;
-  /** The last lease that a person imported; null if there is none. */
+  /** The last lease that a person imported; null before the first one. */
   readonly imported_lease_id: string | null;
-  /** The last `newAnnouncement` of a trust anchor; null if there is none. */
+  /** The last `newAnnouncement` of a trust anchor; null before the first one. */
   readonly announced_anchor: string | null;
   /** Why the keys that the server published with the last lease were refused; null if they were not. */
   readonly refused_keyset: RefusedKeyset | null;
-  /** The fault of the license files that could not be repaired; null if there is none. */
+  /** The fault of the license files that could not be repaired; null without such a fault. */
   readonly unrepaired: { readonly at: string; readonly message: string } | null;
   /** Times of the requests in the last hour, milliseconds since the Unix epoch. */
   readonly requests: readonly number[];

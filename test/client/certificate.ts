@@ -1,4 +1,3 @@
-/** For a server of tests at localhost, signed by itself; good for a century. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUVjp34MVJoC4gDop5Ulr6y45C3HMwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMDExMDAwN1oYDzIxMjYxMDI3

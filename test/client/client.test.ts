@@ -73,7 +73,7 @@ const failureOf = (promise: Promise<unknown>): Promise<ServiceError> =>
 const ACME = { customer_id: 'acme', name: 'Acme', created_at: '2026-01-02T03:04:05Z' };
 
 describe('a request', () => {
-  it('is made of what its route defines', async () => {
+  it('a request has the parameters, query, headers and body of its route', async () => {
     const seen: [IncomingMessage, string][] = [];
     const url = await serve(async (request, response) => {
       seen.push([request, await text(request)]);
@@ -101,7 +101,7 @@ describe('a request', () => {
     expect(seen[1]![0].headers).not.toHaveProperty('content-type');
   });
 
-  it('for a list is repeated until there is no next page', async () => {
+  it('a list is requested until the last page', async () => {
     const paths: unknown[] = [];
     const url = await serve((request, response) => {
       paths.push(request.url);
@@ -121,7 +121,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('is signed, and signed once more with the nonce that the server wants', async () => {
+  it('a request is signed again with the nonce that the server requires', async () => {
     const seen: string[] = [];
     const url = await serve((request, response) => {
       seen.push(request.headers.authorization!);
@@ -140,7 +140,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('goes through the proxy that the environment names, but not to this machine', async () => {
+  it('a request uses the proxy from the environment, except to loopback addresses', async () => {
     const asked: string[] = [];
     const proxy = await serve((request, response) => {
       asked.push(request.url!);
@@ -159,7 +159,7 @@ describe('a request', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('warns, once, when it goes over the network for everybody to read', async () => {
+  it('a client warns once about plain http to another host', async () => {
     const proxy = await answering(200, { status: 'ok' });
     vi.stubEnv('http_proxy', proxy);
     const warned: string[] = [];
@@ -173,7 +173,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('loads no schema and no server', async () => {
+  it('the client loads no schema and no server', async () => {
     const client = join(import.meta.dirname, '../../src/client/client.ts');
     const script = `
       import { registerHooks } from 'node:module';
@@ -192,7 +192,7 @@ describe('a request', () => {
 });
 
 describe('a failure', () => {
-  it('is the one that the server tells', async () => {
+  it('a failure is the error in the response', async () => {
     const problem = {
       code: 'license_revoked',
       detail: 'the installation is revoked',
@@ -212,7 +212,7 @@ describe('a failure', () => {
     });
   });
 
-  it('is told in few words, whatever the server says', async () => {
+  it('texts of the server are shortened and printable', async () => {
     const long = `\u001B[2J${'x'.repeat(5000)}\n`;
     const url = await answering(403, {
       code: 'conflict',
@@ -224,7 +224,7 @@ describe('a failure', () => {
     for (const said of [message, reason, remedy]) expect(said).toBe(`${'x'.repeat(1000)}…`);
   });
 
-  it('is an answer that is larger than it may be', async () => {
+  it('a response above the size limit is an error', async () => {
     const url = await answering(200, { status: 'x'.repeat(2000) });
     const client = createClient({ url, largestAnswer: 1000 });
     expect(await failureOf(health(client))).toMatchObject({
@@ -233,7 +233,7 @@ describe('a failure', () => {
     });
   });
 
-  it('is told by its request_id when it is one of the server', async () => {
+  it('an internal error names its request_id', async () => {
     const problem = { code: 'failure', detail: 'it failed', request_id: 'r-1' };
     const url = await answering(500, problem, { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' });
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
@@ -243,7 +243,7 @@ describe('a failure', () => {
     });
   });
 
-  it('of a newer server is none that this client would take for another', async () => {
+  it('an unknown code of a newer server becomes `failure`', async () => {
     const url = await answering(418, { code: 'teapot', detail: 'short and stout' });
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
       code: 'failure',
@@ -304,7 +304,7 @@ describe('a failure', () => {
     });
   });
 
-  it.each(['', '.', '..'])('is told without a request for the id %j', async (customer_id) => {
+  it.each(['', '.', '..'])('the id %j is refused without a request', async (customer_id) => {
     const asked = vi.fn<RequestListener>((_, response) => response.end('{}'));
     const client = createClient({ url: await serve(asked) });
     const params = { customer_id };
@@ -318,7 +318,7 @@ describe('a failure', () => {
     expect(asked).not.toHaveBeenCalled();
   });
 
-  it('is a redirect, along which no token is sent', async () => {
+  it('a redirect is an error, and its target receives no token', async () => {
     const elsewhere = vi.fn<RequestListener>((_, response) => response.end('{}'));
     const location = await serve(elsewhere);
     const url = await answering(302, '', { location });
@@ -329,7 +329,7 @@ describe('a failure', () => {
     expect(elsewhere).not.toHaveBeenCalled();
   });
 
-  it('is that nothing listens, or nobody is of that name', async () => {
+  it('a refused connection and an unknown host name are reported as such', async () => {
     const url = await answering(200, {});
     servers.pop()!.close();
     expect(await failureOf(health(createClient({ url })))).toMatchObject({
@@ -342,7 +342,7 @@ describe('a failure', () => {
     );
   });
 
-  it('is a connection that breaks, before the answer or within it', async () => {
+  it('a connection that breaks before or within the response is an error', async () => {
     const before = await serve((request) => request.socket.destroy());
     const within = await serve((request, response) => {
       response.writeHead(200, { 'content-length': '100' });
@@ -358,7 +358,7 @@ describe('a failure', () => {
     }
   });
 
-  it('is an answer that does not come, or does not end', async () => {
+  it('a response that does not arrive or does not end is an error', async () => {
     const timeout = vi.spyOn(AbortSignal, 'timeout');
     const silent = await serve(() => {});
     const endless = await serve((_, response) => response.write('{'));
@@ -397,7 +397,6 @@ describe('a connection that is never there', () => {
   const cases: [string, () => Promise<{ url: string; reached: Promise<unknown> }>][] = [
     [
       'as nothing comes back from there',
-      // Nobody has that address. Where the system knows, it fails at once.
       () => Promise.resolve({ url: 'http://10.255.255.1', reached: Promise.resolve() }),
     ],
     [
@@ -416,31 +415,37 @@ describe('a connection that is never there', () => {
       },
     ],
   ];
-  it.each(cases)('is waited for no longer than it may take, %s', async (_, open) => {
-    const { url, reached } = await open();
-    const client = createClient({ url, timeoutMs: 300 });
-    const begun = performance.now();
-    const failure = failureOf(health(client));
-    await reached;
-    expect(await failure).toMatchObject({ code: 'server_unreachable' });
-    // Undici looks at its own time-outs twice a second.
-    expect(performance.now() - begun).toBeLessThan(5000);
-  });
+  it.each(cases)(
+    'a connection that is never established ends at the time limit, %s',
+    async (_, open) => {
+      const { url, reached } = await open();
+      const client = createClient({ url, timeoutMs: 300 });
+      const begun = performance.now();
+      const failure = failureOf(health(client));
+      await reached;
+      expect(await failure).toMatchObject({ code: 'server_unreachable' });
+      // Undici looks at its own time-outs twice a second.
+      expect(performance.now() - begun).toBeLessThan(5000);
+    },
+  );
 
-  it.each(cases)('is waited for only until it is to stop, %s', async (_, open) => {
-    const { url, reached } = await open();
-    const stop = new AbortController();
-    const failure = failureOf(health(createClient({ url, signal: stop.signal })));
-    await reached;
-    const begun = performance.now();
-    stop.abort();
-    expect(await failure).toMatchObject({ code: 'interrupted' });
-    expect(performance.now() - begun).toBeLessThan(1000);
-  });
+  it.each(cases)(
+    'a connection that is never established ends when aborted, %s',
+    async (_, open) => {
+      const { url, reached } = await open();
+      const stop = new AbortController();
+      const failure = failureOf(health(createClient({ url, signal: stop.signal })));
+      await reached;
+      const begun = performance.now();
+      stop.abort();
+      expect(await failure).toMatchObject({ code: 'interrupted' });
+      expect(performance.now() - begun).toBeLessThan(1000);
+    },
+  );
 });
 
 describe('a server with a certificate of its own', () => {
-  it('is trusted only when NODE_EXTRA_CA_CERTS names it', async () => {
+  it("a certificate authority of one's own is trusted only with NODE_EXTRA_CA_CERTS", async () => {
     const server = createTlsServer({ cert: CERTIFICATE, key: CERTIFICATE_KEY }, (_, response) => {
       response.setHeader('service-name', 'service-local');
       response.end('{"status":"ok"}');
@@ -467,7 +472,7 @@ describe('a server with a certificate of its own', () => {
   });
 });
 
-it('says that a server of plain http does not speak TLS', async () => {
+it('an https address of a plain http server is reported as such', async () => {
   const server = createServer((_request, response) => response.end('{}'));
   const url = (await listen(server)).replace('http:', 'https:');
   expect(await failureOf(health(createClient({ url })))).toMatchObject({
@@ -485,7 +490,7 @@ describe('a stream', () => {
       { params, query, headers: { 'last-event-id': '4' } },
     );
 
-  it('is read event by event, however it is cut into parts', async () => {
+  it('a stream is parsed into events for any chunks', async () => {
     const seen: IncomingMessage[] = [];
     const sent =
       ': hello\n\nid: 5\r\ndata: é\rdata\rdata:b\n\nevent: x\n\ndata: 2\n\n\ndata: cut off\n';
@@ -510,7 +515,7 @@ describe('a stream', () => {
     });
   });
 
-  it('is refused as any request is', async () => {
+  it('a refused stream rejects with the error in the response', async () => {
     const refused = await answering(404, { code: 'not_found', detail: 'there is no bot "sma"' });
     expect(await failureOf(Array.fromAsync(streamOf(refused)))).toMatchObject({
       code: 'not_found',
@@ -531,7 +536,7 @@ describe('a stream', () => {
     });
   });
 
-  it('that breaks off says so, after what came', async () => {
+  it('a broken stream rejects after the events that arrived', async () => {
     const url = await serve((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write('id: 1\ndata: 1\n\n', () => response.destroy());

@@ -34,7 +34,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 const modeOf = (of: string): number => statSync(of).mode & 0o777;
 
 describe('a device key', () => {
-  test('is a pair that nobody else has, under the id of its public half', () => {
+  test('a device key is a new pair whose id is the thumbprint of the public key', () => {
     const { device_id, x, privateKey } = newDeviceKey();
     expect(device_id).toBe(publicKeyId(x));
     const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
@@ -43,14 +43,14 @@ describe('a device key', () => {
     expect(newDeviceKey().device_id).not.toBe(device_id);
   });
 
-  test('is made once, by whichever of those that ask at once is first', async () => {
+  test('concurrent callers get the same device key', async () => {
     const keys = await Promise.all(Array.from({ length: 5 }, () => deviceKeyAt(path)));
     const { device_id } = (await readDeviceKey(path))!;
     for (const key of keys) expect(key.device_id).toBe(device_id);
     expect(readdirSync(home)).toEqual(['device.key']);
   });
 
-  test('is read as it was written, by its owner only', async () => {
+  test('a device key is private and read as it was written', async () => {
     expect(await readDeviceKey(path)).toBeUndefined();
     const key = await deviceKeyAt(path);
     expect([modeOf(home), modeOf(path)]).toEqual([0o700, 0o600]);
@@ -61,7 +61,7 @@ describe('a device key', () => {
     expect(privateKey.equals(key.privateKey)).toBe(true);
   });
 
-  test('is private from the start, whatever the umask', async () => {
+  test('a device key is private from the start with any umask', async () => {
     const before = process.umask(0);
     try {
       await deviceKeyAt(path);
@@ -86,7 +86,7 @@ describe('refused is a key', () => {
 
   beforeEach(() => deviceKeyAt(path));
 
-  test('behind a link', async () => {
+  test('a device key behind a link is refused', async () => {
     const elsewhere = join(home, 'elsewhere.key');
     await deviceKeyAt(elsewhere);
     rmSync(path);
@@ -94,12 +94,15 @@ describe('refused is a key', () => {
     expect(await refusal()).toBe('symlink: is a symbolic link');
   });
 
-  test.each([0o640, 0o604, 0o620, 0o602, 0o660, 0o777])('with the permissions %o', async (mode) => {
-    chmodSync(path, mode);
-    expect(await refusal()).toBe('not_private: can be read or changed by other users');
-  });
+  test.each([0o640, 0o604, 0o620, 0o602, 0o660, 0o777])(
+    'a device key with the permissions %o is refused',
+    async (mode) => {
+      chmodSync(path, mode);
+      expect(await refusal()).toBe('not_private: can be read or changed by other users');
+    },
+  );
 
-  test('of another user', async () => {
+  test('a device key of another user is refused', async () => {
     const { uid } = statSync(path);
     const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
     try {
@@ -110,7 +113,7 @@ describe('refused is a key', () => {
     }
   });
 
-  test('that is a directory, or a pipe that nobody writes to', async () => {
+  test('a directory or pipe in place of the device key is refused', async () => {
     rmSync(path);
     mkdirSync(path, { mode: 0o700 });
     expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
@@ -119,7 +122,7 @@ describe('refused is a key', () => {
     expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
   });
 
-  test('that is none, and what is there is not told', async () => {
+  test('an invalid device key is refused without showing its content', async () => {
     const pem = readFileSync(path, 'utf8');
     const secrets = [
       '',
@@ -135,7 +138,7 @@ describe('refused is a key', () => {
     expect(await refusal()).toBe('not_a_file: is not a regular file of the expected size');
   });
 
-  test('of another kind', async () => {
+  test('a device key of another type is refused', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
     expect(await refusal()).toBe('wrong_key_type: contains a key of type ec, not Ed25519');
@@ -143,7 +146,7 @@ describe('refused is a key', () => {
 });
 
 describe('the directory of secrets', () => {
-  test('is made with all above it, and left as it is when it is there', async () => {
+  test('the directory of secrets is created with its parents, or left unchanged', async () => {
     const deep = join(home, 'a', 'b');
     await writePrivateFile(join(deep, 'file'), '');
     expect([modeOf(home), modeOf(deep)]).toEqual([0o700, 0o700]);
@@ -152,7 +155,7 @@ describe('the directory of secrets', () => {
     expect(modeOf(deep)).toBe(0o755);
   });
 
-  test('keeps a link from leading elsewhere', async () => {
+  test('a link in place of a secret is not followed', async () => {
     mkdirSync(home, { mode: 0o700 });
     const elsewhere = join(directory, 'elsewhere');
     writeFileSync(elsewhere, 'as before');
@@ -162,7 +165,7 @@ describe('the directory of secrets', () => {
     expect(readFileSync(path, 'utf8')).toBe('another');
   });
 
-  test('is refused where others may write', async () => {
+  test('a directory that other users can write to is refused', async () => {
     mkdirSync(home);
     for (const mode of [0o770, 0o707, 0o777]) {
       chmodSync(home, mode);
@@ -176,7 +179,7 @@ describe('the directory of secrets', () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test('is refused where there is a file', async () => {
+  test('a file in place of the directory is refused', async () => {
     writeFileSync(home, '');
     await expect(writePrivateFile(path, '')).rejects.toMatchObject({
       code: 'output_not_writable',

@@ -36,13 +36,11 @@ let identity: Identity;
 let server: Server;
 let home: string;
 let device: Device;
-/** What the device is told. */
 let warnings: string[];
 /** The requests that came, as `POST /auth/license/devices`. */
 let requests: string[];
 /** Which of them, from 1, is done and not answered: the connection breaks. */
 let unanswered: number;
-/** What takes the place of an answer to the path. */
 let forged: Readonly<Record<string, string>>;
 
 beforeEach(async () => {
@@ -97,7 +95,6 @@ const newCode = async (installation = 'tokyo'): Promise<string> =>
   (await createEnrollmentCode(identity, 'operator', installation)).code;
 const count = async (table: 'devices' | 'license_leases'): Promise<number> =>
   (await identity.storage.read.selectFrom(table).selectAll().execute()).length;
-/** What is in the home, but for the lock, in which there is nothing. */
 const names = (): string[] =>
   readdirSync(home)
     .filter((name) => name !== 'license.lock')
@@ -110,7 +107,7 @@ const LEASE = 'POST /auth/license/leases';
 const ROTATE = 'POST /auth/license/devices/rotate';
 
 describe('enrollment', () => {
-  test('leaves a key, the keys that verify, and a lease that they verify', async () => {
+  test('an enrollment stores a device key, the keyset and a lease that verifies', async () => {
     const { device_id, claims } = await enroll(device, await newCode(), 'trading-1');
     expect(requests).toEqual([KEYS, ENROLL, LEASE]);
     expect(names()).toEqual([
@@ -140,25 +137,29 @@ describe('enrollment', () => {
     expect(warnings).toEqual([]);
   });
 
-  test.each([1, 2, 3])('goes on after the answer to request %i was lost', async (lost) => {
-    const code = await newCode();
-    unanswered = lost;
-    await expect(enroll(device, code, 'trading-1')).rejects.toMatchObject({
-      code: 'server_unreachable',
-    });
-    // Before the keys of the server are judged, there is no key either.
-    const before = lost === 1 ? undefined : readFileSync(device.files.key, 'utf8');
-    expect(names()).toEqual(lost === 1 ? [] : ['device.key']);
-    const { claims } = await enroll(device, code, 'trading-1');
-    if (lost > 1) expect(readFileSync(device.files.key, 'utf8')).toBe(before);
-    expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
-    expect(claims.lease_id).toBe(
-      (await identity.storage.read.selectFrom('license_leases').selectAll().execute())[0]!.lease_id,
-    );
-    expect(warnings).toEqual([]);
-  });
+  test.each([1, 2, 3])(
+    'an enrollment can be completed after the response to request %i was lost',
+    async (lost) => {
+      const code = await newCode();
+      unanswered = lost;
+      await expect(enroll(device, code, 'trading-1')).rejects.toMatchObject({
+        code: 'server_unreachable',
+      });
+      // Before the keys of the server are judged, there is no key either.
+      const before = lost === 1 ? undefined : readFileSync(device.files.key, 'utf8');
+      expect(names()).toEqual(lost === 1 ? [] : ['device.key']);
+      const { claims } = await enroll(device, code, 'trading-1');
+      if (lost > 1) expect(readFileSync(device.files.key, 'utf8')).toBe(before);
+      expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
+      expect(claims.lease_id).toBe(
+        (await identity.storage.read.selectFrom('license_leases').selectAll().execute())[0]!
+          .lease_id,
+      );
+      expect(warnings).toEqual([]);
+    },
+  );
 
-  test('goes on after each file that it writes', async () => {
+  test('an enrollment can be completed after an interruption at each file', async () => {
     const code = await newCode();
     await enroll(device, code, 'trading-1');
     const all = contents();
@@ -173,7 +174,7 @@ describe('enrollment', () => {
     expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
   });
 
-  test('that has a lease asks for no other, and renews one that has ended', async () => {
+  test('an enrollment keeps a valid lease, and renews one that has ended', async () => {
     const { claims } = await enroll(device, await newCode(), 'trading-1');
     world.now += 3_600_000;
     await enroll(device, await newCode(), 'trading-1');
@@ -184,7 +185,7 @@ describe('enrollment', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('works with a clock that is wrong', async () => {
+  test('an enrollment works with a wrong clock', async () => {
     const wrong = { ...device, clock: () => Date.UTC(2001, 0) };
     const { claims } = await enroll(wrong, await newCode(), 'trading-1');
     expect(requests).toEqual([KEYS, ENROLL, LEASE, LEASE]);
@@ -192,7 +193,7 @@ describe('enrollment', () => {
     expect(claims.deployment_id).toBe('tokyo');
   });
 
-  test('goes on when the server can sign again', async () => {
+  test('an enrollment can be completed when the server can sign again', async () => {
     const code = await newCode();
     const { signer } = identity;
     const unavailable = new ServiceError('license_lease_unavailable', 'the key is gone');
@@ -206,7 +207,7 @@ describe('enrollment', () => {
     expect(await count('devices')).toBe(1);
   });
 
-  test('takes no keys and no lease that do not fit', async () => {
+  test('an enrollment refuses keys and leases that do not match', async () => {
     const code = await newCode();
     const refuses = async (
       path: string,
@@ -229,7 +230,7 @@ describe('enrollment', () => {
     await refuses('/auth/license/leases', answer, 'not_an_envelope', ['device.key']);
   });
 
-  test('takes no lease of another device', async () => {
+  test('an enrollment refuses a lease of another device', async () => {
     const other = { ...device, files: licenseFiles(join(home, '..', 'other'), {}) };
     await enroll(other, await newCode(), 'trading-2');
     const lease = JSON.parse(readFileSync(other.files.lease, 'utf8')) as unknown;
@@ -241,7 +242,7 @@ describe('enrollment', () => {
     expect(names()).toEqual(['device.key']);
   });
 
-  test('at once with another in the same home ends with one key, and a lease for it', async () => {
+  test('two concurrent enrollments in one home lead to one key and a lease for it', async () => {
     const codes = [await newCode(), await newCode()];
     const all = await Promise.all(codes.map((code) => enroll(device, code, 'trading-1')));
     const { device_id } = (await readDeviceKey(device.files.key))!;
@@ -252,7 +253,7 @@ describe('enrollment', () => {
     expect(names()).toHaveLength(5);
   });
 
-  test('of a machine that was a device of another installation says so', async () => {
+  test('an enrollment with the device key of another installation is refused with a remedy', async () => {
     await enroll(device, await newCode(), 'trading-1');
     const before = contents();
     await expect(enroll(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
@@ -287,7 +288,7 @@ describe('rotation of the key', () => {
     return rows.map(({ revoked_reason }) => revoked_reason);
   };
 
-  test('puts another key in its place, and the old one is refused once that is used', async () => {
+  test('a rotation replaces the key, and the old one is refused once the new one is used', async () => {
     const before = await readDeviceKey(device.files.key);
     world.now += 1000;
     const { device_id, replaces } = await rotateKey(device);
@@ -300,7 +301,7 @@ describe('rotation of the key', () => {
     expect(await revoked()).toEqual(['replaced', null]);
   });
 
-  test('goes on with the same key after its answer was lost', async () => {
+  test('a rotation continues with the same key after its response was lost', async () => {
     const before = readFileSync(device.files.key, 'utf8');
     unanswered = 1;
     await expect(rotateKey(device)).rejects.toMatchObject({ code: 'server_unreachable' });
@@ -314,7 +315,7 @@ describe('rotation of the key', () => {
     await use();
   });
 
-  test('keeps the old key good as long as the answer is lost', async () => {
+  test('the old key stays valid while the response to a rotation is lost', async () => {
     unanswered = 1;
     await expect(rotateKey(device)).rejects.toMatchObject({ code: 'server_unreachable' });
     await use();
@@ -323,12 +324,12 @@ describe('rotation of the key', () => {
     expect(await revoked()).toEqual(['replaced', null]);
   });
 
-  test('works with a clock that is wrong', async () => {
+  test('a rotation works with a wrong clock', async () => {
     await rotateKey({ ...device, clock: () => 0 });
     expect(requests).toEqual([ROTATE, ROTATE]);
   });
 
-  test('says where it cannot put the new key, and goes on from there', async () => {
+  test('a rotation names the path that it cannot write, and continues later', async () => {
     const { key } = device.files;
     const clock = (): number => {
       rmSync(key, { recursive: true });
@@ -346,7 +347,7 @@ describe('rotation of the key', () => {
     expect(await rotateKey(device)).toMatchObject({ device_id });
   });
 
-  test('needs a device', async () => {
+  test('a rotation requires an enrolled machine', async () => {
     rmSync(device.files.key);
     await expect(rotateKey(device)).rejects.toMatchObject({
       code: 'file_not_found',

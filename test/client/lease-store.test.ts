@@ -35,7 +35,7 @@ const read = (path: string): string => readFileSync(path, 'utf8');
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 
 describe('a lease', () => {
-  test('is there twice, for its owner only, in a directory that is made for it', async () => {
+  test('a lease is stored twice, in private files of a new directory', async () => {
     const deep = join(home, 'a', 'b', 'lease.json');
     await storeLease(deep, 'text');
     expect([read(deep), read(`${deep}.bak`)]).toEqual(['text', 'text']);
@@ -43,7 +43,7 @@ describe('a lease', () => {
     expect([modeOf(join(home, 'a')), modeOf(join(home, 'a', 'b'))]).toEqual([0o700, 0o700]);
   });
 
-  test('takes the place of another, and of what a killed process left', async () => {
+  test('a lease replaces the former one and files of a killed process', async () => {
     await storeLease(lease, 'a longer text from before');
     const left = ['device.key', 'license_lease.json', 'license_lease.json.bak'].map((name) =>
       join(home, `${name}.0123456789abcdef.tmp`),
@@ -63,7 +63,7 @@ describe('a lease', () => {
     ]);
   });
 
-  test('is stored though something there cannot be removed', async () => {
+  test('a lease is stored even if an abandoned file cannot be removed', async () => {
     const left = `${lease}.0123456789abcdef.tmp`;
     mkdirSync(left);
     utimesSync(left, 0, 0);
@@ -83,7 +83,7 @@ describe('neither lease nor keyset takes the place of', () => {
     for (const path of [lease, backup, keyset]) writeFileSync(path, 'old', { mode: 0o600 });
   });
 
-  test.each(cases)('a link, as $what', async ({ at, act }) => {
+  test.each(cases)('a link is not replaced, as $what', async ({ at, act }) => {
     const elsewhere = join(home, 'elsewhere');
     writeFileSync(elsewhere, 'old');
     rmSync(at());
@@ -97,14 +97,14 @@ describe('neither lease nor keyset takes the place of', () => {
     expect([elsewhere, lease, backup, keyset].map(read)).toEqual(['old', 'old', 'old', 'old']);
   });
 
-  test.each(cases)('a link to nothing, as $what', async ({ at, act }) => {
+  test.each(cases)('a dangling link is not replaced, as $what', async ({ at, act }) => {
     rmSync(at());
     symlinkSync(join(home, 'nothing'), at());
     await expect(act()).rejects.toMatchObject({ code: 'invalid_data', reason: 'symlink' });
     expect(readdirSync(home)).toHaveLength(3);
   });
 
-  test.each(cases)('a directory or a pipe, as $what', async ({ at, act }) => {
+  test.each(cases)('a directory or a pipe is not replaced, as $what', async ({ at, act }) => {
     rmSync(at());
     mkdirSync(at());
     const refusal = {
@@ -121,7 +121,7 @@ describe('neither lease nor keyset takes the place of', () => {
     expect(others.map(read)).toEqual(['old', 'old']);
   });
 
-  test.each(cases)("another user's file, as $what", async ({ act }) => {
+  test.each(cases)('a file of another user is not replaced, as $what', async ({ act }) => {
     const { uid } = statSync(lease);
     const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
     try {
@@ -139,7 +139,7 @@ describe('neither lease nor keyset takes the place of', () => {
     expect([lease, backup, keyset].map(read)).toEqual(['old', 'old', 'old']);
   });
 
-  test('anything in a directory that others may write to', async () => {
+  test('no file is replaced in a directory that other users can write to', async () => {
     chmodSync(home, 0o770);
     const refusal = { code: 'invalid_data', reason: 'not_private' };
     await expect(storeLease(lease, 'new')).rejects.toMatchObject(refusal);
@@ -147,7 +147,7 @@ describe('neither lease nor keyset takes the place of', () => {
     expect([lease, backup, keyset].map(read)).toEqual(['old', 'old', 'old']);
   });
 
-  test('anything where there is a file in place of the directory', async () => {
+  test('a file in place of the directory is not replaced', async () => {
     const path = join(lease, 'license_lease.json');
     await expect(storeLease(path, 'new')).rejects.toMatchObject({ code: 'output_not_writable' });
     expect(read(lease)).toBe('old');
@@ -157,7 +157,7 @@ describe('neither lease nor keyset takes the place of', () => {
 describe('quarantine', () => {
   const NOON = Date.UTC(2026, 0, 5, 12);
 
-  test('keeps a file beside its place, and leaves it there', async () => {
+  test('quarantine gives a file a second name and leaves it at its path', async () => {
     writeFileSync(lease, 'bad');
     const kept = await quarantine(lease, NOON);
     expect(kept).toBe(`${lease}.quarantined-20260105T120000000Z`);
@@ -166,7 +166,7 @@ describe('quarantine', () => {
     expect([lease, kept!].map(read)).toEqual(['good', 'bad']);
   });
 
-  test('keeps a copy where a file has no second name', async () => {
+  test('quarantine copies a file where hard links are not supported', async () => {
     const { link } = promises;
     const refuse = Object.assign(new Error('not permitted'), { code: 'EPERM', syscall: 'link' });
     promises.link = () => Promise.reject(refuse);
@@ -181,19 +181,19 @@ describe('quarantine', () => {
     }
   });
 
-  test('keeps nothing where there is nothing', async () => {
+  test('quarantine of a missing file does nothing', async () => {
     expect(await quarantine(lease, NOON)).toBeUndefined();
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test('keeps a file once, however often what was to take its place failed', async () => {
+  test('quarantine keeps the same file only once', async () => {
     writeFileSync(lease, 'bad');
     const first = await quarantine(lease, NOON);
     expect(await quarantine(lease, NOON + 60_000)).toBe(first);
     expect(readdirSync(home)).toHaveLength(2);
   });
 
-  test('keeps the newest three, also of the same moment', async () => {
+  test('quarantine keeps the newest three files, even of the same moment', async () => {
     for (const [number, time] of [NOON, NOON + 1000, NOON + 2000, NOON + 2000].entries()) {
       rmSync(lease, { force: true });
       writeFileSync(lease, `bad ${number}`);

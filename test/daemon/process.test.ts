@@ -78,7 +78,6 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Requests that came to a server, in their order: each resolves when it has come. */
 function requests(): { readonly seen: RequestListener; readonly next: () => Promise<string> } {
   const come: string[] = [];
   const wanted: ((url: string) => void)[] = [];
@@ -107,7 +106,7 @@ const failing =
   };
 
 describe('in the background', () => {
-  test('it is started, looked at and stopped', async () => {
+  test('the daemon starts, shows its status and stops in the background', async () => {
     const started = await daemon(['start']);
     expect(started).toMatchObject({ code: 0 });
     expect(started.stderr).toMatch(
@@ -141,17 +140,15 @@ describe('in the background', () => {
     });
   });
 
-  test('it keeps the files that are meant where it is started', async () => {
+  test('the daemon renews the files that the environment names', async () => {
     ends.push(() => daemon(['stop']));
     const env = { SERVICE_LOCAL_HOME: home, SERVICE_LICENSE_LEASE_PATH: 'mine/lease.json' };
     await serviceLocal(['daemon', 'start'], { cwd: directory, env });
     const { stdout } = await daemon(['logs']);
-    expect(stdout).toContain(
-      `renewing ${join(directory, 'mine/lease.json')} from http`,
-    );
+    expect(stdout).toContain(`renewing ${join(directory, 'mine/lease.json')} from http`);
   });
 
-  test('what keeps it from starting is told by who starts it', async () => {
+  test('`daemon start` reports why the daemon could not start', async () => {
     mkdirSync(home);
     chmodSync(home, 0o777);
     const { code, stderr } = await daemon(['start']);
@@ -161,7 +158,7 @@ describe('in the background', () => {
   });
 });
 
-test.runIf(isAtLength)('of two at once, one keeps the home', async () => {
+test.runIf(isAtLength)('only one of two daemons that start at once runs', async () => {
   const [first, second] = await Promise.allSettled([runDaemon(), runDaemon()]);
   const outcomes = [first, second];
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
@@ -169,7 +166,7 @@ test.runIf(isAtLength)('of two at once, one keeps the home', async () => {
   expect(String(refused?.reason)).toContain('a daemon already runs for this home');
 });
 
-test('one that was killed leaves nothing in the way of the next', async () => {
+test('a daemon starts after another one was killed', async () => {
   const killed = await runDaemon();
   process.kill(killed.pid, 'SIGKILL');
   expect(await killed.ended).toEqual([null, 'SIGKILL']);
@@ -185,7 +182,7 @@ describe('who it is', () => {
   const note = (): Record<string, unknown> =>
     JSON.parse(readFileSync(noteFile(), 'utf8')) as Record<string, unknown>;
 
-  test('is known without its state, and noted again where that is lost', async () => {
+  test('the note is written again after it was removed', async () => {
     const { pid, ended } = await runDaemon();
     for (const text of ['{}', 'null', 'torn']) {
       writeFileSync(join(home, 'daemon_state.json'), text);
@@ -196,7 +193,7 @@ describe('who it is', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test('is nobody who has its number later', async () => {
+  test('a later process with the same pid is not taken for the daemon', async () => {
     const bystander = spawn('sleep', ['60']);
     ends.push(() => bystander.kill('SIGKILL'));
     const lock = await holdLock(join(home, 'daemon.lock'), 0);
@@ -215,7 +212,7 @@ describe('who it is', () => {
     expect(bystander.signalCode).toBeNull();
   });
 
-  test('is written while somebody else holds the license, at the start and at the end', async () => {
+  test('the note is written at start and end while another process holds the license lock', async () => {
     const lock = await holdLock(join(home, 'license.lock'), 0);
     ends.push(() => lock.release());
     const { pid, ended } = await runDaemon();
@@ -243,7 +240,7 @@ test('a copied home neither shows nor stops the daemon of the original', async (
   expect(await statusOf()).toMatchObject({ running: true, pid });
 });
 
-test('one that has lost its lock makes room for the next', async () => {
+test('a daemon ends when its lock file was replaced', async () => {
   const { logged, ended } = await runDaemon();
   rmSync(join(home, 'daemon.lock'));
   const next = await runDaemon();
@@ -252,9 +249,8 @@ test('one that has lost its lock makes room for the next', async () => {
   expect(await statusOf()).toMatchObject({ running: true, pid: next.pid, stopped_at: null });
 });
 
-test('one that has lost its lock is seen, and stopped', async () => {
+test('a daemon whose lock file was removed is still found and stopped', async () => {
   const { pid, ended } = await runDaemon();
-  // So that it does not see by itself what has become of its lock.
   process.kill(pid, 'SIGSTOP');
   rmSync(join(home, 'daemon.lock'));
   expect(await statusOf()).toMatchObject({ running: true, pid });
@@ -265,7 +261,7 @@ test('one that has lost its lock is seen, and stopped', async () => {
   expect(await statusOf()).toMatchObject({ running: false });
 });
 
-test('its files are of nobody else, and none is a way to another place', async () => {
+test("the daemon's files are private and not links", async () => {
   const { pid, ended } = await runDaemon();
   expect(statSync(home).mode & 0o777).toBe(0o700);
   for (const name of ['daemon.lock', 'daemon.json', 'daemon.log']) {
@@ -285,7 +281,7 @@ test('its files are of nobody else, and none is a way to another place', async (
 });
 
 describe('a service manager', () => {
-  test('hears that it works, how, that it is alive, and that it ends', async () => {
+  test('a service manager is notified of start, status, watchdog and end', async () => {
     const socket = join(directory, 'notify');
     const manager = listenAt(socket);
     ends.push(manager.close);
@@ -302,7 +298,7 @@ describe('a service manager', () => {
 });
 
 describe('signals', () => {
-  test('SIGTERM ends it in the middle of a request', async () => {
+  test('SIGTERM ends the daemon during a request', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(seen));
     await enroll();
@@ -317,7 +313,7 @@ describe('signals', () => {
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
-  test.runIf(isAtLength)('SIGTERM ends it while a connection is being made', async () => {
+  test.runIf(isAtLength)('SIGTERM ends the daemon while it connects', async () => {
     const silent = createSocketServer((socket) => void socket.resume().on('error', () => {}));
     ends.push(() => silent.close());
     silent.on('connection', (socket) => ends.push(() => socket.destroy()));
@@ -335,7 +331,7 @@ describe('signals', () => {
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
-  test('SIGHUP has it ask at once, and not when it would have', async () => {
+  test('SIGHUP triggers a retry at once', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
     await enroll();
@@ -353,7 +349,7 @@ describe('signals', () => {
   });
 });
 
-test('a machine that is enrolled while it runs gets its lease at once', async () => {
+test('a machine that is enrolled while the daemon runs gets its lease at once', async () => {
   const database = await newDatabase('sqlite');
   ends.push(database.remove);
   const storage = await openStorage(database.location);
@@ -379,7 +375,7 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
 });
 
 describe('the network', () => {
-  test('is reached with an authority of your own', async () => {
+  test('the daemon accepts a certificate authority from NODE_EXTRA_CA_CERTS', async () => {
     const { seen, next } = requests();
     const options = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
     const port = await listen(createTlsServer(options, failing(seen)));
@@ -393,7 +389,7 @@ describe('the network', () => {
     expect(await next()).toMatch(/^[A-Z]+ \/.*license/);
   });
 
-  test('is reached through a proxy', async () => {
+  test('the daemon reaches the server through a proxy', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
     await enroll();

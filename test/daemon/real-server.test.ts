@@ -102,11 +102,10 @@ const now = (): Promise<Outcome> => renew(machine, { force: true });
 const contents = (name: 'lease' | 'keyset'): string => readFileSync(machine.files[name], 'utf8');
 const leases = async (): Promise<number> =>
   (await identity.storage.read.selectFrom('license_leases').selectAll().execute()).length;
-/** As the server is started with another key. */
 const rotateSigner = async (): Promise<void> =>
   void Object.assign(identity, { signer: await announceNext(world, identity) });
 
-test('an answer that was lost is answered again', async () => {
+test('the server repeats a response that was lost', async () => {
   beforeAnswer = async () => false;
   expect(await now()).toMatchObject({ status: 'failed', error: { code: 'server_unreachable' } });
   beforeAnswer = async (path) => path !== KEYS;
@@ -145,7 +144,7 @@ test.each([
   expect(warnings).toEqual([]);
 });
 
-test('a revoked license is kept, said to be so with its last date, and renewed when it is good again', async () => {
+test('a revoked lease stays in force until its end, and is renewed after a reinstatement', async () => {
   const before = contents('lease');
   await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
   expect(await now()).toMatchObject({ status: 'failed', error: { code: 'license_revoked' } });
@@ -157,7 +156,7 @@ test('a revoked license is kept, said to be so with its last date, and renewed w
   expect(await now()).toMatchObject({ status: 'renewed' });
 });
 
-test('a key that was rotated presents the lease of the old one', async () => {
+test('a rotated key presents the lease of the former key', async () => {
   const { device_id } = await rotateKey(machine);
   const outcome = await now();
   expect(outcome).toMatchObject({
@@ -168,7 +167,7 @@ test('a key that was rotated presents the lease of the old one', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('a clock that is wrong costs one request more', async () => {
+test('a wrong clock costs one additional request', async () => {
   const wrong = { ...machine, clock: () => world.now - 365 * DAY };
   expect(await renew(wrong, { force: true })).toMatchObject({ status: 'renewed' });
   expect(requests).toEqual([LEASE, LEASE, KEYS]);

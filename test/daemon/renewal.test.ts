@@ -34,7 +34,6 @@ const state = () => readState(rig.machine.files.state);
 const leaseFile = (): string => readFileSync(rig.machine.files.lease, 'utf8');
 const ids = (): string[] => rig.asked.map(({ renewal_id }) => renewal_id);
 
-/** Does the work of the fault for the first so many renewals. */
 const times = (count: number, fault: Fault): void => {
   rig.fault = async (request) => {
     rig.fault = undefined;
@@ -54,7 +53,7 @@ async function killed(): Promise<void> {
 }
 
 describe('a renewal', () => {
-  test('puts the lease that follows, its keys and a backup into the home', async () => {
+  test('a renewal stores the new lease, its keys and a backup', async () => {
     const before = leaseFile();
     const outcome = await now();
     expect(outcome).toMatchObject({ status: 'renewed', limits: [], isSaved: true });
@@ -75,7 +74,7 @@ describe('a renewal', () => {
     });
   });
 
-  test('that is not due asks nothing', async () => {
+  test('a renewal that is not due sends no request', async () => {
     const outcome = await now(false);
     expect(outcome).toMatchObject({ status: 'not_due', because: 'due' });
     rig.pass(7 * DAY - HOUR);
@@ -83,7 +82,7 @@ describe('a renewal', () => {
     expect(rig.asked).toHaveLength(1);
   });
 
-  test('is asked for by an id that is on disk, and after a kill by the same', async () => {
+  test('a renewal stores its id before the request, and uses it again after a kill', async () => {
     let kept: string | undefined;
     const process = new AbortController();
     rig.fault = async ({ rig: { machine } }) => {
@@ -102,14 +101,14 @@ describe('a renewal', () => {
     expect(new Set(ids()).size).toBe(2);
   });
 
-  test('by the same id is not asked for with another lease', async () => {
+  test('a renewal id is not used with another lease', async () => {
     await killed();
     await rig.enroll();
     await now();
     expect(new Set(ids()).size).toBe(2);
   });
 
-  test('gets a new id where the old one is not taken', async () => {
+  test('a renewal gets a new id if the server rejects the old one', async () => {
     times(1, refusing(422, 'idempotency_mismatch'));
     expect(await now()).toMatchObject({ status: 'renewed' });
     expect(new Set(ids()).size).toBe(2);
@@ -134,10 +133,9 @@ describe('a renewal', () => {
     expect(rig.asked.at(-1)).toHaveProperty('lease');
   });
 
-  test('is not begun twice', async () => {
+  test('a second renewal does not start while one runs', async () => {
     rig.pass(7 * DAY);
     const [one, other] = await Promise.allSettled([now(false), now(false)]);
-    // Whoever comes second waits, but not for long.
     const ends = [one, other].map((end) =>
       end.status === 'fulfilled' ? end.value.status : (end.reason as ServiceError).reason,
     );
@@ -146,7 +144,7 @@ describe('a renewal', () => {
     expect(rig.asked).toHaveLength(1);
   });
 
-  test('needs a device', async () => {
+  test('a renewal requires a device key', async () => {
     const { key } = rig.machine.files;
     chmodSync(key, 0o644);
     expect(await now()).toMatchObject({
@@ -159,7 +157,7 @@ describe('a renewal', () => {
     expect(rig.requests).toEqual([]);
   });
 
-  test('begins with the keys, where these are lost, and asks for no lease that is not due', async () => {
+  test('a renewal fetches lost keys first, and requests no lease that is not due', async () => {
     rmSync(rig.machine.files.keyset);
     expect(await now(false)).toMatchObject({
       status: 'not_due',
@@ -172,14 +170,14 @@ describe('a renewal', () => {
     expect(rig.asked[0]).toHaveProperty('lease');
   });
 
-  test('does not wait for a lease that is lost', async () => {
+  test('a renewal does not wait if the lease is lost', async () => {
     for (const path of [rig.machine.files.lease, backupOf(rig.machine.files.lease)]) rmSync(path);
     expect(await now(false)).toMatchObject({ status: 'renewed', lease: { claims: {} } });
     expect(rig.asked[0]).not.toHaveProperty('lease');
   });
 });
 
-test('a lease is taken by the rule by which the best of several is found', async () => {
+test('a renewal stores only a lease that is no worse than the held one', async () => {
   const giving =
     (change: Partial<LeaseClaims>): Fault =>
     ({ outgoing, renewal_id }) => {
@@ -188,17 +186,15 @@ test('a lease is taken by the rule by which the best of several is found', async
       outgoing.end(renewal_id ? `{"lease":${rig.newLease({ renewal_id, ...change })}}` : keys);
     };
   rig.pass(HOUR);
-  // That it lasts longer makes an older one no better: it would be put away again.
   rig.fault = giving({ issued_at: '2026-02-28T00:00:00Z', ttl_seconds: (90 * DAY) / 1000 });
   expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'older_lease' } });
-  // That one ends sooner is what who issued it wants.
   rig.fault = giving({ ttl_seconds: DAY / 1000 });
   expect(await now()).toMatchObject({ status: 'renewed' });
   const { leases } = await readLicense(rig.machine.files, rig.now);
   expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-3', 'lease-3']);
 });
 
-test('a lease that is bound to the machine comes although the clock of the machine is wrong', async () => {
+test('a machine with a wrong clock gets a lease that is bound to the machine', async () => {
   rig.fault = ({ incoming, outgoing, renewal_id }) => {
     const [, claims = ''] = incoming.headers.authorization!.split('.');
     const isProven = Buffer.from(claims, 'base64url').includes('"nonce"');
@@ -218,7 +214,7 @@ test('a lease that is bound to the machine comes although the clock of the machi
   expect(rig.requests).toHaveLength(5);
 });
 
-test('an attempt takes no longer than one answer may', async () => {
+test('all requests of an attempt share one time limit', async () => {
   rig.timeoutMs = 400;
   rig.fault = async ({ outgoing }) => {
     await new Promise((resolve) => setTimeout(resolve, 250));
@@ -232,7 +228,7 @@ test('an attempt takes no longer than one answer may', async () => {
 });
 
 describe('requests', () => {
-  test('are at most 30 in an hour, also when they are forced', async () => {
+  test('at most 30 requests are sent in an hour, even if forced', async () => {
     rig.fault = refusing(500, 'failure');
     while ((await now()).status === 'failed') rig.pass(1000);
     expect(rig.requests.length).toBe(26);
@@ -242,7 +238,7 @@ describe('requests', () => {
     expect(await now()).toMatchObject({ status: 'failed' });
   });
 
-  test('are so few also when each is cut short by a kill', async () => {
+  test('the hourly limit holds even if each attempt is killed', async () => {
     for (let i = 0; i < 6; i += 1) await killed();
     expect(await now()).toMatchObject({ status: 'not_due', because: 'rate_limit' });
     rig.pass(HOUR);
@@ -251,7 +247,7 @@ describe('requests', () => {
 });
 
 describe('a failure', () => {
-  test('is kept with its code, and waited after', async () => {
+  test('a failure is stored with its code, and delays the next attempt', async () => {
     rig.fault = refusing(503, 'overloaded', undefined, { 'retry-after': '600' });
     await now();
     expect(await state()).toMatchObject({
@@ -299,7 +295,7 @@ describe('a failure', () => {
     expect(Date.parse(next_attempt_at!)).toBeLessThanOrEqual(rig.now + HOUR);
   });
 
-  test('that an earlier version recorded as a denial, and this one answers, is not waited after', async () => {
+  test('a denial recorded by an earlier version that no longer counts as one does not delay the next attempt', async () => {
     rig.pass(7 * DAY - HOUR);
     const at = formatTime(rig.now);
     await writeState(rig.machine.files.state, {
@@ -313,7 +309,7 @@ describe('a failure', () => {
     expect(await now(false)).toMatchObject({ status: 'renewed' });
   });
 
-  test('of the disk sends nothing that could not be taken up again', async () => {
+  test('no request is sent if its id cannot be stored', async () => {
     const { files } = rig.machine;
     mkdirSync(files.state);
     const outcome = await now();
@@ -328,7 +324,7 @@ describe('a failure', () => {
     expect(again.state.failures_in_row).toBe(2);
   });
 
-  test('to store a lease loses nothing', async () => {
+  test('a lease that could not be stored is not lost', async () => {
     const { files } = rig.machine;
     const before = leaseFile();
     const backup = backupOf(files.lease);
@@ -349,7 +345,7 @@ describe('a failure', () => {
     expect(new Set(ids()).size).toBe(1);
   });
 
-  test('to store a lease of a new key leaves the held lease its key', async () => {
+  test('the keys of the held lease stay if a lease under a new key cannot be stored', async () => {
     const { files } = rig.machine;
     const [former, next] = [testKey(1), testKey(2)];
     rig.fault = givingLease(
@@ -409,7 +405,7 @@ describe('what this machine trusts', () => {
     await now();
   });
 
-  test('begins, on a machine that has held keys only, with its first renewal', async () => {
+  test('a machine with keys only gets a trust anchor at its first renewal', async () => {
     expect(await readAnchor(rig.machine.files.root)).toMatchObject({
       kind: 'held',
       installationId: 'installation-1',
@@ -504,7 +500,7 @@ describe('what this machine trusts', () => {
     expect(rig.requests).toHaveLength(length);
   });
 
-  test('is written again by the next renewal where it was damaged', async () => {
+  test('the next renewal repairs a damaged trust anchor', async () => {
     const { root } = rig.machine.files;
     writeFileSync(root, '{');
     expect(await now()).toMatchObject({ status: 'renewed' });
@@ -516,7 +512,7 @@ describe('what this machine trusts', () => {
 });
 
 describe('the state', () => {
-  test('that cannot be read is as good as none', async () => {
+  test('an unreadable state is replaced', async () => {
     const { state: path } = rig.machine.files;
     expect(existsSync(path)).toBe(false);
     expect(await readState(path)).toEqual(NO_STATE);

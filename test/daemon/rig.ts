@@ -27,16 +27,13 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 const GOOD = testKey(1);
-/** That nobody trusts. */
 const FOREIGN = testKey(2);
 
-/** What a server does instead of what it should. */
 export type Fault = (request: FaultyRequest) => void | Promise<void>;
 
 export interface FaultyRequest {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  /** Of a renewal; undefined for a request of the keys. */
   readonly renewal_id: string | undefined;
   readonly rig: Rig;
 }
@@ -44,12 +41,10 @@ export interface FaultyRequest {
 /** A machine with a daemon, whose clock only the test turns, and its server. */
 export interface Rig {
   readonly machine: Machine;
-  /** Of the device. */
   readonly device_id: string;
   /** The clock of the machine may be wrong: both in milliseconds since the Unix epoch. */
   now: number;
   serverNow: number;
-  /** Of the machine's last start, and for how long it has run since, in seconds. */
   bootId: string;
   uptime: number;
   ttlSeconds: number;
@@ -72,7 +67,6 @@ export interface Rig {
   newLease(change?: Partial<LeaseClaims>, key?: SigningKey): string;
   /** Puts lease and keys into the home, as enrollment does. */
   enroll(): Promise<void>;
-  /** Runs the daemon until that time of `serverNow`, or until it is told to stop. */
   runUntil(end: number, onTick?: (tick: Tick) => Promise<void>): Promise<void>;
   close(): void;
 }
@@ -236,7 +230,6 @@ export const giving =
 
 /** All that a server, or who is before it, does wrong. Most give no lease that is good. */
 export const FAULTS = {
-  // Is told by `timeoutMs` of the machine.
   slow: () => {},
   'reset at once': ({ incoming }) => void incoming.socket.destroy(),
   async 'reset in mid body'({ outgoing }) {

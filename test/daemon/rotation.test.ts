@@ -48,7 +48,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     return { issuer, machine, fingerprint, enroll, rotateKey };
   };
 
-  test('a rotated signing key is followed, and the retired one is forgotten', async (context) => {
+  test('a machine follows a rotated signing key and forgets the retired one', async (context) => {
     const { issuer, machine, rotateKey } = await start(context);
     const former = await machine.lease();
     const next = await rotateKey('next');
@@ -66,7 +66,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     expect(machine.log()).not.toMatch(/was not renewed|refused/);
   });
 
-  test('a rotated root is followed, with the keys that it signs, and its lost key signs no more', async (context) => {
+  test('a machine follows a rotated root, whose lost key no longer counts', async (context) => {
     const { issuer, machine, rotateKey, fingerprint } = await start(context);
     const pinned = issuer.newMachine('pinned', { SERVICE_LICENSE_ROOT: fingerprint });
     await issuer.identity('root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1');
@@ -86,7 +86,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     expect(enrolled).toMatchObject({ code: 0 });
   });
 
-  test('an expired keyset keeps leases renewed, admits no new machine, and is followed by the next', async (context) => {
+  test('an expired keyset still renews leases but admits no new machine, until the next keyset', async (context) => {
     const { issuer, machine, rotateKey, enroll } = await start(context);
     await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
     await issuer.pass(9);
@@ -110,7 +110,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     await enroll(late);
   });
 
-  test('an older keyset is refused, from a file and from a restored database, and nothing is lost', async (context) => {
+  test('an older keyset from a file or a restored database is refused', async (context) => {
     const { issuer, machine, rotateKey } = await start(context);
     const older = await issuer.published();
     const storage = await openStorage(issuer.database.location);
@@ -149,13 +149,12 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     expect(await machine.trusted()).toMatchObject({ keyset: 3 });
   });
 
-  test('a lost root costs no lease, and machines take another by a new enrollment or a new pin', async (context) => {
+  test('leases survive the loss of a root, and machines accept a new root by enrollment or pin', async (context) => {
     const { issuer, machine, fingerprint, enroll } = await start(context);
     const other = issuer.newMachine('other', { SERVICE_LICENSE_ROOT: fingerprint });
     await enroll(other);
     const stopOther = await other.startDaemon();
     await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
-    // The keyset expires, and nobody can sign another.
     await issuer.pass(30);
     expectNoLapse(machine);
     expectNoLapse(other);

@@ -5,7 +5,6 @@ import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 
 export interface RunningDaemon {
   readonly pid: number;
-  /** The line with this, once it was logged so many times. */
   readonly logged: (part: string, times?: number) => Promise<string>;
   readonly ended: Promise<readonly [code: number | null, signal: string | null]>;
   readonly kill: () => Promise<unknown>;

@@ -49,7 +49,7 @@ test('notices a server that is back before the lease ends, with time to spare', 
   );
 });
 
-test('does as Retry-After says, unless that is absurd, and never all at once', () => {
+test('follows Retry-After within bounds, with random spread', () => {
   const after = (retryAfterSeconds: number): number[] => waits({ retryAfterSeconds });
   expect(after(1)).toEqual(waits({}));
   expect(after(600)).toEqual([10 * MINUTE, 10.5 * MINUTE, 11 * MINUTE]);
@@ -59,7 +59,7 @@ test('does as Retry-After says, unless that is absurd, and never all at once', (
   expect(shortest).toBeGreaterThan(54 * MINUTE);
 });
 
-test('asks rarely after a denial', () => {
+test('retries rarely after a denial', () => {
   fc.assert(
     fc.property(counts, chances, (count, chance) => {
       const wait = retryDelayMs({ count, denied: true }, DAY, chance);
@@ -69,7 +69,7 @@ test('asks rarely after a denial', () => {
   );
 });
 
-test('sends no more than 30 requests in any hour, whatever is decided', () => {
+test('sends at most 30 requests in any hour', () => {
   const anyWait = fc.oneof(
     fc.constant(0),
     fc.nat({ max: 2 * HOUR }),
@@ -96,7 +96,7 @@ test('sends no more than 30 requests in any hour, whatever is decided', () => {
   );
 });
 
-test('is held up for an hour at most, also by a clock that was ahead', () => {
+test('waits an hour at most after a clock was ahead', () => {
   const clockAhead = Array.from({ length: 30 }, (_, i) => 30 * DAY + i * MINUTE);
   expect(earliestRequest(clockAhead, 0)).toBe(Number.NEGATIVE_INFINITY);
   expect(earliestRequest(clockAhead, clockAhead.at(-1)!)).toBe(30 * DAY + HOUR);

@@ -8,14 +8,13 @@ const SERVICE = {
   writable: ['/home/me/50 % "off"\\', '/var/lib/licenses'],
 };
 
-it('is a unit of systemd in which nothing stands for anything else', () => {
+it('a systemd unit escapes all special characters', () => {
   const user = serviceManager('linux', 'user', { HOME: '/home/me' });
   expect(user.path).toBe('/home/me/.config/systemd/user/service-local.service');
   const lines = user.describe(SERVICE).split('\n');
   expect(lines).toEqual(
     expect.arrayContaining([
       'Type=notify',
-      // Of the program itself, systemd replaces no variables.
       String.raw`ExecStart="/opt/a b$c%%d/node" "/srv/$$HOME \"bin\"/service-local.js" daemon run`,
       String.raw`Environment="SERVICE_LOCAL_HOME=/home/me/50 %% \"off\"\\"`,
       'Environment="HTTP_PROXY=http://proxy:3128"',
@@ -34,7 +33,7 @@ it('is a unit of systemd in which nothing stands for anything else', () => {
   expect(elsewhere.path).toBe('/etc/me/systemd/user/service-local.service');
 });
 
-it('may as a unit of the machine write nowhere but in its own directories', () => {
+it("a systemd unit of the system can write only to the service's directories", () => {
   const system = serviceManager('linux', 'system', { HOME: '/root' });
   expect(system.path).toBe('/etc/systemd/system/service-local.service');
   expect(system.start).toEqual(['systemctl', 'enable', '--now', 'service-local.service']);
@@ -49,7 +48,7 @@ it('may as a unit of the machine write nowhere but in its own directories', () =
   );
 });
 
-it('is a property list of launchd', () => {
+it('the launchd service is a property list', () => {
   const { path, describe, start } = serviceManager('darwin', 'user', { HOME: '/Users/me' });
   expect(path).toBe('/Users/me/Library/LaunchAgents/service-local.daemon.plist');
   expect(start.slice(0, 2)).toEqual(['launchctl', 'bootstrap']);
@@ -65,19 +64,22 @@ it('is a property list of launchd', () => {
   );
 });
 
-it.each(['linux', 'darwin'] as const)('is read as it was written, on %s', (platform) => {
-  const { describe, read } = serviceManager(platform, 'user', { HOME: '/home/me' });
-  const environment = { ...SERVICE.environment, NODE_EXTRA_CA_CERTS: '/a <b> & c\n=d' };
-  const program = ['/opt/a b$c%d/node', '--no-opt', ...SERVICE.program.slice(1)];
-  expect(read(describe({ ...SERVICE, program, environment }))).toEqual({ program, environment });
-  expect(read('')).toEqual({ program: [], environment: {} });
-});
+it.each(['linux', 'darwin'] as const)(
+  'a service file is parsed as it was written, on %s',
+  (platform) => {
+    const { describe, read } = serviceManager(platform, 'user', { HOME: '/home/me' });
+    const environment = { ...SERVICE.environment, NODE_EXTRA_CA_CERTS: '/a <b> & c\n=d' };
+    const program = ['/opt/a b$c%d/node', '--no-opt', ...SERVICE.program.slice(1)];
+    expect(read(describe({ ...SERVICE, program, environment }))).toEqual({ program, environment });
+    expect(read('')).toEqual({ program: [], environment: {} });
+  },
+);
 
-it('is not known on other systems', () => {
+it('services are refused on other platforms', () => {
   expect(() => serviceManager('win32', 'user', {})).toThrow('service manager of win32');
 });
 
-it('gets what it needs of the environment, and no secret', () => {
+it('a service gets the variables that it needs, without secrets', () => {
   const env = {
     PATH: '/bin',
     SERVICE_LOCAL_TOKEN: 'slt_secret',

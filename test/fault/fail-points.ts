@@ -8,7 +8,6 @@ import fs, { type FileHandle } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 
-/** What happens instead of a call. Where that was to write, half of it has been written. */
 export type Fault =
   /** SIGKILL to this process. */
   | 'kill'
@@ -38,7 +37,6 @@ export interface Outcome {
   readonly end: 'done' | 'power_cut' | { readonly error: unknown };
 }
 
-/** Runs the work with a fail point. If it does not come to that, a power cut follows the work. */
 export async function failAt(point: FailPoint, work: () => Promise<unknown>): Promise<Outcome> {
   const run = arm(point);
   const done = work().then(
@@ -60,7 +58,6 @@ interface Run extends FailPoint {
   readonly calls: string[];
   readonly disk: Disk;
   readonly cut: PromiseWithResolvers<'power_cut'>;
-  /** What closes the files that were left open. */
   readonly open: Set<() => Promise<void>>;
 }
 
@@ -103,7 +100,6 @@ async function call<T>(
     return never;
   }
   if (fault === 'lie') return written ?? act();
-  // The system lets go of a file even when it says that it could not be closed.
   if (name === 'close') await act();
   const error = new Error(`${code}: made up, ${name} '${path}'`);
   throw Object.assign(error, { code, syscall: name, path });
@@ -111,11 +107,9 @@ async function call<T>(
 
 const { open, rename, link, rm } = fs;
 
-/** As it is used here. */
 type Open = (path: string, flags: string | number, mode?: number) => Promise<FileHandle>;
 
 const watched: Open = async (path, flags, mode) => {
-  // To read one: those who do that want more than letters can say.
   if (typeof flags === 'number') return open(path, flags, mode);
   const file = await call('open', path, () => open(path, flags, mode));
   const run = armed;
@@ -154,7 +148,6 @@ Object.assign(fs, {
 });
 syncBuiltinESMExports();
 
-/** What there would be after a power cut. */
 interface Disk {
   opened(file: FileHandle, path: string): void;
   synced(file: FileHandle, path: string): void;

@@ -40,14 +40,12 @@ export function keysetText(number: number): string {
 
 export const numberedFiles = (home: string) => licenseFiles(home, {});
 
-/** As a renewal does it. */
 export async function store(home: string, number: number): Promise<void> {
   const { keyset, lease } = numberedFiles(home);
   await storeKeyset(keyset, keysetText(number));
   await storeLease(lease, leaseText(number));
 }
 
-/** What is there when `store` has been at work at some time before. */
 export function putStored(home: string, number: number): void {
   const { keyset, lease } = numberedFiles(home);
   mkdirSync(home, { recursive: true, mode: 0o700 });
@@ -57,7 +55,6 @@ export function putStored(home: string, number: number): void {
   }
 }
 
-/** Number of the lease that counts; undefined when there is none. */
 export async function heldNumber(home: string): Promise<number | undefined> {
   const { leases } = await readLicense(numberedFiles(home), NOW);
   return leases[0] && numberOf(leases[0].text);

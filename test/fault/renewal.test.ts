@@ -34,7 +34,6 @@ let root: string;
 let url: string;
 beforeEach(async () => {
   world = await newLeaseWorld('sqlite');
-  // Who renews a lease a second time gets none.
   identity = world.with({ policy: { clone_policy: 'refuse', ttl_seconds: 3600 } });
   let app: ReturnType<typeof createApp>;
   server = createAdaptorServer({ fetch: (request) => app.fetch(request) }) as Server;
@@ -77,7 +76,6 @@ function newMachine(): Machine {
   };
 }
 
-/** The same machine in another process: the lock of one that was cut off is no more. */
 function restarted(machine: Machine): Machine {
   const directory = mkdtempSync(join(root, 'locks-'));
   return { ...machine, files: { ...machine.files, lock: join(directory, 'license.lock') } };
@@ -141,7 +139,7 @@ test.each([
   },
 );
 
-test('an enrollment that a power cut ends at any moment goes on with the same code', async () => {
+test('an enrollment can be completed with the same code after a power failure at any moment', async () => {
   const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');
@@ -163,7 +161,7 @@ test('an enrollment that a power cut ends at any moment goes on with the same co
   }
 });
 
-test('an enrollment at other keys that a power cut ends keeps the former lease, also where only its backup was whole', async () => {
+test('an enrollment under other keys keeps the former lease after a power failure, even if only its backup was complete', async () => {
   const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { tortureLeaseFile } from './torture.ts';
 
 /** `npm run torture` has more rounds. */
-test('processes that store leases and are killed leave whole files, and the last they told of', async () => {
+test('killed processes leave complete files with the last reported lease', async () => {
   const { stored, reads } = await tortureLeaseFile({ rounds: 5, seed: 5 });
   expect(stored).toBeGreaterThan(0);
   expect(reads).toBeGreaterThan(0);

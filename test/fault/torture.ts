@@ -12,23 +12,19 @@ import { heldNumber, keysetText, leaseText, numberedFiles, numberOf } from './nu
 
 export interface LeaseTorturePlan {
   readonly rounds: number;
-  /** Of the moments at which processes are killed. */
   readonly seed: number;
 }
 
-/** What went on; had any file been other than whole, or a lease been lost, there would be none. */
 export interface LeaseTortureReport {
   /** Leases that a process said it had stored. */
   readonly stored: number;
   /** Times that somebody else looked at the files meanwhile. */
   readonly reads: number;
-  /** Kills after which there was a lease that its process had not yet told of. */
   readonly untold: number;
   /** Kills that left a file that was being written. */
   readonly abandoned: number;
 }
 
-/** From the first lease that the process has stored. */
 const LONGEST_LIFE_MS = 40;
 
 const PROGRAM = join(import.meta.dirname, 'numbered.ts');

@@ -59,7 +59,6 @@ function texts(directory: string): string[] {
   return [keyset, lease, backupOf(lease)].map((path) => readFileSync(path, 'utf8'));
 }
 
-/** Files that are neither as before nor as they are to be. */
 function halfDone(directory: string): string[] {
   const isWhole = (text: string, i: number): boolean => text === OLD[i] || text === NEW[i];
   return texts(directory).filter((text, i) => !isWhole(text, i));
@@ -68,7 +67,6 @@ function halfDone(directory: string): string[] {
 /** The next start, when the process before has ended: nothing is left of what went before. */
 async function storeAgain(directory: string): Promise<void> {
   for (const name of readdirSync(directory)) {
-    // As though a process had written it that started at another time.
     const ended = name.replace(/\.(\d+)-\d+-/, '.$1-1-');
     renameSync(join(directory, name), join(directory, ended));
   }
@@ -92,7 +90,7 @@ async function atEachCall(
   }
 }
 
-test('each file is on the disk before it has its name, the keyset before the lease', async () => {
+test('each file is on disk before it is renamed, the keyset before the lease', async () => {
   const { calls, end } = await failAt({ directory: home, at: Infinity, fault: 'kill' }, () =>
     store(home, 2),
   );
@@ -107,7 +105,7 @@ test('each file is on the disk before it has its name, the keyset before the lea
   expect(texts(home)).toEqual(NEW);
 });
 
-test('a directory that is made for them is on the disk, too', async () => {
+test('a created directory is on disk too', async () => {
   const directory = emptyHome();
   const work = (): Promise<void> => store(join(directory, 'a', 'b'), 2);
   const { calls } = await failAt({ directory, at: Infinity, fault: 'kill' }, work);
@@ -115,7 +113,7 @@ test('a directory that is made for them is on the disk, too', async () => {
   expect(calls).toEqual([...SYNC_NAME.map(name), 'open a', 'sync a', 'close a']);
 });
 
-test('whenever the process is killed, all files are the old or the new ones', async () => {
+test('a kill at any moment leaves each file old or new', async () => {
   const program = join(import.meta.dirname, 'numbered.ts');
   const failPoints = join(import.meta.dirname, 'fail-points.ts');
   /** @returns the signal that ended it. */
@@ -153,7 +151,7 @@ test('whenever the process is killed, all files are the old or the new ones', as
   }
 });
 
-test('whenever the power fails, all files are the old or the new ones', async () => {
+test('a power failure at any moment leaves each file old or new', async () => {
   const seen = new Set<string>();
   await atEachCall(
     ['lost_contents', 'lost_names'],
@@ -163,7 +161,6 @@ test('whenever the power fails, all files are the old or the new ones', async ()
       expect(halfDone(directory)).toEqual([]);
       const held = texts(directory);
       seen.add(held.map((text, i) => (text === NEW[i] ? 'new' : 'old')).join());
-      // What was said to be done outlasts it.
       expect(held).toEqual(end === 'done' ? NEW : expect.anything());
       await storeAgain(directory);
       expect(texts(directory)).toEqual(NEW);
@@ -179,7 +176,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EIO: 'Make sure that this user may write there.',
 };
 
-test('whatever the system refuses is told, and nothing that was there is lost', async () => {
+test('every system error is reported and loses no file', async () => {
   const ends: unknown[] = [];
   const more = ['EIO', 'ENOSPC for ever'] as const;
   const faults = ['ENOSPC', 'EROFS for ever', ...(isAtLength ? more : [])] as const;
@@ -206,7 +203,7 @@ test('whatever the system refuses is told, and nothing that was there is lost', 
   expect(ends).toHaveLength(faults.length * CALLS);
 });
 
-test('a disk that loses half of what it says it wrote is found out before it matters', async () => {
+test('a disk that loses half of a write is detected before the file is replaced', async () => {
   const errors: unknown[] = [];
   await atEachCall(
     ['lie'],
@@ -225,7 +222,7 @@ test('a disk that loses half of what it says it wrote is found out before it mat
   expect(errors).toEqual([{ error: told }, { error: told }, { error: told }]);
 });
 
-test('the first lease of a machine is there as a whole or not at all', async () => {
+test('the first lease of a machine is stored completely or not at all', async () => {
   await atEachCall(
     ['lost_contents', 'lost_names', 'ENOSPC for ever'],
     emptyHome,
@@ -239,7 +236,7 @@ test('the first lease of a machine is there as a whole or not at all', async () 
   );
 });
 
-test('a device key is there as a whole or not at all, and for good once it is told', async () => {
+test('a device key is stored completely or not at all, and durably once it is returned', async () => {
   const told = new Map<string, string>();
   await atEachCall(
     ['lost_contents', 'lost_names', 'EIO', 'EROFS for ever', 'lie'],
@@ -255,7 +252,7 @@ test('a device key is there as a whole or not at all, and for good once it is to
   expect(told.size).toBeGreaterThan(0);
 });
 
-test('the only whole lease, left by a killed process, stays until there is another', async () => {
+test('the only complete lease, left by a killed process, stays until another one is stored', async () => {
   const torn = leaseText(1).slice(0, 300);
   await atEachCall(
     ['lost_contents', 'lost_names'],

@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => place.remove());
 
-test('a gate that is told of nothing looks, and says that it is late', async () => {
+test('a gate without change events polls the files, and warns that changes are noticed late', async () => {
   const gate = await place.open({ pollMs: 20 });
   expect(gate.warnings).toEqual([
     'changes of the license are noticed within 0.02 s, not at once: ENOSPC: no watches left',
@@ -38,7 +38,7 @@ test('a gate that is told of nothing looks, and says that it is late', async () 
   expect(gate.check('live_trading')).toEqual({ allowed: true, status: 'valid' });
 });
 
-test('a gate looks every half a minute, however seldom it is told to', async () => {
+test('a gate polls at least every 30 seconds', async () => {
   const gate = await place.open({ pollMs: 3_600_000 });
   expect(gate.warnings[0]).toContain('within 30 s');
 });

@@ -53,13 +53,13 @@ const BAD: readonly (readonly [what: string, text: string, reason: string])[] = 
 ];
 
 describe('what is licensed', () => {
-  it('is nothing without a lease', async () => {
+  it('no feature is licensed without a lease', async () => {
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(refused('missing'));
     expect(gate.status()).toMatchObject({ state: 'none', reason: 'missing', lease: null });
   });
 
-  it('is what the lease gives, and no more', async () => {
+  it('exactly the features of the lease are licensed', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     const gate = await place.open();
@@ -68,7 +68,7 @@ describe('what is licensed', () => {
     expect(gate.check('__proto__')).toEqual(refused('entitlement_missing'));
   });
 
-  it('is the same in the period of grace, and nothing after it', async () => {
+  it('the features stay licensed in the grace period, and none after it', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     const gate = await place.open();
@@ -87,7 +87,7 @@ describe('what is licensed', () => {
     ]);
   });
 
-  it('is everything where nothing is enforced; what the lease is worth is told all the same', async () => {
+  it('every feature is allowed without enforcement, and the status still shows the lease', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     place.time.now += 30 * DAY;
@@ -97,14 +97,14 @@ describe('what is licensed', () => {
     expect(gate.status()).toMatchObject({ enforced: false, state: 'expired', entitlements: [] });
   });
 
-  it.each(BAD)('is nothing where there is %s', async (_, text, reason) => {
+  it.each(BAD)('no feature is licensed with %s', async (_, text, reason) => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, text);
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(refused(reason));
   });
 
-  it('is found in the backup where the lease file is bad', async () => {
+  it('the backup is used if the lease file is bad', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, '');
     place.put(`${place.files.lease}.bak`, GOOD);
@@ -126,7 +126,7 @@ describe('what is licensed', () => {
     },
   );
 
-  it('is found in what was being written, and in nothing that has such a name', async () => {
+  it('a temporary file with a complete lease is used', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(`${place.files.lease}.1.tmp`, leaseOf('named'));
     expect((await place.open()).check('live_trading')).toEqual(refused('missing'));
@@ -139,7 +139,7 @@ describe('what is licensed', () => {
     expect(found.toSorted()).toEqual(['left-5', 'left-6', 'left-7', 'left-8']);
   });
 
-  it('is verified once, however often it is read', async () => {
+  it('a lease is verified once for any number of reads', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     place.put(`${place.files.lease}.bak`, GOOD);
@@ -183,7 +183,7 @@ describe('a change of the files', () => {
     place.time.now += 3 * DAY;
   });
 
-  it('is in force, whichever of lease and keyset comes first', async () => {
+  it('a new lease takes effect if the keyset comes before or after it', async () => {
     const gate = await place.open();
     place.put(place.files.lease, GOOD);
     expect(await gate.until(({ reason }) => reason === 'unknown_key')).toBeDefined();
@@ -195,7 +195,7 @@ describe('a change of the files', () => {
     expect(gate.warnings).toEqual([]);
   });
 
-  it('is found where all else of this package finds it, when nothing is said of files', async () => {
+  it('a gate without the option files uses the default paths', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     place.put(join(place.home, 'delivered'), leaseOf('delivered', 0));
@@ -213,7 +213,7 @@ describe('a change of the files', () => {
     expect(await idIn({ HOME: dirname(place.home), SERVICE_LOCAL_HOME: '' })).toBe('good');
   });
 
-  it('is seen in a directory that is made later', async () => {
+  it('files in a directory that is created later are noticed', async () => {
     const files = licenseFiles(join(place.home, 'later'), {});
     const gate = await place.open({ files });
     mkdirSync(join(place.home, 'later'));
@@ -223,7 +223,7 @@ describe('a change of the files', () => {
     expect(gate.warnings).toEqual([]);
   });
 
-  it('is seen where a secret store swaps the directory behind the files', async () => {
+  it('a swapped directory of a mounted secret is noticed', async () => {
     const swap = (version: string, lease: string): void => {
       mkdirSync(join(place.home, version));
       writeFileSync(join(place.home, version, 'license_lease.json'), lease);
@@ -242,7 +242,7 @@ describe('a change of the files', () => {
     await gate.until(has('third'));
   });
 
-  it('is found by looking where the files are links to elsewhere', async () => {
+  it('changes behind links to other directories are found by polling', async () => {
     const target = join(place.home, '..', 'lease');
     writeFileSync(target, GOOD);
     symlinkSync(target, place.files.lease);
@@ -275,7 +275,7 @@ describe('a change of the files', () => {
     },
   );
 
-  it('to nothing does not, and neither does one of the keyset', async () => {
+  it('removed lease and keyset files do not end the lease in force', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     const gate = await place.open();
@@ -289,7 +289,7 @@ describe('a change of the files', () => {
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  it('to a later lease takes away what that does not give any more', async () => {
+  it('a later lease removes features that it does not include', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     const gate = await place.open();
@@ -298,7 +298,7 @@ describe('a change of the files', () => {
     expect(gate.check('live_trading')).toEqual(refused('entitlement_missing'));
   });
 
-  it('is none of a thousand that is lost, and nobody sees half of one', async () => {
+  it('none of a thousand changes is lost or seen half-written', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, leaseOf('0'));
     const gate = await place.open();
@@ -319,7 +319,7 @@ describe('a change of the files', () => {
     expect(gate.told.every(({ state }) => state === 'valid')).toBe(true);
   });
 
-  it('is in force within a second, each of several', async () => {
+  it('each of several changes takes effect within a second', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     const gate = await place.open();
     const took: number[] = [];
@@ -334,7 +334,7 @@ describe('a change of the files', () => {
     expect(gate.warnings).toEqual([]);
   });
 
-  it('is in force though who is told of it throws', async () => {
+  it('a change takes effect even if onChange throws', async () => {
     const seen: GateStatus[] = [];
     const gate = await place.open({
       pollMs: 5,
@@ -356,7 +356,7 @@ describe('a change of the files', () => {
     expect(seen.at(-1)).toMatchObject({ state: 'expired' });
   });
 
-  it('is not told any more of a gate that is closed', async () => {
+  it('a closed gate reports no changes', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     place.put(place.files.lease, GOOD);
     const gate = await place.open({ pollMs: 5 });
@@ -381,7 +381,7 @@ describe('time', () => {
     place.put(place.files.lease, GOOD);
   });
 
-  it('that is set back a day is noticed, works on, and gives nobody a day more', async () => {
+  it('a clock set back by a day is noticed and does not extend the lease', async () => {
     const gate = await place.open({ pollMs: 5 });
     place.time.now -= DAY;
     expect(gate.check('live_trading')).toEqual(GRACE);
@@ -398,7 +398,7 @@ describe('time', () => {
     expect(gate.check('live_trading')).toEqual(refused('expired'));
   });
 
-  it('that stands still ends the lease nevertheless', async () => {
+  it('a lease ends even if the clock stands still', async () => {
     const gate = await place.open({ pollMs: 5 });
     place.time.up += 7 * DAY;
     await gate.until(({ state }) => state === 'grace');
@@ -418,7 +418,7 @@ describe('time', () => {
     place.put(place.files.state, JSON.stringify({ schema: 1, running_time }));
   };
 
-  it('that is set back counts from what the daemon has seen', async () => {
+  it('after the clock is set back, the running time of the daemon counts', async () => {
     seenByDaemon(9, 'boot-before', 1000);
     const gate = await place.open();
     place.time.up += DAY;
@@ -426,7 +426,7 @@ describe('time', () => {
     expect(gate.check('live_trading')).toEqual(refused('expired'));
   });
 
-  it('that another machine was up for adds nothing', async () => {
+  it('the uptime of another machine does not count', async () => {
     seenByDaemon(1, 'other-machine', 1000);
     place.time.now += DAY;
     place.time.up = 40 * DAY;
@@ -435,7 +435,7 @@ describe('time', () => {
     expect(gate.status()).toMatchObject({ reason: null });
   });
 
-  it('that the daemon has seen is right again when its file is', async () => {
+  it('a repaired daemon state corrects the running time', async () => {
     seenByDaemon(9, 'boot', 0);
     place.time.now += 3 * DAY;
     const gate = await place.open({ pollMs: 5 });
@@ -448,12 +448,15 @@ describe('time', () => {
     await expect.poll(() => gate.status().state).toBe('grace');
   });
 
-  it.each([-5, 1e15, 1e300])('that nobody can have seen (%d s) does not count', async (seconds) => {
-    seenByDaemon((seconds * 1000) / DAY, 'boot', 0);
-    expect((await place.open()).check('live_trading')).toEqual(VALID);
-  });
+  it.each([-5, 1e15, 1e300])(
+    'an impossible running time (%d s) does not count',
+    async (seconds) => {
+      seenByDaemon((seconds * 1000) / DAY, 'boot', 0);
+      expect((await place.open()).check('live_trading')).toEqual(VALID);
+    },
+  );
 
-  it('that is set forward a year and back leaves no trace', async () => {
+  it('a clock set forward by a year and back has no lasting effect', async () => {
     const gate = await place.open();
     place.time.now += 365 * DAY;
     expect(gate.check('live_trading')).toEqual(refused('expired'));
@@ -461,7 +464,7 @@ describe('time', () => {
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  it('that passes in a suspend counts at the first check after it', async () => {
+  it('time in a suspend counts at the first check after it', async () => {
     const gate = await place.open();
     place.time.now += 8 * DAY;
     place.time.up += 8 * DAY;

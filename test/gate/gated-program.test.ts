@@ -140,7 +140,7 @@ describe('a licensee with keys, a keyset file and a lease of their own', () => {
     expect(found.keyset['remedy']).toContain('/.well-known/license-keys.json');
   });
 
-  test('gets nothing where an operator pins it, and the variable does not replace a pinned root', async () => {
+  test('forged files license nothing under a pin, and the variable does not replace a root pinned by the program', async () => {
     await put(OWN_SIGNED, OWN_LEASE);
     const operated = await start(undefined, { SERVICE_LICENSE_ROOT: PIN });
     expect(await operated.decide(FEATURES)).toEqual(all({ reason: 'other_root' }));
@@ -149,7 +149,7 @@ describe('a licensee with keys, a keyset file and a lease of their own', () => {
     expect(await program.decide(FEATURES)).toEqual(all({ reason: 'other_root' }));
   });
 
-  test('is only shown as unpinned where nothing is pinned', async () => {
+  test('forged files are only shown as unpinned without a pin', async () => {
     await put(OWN_KEYSET, OWN_LEASE);
     const program = await start();
     expect(await program.decide(FEATURES)).toEqual(all({ allowed: true }));
@@ -198,7 +198,7 @@ test.each([
   expect(await doctor()).toMatchObject({ keyset: { status: 'ok' }, trust: { status: 'ok' } });
 });
 
-test('doctor --fix puts back the accepted keys and the lease by them, and takes no others', async () => {
+test('doctor --fix restores the accepted keys and their lease, and accepts no others', async () => {
   await putAnchor(SIGNED);
   await put(OWN_SIGNED, OWN_LEASE);
   const env = { HOME: dirname(home), SERVICE_LOCAL_HOME: home };
@@ -214,7 +214,7 @@ test('doctor --fix puts back the accepted keys and the lease by them, and takes 
   expect((await doctor()).trust).toMatchObject({ status: 'ok' });
 });
 
-test('the server logs files that are swapped under it, and again that its license is in order', async () => {
+test('a running server logs swapped license files, and logs when its license is correct again', async () => {
   await putAnchor(SIGNED);
   await put(SIGNED, GOOD);
   const database = await newDatabase('sqlite');

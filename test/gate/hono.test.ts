@@ -17,7 +17,6 @@ beforeEach(() => {
 });
 afterEach(() => place.remove());
 
-/** Of a program that is none of ours. */
 async function newApp(): Promise<Hono> {
   const gate = await place.open();
   const app = new Hono();
@@ -38,7 +37,7 @@ test('a request passes while the lease is valid', async () => {
   expect(answer.headers.get(HEADER)).toBeNull();
 });
 
-test('in the period of grace a header says so, whatever the answer is', async () => {
+test('every response has the status header in the grace period', async () => {
   const app = await newApp();
   place.time.now += 8 * DAY;
   const answer = await app.request('/orders', { method: 'POST' });
@@ -47,7 +46,7 @@ test('in the period of grace a header says so, whatever the answer is', async ()
   expect([failure.status, failure.headers.get(HEADER)]).toEqual([500, 'grace']);
 });
 
-test('what is not licensed is answered with a problem that says why and what to do', async () => {
+test('a request without a license gets a problem document with reason and remedy', async () => {
   const app = await newApp();
   const missing = await app.request('/clusters', { method: 'POST' });
   expect(missing.status).toBe(403);

@@ -28,7 +28,7 @@ const VALID = { allowed: true, status: 'valid' };
 const refused = (reason: string) => expect.objectContaining({ allowed: false, reason }) as unknown;
 
 describe('a gate of a product', () => {
-  test('accepts a lease for it, and one that names no product', async () => {
+  test('a gate with a product accepts leases for it and leases without a product', async () => {
     putLease({ product: 'trader' });
     const gate = await place.open({ product: 'trader' });
     expect(gate.check('live_trading')).toEqual(VALID);
@@ -37,7 +37,7 @@ describe('a gate of a product', () => {
     expect(later.check('live_trading')).toEqual(VALID);
   });
 
-  test('refuses a lease for another product, which a gate of no product accepts', async () => {
+  test('a gate with a product refuses leases for others, which a gate without one accepts', async () => {
     putLease({ product: 'viewer' });
     const gate = await place.open({ product: 'trader' });
     expect(gate.check('live_trading')).toEqual(refused('other_product'));
@@ -49,7 +49,7 @@ describe('a gate of a product', () => {
     expect(any.check('live_trading')).toEqual(VALID);
   });
 
-  test('needs a name that a lease can have', async () => {
+  test('the product of a gate must be a valid name', async () => {
     const opened = openLicenseGate({ files: place.files, enforced: true, product: 'two words' });
     await expect(opened).rejects.toMatchObject({ code: 'invalid_setting' });
   });
@@ -58,13 +58,13 @@ describe('a gate of a product', () => {
 describe('a lease that is bound to a device', () => {
   beforeEach(() => putLease({ binding: 'device', device_thumbprint: device.device_id }));
 
-  test('works where its private key is', async () => {
+  test('a device-bound lease works with the private key of its device', async () => {
     putKey(place.files.key, device);
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  test('is refused without a key, with the place of the key, until the key is back', async () => {
+  test('a device-bound lease is refused while the key file is missing, and the refusal names the file', async () => {
     const gate = await place.open({ pollMs: 5 });
     expect(gate.check('live_trading')).toEqual(refused('no_device_key'));
     expect(gate.status().refused).toMatchObject([
@@ -74,7 +74,7 @@ describe('a lease that is bound to a device', () => {
     await gate.until(({ state }) => state === 'valid');
   });
 
-  test('is refused with another key, and with what is no key', async () => {
+  test('a device-bound lease is refused with another key and with an invalid key file', async () => {
     putKey(place.files.key, newDeviceKey());
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(refused('other_device'));
@@ -83,14 +83,14 @@ describe('a lease that is bound to a device', () => {
     expect(later.check('live_trading')).toEqual(refused('no_device_key'));
   });
 
-  test('works after the key was rotated, while the former key is kept', async () => {
+  test('a device-bound lease works after a rotation while the former key is kept', async () => {
     putKey(place.files.key, newDeviceKey());
     putKey(place.files.formerKey, device);
     const gate = await place.open();
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  test('stays in force in a gate that has accepted it', async () => {
+  test('a device-bound lease stays in force in a gate that has accepted it', async () => {
     putKey(place.files.key, device);
     const gate = await place.open({ pollMs: 5 });
     rmSync(place.files.key);
@@ -99,7 +99,7 @@ describe('a lease that is bound to a device', () => {
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  test('gives way to the copy beside it that may be used here', async () => {
+  test('a lease for another device gives way to a usable backup', async () => {
     place.put(`${place.files.lease}.bak`, leaseOf('copy', -1));
     const gate = await place.open();
     expect(gate.status()).toMatchObject({ state: 'valid', lease: { lease_id: 'copy' } });

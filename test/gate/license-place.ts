@@ -32,16 +32,13 @@ export function keysetOf(...keys: readonly SigningKey[]): string {
 export interface LicensePlace {
   readonly home: string;
   readonly files: LicenseFiles;
-  /** As who delivers a lease: another file takes the place of the one before. */
   readonly put: (path: string, text: string) => void;
-  /** What the gates take for the time and for the uptime, in milliseconds, and for the boot's id. */
   readonly time: { now: number; up: number; boot: string };
   readonly open: (change?: Partial<GateOptions>) => Promise<WatchedGate>;
   readonly remove: () => Promise<void>;
 }
 
 export interface WatchedGate extends LicenseGate {
-  /** Resolves when the gate has told of a status like that, now or since it was opened. */
   readonly until: (accept: (status: GateStatus) => boolean) => Promise<GateStatus>;
   /** All that it told, in order. */
   readonly told: readonly GateStatus[];

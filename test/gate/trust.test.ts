@@ -79,7 +79,7 @@ describe('a pinned root', () => {
     expect(license.trusted).toBeUndefined();
   });
 
-  it('names the file, the root and the remedy when it refuses a bare key', async () => {
+  it('the refusal of a bare key under a pin names file, root and remedy', async () => {
     put(keysetOf(KEY));
     const { refused: files } = await read(pinned());
     expect(files[0]?.detail).toContain(place.files.keyset);
@@ -87,7 +87,7 @@ describe('a pinned root', () => {
     expect(files[0]?.detail).toContain('/.well-known/license-keys.json');
   });
 
-  it('accepts the signed keyset, also as the document in a secret', async () => {
+  it('a pinned root accepts the signed keyset, also from a secret', async () => {
     const env = {
       SERVICE_LICENSE_LEASE_PATH: join(place.home, 'lease'),
       SERVICE_LICENSE_PUBLIC_KEY_PATH: join(place.home, 'public_key'),
@@ -100,13 +100,13 @@ describe('a pinned root', () => {
     expect(gate.status().trust).toEqual({ by: 'pin', root: PIN });
   });
 
-  it('accepts a root that descends from it', async () => {
+  it('a pinned root accepts a root that descends from it', async () => {
     put(published([KEY], {}, [ROOT, NEXT_ROOT], [NEXT_ROOT_KEY]));
     const { trusted } = await read(pinned());
     expect(trusted).toMatchObject({ by: 'pin', pin: PIN, fingerprint: fingerprintOf(NEXT_ROOT) });
   });
 
-  it('must be a fingerprint', async () => {
+  it('a pin must be a fingerprint', async () => {
     await expect(place.open({ root: 'sha256:abc' })).rejects.toMatchObject({
       code: 'invalid_setting',
       message: expect.stringMatching(/^the option root is not the fingerprint of a root/),
@@ -117,7 +117,7 @@ describe('a pinned root', () => {
     expect(licenseFiles(place.home, { SERVICE_LICENSE_ROOT: '' }).pin).toBeUndefined();
   });
 
-  it('does not let a foreign anchor stop a good lease', async () => {
+  it('a foreign anchor does not stop a good lease under a pin', async () => {
     put(SIGNED);
     anchor(FOREIGN, { installationId: 'other' });
     const license = await read(pinned());
@@ -142,7 +142,7 @@ describe('without a pin and an anchor', () => {
 });
 
 describe('the trust anchor', () => {
-  it('holds what was written, and nothing where there is no file', async () => {
+  it('the anchor returns what was written, and nothing without a file', async () => {
     expect(await readAnchor(place.files.root)).toEqual({ kind: 'none' });
     anchor(SIGNED);
     const held = await readAnchor(place.files.root);
@@ -152,13 +152,15 @@ describe('the trust anchor', () => {
     expect(held.held).toMatchObject({ keyset: { version: 1 }, root: { lineage: [PIN] } });
   });
 
-  it('is not written with what could not be read', () => {
+  it('the anchor is not written with content that could not be read again', () => {
     const accepted = { installationId: INSTALLATION, issuer: ISSUER, document: SIGNED };
-    expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(/no active or retiring Ed25519 key/);
+    expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(
+      /no active or retiring Ed25519 key/,
+    );
     expect(() => anchorText({ ...accepted, issuer: '' })).toThrow(/must have the members/);
   });
 
-  it('holds only the keys that were signed for, where there is no root', async () => {
+  it('the anchor without a root holds only keys of the signed part', async () => {
     const keyset = signedKeyset([NEXT_KEY], [KEY], { version: 3 });
     const keys = [KEY.jwk, FOREIGN_KEY.jwk];
     anchor(JSON.stringify({ keys, keyset }));
@@ -182,7 +184,7 @@ describe('the trust anchor', () => {
     expect(license.trusted).toMatchObject({ by: 'held', fingerprint: PIN });
   });
 
-  it('refuses keys that no held key vouches for, where there is no root', async () => {
+  it('an anchor without a root refuses keys that no held key signs', async () => {
     anchor(keysetOf(KEY));
     put(keysetOf(KEY, FOREIGN_KEY), FORGED);
     place.put(`${place.files.lease}.bak`, RELEASED);
@@ -203,7 +205,7 @@ describe('the trust anchor', () => {
     expect(gate.check('live_trading')).toEqual(refused(reason));
   });
 
-  it('keeps keys after the keyset has expired, also under a pin and after a restart', async () => {
+  it('keys stay trusted after the keyset expired, also under a pin and after a restart', async () => {
     const lease = leaseOf('late', 399);
     for (const files of [place.files, pinned()]) {
       anchor(SIGNED);
@@ -215,7 +217,7 @@ describe('the trust anchor', () => {
     }
   });
 
-  it('is missing: an expired keyset under a pin counts where the machine was enrolled before', async () => {
+  it('an expired keyset under a pin counts on an enrolled machine without an anchor', async () => {
     const keyset = published([KEY], OLD);
     const now = NOW + 5 * DAY;
     put(keyset, leaseOf('enrolled', 0, { device_thumbprint: KEY.jwk.kid }));
@@ -276,7 +278,7 @@ describe('a running gate', () => {
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  it('takes keys that the root adds, and none that it has withdrawn', async () => {
+  it('a running gate accepts keys that the root adds, and none that it withdrew', async () => {
     put(SIGNED);
     const gate = await place.open({ root: PIN });
     put(ROTATED, leaseOf('by-next', 0.5, {}, NEXT_KEY));
@@ -293,7 +295,7 @@ describe('a running gate', () => {
     });
   });
 
-  it('accepts what a person announced, as by enrolling again, and then nothing but that', async () => {
+  it('a running gate accepts announced files, and after that only those', async () => {
     anchor(SIGNED);
     put(SIGNED);
     const gate = await place.open();
@@ -310,7 +312,7 @@ describe('a running gate', () => {
     expect(gate.status().lease?.lease_id).toBe('enrolled');
   });
 
-  it('refuses a lease of another installation by the same keys', async () => {
+  it('a running gate refuses a lease of another installation under the same keys', async () => {
     put(keysetOf(KEY));
     const gate = await place.open();
     put(keysetOf(KEY), leaseOf('foreign', 0.5, { deployment_id: 'other' }));
@@ -318,7 +320,7 @@ describe('a running gate', () => {
     expect(gate.status().lease?.lease_id).toBe('good');
   });
 
-  it('accepts a keyset that its clock took for expired when it started', async () => {
+  it('a running gate accepts a keyset that seemed expired by a wrong clock at start', async () => {
     put(SIGNED);
     place.time.now = AFTER_EXPIRY;
     const gate = await place.open({ root: PIN, pollMs: 5 });
@@ -328,7 +330,7 @@ describe('a running gate', () => {
     expect(gate.status().refused).toEqual([]);
   });
 
-  it('with a pin accepts the lease of another installation once its own has ended', async () => {
+  it('a running gate with a pin accepts the lease of another installation once its own has ended', async () => {
     put(SIGNED);
     const gate = await place.open({ root: PIN, pollMs: 5 });
     put(SIGNED, leaseOf('moved', 7, { deployment_id: 'other' }));
@@ -339,7 +341,7 @@ describe('a running gate', () => {
     expect(gate.check('live_trading')).toEqual(VALID);
   });
 
-  it('without pin and anchor accepts delivered keys before a lease without grace expires', async () => {
+  it('a running gate without pin and anchor accepts delivered keys before a lease without grace expires', async () => {
     put(keysetOf(KEY), leaseOf('first', 0, { grace_period_seconds: 0 }));
     const gate = await place.open({ pollMs: 5 });
     put(keysetOf(NEXT_KEY), leaseOf('delivered', 6, {}, NEXT_KEY));
@@ -352,7 +354,7 @@ describe('a running gate', () => {
     expect(gate.told.map(({ state }) => state)).not.toContain('expired');
   });
 
-  it('without pin and anchor accepts other files as a restart would, once its lease is in grace', async () => {
+  it('a running gate without pin and anchor accepts other files once its lease is in grace', async () => {
     put(keysetOf(KEY));
     const gate = await place.open({ pollMs: 5 });
     put(keysetOf(NEXT_KEY), leaseOf('delivered', 7, {}, NEXT_KEY));
@@ -386,7 +388,7 @@ describe('owner and mode of the files', () => {
     },
   );
 
-  it.runIf(isRoot)('refuses a file of another user, and accepts one of root', async () => {
+  it.runIf(isRoot)('a gate refuses a file of another user, and accepts one of root', async () => {
     put(SIGNED);
     chownSync(place.files.lease, 12_345, 12_345);
     const gate = await place.open();
@@ -394,7 +396,7 @@ describe('owner and mode of the files', () => {
     expect(gate.status().refused[0]?.detail).toContain('belongs to user 12345');
   });
 
-  it('accepts a link to a file that everyone can read, as secrets are mounted', async () => {
+  it('a gate accepts a link to a world-readable file, as secrets are mounted', async () => {
     place.put(join(place.home, 'mounted'), RELEASED);
     chmodSync(join(place.home, 'mounted'), 0o644);
     symlinkSync('mounted', place.files.lease);

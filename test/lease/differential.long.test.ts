@@ -91,7 +91,6 @@ interface SomeRoot {
   readonly keys: readonly SigningKey[];
 }
 
-/** A root, signed by some of its keys and some of those of the root before. */
 const rootAfter = (former: readonly SigningKey[], version: number): fc.Arbitrary<SomeRoot> =>
   rootKeys.chain((keys) =>
     fc

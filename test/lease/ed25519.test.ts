@@ -38,7 +38,7 @@ describe.each(RFC_8032)('RFC 8032 §7.1 $name', (vector) => {
 });
 
 describe('signatures', () => {
-  test('of Node are accepted, for any key and message', () => {
+  test('signatures by Node are accepted, for any key and message', () => {
     fc.assert(
       fc.property(secret, message, (seed, bytes) => {
         const key = signingKey(seed);
@@ -49,7 +49,7 @@ describe('signatures', () => {
     );
   });
 
-  test('are judged as Node judges them when a bit of anything is flipped', () => {
+  test('signatures with a flipped bit are judged as by Node', () => {
     const bits = fc.nat({ max: (64 + 40) * 8 - 1 });
     const text = fc.uint8Array({ minLength: 40, maxLength: 40 });
     fc.assert(
@@ -86,7 +86,7 @@ describe('signatures', () => {
     expect(signatureFault(bytes, Uint8Array.from(faulty), key.bytes)).toBe(reason);
   });
 
-  test('with a point that is not canonical are refused', () => {
+  test('signatures with a non-canonical point are refused', () => {
     for (const encoding of NOT_CANONICAL) {
       const faulty = new Uint8Array([...encoding, ...signature.slice(32)]);
       expect(signatureFault(bytes, faulty, key.bytes)).toBe('signature_point');
@@ -95,11 +95,11 @@ describe('signatures', () => {
 });
 
 describe('keys', () => {
-  test.each(SMALL_ORDER)('of order %i are refused', (_, encoding) => {
+  test.each(SMALL_ORDER)('keys of order %i are refused', (_, encoding) => {
     expect(keyFault(encoding)).toBe('key_small_order');
   });
 
-  test('of small order, had they passed, would verify what nobody signed', () => {
+  test('keys of small order would verify forged signatures', () => {
     const [, identity] = SMALL_ORDER[0]!;
     const signature = new Uint8Array([...identity, ...new Uint8Array(32)]);
     for (const text of ['any', 'text', 'at all']) {
@@ -108,11 +108,11 @@ describe('keys', () => {
     }
   });
 
-  test('that are not canonical are refused', () => {
+  test('non-canonical keys are refused', () => {
     for (const encoding of NOT_CANONICAL) expect(keyFault(encoding)).toBe('key_not_canonical');
   });
 
-  test('are points of the curve exactly when RFC 8032 §5.1.3 can decode them', () => {
+  test('keys are accepted as points exactly when RFC 8032 §5.1.3 can decode them', () => {
     const y = fc.bigInt({ min: 2n, max: P - 2n });
     const seen = new Set<boolean>();
     fc.assert(

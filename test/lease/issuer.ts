@@ -31,7 +31,6 @@ export interface SigningKey {
   readonly sign: (message: Uint8Array) => Uint8Array;
 }
 
-/** What PKCS #8 (RFC 8410 §7) puts before the 32 bytes of the secret. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 export function signingKey(secret: Uint8Array): SigningKey {

@@ -16,7 +16,6 @@ export interface Verdict {
 /** Judges a vector from the texts of its files to the state of the lease. */
 export function judge({ keyset, pin, held, lease, use, now }: Omit<Vector, 'state'>): Verdict {
   const at = Date.parse(now);
-  // Whatever has expired since it was accepted.
   const before = held === null ? undefined : verifyTrust(held, { now: 0 });
   if (before?.ok === false) return refused(before);
   const trust = verifyTrust(keyset, { pin: pin ?? undefined, held: before, now: at });

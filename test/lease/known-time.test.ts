@@ -5,7 +5,7 @@ const BEFORE = { lease_id: 'a', seconds: 60, boot_id: 'one', uptime_seconds: 100
 const boot = (boot_id: string, uptime_seconds: number) => ({ boot_id, uptime_seconds });
 
 describe('the running time', () => {
-  test('goes on with the uptime of one boot', () => {
+  test('the running time grows with the uptime of one boot', () => {
     const now = boot('one', 1030);
     expect(runningTime(BEFORE, 'a', now)).toEqual({ lease_id: 'a', seconds: 90, ...now });
   });
@@ -21,7 +21,7 @@ describe('the running time', () => {
     expect(runningTime(then, 'a', later)).toMatchObject({ seconds: 65 });
   });
 
-  test('of another lease says nothing of this one', () => {
+  test('the running time of another lease does not count', () => {
     expect(runningTime(BEFORE, 'b', boot('one', 1030))).toMatchObject({ seconds: 0 });
     const issued_at = '2026-01-05T09:30:00Z';
     expect(knownTime({ lease_id: 'b', issued_at }, BEFORE)).toBe(issued_at);

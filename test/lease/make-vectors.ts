@@ -46,7 +46,6 @@ export interface Vector {
   /** `trusted` is an accepted keyset without a lease. */
   readonly state: LeaseStatus['state'] | 'trusted' | 'refused';
   readonly reason: LeaseReason | null;
-  /** What vouches for the keys of an accepted keyset, where this is tested. */
   readonly by?: Trust['by'];
   /** Claims of an accepted lease, where these are tested. */
   readonly claims?: LeaseClaims;

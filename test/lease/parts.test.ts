@@ -25,7 +25,7 @@ const text = fc
 const plain = (buffer: Buffer): Uint8Array => new Uint8Array(buffer);
 
 describe('base64', () => {
-  test('is that of Node, both ways', () => {
+  test('base64 agrees with Node in both directions', () => {
     fc.assert(
       fc.property(bytes, (input) => {
         const buffer = Buffer.from(input);
@@ -37,7 +37,7 @@ describe('base64', () => {
     );
   });
 
-  test('of any text is refused unless it is the canonical form of its bytes', () => {
+  test('base64 is refused unless it is the canonical form of its bytes', () => {
     const nearly = fc.stringMatching(/^[AQZagz019+/=_ -]{0,12}$/);
     fc.assert(
       fc.property(nearly, (input) => {
@@ -58,7 +58,7 @@ describe('base64', () => {
 });
 
 describe('UTF-8', () => {
-  test('is that of the platform for every text', () => {
+  test('UTF-8 encoding agrees with the platform for every text', () => {
     fc.assert(
       fc.property(text, (input) => {
         expect(encodeUtf8(input)).toEqual(plain(Buffer.from(input)));
@@ -68,7 +68,7 @@ describe('UTF-8', () => {
     );
   });
 
-  test('of any bytes is refused where the platform refuses it', () => {
+  test('UTF-8 decoding refuses the same bytes as the platform', () => {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
     // Lead bytes and continuations, so that most inputs are nearly right.
     const byte = fc.constantFrom(0x41, 0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xed, 0xa0, 0xf0, 0x90, 0xf4);
@@ -89,7 +89,7 @@ describe('UTF-8', () => {
 });
 
 describe('times', () => {
-  test('are read as they are written', () => {
+  test('times are parsed as they are formatted', () => {
     const second = fc.integer({ min: -62_135_596_800, max: 253_402_300_799 });
     fc.assert(
       fc.property(second, (value) => {
@@ -132,7 +132,7 @@ test('canonical JSON is that of RFC 8785', () => {
 describe('strict JSON', () => {
   const read = (input: string): unknown => orRefused(() => parseStrictJson(input, 'it'));
 
-  test('reads what JSON.parse reads', () => {
+  test('parses what JSON.parse parses', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), fc.constantFrom(0, 1), (json, indent) => {
         fc.pre(!json.includes('__proto__'));
@@ -143,7 +143,7 @@ describe('strict JSON', () => {
     );
   });
 
-  test('finds a name given twice wherever it is and however it is spelt', () => {
+  test('finds a repeated name anywhere and in any spelling', () => {
     const escaped = (name: string): string =>
       Array.from(
         { length: name.length },
@@ -196,13 +196,13 @@ describe('strict JSON', () => {
     expect(read('["\\ud83d\\ude00 \\\\ud83d"]')).toEqual(['😀 \\ud83d']);
   });
 
-  test('keeps a refusal on one short line', () => {
+  test('keeps an error on one short line', () => {
     const refusal = read(`{"${'\\n'.repeat(500)}":1,"${'\\n'.repeat(500)}":2}`) as LeaseError;
     expect(JSON.stringify(refusal).length).toBeLessThan(250);
   });
 });
 
-test('what is signed is the encoding of DSSE, with lengths in bytes', () => {
+test('the signed bytes are the PAE of DSSE, with lengths in bytes', () => {
   const hello = plain(Buffer.from('hello world'));
   // The example of DSSE's protocol.md.
   expect(Buffer.from(preAuthEncoding('http://example.com/HelloWorld', hello)).toString()).toBe(

@@ -43,7 +43,7 @@ beforeAll(async () => {
   script = output[0].code;
 });
 
-test('it runs where there is ECMAScript and nothing else', () => {
+test('the lease verifier runs in an engine with ECMAScript only', () => {
   // An ordinary global: each look-up in that of a sandbox costs as much as a function of C++.
   const context = createContext(constants.DONT_CONTEXTIFY);
   expect(runInContext('typeof TextEncoder + typeof atob + typeof crypto', context)).toBe(
@@ -54,7 +54,7 @@ test('it runs where there is ECMAScript and nothing else', () => {
   expect(JSON.parse(judge(given(some)))).toEqual(expected(some));
 });
 
-test('it runs in a browser', async () => {
+test('the lease verifier runs in a browser', async () => {
   const browser = await startChromium();
   try {
     const page = await browser.newPage();
@@ -69,6 +69,6 @@ test('it runs in a browser', async () => {
   }
 });
 
-test('it is small enough for a page', () => {
+test('the lease verifier is small enough for a page', () => {
   expect(script.length).toBeLessThan(60_000);
 });

@@ -7,7 +7,6 @@ interface Vector {
   readonly signature: string;
 }
 
-/** Of TEST 1024. */
 const LONG_MESSAGE = [
   '08b8b2b733424243760fe426a4b54908632110a66c2f6591eabd3345e3e4eb98fa6e264bf09efe12ee50f8f54e9f',
   '77b1e355f6c50544e23fb1433ddf73be84d879de7c0046dc4996d9e773f4bc9efe5738829adb26c81b37c93a1b27',

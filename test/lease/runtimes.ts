@@ -69,7 +69,6 @@ const go: Verifier = {
 
 export const VERIFIERS = [python, go] as const;
 
-/** What `verifier` prints for these vectors: each that it judges otherwise, and a count. */
 export function judgeAll(verifier: Verifier, vectors: Vectors['vectors']): string {
   const path = join(mkdtempSync(join(tmpdir(), 'service-local-vectors-')), 'vectors.json');
   writeFileSync(path, vectorsText({ about: '', vectors }));

@@ -7,7 +7,7 @@ import { claimsOf, testKey } from './issuer.ts';
 const key = testKey(1);
 const HOUR = 3_600_000;
 
-test('a week is renewed within six hours that begin a day before its end, always at the same moment', () => {
+test('a lease of a week is renewed at a fixed moment within six hours that begin a day before its end', () => {
   const claims = claimsOf(key);
   const end = parseTime(claims.expires_at)!;
   const moment = renewalMoment(claims);
@@ -16,7 +16,7 @@ test('a week is renewed within six hours that begin a day before its end, always
   expect(renewalMoment({ ...claims })).toBe(moment);
 });
 
-test('however short, a lease is not due before two thirds of it are over', () => {
+test('a short lease is not due before two thirds of it are over', () => {
   fc.assert(
     fc.property(fc.integer({ min: 60, max: 90 * 86_400 }), fc.uuid(), (ttl, lease_id) => {
       const claims = claimsOf(key, { ttl_seconds: ttl, lease_id });

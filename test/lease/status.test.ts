@@ -78,7 +78,7 @@ test('a lease without grace expires at once', () => {
   expect(leaseStatus(claims, end).state).toBe('expired');
 });
 
-test('what is no time is never taken for one', () => {
+test('an invalid time throws', () => {
   const now = Date.parse(lease.issued_at);
   for (const none of [Number.NaN, Infinity, -Infinity]) {
     expect(() => leaseStatus(lease, none)).toThrow(RangeError);
@@ -110,7 +110,7 @@ const situation = fc
 const rank = ({ state }: LeaseStatus): number => ['valid', 'grace', 'expired'].indexOf(state);
 const condition = (status: LeaseStatus): unknown => [status.state, status.reason];
 
-test('the next change is exact: nothing changes before, and something does then', () => {
+test('the status changes exactly at next_change_at', () => {
   fc.assert(
     fc.property(situation, fc.double({ min: 0, max: 1, noNaN: true }), (given, fraction) => {
       const { claims, signed, now } = given;
@@ -140,7 +140,7 @@ test('once the clock is right, the state only ever worsens', () => {
   );
 });
 
-test('no clock, however wrong, makes it earlier than the latest signed time', () => {
+test('no wrong clock makes the time earlier than the latest signed time', () => {
   fc.assert(
     fc.property(situation, ({ claims, signed, now }) => {
       const seen = Math.max(ISSUED, signed === undefined ? ISSUED : Date.parse(signed));

@@ -40,7 +40,7 @@ test('a bound lease is refused if neither device key nor machine id is given', (
   expect(checkLeaseUse(machine, {})).toMatchObject({ reason: 'no_machine_id' });
 });
 
-test('the hash of a machine is SHA-256 of a text of this application and the id', () => {
+test('the machine hash is SHA-256 of the application prefix and the id', () => {
   const id = 'b08dfa6083e7567a1921a715000001fb';
   const text = `service-local license binding v1\n${id}`;
   expect(machineHash(id)).toBe(createHash('sha256').update(text).digest('base64url'));

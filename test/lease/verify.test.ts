@@ -35,11 +35,11 @@ describe('vectors', () => {
     });
   });
 
-  test('are those that the script makes', () => {
+  test('the vectors file is the output of the script', () => {
     expect(file).toBe(vectorsText(makeVectors()));
   });
 
-  test('show every reason but those of files, features and earlier times', () => {
+  test('the vectors cover every reason except those of files, features and earlier times', () => {
     const shown = vectors.map(({ reason }) => reason);
     const byFile = ['missing', 'unreadable', 'too_large', 'foreign_owner', 'not_private'];
     const others = [...byFile, 'other_installation', 'entitlement_missing', 'clock_rollback'];
@@ -53,7 +53,7 @@ const keys = trust(key.jwk);
 describe('size', () => {
   const lease = issue(claimsOf(key), key);
 
-  test('of 64 KiB is accepted and more is refused, for leases and keysets', () => {
+  test('leases and keysets of 64 KiB are accepted and larger ones are refused', () => {
     expect(verifyLease(lease.padEnd(65_536), keys)).toMatchObject({ ok: true });
     expect(verifyLease(lease.padEnd(65_537), keys)).toMatchObject({ reason: 'too_large' });
     const keyset = JSON.stringify({ keys: [key.jwk] });
@@ -61,7 +61,7 @@ describe('size', () => {
     expect(importKeyset(keyset.padEnd(65_537))).toMatchObject({ reason: 'too_large' });
   });
 
-  test('of the largest lease there can be is far below that', () => {
+  test('the largest possible lease is far below 64 KiB', () => {
     const id = '~'.repeat(128);
     const claims = claimsOf(key, {
       lease_id: id,
@@ -78,7 +78,7 @@ describe('size', () => {
 });
 
 describe('keys', () => {
-  test('are trusted only while active or retiring', () => {
+  test('keys are trusted only while active or retiring', () => {
     const lease = issue(claimsOf(key), key);
     const other = testKey(2).jwk;
     const outcome = (status: unknown): unknown => {
@@ -91,7 +91,7 @@ describe('keys', () => {
     );
   });
 
-  test('that Node makes are imported, under the id that RFC 7638 gives them', () => {
+  test('keys by Node are imported under their RFC 7638 id', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (secret) => {
         const { jwk, bytes } = signingKey(secret);
@@ -126,7 +126,7 @@ const someClaims = fc.record(
   { requiredKeys: [] },
 );
 
-test('what Node signed verifies and says what was signed, for all claims and keys', () => {
+test('a lease signed by Node verifies and returns the signed claims, for all claims and keys', () => {
   fc.assert(
     fc.property(secret, secret, someClaims, (seed, otherSeed, change) => {
       fc.pre(Buffer.compare(seed, otherSeed) !== 0);
@@ -148,7 +148,7 @@ test('what Node signed verifies and says what was signed, for all claims and key
   );
 });
 
-test('an issuer cannot sign what would be refused', () => {
+test('an issuer cannot sign a lease that would be refused', () => {
   const claims = claimsOf(key);
   expect(() => leaseToSign({ ...claims, ttl_seconds: 1 })).toThrow(
     expect.objectContaining({ name: 'LeaseError', reason: 'inconsistent_claims' }),
@@ -158,7 +158,7 @@ test('an issuer cannot sign what would be refused', () => {
   );
 });
 
-test('an issuer signs the claims alone, whatever else the object carries', () => {
+test('an issuer signs only known claims', () => {
   const claims = claimsOf(key);
   const more = { internal_note: 'x', ...claims };
   expect(leaseToSign(more)).toEqual(leaseToSign(claims));
@@ -208,7 +208,7 @@ describe('hostile text', () => {
     );
   }
 
-  test('made by editing a lease is never accepted', () => {
+  test('an edited lease is never accepted', () => {
     fc.assert(
       fc.property(edited(lease), (input) => {
         expect(deceives(input)).toBe(false);
@@ -217,7 +217,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('made by flipping a bit of the signed text or of the signature is rejected', () => {
+  test('a lease with a flipped bit in payload or signature is rejected', () => {
     const parsed = JSON.parse(lease) as LeaseFile;
     const [payload, signature] = [parsed.payload, parsed.signatures[0]!.sig].map((part) =>
       Buffer.from(part, 'base64'),
@@ -238,7 +238,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('made of envelopes with any values is never accepted', () => {
+  test('envelopes of arbitrary values are never accepted', () => {
     const parsed = JSON.parse(lease) as LeaseFile;
     const member = (real: unknown): fc.Arbitrary<unknown> =>
       fc.oneof(
@@ -267,7 +267,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('of any kind is never accepted', () => {
+  test('arbitrary text is never accepted', () => {
     fc.assert(
       fc.property(fc.oneof(anyText, fc.json(), text), (input) => {
         expect(deceives(input)).toBe(false);
@@ -276,7 +276,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('that is signed nevertheless is accepted only with valid claims', () => {
+  test('signed arbitrary payloads are accepted only with valid claims', () => {
     const nearly = fc.constantFrom<unknown>(0, 1, -1, 604_800.5, null, '', '2026-01-12T09:30:00Z');
     const changed = fc
       .dictionary(fc.constantFrom(...Object.keys(claims)), fc.oneof(nearly, fc.jsonValue()))
@@ -292,7 +292,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('adds no other key when used as a keyset', () => {
+  test('arbitrary text adds no other key when used as a keyset', () => {
     const keyset = JSON.stringify({ keys: [key.jwk, testKey(2).jwk] });
     const known = new Set([key.jwk.kid, testKey(2).jwk.kid]);
     fc.assert(
