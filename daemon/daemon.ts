@@ -12,7 +12,7 @@ import { appendLine } from './log-file.ts';
 import { runLoop, type Subscribe, type Tick } from './loop.ts';
 import { newNote, readNote, writeNote, type DaemonNote } from './note.ts';
 import { openNotifier } from './notify.ts';
-import { describeNextAttempt } from './words.ts';
+import { describeNextAttempt } from './next-attempt.ts';
 
 export interface DaemonOptions {
   /** Ends the daemon. */

@@ -254,9 +254,14 @@ class RenewalLoop {
     if (since === undefined) this.#faults.forget('denial');
     else {
       const { code, message } = this.#state.last_error!;
-      this.#faults.report('denial', since, `the server has denied renewal since ${since}: ${message}`, {
-        code,
-      });
+      this.#faults.report(
+        'denial',
+        since,
+        `the server has denied renewal since ${since}: ${message}`,
+        {
+          code,
+        },
+      );
     }
   }
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 import { serviceManager, type ServiceManager } from '../../../daemon/service-unit.ts';
-import { describeNextAttempt } from '../../../daemon/words.ts';
+import { describeNextAttempt } from '../../../daemon/next-attempt.ts';
 import { isSystemError } from '../../base/errors.ts';
 import { formatCountOf, formatSpan } from '../../base/format.ts';
 import { renewalMoment } from '../../lease/schedule.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { formatSpan } from '../../base/format.ts';
 import type { License, RefusedFile } from '../../gate/license.ts';
 import { acceptedAnchor, type MachineTrust } from '../../gate/machine-trust.ts';
-import { howTrusted } from '../../gate/trust-words.ts';
+import { describeTrust } from '../../gate/describe-trust.ts';
 import type { LeaseReason } from '../../lease/reasons.ts';
 import { parseTime } from '../../lease/time.ts';
 import type { Check, Finding } from '../check.ts';
@@ -179,7 +179,7 @@ function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | 
 }
 
 function finding(trusted: MachineTrust): Pick<Finding, 'summary' | 'remedy'> {
-  const summary = howTrusted(trusted);
+  const summary = describeTrust(trusted);
   if (trusted.by !== 'unpinned') return { summary };
   const remedy =
     trusted.fingerprint === undefined

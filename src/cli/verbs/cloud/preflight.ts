@@ -25,7 +25,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, options) {
     const { checkFailure, checkSecrets } = await import('../../../deploy/cloud/check.ts');
-    const { howTrusted } = await import('../../../gate/trust-words.ts');
+    const { describeTrust } = await import('../../../gate/describe-trust.ts');
     const { readManifest, refuseOther } = await import('../../../deploy/cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
@@ -55,7 +55,7 @@ export const verb = defineVerb({
       show(out) {
         showItems(out, secrets, SECRET_COLUMNS);
         if (trust === null) return;
-        out.line(howTrusted(trust, 'secret'));
+        out.line(describeTrust(trust, 'secret'));
         if (trust.by === 'unpinned') out.line(TO_PIN);
       },
     };

@@ -13,10 +13,10 @@ export const verb = defineVerb({
     const { viewDaemon } = await import('../../daemon.ts');
     const { readLicense, statusOf } = await import('../../../gate/license.ts');
     const { deniedSince } = await import('../../../../daemon/denial.ts');
-    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/next-attempt.ts');
     const now = Date.now();
     const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
-    const { howTrusted } = await import('../../../gate/trust-words.ts');
+    const { describeTrust } = await import('../../../gate/describe-trust.ts');
     const files = licenseFiles(home, io.env);
     // The running daemon has the pin of its own environment.
     const pinned = isRunning ? daemon?.license_root : undefined;
@@ -76,12 +76,13 @@ export const verb = defineVerb({
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
         }
-        if (trusted !== undefined) out.line(`keys: ${howTrusted(trusted)}`);
+        if (trusted !== undefined) out.line(`keys: ${describeTrust(trusted)}`);
         if (refused_keyset !== null) {
           const { at, message } = refused_keyset;
           out.line(`keys of the server refused at ${at}: ${message}`);
         }
-        if (denied_since !== undefined) out.line(`the server has denied renewal since ${denied_since}`);
+        if (denied_since !== undefined)
+          out.line(`the server has denied renewal since ${denied_since}`);
         if (isRunning) out.line(describeNextAttempt(state));
         if (last_success_at) out.line(`last success at ${last_success_at}`);
         if (last_error) {

@@ -39,7 +39,7 @@ export const verb = defineVerb({
     const { renew } = await import('../../../../daemon/renewal.ts');
     const { stateTime } = await import('../../../../daemon/plan.ts');
     const { systemBoot } = await import('../../../gate/boot.ts');
-    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/next-attempt.ts');
     const files = licenseFiles(settings.home, io.env);
     const machine = {
       files,

@@ -17,7 +17,7 @@ export const verb = defineVerb({
   examples: ['license status', 'license status --json | jq -r .works_until'],
   async run(context) {
     const { viewDaemon } = await import('../../daemon.ts');
-    const { describeNextAttempt } = await import('../../../../daemon/words.ts');
+    const { describeNextAttempt } = await import('../../../../daemon/next-attempt.ts');
     const now = Date.now();
     const view = await viewLicense(context, now);
     const { files, license, refused, held, renewedBy, state } = view;

@@ -5,7 +5,7 @@ import type { MachineTrust } from './machine-trust.ts';
  *
  * @param place where unpinned keys come from.
  */
-export function howTrusted(
+export function describeTrust(
   { by, pin, fingerprint }: Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>,
   place: 'file' | 'secret' = 'file',
 ): string {
