@@ -178,7 +178,9 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
 
   const notDue = await osaka('renew');
   expect(notDue).toMatchObject({ code: 0, stderr: '' });
-  expect(notDue.stdout).toMatch(/^Not renewed; next attempt at 20\S+Z: the lease is due at that time\.\n/);
+  expect(notDue.stdout).toMatch(
+    /^Not renewed; next attempt at 20\S+Z: the lease is due at that time\.\n/,
+  );
   const renewed = await osaka('renew', '--now');
   expect(renewed).toMatchObject({ code: 0, stderr: '' });
   expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is valid until 20/);
@@ -260,7 +262,7 @@ test('verifies a lease on any machine, and reports its state in the exit code', 
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
   expect(unknown.stderr).toMatch(
-    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
+    /^error invalid_data: .*there are no keys in .*\n→ Name the current keys .* --keyset FILE/,
   );
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
 });
@@ -325,7 +327,7 @@ test('a machine with keys ignores the keys in the file of a lease unless they ar
   const alone = await on('no-keys')('verify', 'bundle.json');
   expect(alone).toMatchObject({ code: 3, stdout: '' });
   expect(alone.stderr).toMatch(
-    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
+    /^error invalid_data: .*there are no keys in .*\n→ Name the current keys .* --keyset FILE/,
   );
 
   const machine = licensedSince('rotated', 1);

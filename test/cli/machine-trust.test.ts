@@ -264,7 +264,7 @@ describe('while the daemon runs', () => {
     await enroll();
     const before = contents();
     const daemon = await run();
-    await daemon.logged('keeping');
+    await daemon.logged('renewing');
     await expect.poll(() => state().next_attempt_at).toBeTruthy();
     const { next_attempt_at } = state();
     for (const times of [1, 2, 3]) {
@@ -282,7 +282,7 @@ describe('while the daemon runs', () => {
   test('does not undo changes made by a person', async () => {
     await enroll();
     const daemon = await run();
-    await daemon.logged('keeping');
+    await daemon.logged('renewing');
     const device_thumbprint = deviceOf(readFileSync(files.lease, 'utf8'));
     const lease = issue(evilClaims({ lease_id: 'next', issuer: 'next', device_thumbprint }), EVIL);
     writeFileSync(join(directory, 'next.json'), lease);

@@ -113,7 +113,7 @@ describe('a lease that somebody brings', () => {
     await expect(bring(next, keyset(NEXT_KEY))).rejects.toMatchObject({
       code: 'invalid_data',
       reason: 'unknown_key',
-      remedy: expect.stringMatching(/where they have changed, with --keyset FILE/) as string,
+      remedy: expect.stringMatching(/current keys of the issuer with --keyset FILE/) as string,
     });
     expect(content()).toEqual(before);
     expect(await bringWith(next, keyset(NEXT_KEY))).toMatchObject({ isNew: true, by: 'named' });

@@ -408,7 +408,7 @@ describe('what this machine trusts', () => {
   test('a machine with keys only gets a trust anchor at its first renewal', async () => {
     expect(await readAnchor(rig.machine.files.root)).toMatchObject({
       kind: 'held',
-      installationId: 'installation-1',
+      installationId: 'deployment-1',
       issuer: ISSUER,
       held: { keyset: { version: 2 } },
     });
@@ -506,7 +506,7 @@ describe('what this machine trusts', () => {
     expect(await now()).toMatchObject({ status: 'renewed' });
     expect(await readAnchor(root)).toMatchObject({
       kind: 'held',
-      installationId: 'installation-1',
+      installationId: 'deployment-1',
     });
   });
 });

@@ -135,7 +135,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
       await tx.deleteFrom('license_trust').execute();
       await tx.insertInto('license_trust').values(row).execute();
     });
-    await logged(issuer, machine, /no new key is accepted: .*version 1.*version 2/);
+    await logged(issuer, machine, /the published keys were refused: .*version 1.*version 2/);
     expectNoLapse(machine);
     expect(await machine.trusted()).toEqual(newer);
     const held = await machine.lease();
@@ -169,7 +169,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
       await logged(
         issuer,
         one,
-        /no new key is accepted: the keys of the server are not trusted: .*root/,
+        /the published keys were refused: the keys of the server are not trusted: .*root/,
       );
       expectNoLapse(one);
     }

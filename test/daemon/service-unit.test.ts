@@ -76,7 +76,7 @@ it.each(['linux', 'darwin'] as const)(
 );
 
 it('services are refused on other platforms', () => {
-  expect(() => serviceManager('win32', 'user', {})).toThrow('service manager of win32');
+  expect(() => serviceManager('win32', 'user', {})).toThrow('services are not supported on win32');
 });
 
 it('a service gets the variables that it needs, without secrets', () => {

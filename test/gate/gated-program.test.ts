@@ -61,7 +61,7 @@ const put = async (keyset: string, text: string): Promise<void> => {
   await writePrivateFile(files.lease, text);
   await writePrivateFile(`${files.lease}.bak`, text);
 };
-const putAnchor = (document: string, installationId = 'installation-1'): Promise<void> => {
+const putAnchor = (document: string, installationId = 'deployment-1'): Promise<void> => {
   const issuer = 'https://licenses.example';
   return writePrivateFile(files.root, anchorText({ installationId, issuer, document }));
 };

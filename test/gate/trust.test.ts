@@ -26,7 +26,7 @@ import {
 } from './signed-keyset.ts';
 
 const ISSUER = 'https://licenses.example';
-const INSTALLATION = 'installation-1';
+const INSTALLATION = 'deployment-1';
 const NEXT_KEY = testKey(2);
 const FOREIGN_KEY = testKey(3);
 const NEXT_ROOT_KEY = testKey(6);
