@@ -294,7 +294,7 @@ describe('a home directory of another user', () => {
     const { checks } = JSON.parse(stdout) as { checks: { code: string }[] };
     expect(checks.find((one) => one.code === 'home')).toMatchObject({
       status: 'fail',
-      summary: `${home} belongs to the user 0, and this runs as 12345`,
+      summary: `${home} belongs to user 0, but this process runs as user 12345`,
     });
   });
 });
