@@ -1,19 +1,19 @@
-/** What people are to be told of what a session does. */
+/** Alerts about events of a trading session. */
 import type { OrderReason } from '../engine/orders.ts';
 import { CLOCK_SET_BACK } from '../events/clock-steps.ts';
 import { notifyAlert } from '../events/raised-alerts.ts';
 import type { SessionEvent } from './session-events.ts';
 
 export interface Alert {
-  /** Which control it was, as a limit of `risk` is called, or what else went wrong. */
+  /** Name of the limit in `risk`, or of the other cause. */
   readonly control: string;
   readonly severity: 'warning' | 'critical';
-  /** Place of the first event among those given that it is about, and how many these are. */
+  /** Index of the first of these events among those passed to `alertsOf`, and their count. */
   readonly first: number;
   readonly count: number;
 }
 
-/** Reasons that are controls; orders are denied for others, too, which are no cause for alarm. */
+/** Reasons for which a denied order raises an alert. */
 const CONTROLS: ReadonlySet<string> = new Set<OrderReason>([
   'max_order_value',
   'max_order_qty',
@@ -65,7 +65,7 @@ const CAUSES: Readonly<Record<string, CauseOf>> = {
   'venue.orphan': () => ({ control: 'reconciliation', severity: 'critical' }),
 };
 
-/** One of each control and severity, in the order in which they came. */
+/** Returns one alert per control and severity, in the order of their first events. */
 export function alertsOf(events: readonly SessionEvent[]): Alert[] {
   const alerts = new Map<string, Alert>();
   for (const [place, { kind, payload }] of events.entries()) {
@@ -83,9 +83,10 @@ export function alertsOf(events: readonly SessionEvent[]): Alert[] {
 }
 
 /**
- * An alert as the log of a bot has it.
- * @param event_seq of the first event that it is about.
- * @param made_at when that was made, by the clock of who made it; undefined where nobody says.
+ * Creates the event that records an alert in the log of the bot.
+ *
+ * @param event_seq sequence number of the first event that caused the alert.
+ * @param made_at time of that event by the clock of its producer, ms; undefined if unknown.
  */
 export function alertEvent(
   { control, severity, count }: Omit<Alert, 'first'>,

@@ -4,38 +4,37 @@ import type { Timeframe } from '../market/timeframe.ts';
 import type { ExchangeBar } from './venues/ccxt.ts';
 import { Intake, type FeedItem } from './feed.ts';
 
-/** What an exchange said when it was asked for the bars that are missing. */
+/** Answer of an exchange to a request for missing bars. */
 export interface Answer {
-  /** Oldest first. */
   readonly bars: readonly ExchangeBar[];
-  /** Its clock before they were asked for: bars that end by then are closed. */
+  /** Time of the exchange before the request, ms since epoch. Bars that end by then are closed. */
   readonly clock: number;
 }
 
-/** What is known of one instrument. Times are ms since the epoch. */
+/** Bars of one instrument. Times are ms since epoch. */
 interface Track {
-  /** Bars up to this time are not the session's; undefined until its first is known. */
+  /** The session starts after this time; undefined until the first bar is known. */
   begin: number | undefined;
-  /** All bars up to this time are closed, and those that there are are here. */
+  /** All bars up to this time are closed and known. */
   through: number;
-  /** The newest bar that the stream told of since it was cut off last. */
+  /** Time of the newest bar that the stream has sent since it connected. */
   newest: number;
-  /** Whether the stream passed over bars, so that those before `newest` are not known. */
+  /** Whether the stream skipped bars, so that some before `newest` are unknown. */
   hasHole: boolean;
-  /** What the stream showed last. */
+  /** Bars of the last message of the stream. */
   shown: ReadonlyMap<number, ExchangeBar> | undefined;
-  /** Not in a step yet; the newest may be open. */
+  /** Bars that are in no step yet. The newest may be open. */
   readonly pending: Map<number, ExchangeBar>;
 }
 
 /**
- * Makes steps of the bars of several instruments that come one by one, are revised while they are
- * open, and are cut off at times.
+ * Makes steps from bars of several instruments. Their streams send bars one by one, revise open
+ * bars and may disconnect.
  *
- * A bar is closed when the stream has told of a later one of its instrument, or when the exchange
- * was asked and its clock had passed the end of the bar; our own clock decides nothing. A step is
- * made once that is so for every instrument: those without a bar then had no trades. Bars that the
- * stream passed over, as it does when it is cut off, are unknown until the exchange was asked.
+ * A bar is closed when the stream has sent a later one of its instrument, or when the clock of the
+ * exchange has passed its end. The local clock decides nothing. A step is complete once all bars of
+ * its time are closed; an instrument without a bar had no trades. Bars that the stream skipped, for
+ * example during a disconnect, are unknown until the exchange was queried.
  */
 export class Assembler {
   readonly #timeframe: Timeframe;
@@ -44,7 +43,7 @@ export class Assembler {
   #refused: FeedItem[] = [];
   #step = -Infinity;
 
-  /** @param after time of the newest step that was taken before. */
+  /** @param after time of the last step taken earlier, ms since epoch. */
   constructor(symbols: readonly string[], timeframe: Timeframe, after: number | undefined) {
     this.#timeframe = timeframe;
     this.#intake = new Intake(
@@ -62,14 +61,14 @@ export class Assembler {
     );
   }
 
-  /** What the stream shows of an instrument now: its newest bars, most of them once more. */
+  /** Takes a message of the stream: the newest bars of an instrument, most of them repeated. */
   show(symbol: string, bars: readonly ExchangeBar[]): void {
     const newest = bars.reduce((most, { time }) => Math.max(most, time), -Infinity);
     if (newest === -Infinity) return;
     const track = this.#tracks.get(symbol)!;
     const { shown } = track;
     const changed = bars.filter((bar) =>
-      // Of those before it nobody knows how they went on while the stream was cut off.
+      // How earlier bars ended during a disconnect is unknown, so only the newest one counts.
       shown === undefined ? bar.time === newest : !isSame(shown.get(bar.time), bar),
     );
     track.shown = new Map(bars.map((bar) => [bar.time, bar]));
@@ -95,7 +94,7 @@ export class Assembler {
     }
   }
 
-  /** The stream of an instrument was cut off: what it showed of an open bar may not be all of it. */
+  /** Handles a disconnect of the stream. Bars that were open may be incomplete. */
   cutOff(symbol: string): void {
     const track = this.#tracks.get(symbol)!;
     for (const time of track.pending.keys()) {
@@ -104,12 +103,15 @@ export class Assembler {
     Object.assign(track, { newest: -Infinity, hasHole: false, shown: undefined });
   }
 
-  /** Whether the exchange has to be asked, without waiting for the stream to tell. */
+  /** Whether the exchange must be queried now. */
   hasHole(symbol: string): boolean {
     return this.#tracks.get(symbol)!.hasHole;
   }
 
-  /** The instruments that have a hole, or that a step waits for which is closed for others. */
+  /**
+   * Returns the instruments to query: those with a hole, and those without a closed bar for a step
+   * that is closed for another instrument.
+   */
   awaited(): string[] {
     const time = this.#due();
     const isDone = [...this.#tracks.values()].some(({ through }) => through >= time);
@@ -118,7 +120,7 @@ export class Assembler {
     );
   }
 
-  /** From where on the exchange is to be asked; undefined when nothing is known to be missing. */
+  /** Start of the bars to fetch, ms since epoch; undefined if none are known to be missing. */
   missingSince(symbol: string): number | undefined {
     const { begin = this.#due() - 1, through } = this.#tracks.get(symbol)!;
     const known = Math.max(begin, through, this.#step);
@@ -126,8 +128,9 @@ export class Assembler {
   }
 
   /**
-   * What the exchange answered.
-   * @returns whether it has closed bars that the stream should have told of and did not.
+   * Takes the answer of the exchange.
+   *
+   * @returns whether it contains closed bars that the stream should have sent but did not.
    */
   fill(symbol: string, { bars, clock }: Answer): boolean {
     const track = this.#tracks.get(symbol)!;
@@ -140,7 +143,7 @@ export class Assembler {
       else this.#refuse(symbol, bar.time);
     }
     for (const time of track.pending.keys()) {
-      // It is to open only after a whole bar.
+      // The bar would open more than one bar after the clock of the exchange.
       if (time < clock + this.#timeframe.ms) continue;
       track.pending.delete(time);
       this.#refuse(symbol, time);
@@ -152,18 +155,18 @@ export class Assembler {
     return isBehind;
   }
 
-  /** The exchange did not answer: what was asked for stays missing. */
+  /** Handles a failed query: the missing bars stay missing. */
   giveUp(symbol: string): void {
     const track = this.#tracks.get(symbol)!;
     const time = this.#due();
     if (time === Infinity) return;
-    // Nobody knows how an open one ended.
+    // How a bar that was still open ended is unknown.
     if (track.newest <= time) track.pending.delete(time);
     track.hasHole = false;
     track.through = Math.max(track.through, time, track.newest - 1);
   }
 
-  /** What is new since it was asked last, in order. */
+  /** Returns the new items since the last call, in order. */
   take(): FeedItem[] {
     const items = this.#refused;
     this.#refused = [];
@@ -189,7 +192,7 @@ export class Assembler {
     return items;
   }
 
-  /** Time of the next step; Infinity when there is no bar. */
+  /** Time of the next step, ms since epoch; Infinity without a pending bar. */
   #due(): number {
     let due = Infinity;
     for (const { pending } of this.#tracks.values()) {
@@ -202,7 +205,7 @@ export class Assembler {
     this.#refused.push(refusal(symbol, time));
   }
 
-  /** When the bar ends that is open at that time, or was opened then. */
+  /** Returns the end of the bar that is open at this time. */
   #endOf(time: number): number {
     const { name, ms } = this.#timeframe;
     if (name !== '1mo' || time === -Infinity) return time + ms;
@@ -210,7 +213,7 @@ export class Assembler {
     return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   }
 
-  /** Bars up to this time are closed when it is so late on the exchange. */
+  /** Returns the opening time up to which bars are closed at this time of the exchange. */
   #closedAt(clock: number): number {
     const { name, ms } = this.#timeframe;
     if (name !== '1mo') return clock - ms;
@@ -224,7 +227,7 @@ export class Assembler {
   }
 }
 
-/** Of bars taken before, whose times alone matter. */
+/** Stands for bars of an earlier session; only their time matters. */
 const TAKEN: Candle = { open: 1, high: 1, low: 1, close: 1, volume: 0 };
 
 function refusal(symbol: string, time: number): FeedItem {
@@ -238,7 +241,7 @@ function candleOf({ open, high, low, close, volume }: ExchangeBar): Candle {
 function isSame(one: ExchangeBar | undefined, other: ExchangeBar): boolean {
   return (
     one !== undefined &&
-    // NaN is the same as NaN.
+    // Object.is, because NaN must equal NaN.
     Object.is(one.open, other.open) &&
     Object.is(one.high, other.high) &&
     Object.is(one.low, other.low) &&
@@ -247,7 +250,7 @@ function isSame(one: ExchangeBar | undefined, other: ExchangeBar): boolean {
   );
 }
 
-/** What the catalogue would take, too. */
+/** Same rules as in the catalogue. */
 function isValid({ open, high, low, close, volume }: ExchangeBar): boolean {
   return (
     low > 0 &&

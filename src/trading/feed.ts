@@ -6,21 +6,21 @@ import { holeInPeriods, holesLike } from '../market/gaps.ts';
 import type { HoleBetween } from '../market/gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 
-/** What a feed says about the data beside the bars themselves; times in RFC 3339 UTC. */
+/** Observations of a feed about its data. Times are RFC 3339 UTC. */
 export type DataEvent =
   | {
-      /** Bars that the market's usual hours would have and that did not come. */
+      /** Bars missing from the usual hours of the market. */
       readonly kind: 'data.gap';
       readonly symbol: string;
-      /** The bars on either side. */
+      /** Times of the bars before and after the gap. */
       readonly after: string;
       readonly before: string;
       readonly missing: number;
     }
   | {
       /**
-       * A bar that must not be used: its time has passed, it is the newest one of its instrument
-       * once more (with other values, perhaps), or it is no bar of its market.
+       * A bar that must not be used: it is older than the last step, repeats the newest bar of its
+       * instrument, perhaps with other values, or is malformed.
        */
       readonly kind: 'data.refused';
       readonly symbol: string;
@@ -30,20 +30,20 @@ export type DataEvent =
 
 export type FeedItem = { readonly kind: 'data.bars'; readonly step: Step } | DataEvent;
 
-/** An instrument, and bars of it that tell the hours its market keeps. */
+/** An instrument, with bars that show its trading hours. */
 export interface FeedInstrument {
   readonly symbol: string;
-  /** At least one. */
+  /** Must not be empty. */
   readonly bars: Bars;
 }
 
-/** An instrument, and what tells the hours of its market: bars of it, or that it never closes. */
+/** An instrument, with bars that show its trading hours, or `always_open`. */
 export interface IntakeInstrument {
   readonly symbol: string;
   readonly bars: Bars | 'always_open';
 }
 
-/** Looks at steps as they arrive and tells what of them may be used. */
+/** Detects gaps and late or repeated bars in steps as they arrive. */
 export class Intake {
   readonly #timeframe: Timeframe;
   readonly #holes: ReadonlyMap<string, HoleBetween>;
@@ -60,7 +60,7 @@ export class Intake {
     );
   }
 
-  /** What is to be known before the step, and the step without what was refused. */
+  /** Returns the gaps before the step, then the step; or what is wrong with its bars. */
   take({ time, bars }: Step): FeedItem[] {
     if (time <= this.#time) {
       return Object.keys(bars).map((symbol) => ({
@@ -85,11 +85,11 @@ export class Intake {
   }
 }
 
-/** Time as a feed needs it. */
+/** Clock of a feed; tests replace it. */
 export interface Clock {
-  /** Milliseconds since some moment. */
+  /** Milliseconds since any fixed moment. */
   now(): number;
-  /** Lets the rest of the process work, for 0 ms too; rejects with the signal's reason. */
+  /** Yields to other work of the process, even for 0 ms. Rejects with the reason of the signal. */
   wait(ms: number, signal: AbortSignal | undefined): Promise<void>;
 }
 
@@ -106,28 +106,27 @@ const SYSTEM_CLOCK: Clock = {
 };
 
 export interface ReplayOptions {
-  /** In the order of the universe. */
   readonly instruments: readonly FeedInstrument[];
   readonly timeframe: Timeframe;
-  /** How many times as fast as the market was, above 0; `max` is as fast as the bars are taken. */
+  /** Speed relative to the market, above 0; `max` does not wait. */
   readonly speed: number | 'max';
-  /** Bars up to this time (ms) have been taken before, and are passed over. */
+  /** Skips bars up to this time, ms since epoch. */
   readonly after?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly clock?: Clock | undefined;
 }
 
-/** Timers cannot be set for longer than 24 days, and a step may be a month. */
+/** A timer is limited to 24 days, and a step may last a month. */
 const LONGEST_WAIT_MS = 3_600_000;
-/** Steps without a wait, after which the rest of the process has a turn. */
+/** Steps without a wait before the feed yields to other work. */
 const STEPS_PER_TURN = 64;
 
 /**
- * Bars of the past as though they came now. The first step comes at once; the others follow at the
- * distances that their times have, divided by the speed. Whoever takes them too slowly gets the next
- * without a wait until the schedule is met again; time spent paused does not count.
+ * Replays recorded bars at the pace of the market, times the speed. The first step comes at once. A
+ * slow consumer receives the following steps without a wait until it has caught up with the
+ * schedule. Time spent paused does not count.
  *
- * Iterating throws what `signal` was aborted with.
+ * Iterating throws the reason of `signal`.
  */
 export class ReplayFeed implements AsyncIterable<FeedItem> {
   readonly #options: ReplayOptions;
@@ -144,7 +143,7 @@ export class ReplayFeed implements AsyncIterable<FeedItem> {
     this.#clock = options.clock ?? SYSTEM_CLOCK;
   }
 
-  /** No step comes from now on, not even one that is waited for. */
+  /** Holds back further steps, including one already waiting. */
   pause(): void {
     this.#pause ??= { ...Promise.withResolvers<void>(), since: this.#clock.now() };
   }
@@ -159,7 +158,7 @@ export class ReplayFeed implements AsyncIterable<FeedItem> {
   async *[Symbol.asyncIterator](): AsyncGenerator<FeedItem> {
     const { instruments, timeframe, speed, after: passed = -Infinity, signal } = this.#options;
     const intake = new Intake(instruments, timeframe);
-    // Whoever waits for the end of a pause wakes, and sees that it is over.
+    // Ends a pause, so that a waiting iteration notices the abort.
     const wake = (): void => this.resume();
     signal?.addEventListener('abort', wake);
     try {
@@ -181,7 +180,7 @@ export class ReplayFeed implements AsyncIterable<FeedItem> {
     }
   }
 
-  /** @param due by the clock, as though there had been no pause. */
+  /** @param due time by the clock, not counting pauses. */
   async #until(due: number): Promise<void> {
     const { signal } = this.#options;
     for (;;) {

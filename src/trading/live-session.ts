@@ -10,7 +10,8 @@ import type { SessionFeed } from './session-feed.ts';
 const REOPEN = { shortestMs: 250, longestMs: 60_000 };
 
 /**
- * Live bars for a session, which never end. Where whoever brings them dies, they are asked for anew.
+ * Feeds live bars to a session without end. Opens another port after a failure that is retryable.
+ *
  * @param open see `LiveMarkets`.
  */
 export function liveSessionFeed(

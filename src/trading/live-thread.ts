@@ -6,26 +6,26 @@ import { chooseExchange, noExchange, type Exchanges } from './venues/exchanges-f
 import type { FeedItem } from './feed.ts';
 import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
 
-/** The live market data of a process, in a thread that begins when they are asked for first. */
+/** Live market data of a process. Its thread starts with the first request. */
 export interface LiveMarkets {
   /**
-   * Settles where bars come from.
-   * @param exchange the only one when none is named.
-   * @throws ServiceError `conflict` for an exchange that the server does not know, or without ccxt;
-   *   `invalid_spec` where the exchange lacks symbols or timeframe, the pointers into the spec;
-   *   `exchange_unavailable`.
+   * Chooses the exchange and checks that it has the symbols and the timeframe.
+   *
+   * @param exchange may be undefined if there is only one.
+   * @throws ServiceError `conflict` for an unknown exchange, or without ccxt; `invalid_spec` if the
+   *   exchange lacks symbols or the timeframe, with pointers into the spec; `exchange_unavailable`.
    */
   choose(
     exchange: string | undefined,
     symbols: LiveSource['symbols'],
     timeframe: LiveSource['timeframe'],
   ): Promise<LiveSource>;
-  /** A port for `liveItems`, in this thread or in one that it is transferred to. */
+  /** Opens a port for `liveItems`, which may be transferred to another thread. */
   open(source: LiveSource): MessagePort;
   stop(): Promise<void>;
 }
 
-/** Of a process that knows no exchange. */
+/** Used by a process without exchanges. */
 export const NO_LIVE_MARKETS: LiveMarkets = {
   async choose() {
     throw noExchange();
@@ -49,10 +49,15 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
       if ('trouble' in answer) log.warn(`live market data: ${answer.trouble}`);
       else settle(answer.checked, answer.error);
     });
-    worker.on('error', (error) => log.error({ err: error, msg: 'live market data ended' }));
+    worker.on('error', (error) =>
+      log.error({ err: error, msg: 'the live market data thread failed' }),
+    );
     worker.on('exit', () => {
       if (running === worker) running = undefined;
-      const error = { code: 'exchange_unavailable', message: 'live market data ended' } as const;
+      const error = {
+        code: 'exchange_unavailable',
+        message: 'the live market data thread has stopped',
+      } as const;
       const rest = { reason: undefined, remedy: 'Try again.', problems: [] };
       for (const id of waiting.keys()) settle(id, { ...error, ...rest });
     });
@@ -89,8 +94,9 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
 }
 
 /**
- * Live bars from a port of `LiveMarkets`.
- * @param after time of the last step that was taken before, ms.
+ * Iterates over live bars from a port of `LiveMarkets`.
+ *
+ * @param after time of the last step taken earlier, ms since epoch.
  * @param signal iterating throws its reason.
  */
 export async function* liveItems(
@@ -117,7 +123,8 @@ export async function* liveItems(
       signal.throwIfAborted();
       const message = come.shift();
       if (message === undefined) {
-        if (isClosed) throw new ServiceError('exchange_unavailable', 'live market data ended');
+        if (isClosed)
+          throw new ServiceError('exchange_unavailable', 'the live market data thread has stopped');
         await news.promise;
         news = Promise.withResolvers();
       } else if ('item' in message) yield message.item;

@@ -1,6 +1,6 @@
 /**
- * The thread in which a process has its live market data: ccxt takes a second to load, and what goes
- * wrong in it takes nothing else down.
+ * Thread for live market data. ccxt takes a second to load, and a failure in it must not end the
+ * process.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { ServiceError } from '../base/errors.ts';
@@ -10,7 +10,7 @@ import type { Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import { liveFeed } from './live.ts';
 
-/** Bars of an exchange. */
+/** Source of live bars. */
 export interface LiveSource {
   readonly exchange: string;
   /** In the order of the universe. */
@@ -18,23 +18,23 @@ export interface LiveSource {
   readonly timeframe: TimeframeName;
 }
 
-/** What the thread is asked: whether there are such bars, or to send them to a port. */
+/** Asks the thread to check a source, or to send its bars to a port. */
 export type LiveRequest = LiveSource &
   ({ readonly check: number } | { readonly port: MessagePort });
 
-/** Of an error, what goes from one thread to another. */
+/** Fields of an error that are sent between threads. */
 export type LiveError = Pick<ServiceError, 'code' | 'message' | 'reason' | 'remedy' | 'problems'>;
 
 export type LiveAnswer =
   | { readonly checked: number; readonly error?: LiveError }
   | { readonly trouble: string };
 
-/** To a port that has asked by saying after which step. */
+/** Sent to a port, after the port has sent the time of its last step. */
 export type LiveMessage = { readonly item: FeedItem } | { readonly error: LiveError };
 
 const exchanges = workerData as Exchanges;
 const opened = new Map<string, Exchange>();
-/** How many feeds each has. */
+/** Count of feeds per exchange. */
 const users = new Map<string, number>();
 const { signal } = new AbortController();
 
@@ -77,7 +77,7 @@ function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): 
       if (!gone.signal.aborted) tell({ error: errorOf(error) });
     } finally {
       users.set(exchange, users.get(exchange)! - 1);
-      // Nobody wants what still streams.
+      // No feed uses the streams of this exchange.
       if (users.get(exchange) === 0) opened.get(exchange)?.drop();
     }
   });

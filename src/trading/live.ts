@@ -8,35 +8,32 @@ import type { FeedItem } from './feed.ts';
 
 export interface LiveOptions {
   readonly exchange: Exchange;
-  /** In the order of the universe; the exchange has them and the timeframe. */
+  /** In the order of the universe. The exchange must have them and the timeframe. */
   readonly symbols: readonly string[];
   readonly timeframe: Timeframe;
-  /** Time of the newest step that was taken before, ms: the bars since then are asked for. */
+  /** Time of the last step taken earlier, ms since epoch; the feed fetches the bars since then. */
   readonly after?: number | undefined;
   readonly signal: AbortSignal;
-  /**
-   * Once one instrument's bar is closed, the others' are waited for so long before the exchange is
-   * asked for them, ms.
-   */
+  /** Time after the close of one instrument's bar before the others are fetched, ms. */
   readonly graceMs?: number;
-  /** An instrument that nothing is told of for so long is asked for, ms. */
+  /** An instrument without a message for this time is fetched, ms. */
   readonly quietMs?: number;
-  /** Told what goes wrong and is tried again. */
+  /** Receives problems that the feed retries. */
   readonly onTrouble?: (message: string) => void;
 }
 
 const GRACE_MS = 2000;
 const QUIET_MS = 60_000;
 const RECONNECT = { shortestMs: 250, longestMs: 60_000 };
-/** Of each instrument, so many bars are asked for at most; earlier ones are a gap. */
+/** Bars fetched per instrument; earlier ones become a gap. */
 const MOST_MISSED = 5000;
 
 /**
- * Closed bars of an exchange as they come. It begins with the first bar that closes after its start,
- * or goes on after those that were taken before. When the exchange cuts it off it connects again, and asks for
- * what it missed. See `Assembler` for when a bar is closed, and a step is made.
+ * Yields bars of an exchange as they close. Starts with the first bar that closes after the start,
+ * or continues after the last step taken earlier. Reconnects after a disconnect and fetches the
+ * missed bars. `Assembler` decides when a bar is closed and a step complete.
  *
- * Iterating throws what `signal` was aborted with.
+ * Iterating throws the reason of `signal`.
  */
 export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, never> {
   const { symbols } = options;
@@ -78,7 +75,7 @@ class Live {
     });
   }
 
-  /** Resolves when something has changed since it was called last. */
+  /** Resolves when something has changed since the last call. */
   async news(): Promise<void> {
     await this.#news.promise;
     this.#news = Promise.withResolvers();
@@ -99,7 +96,7 @@ class Live {
       } catch (error) {
         if (this.#signal.aborted) return;
         failures += 1;
-        onTrouble?.(`${symbol} was cut off: ${whyOf(error)}`);
+        onTrouble?.(`${symbol}: the stream was disconnected, reconnecting: ${whyOf(error)}`);
         this.assembler.cutOff(symbol);
         await this.#wait(backoffMs(failures, RECONNECT, Math.random()));
       }
@@ -115,7 +112,7 @@ class Live {
       if ((this.#heardAt.get(symbol) ?? -Infinity) > heardAt) continue;
       const isBehind = await this.#ask(symbol);
       if (!isBehind || this.#signal.aborted) continue;
-      onTrouble?.(`${symbol}: the stream is silent and the exchange is not`);
+      onTrouble?.(`${symbol}: the exchange has bars that the stream did not send; reconnecting`);
       exchange.drop();
     }
   }
@@ -130,7 +127,7 @@ class Live {
     }, this.#options.graceMs ?? GRACE_MS);
   }
 
-  /** @returns see `Assembler.fill`. */
+  /** @returns as `Assembler.fill`; false if the request failed. */
   async #ask(symbol: string): Promise<boolean> {
     if (this.#asking.has(symbol) || this.#signal.aborted) return false;
     this.#asking.add(symbol);
@@ -139,7 +136,7 @@ class Live {
       return answer !== undefined && this.assembler.fill(symbol, answer);
     } catch (error) {
       if (this.#signal.aborted) return false;
-      this.#options.onTrouble?.(`${symbol}: what is missing is not to be had: ${whyOf(error)}`);
+      this.#options.onTrouble?.(`${symbol}: cannot fetch missing bars: ${whyOf(error)}`);
       this.assembler.giveUp(symbol);
       return false;
     } finally {
@@ -163,7 +160,7 @@ class Live {
       if (last === undefined || last + timeframe.ms >= (clock ?? Infinity)) break;
       since = last + 1;
     }
-    // Where nobody tells the time, the newest bar is taken for open.
+    // Without a clock of the exchange, assume that the newest bar is still open.
     return { bars, clock: clock ?? bars.at(-1)?.time ?? missing };
   }
 

@@ -3,17 +3,20 @@ import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db } from '../storage/tables.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 
-/** An event by which a paper session was told something. */
+/** A recorded input of a paper session. */
 export interface RecordedInput {
   readonly kind: 'data.bars' | SupervisionInput['kind'];
   /** JSON. */
   readonly payload: string;
 }
 
-/** Little enough to be read and handed on between other work. */
+/** Rows per page. Other work of the process runs between pages. */
 const PAGE = 500;
 
-/** What a paper session was told, in order, a page for each call; none after the last. */
+/**
+ * Reads the recorded inputs of a paper session in order. Each call returns a page; the page after
+ * the last is empty.
+ */
 export function recordedInputs(
   db: Db,
   { bot_id, task_id: run_id }: { readonly bot_id: string; readonly task_id: string },
@@ -25,7 +28,7 @@ export function recordedInputs(
     const bars = await selectBars(db, { run_id, after_seq });
     after_seq = bars.at(-1)?.seq ?? after_seq;
     const isLast = bars.length < PAGE;
-    // What came before the bars that are the last of their page.
+    // Inputs recorded before the last bar of this page.
     const count = isLast
       ? supervision.length
       : supervision.findLastIndex(({ seq }) => seq < after_seq) + 1;
@@ -36,7 +39,7 @@ export function recordedInputs(
   };
 }
 
-/** There are few of them. */
+/** Reads all at once: there are few of them. */
 async function readSupervisionInputs(db: Db, bot_id: string, run_id: string) {
   const rows = await db
     .selectFrom('bot_events')
@@ -55,7 +58,7 @@ const selectBars = prepareQuery(
       .selectFrom('bot_events')
       .select(['seq', 'payload'])
       .where('run_id', '=', run_id)
-      // As the index says it, by a value that the database knows when it plans.
+      // A literal, so that the planner can use the partial index.
       .where('kind', '=', sql.lit('data.bars'))
       .where('seq', '>', after_seq)
       .orderBy('seq')

@@ -1,4 +1,4 @@
-/** What a session does, as the log of its bot has it. */
+/** Conversions between steps, inputs and progress of a session and events in the log of its bot. */
 import type { OrderEvent } from '../engine/journal.ts';
 import type { Step } from '../engine/steps.ts';
 import type { NewEvent } from '../events/event.ts';
@@ -8,15 +8,14 @@ import type { SessionInput } from './session-input.ts';
 import type { Progress } from '../events/session-state.ts';
 import type { RecordedInput } from './recorded-bars.ts';
 
-/** An event of a session, whose run and version are known. */
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 
-/** An order event of the engine: its payload is the line that `events.ndjson` has. */
+/** The payload is the line of this event in `events.ndjson`. */
 export function orderEvent(event: OrderEvent): SessionEvent {
   return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
 }
 
-/** What a session did: its orders, and then whose permits it used up for them. */
+/** Order events, followed by the overrides that they used. */
 export function progressEvents({ events, used = [], state }: Progress): SessionEvent[] {
   const at = state.time === null ? 0 : Date.parse(state.time);
   return [
@@ -27,7 +26,6 @@ export function progressEvents({ events, used = [], state }: Progress): SessionE
 
 export const OVERRIDE_USED = 'risk.override_used';
 
-/** What a session was told by people, or by who acts for them. */
 export function toSupervisionEvent(
   { kind, ...payload }: SupervisionInput,
   now: number,
@@ -39,7 +37,11 @@ export function isSupervisionInput(input: SessionInput): input is SupervisionInp
   return (SUPERVISION_KINDS as readonly string[]).includes(input.kind);
 }
 
-/** What an event of one of `SUPERVISION_KINDS` records. @param payload JSON. */
+/**
+ * Parses the payload of an event of one of `SUPERVISION_KINDS`.
+ *
+ * @param payload JSON.
+ */
 export function parseSupervisionInput(
   kind: SupervisionInput['kind'],
   payload: string,
@@ -47,14 +49,13 @@ export function parseSupervisionInput(
   return { kind, ...(JSON.parse(payload) as object) } as SupervisionInput;
 }
 
-/** What a session on paper was told, as its log has it. @param payload JSON. */
+/** Parses a recorded input of a paper session. */
 export function recordedInput({ kind, payload }: RecordedInput): SessionInput {
   return kind === 'data.bars'
     ? { kind, step: stepOf(payload) }
     : parseSupervisionInput(kind, payload);
 }
 
-/** A step that a session takes. */
 export function barsEvent({ time, bars }: Step): SessionEvent {
   const rows = Object.entries(bars).map(([symbol, { open: first, high, low, close, volume }]) => [
     symbol,
@@ -64,7 +65,7 @@ export function barsEvent({ time, bars }: Step): SessionEvent {
   return { kind: 'data.bars', occurred_at: time, payload };
 }
 
-/** The step that an event of the kind `data.bars` tells of. */
+/** Parses the payload of a `data.bars` event. */
 export function stepOf(payload: string): Step {
   const { time, bars } = JSON.parse(payload) as {
     readonly time: string;
@@ -77,7 +78,6 @@ export function stepOf(payload: string): Step {
   return { time: Date.parse(time), bars: Object.fromEntries(candles) as Step['bars'] };
 }
 
-/** What is to be known of the data between the steps. */
 export function dataEvent({ kind, ...payload }: DataEvent): SessionEvent {
   const time = 'time' in payload ? payload.time : payload.before;
   return { kind, occurred_at: Date.parse(time), payload };

@@ -2,23 +2,26 @@ import type { FeedItem } from './feed.ts';
 import type { Bars } from '../market/bars.ts';
 
 /**
- * Where the bars of a session come from. A session that goes on after a restart asks for what comes
- * after the last bars that were recorded, and never for anything twice.
+ * Source of the bars of a session. A session that resumes requests only the steps after the last
+ * recorded one.
  */
 export interface SessionFeed {
-  /** How many steps there are, where that is known. */
+  /** Count of all steps; null if unknown. */
   readonly total: number | null;
-  /** Length of a bar, ms. */
+  /** Duration of a bar, ms. */
   readonly barMs: number;
-  /** What a person should know of the data, as sentences. */
+  /** Notes for the report, as sentences. */
   readonly notes: readonly string[];
   /**
-   * Steps, and what is to be known of the data between them. It ends where the data do.
+   * Iterates over steps, gaps and rejected bars until the data ends.
    *
-   * @param after time of the last step that was recorded, ms; undefined for all.
+   * @param after time of the last recorded step, ms since epoch; undefined for all steps.
    * @param signal iterating throws its reason.
    */
   items(after: number | undefined, signal: AbortSignal): AsyncIterable<FeedItem>;
-  /** Of the bars of an instrument that were taken: how many they were before they were made longer, and how many were missing. */
+  /**
+   * Describes the source of bars taken from this feed: their count before resampling, and how many
+   * are missing.
+   */
   source(symbol: string, taken: Bars): { readonly bars: number; readonly missing: number };
 }

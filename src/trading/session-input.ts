@@ -3,19 +3,19 @@ import type { DenyReason, VenueReport, VenueRules } from '../engine/venue.ts';
 import type { SupervisionInput } from './session-supervision.ts';
 
 /**
- * What a session was told, each as the event of its kind records it. In the order in which they were
- * told, and with the session's setup, they are all that decides what a session is.
+ * Inputs of a session, as its events record them. Together with the setup of the session and their
+ * order, they decide its state completely.
  */
 export type SessionInput =
-  /** `push`; its payload holds the step. */
+  /** Calls `push`; the payload holds the step. */
   | { readonly kind: 'data.bars'; readonly step: Step }
-  /** `VenueSession.revise`; its payload holds the rules. */
+  /** Calls `VenueSession.revise`; the payload holds the rules. */
   | { readonly kind: 'venue.terms'; readonly rules: VenueRules }
-  /** `VenueSession.report`; its payload is the report. */
+  /** Calls `VenueSession.report`; the payload is the report. */
   | { readonly kind: 'venue.report'; readonly report: VenueReport }
-  /** `deny`; its payload is `{reason}`. */
+  /** Calls `deny`; the payload is `{reason}`. */
   | { readonly kind: 'control.denying'; readonly reason: DenyReason | null }
-  /** `halt`; whatever its payload says. */
+  /** Calls `halt`; the payload does not matter. */
   | { readonly kind: 'control.halted' }
-  /** `supervise`; its payload is the rest of it. */
+  /** Calls `supervise`; the payload is the input without its kind. */
   | SupervisionInput;

@@ -1,12 +1,12 @@
 import type { Engine } from '../engine/engine.ts';
 import type { Permit, Thresholds } from '../engine/risk/supervision.ts';
 
-/** What people have settled for a session that goes on. Plain JSON. */
+/** Thresholds, permits and latches that administrators have set for a session. Plain JSON. */
 export interface SessionSupervision {
   readonly thresholds: Thresholds;
-  /** Those that may still be used, as far as is known. */
+  /** Permits that are open, as far as the server knows. */
   readonly permits: readonly TimedPermit[];
-  /** How many of its latches people have lifted, ever. */
+  /** Count of latches that administrators have lifted so far. */
   readonly latches_lifted: number;
   /** Epoch of the server's database; 1 by default. */
   readonly database_epoch?: number | undefined;
@@ -17,16 +17,21 @@ export interface TimedPermit extends Permit {
   readonly expires_at: number;
 }
 
-/** Of what a session is told, that by which people control it; the payload of each is the rest. */
+/**
+ * Inputs by which administrators control a session. The payload of each event is the input without
+ * its kind.
+ */
 export type SupervisionInput =
-  /** In place of those before. */
+  /** Replaces all thresholds. */
   | { readonly kind: 'risk.thresholds_set'; readonly thresholds: Thresholds }
   | { readonly kind: 'risk.override_granted'; readonly permit: TimedPermit }
-  /** It was not used in time, or was taken back. */
+  /** The permit expired or was revoked. */
   | { readonly kind: 'risk.override_ended'; readonly override_id: string }
-  /** It takes orders again; `latches` of it are lifted by now. */
+  /** Accepts orders again; `latches` is the count of latches lifted so far. */
   | { readonly kind: 'control.latch_lifted'; readonly latches: number }
-  /** A copy of the server's database was adopted: new orders have this epoch. */
+  /**
+   * A copy of the server's database was adopted: client order ids of new orders contain this epoch.
+   */
   | { readonly kind: 'control.epoch_set'; readonly epoch: number };
 
 export const SUPERVISION_KINDS = [
@@ -37,7 +42,6 @@ export const SUPERVISION_KINDS = [
   'control.epoch_set',
 ] as const satisfies readonly SupervisionInput['kind'][];
 
-/** Has an engine heed it from now on. */
 export function applySupervision(engine: Engine, input: SupervisionInput): void {
   if (input.kind === 'risk.thresholds_set') engine.setThresholds(input.thresholds);
   else if (input.kind === 'risk.override_granted') engine.grant(input.permit);
@@ -45,23 +49,22 @@ export function applySupervision(engine: Engine, input: SupervisionInput): void 
   else if (input.kind === 'control.latch_lifted') engine.reEnable();
 }
 
-/** As far as a session was told. */
+/** State of supervision, as the session knows it. */
 export interface SupervisedState {
   readonly thresholds: Thresholds;
-  /** Ids of permits that it holds, and of those that it has used. */
+  /** Ids of the open permits and of the used ones. */
   readonly open: readonly string[];
   readonly used: readonly string[];
-  /** How often it was latched, and how many of these were lifted. */
+  /** Counts of latches so far, and of those lifted. */
   readonly latches: number;
   readonly lifted: number;
-  /** Epoch of the server's database. */
   readonly epoch: number;
 }
 
 /**
- * What a session is to be told, in this order, so that it is controlled as people have settled.
+ * Decides which inputs bring a session up to date with `supervision`, in this order.
  *
- * @param now milliseconds since the Unix epoch, by which permits expire.
+ * @param now ms since epoch; permits expire by it.
  */
 export function decideSupervision(
   { thresholds, open, used, latches, lifted, epoch }: SupervisedState,
@@ -83,7 +86,7 @@ export function decideSupervision(
     const isKnown = open.includes(permit.override_id) || used.includes(permit.override_id);
     if (!isKnown) inputs.push({ kind: 'risk.override_granted', permit });
   }
-  // One that nobody has seen yet is not lifted by what was said of one before.
+  // Lifting an earlier latch does not lift one that is newer.
   if (latches > lifted && supervision.latches_lifted >= latches) {
     inputs.push({ kind: 'control.latch_lifted', latches });
   }

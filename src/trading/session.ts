@@ -30,17 +30,17 @@ import type {
 } from '../events/session-state.ts';
 
 export interface SessionSetup {
-  /** In the order of the universe, which is also the order of simultaneous events. */
+  /** In the order of the universe. Simultaneous events have the same order. */
   readonly symbols: readonly string[];
   readonly strategy: Strategy;
-  /** Complete and checked by the strategy's own declaration. */
+  /** Complete and validated parameters. */
   readonly params: ParamValues<Params>;
   readonly config: EngineConfig;
-  /** Longest time the strategy may take over one step, ms. */
+  /** Longest time for one step of the strategy, ms. */
   readonly timeoutMs: number;
-  /** What another session left that this one goes on from, in place of the configuration's cash. */
+  /** Account of the session that this one continues, instead of the cash of the configuration. */
   readonly opening?: Opening | undefined;
-  /** Of models, which are to be shown each step before it is pushed. */
+  /** Signals of models. Each step must be computed before it is pushed. */
   readonly signals?: Signals | undefined;
 }
 
@@ -48,19 +48,19 @@ export interface SessionResult {
   readonly result: RunResult;
   /** In the order of the symbols. */
   readonly bars: readonly Bars[];
-  /** For how long the engine and the strategy were at work on them. */
+  /** Time spent in the engine and the strategy, ms. */
   readonly workMs: number;
 }
 
 /**
- * A strategy that trades on paper, one step after another. It is what its setup and the steps so far
- * (and denials and halts between them) make of it and nothing else, so that those recorded give it
- * back after a crash. See `VenueSession` for one that trades elsewhere.
+ * Trades a strategy on paper, one step at a time. Its setup, the steps, denials and halts decide
+ * its state, so replaying the recorded inputs restores it after a crash. `VenueSession` trades at
+ * an exchange.
  */
 export class Session {
   protected readonly engine: Engine;
   readonly #setup: SessionSetup;
-  /** Of the first step, ms. */
+  /** Time of the first step, ms since epoch. */
   #first: number | undefined;
   #isHalted = false;
   #workMs = 0;
@@ -78,9 +78,9 @@ export class Session {
   }
 
   /**
-   * The session that these lead to; whether it was halted after mere steps is not theirs to say.
+   * Restores a session from its recorded inputs. Steps do not record a halt: pass it as an input.
    *
-   * @throws RangeError for what no session could have been told.
+   * @throws RangeError for inputs that no paper session can have.
    */
   static async resume(
     setup: SessionSetup,
@@ -91,23 +91,24 @@ export class Session {
     return session;
   }
 
-  /** Why the session failed, if it did; `interrupted` when Ctrl-C came amid a step. */
+  /**
+   * Undefined unless the session failed; has the reason `interrupted` after Ctrl-C during a step.
+   */
   get failure(): ServiceError | undefined {
     return this.#failure;
   }
 
   /**
-   * Fills what the step's bars fill and lets the strategy act on them. A strategy that throws or
-   * does not come back is no error here: the session has failed then, and its working orders stand
-   * in the state.
+   * Fills orders from the bars of the step, then runs the strategy on them. Does not throw if the
+   * strategy throws or times out: the session fails, and its state keeps the working orders.
    *
-   * @throws RangeError for bars that are not later than those before, or of other instruments, and
-   *   ServiceError `conflict` when the session has ended; it is as before then.
+   * @throws RangeError for bars of other instruments or not later than those before; ServiceError
+   *   `conflict` if the session has ended. The session is then unchanged.
    */
   push(step: Step): Progress {
     const status = this.status;
     if (status !== 'running') {
-      throw new ServiceError('conflict', `the session takes no more bars: it is ${status}`, {
+      throw new ServiceError('conflict', `the session cannot accept bars: it is ${status}`, {
         remedy: 'Start another session.',
       });
     }
@@ -118,14 +119,14 @@ export class Session {
   }
 
   /**
-   * Denies every order that the strategy places from now on, for this reason; null takes them again.
-   * Working orders go on, and may be canceled.
+   * Denies all new orders with this reason; null accepts them again. Working orders continue and
+   * can be canceled.
    */
   deny(reason: DenyReason | null): Progress {
     return this.progress(() => this.engine.deny(reason ?? undefined));
   }
 
-  /** Has it heed what people have settled, from now on. */
+  /** Applies a change of thresholds, permits, latches or the epoch from now on. */
   supervise(input: SupervisionInput): Progress {
     return this.progress(() => {
       if (input.kind === 'risk.thresholds_set') this.#thresholds = input.thresholds;
@@ -135,7 +136,7 @@ export class Session {
     });
   }
 
-  /** What it was told by `supervise`, and what came of that. */
+  /** Effect of all calls of `supervise` so far. */
   get supervised(): SupervisedState {
     const { permits, latches } = this.engine;
     const idOf = ({ override_id }: { readonly override_id: string }): string => override_id;
@@ -150,8 +151,8 @@ export class Session {
   }
 
   /**
-   * Cancels every working order, and lets the strategy place no more. One that has ended otherwise
-   * keeps its status; halting again changes nothing.
+   * Cancels every working order and denies further ones. An order that has ended keeps its status.
+   * Halting again changes nothing.
    */
   halt(): Progress {
     return this.progress(() => {
@@ -160,14 +161,14 @@ export class Session {
     });
   }
 
-  /** Order events after the one of number `seq`. */
+  /** Order events with a sequence number above `seq`. */
   events(seq = 0): readonly OrderEvent[] {
     return [...this.engine.result().journal.events(seq)];
   }
 
   state(): SessionState {
     const { time, equity, initialCash, cash, positions, journal } = this.engine.result();
-    // A strategy that could not be created has seen bars of which the engine made no step.
+    // If creating the strategy failed, the engine has made no step of the bars.
     const last = time.at(-1) ?? this.#first;
     return {
       status: this.status,
@@ -181,7 +182,7 @@ export class Session {
     };
   }
 
-  /** What it has come to so far, as a run of the engine over the bars that it took. */
+  /** Result so far, as of a run of the engine over the same bars. */
   result(): SessionResult {
     return {
       result: this.engine.result(),
@@ -205,7 +206,7 @@ export class Session {
     return this.engine.working.map(workingOrder);
   }
 
-  /** Has a new session told what one before it was told. */
+  /** Applies the recorded inputs of an earlier session to this new one. */
   protected async retell(
     recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
   ): Promise<void> {
@@ -245,14 +246,14 @@ export class Session {
     };
   }
 
-  /** Whether any steps remain. */
+  /** @returns whether steps remain. */
   #attempt(advance: () => boolean): boolean {
     const { strategy, timeoutMs } = this.#setup;
     const begun = performance.now();
     try {
       return runStrategy(timeoutMs, advance);
     } catch (error) {
-      // Ended by the watchdog, the engine does not know that the strategy's turn is over.
+      // After a timeout, the engine does not know that the strategy has stopped.
       this.engine.endTurn();
       const context = { strategy: strategy.name, done: this.engine.done, timeoutMs };
       const reason = explainStrategyError(error, context);
@@ -281,7 +282,7 @@ export function workingOrder(order: Readonly<Order>): WorkingOrder {
     ...known('weight'),
     ...known('limit'),
     ...known('stop'),
-    // The engine's zeros are negative.
+    // Changes −0 of the engine to 0.
     filled: filled + 0,
     triggered,
   };

@@ -11,34 +11,34 @@ import { clientOrderId } from './venue.ts';
 import type { VenueOrderId } from './venue.ts';
 
 export interface VenueSessionSetup extends SessionSetup {
-  /** The same for as long as the deployment lives: its orders are called after it. */
+  /** Stays the same for the whole deployment. Client order ids are derived from it. */
   readonly deployment_id: string;
   readonly rules: VenueRules;
 }
 
-/** What a venue has to be asked for. */
+/** A request to the venue. */
 export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: VenueOrderId };
 
 /**
- * A strategy whose orders are worked at a venue. Nothing is filled here: what `outbox` lists is to be
- * asked of the venue, and what the venue answers, or tells by itself, is to be recorded and then told
- * to `report`. It is what its setup and its inputs make of it, as a paper session is.
+ * Trades a strategy at a venue. The session fills nothing itself: the caller sends the requests of
+ * `outbox` to the venue, records what the venue reports, and then passes it to `report`. Like a
+ * paper session, it is decided by its setup and its inputs.
  */
 export class VenueSession extends Session {
   readonly #deploymentId: string;
   #rules: VenueRules;
-  /** Epochs of the server's database in client order ids, each with its first order. */
+  /** Epochs of the server's database, each with its first order number. */
   readonly #epochs = [{ from: 1, epoch: 1 }];
   #known: readonly Current[] = [];
   #told: readonly WorkingOrder[] = [];
-  /** Whether these are of now. */
+  /** Whether `#known` and `#told` are up to date. */
   #isKnown = false;
 
-  /** @throws ServiceError `invalid_spec` for an account that is no cash account. */
+  /** @throws ServiceError `invalid_spec` unless the account model is `cash`. */
   constructor({ deployment_id, rules, ...setup }: VenueSessionSetup) {
     if (setup.config.account.model !== 'cash') {
-      throw new ServiceError('invalid_spec', 'at a venue a bot trades in a cash account', {
-        remedy: 'Set engine.account.model to cash, or let the bot trade on the simulated venue.',
+      throw new ServiceError('invalid_spec', 'a bot at a venue needs a cash account', {
+        remedy: 'Set engine.account.model to cash, or use the simulated venue.',
       });
     }
     super(setup, rules);
@@ -47,9 +47,9 @@ export class VenueSession extends Session {
   }
 
   /**
-   * The session that these inputs lead to.
+   * Restores a session from its recorded inputs.
    *
-   * @throws RangeError for inputs that no session could have been told.
+   * @throws RangeError for inputs that no session can have.
    */
   static override async resume(
     setup: VenueSessionSetup,
@@ -62,22 +62,24 @@ export class VenueSession extends Session {
   }
 
   /**
-   * Takes what the venue says of an order, also after the session or the order has ended: a fill
-   * counts whenever it is told. The strategy hears of it with the next bars.
+   * Applies a report of the venue, even after the session or the order has ended: a fill always
+   * counts. The strategy is notified with the next bars.
    *
-   * @throws RangeError for an order that is none of this session's at the venue, and for numbers that
-   *   are none; the session is as before then.
+   * @throws RangeError for an order that this session did not send, or for invalid numbers; the
+   *   session is then unchanged.
    */
   report(report: VenueReport): Progress {
     return this.progress(() => {
       if (report.client_order_id !== this.#nameOf(report.order)) {
-        throw new RangeError(`order ${report.order} is not called ${report.client_order_id}`);
+        throw new RangeError(
+          `order ${report.order} does not have the client order id ${report.client_order_id}`,
+        );
       }
       this.engine.report(report);
     });
   }
 
-  /** Has it go by other rules of the venue from now on, also by what its instruments are doing. */
+  /** Applies new rules of the venue, including the market phases of its instruments. */
   revise(rules: VenueRules): Progress {
     return this.progress(() => {
       this.engine.revise(rules);
@@ -92,24 +94,23 @@ export class VenueSession extends Session {
     return super.supervise(input);
   }
 
-  /** Those of the venue that it goes by. */
+  /** The rules in use. */
   get rules(): VenueRules {
     return this.#rules;
   }
 
-  /** Whether an order is not to be sent at the moment, as its instrument is halted, closed or gone. */
+  /** Whether an order must wait because its instrument is halted, closed or delisted. */
   isShut({ order }: VenueOrderId): boolean {
     const sent = this.engine.sent!.get(order);
     return sent !== undefined && this.engine.isShut(sent.order.instrument);
   }
 
   /**
-   * What the venue has to be asked for, given what it has reported, oldest order first: to place the
-   * orders without any report, and to cancel those of which a cancel is not confirmed. An order of
-   * both kinds is only to be canceled; where the venue has never seen it, report it `canceled`. Once
-   * the session has ended, no order is to be placed.
+   * Requests to send to the venue, oldest order first. Places orders without a report and cancels
+   * those whose cancel is not confirmed. An order that needs both is only canceled; if the venue
+   * has never seen it, report it `canceled`. An ended session places no orders.
    *
-   * Asking twice does no harm, and after a crash there is no telling what was asked.
+   * Requests may be repeated safely. After a crash, it is unknown which were sent.
    */
   outbox(): readonly VenueRequest[] {
     const isRunning = this.status === 'running';
@@ -126,7 +127,7 @@ export class VenueSession extends Session {
   }
 
   override state(): SessionState {
-    // Fills since the newest bars count in it, too.
+    // Includes fills since the newest bars.
     return { ...super.state(), equity: this.engine.equity };
   }
 
@@ -140,13 +141,13 @@ export class VenueSession extends Session {
     return super.progress(change);
   }
 
-  /** A report changes one order, and all others are as they were. */
+  /** Reuses entries of unchanged orders, because a report changes only one. */
   #current(): readonly Current[] {
     if (this.#isKnown) return this.#known;
     const before = this.#known;
     let at = 0;
     this.#known = this.engine.working.map((order) => {
-      // Both are oldest first: what is passed over has ended.
+      // Both lists are oldest first, so a skipped entry has ended.
       while (at < before.length && before[at]!.order !== order) at += 1;
       const known = before[at];
       at += 1;
@@ -168,7 +169,7 @@ export class VenueSession extends Session {
     return { order: id, client_order_id: this.#nameOf(id), symbol };
   }
 
-  /** An order keeps its client order id when the epoch changes. */
+  /** Uses the epoch in which the order was placed. */
   #nameOf(order: number): string {
     const epoch = this.#epochs.findLast(({ from }) => from <= order)?.epoch;
     return clientOrderId(this.#deploymentId, order, epoch);
@@ -181,16 +182,16 @@ export class VenueSession extends Session {
   }
 }
 
-/** An order that works: what is told and asked of it. */
+/** A working order with its state and the request for it. */
 interface Current {
   readonly order: Readonly<Order>;
-  /** Undefined while it waits to be handed to the venue. */
+  /** Undefined until the order was sent to the venue. */
   readonly sent: Readonly<SentOrder> | undefined;
   readonly told: WorkingOrder;
   request: VenueRequest | undefined;
 }
 
-/** Of an order that a venue was handed nothing else changes. */
+/** Compares only fields that can change after an order was sent. */
 function isAsTold({ order: { filled, triggered }, sent, told }: Current): boolean {
   return (
     sent !== undefined &&
@@ -204,7 +205,7 @@ function terms({ order, collar }: Readonly<SentOrder>): Omit<VenueOrder, keyof V
   const { side, type, timeInForce, quantity, limit, stop, postOnly, reduceOnly } = order;
   return {
     side,
-    // The engine denies those of other kinds.
+    // The engine denies other types.
     type: type as VenueOrder['type'],
     time_in_force: timeInForce as VenueOrder['time_in_force'],
     quantity,
@@ -216,7 +217,7 @@ function terms({ order, collar }: Readonly<SentOrder>): Omit<VenueOrder, keyof V
   };
 }
 
-/** What an order without a limit is to a venue that is to fill it at no worse price. */
+/** Turns a market or stop order into one that fills at no worse price than `limit`. */
 function heldBack(type: Order['type'], limit: number): Partial<VenueOrder> {
   if (type === 'stop') return { type: 'stop_limit', limit };
   return { type: 'limit', time_in_force: 'ioc', limit };

@@ -9,76 +9,77 @@ export type {
   VenueRules,
 } from '../engine/venue.ts';
 
-/** An order of which a venue is asked. */
 export type VenueOrderId = Pick<VenueOrder, 'order' | 'client_order_id' | 'symbol'>;
 
-/** What the venue holds for the account; what is bound in orders included. */
+/** Holdings at the venue, including amounts reserved by open orders. */
 export interface VenueAccount {
-  /** Units, by symbol of the universe; those it holds nothing of may be absent. */
+  /** Units by symbol of the universe; symbols without holdings may be absent. */
   readonly balances: Readonly<Record<string, number>>;
-  /** Account currency. */
   readonly cash: number;
 }
 
 /**
- * Where orders are worked. Every method throws ServiceError `exchange_unavailable` when the outcome
- * is unknown, and may be called again.
+ * A market that executes orders. Every method throws ServiceError `exchange_unavailable` if the
+ * outcome is unknown, and may then be called again.
  */
 export interface Venue {
   readonly name: string;
   rules(): Promise<VenueRules>;
   /**
-   * What the venue says of the order; one that it refuses is a report `rejected`. Placing the same
-   * `client_order_id` again never makes a second order.
+   * Places an order and reports its state; a rejected order is a report with the status `rejected`.
+   * Placing the same `client_order_id` again never creates a second order.
    */
   place(order: VenueOrder): Promise<VenueReport>;
   /**
-   * What the order is then: it may have been filled before. It waits for nothing else that is asked,
-   * and one that is still being placed is not sent any more.
+   * Cancels an order and reports its state; it may have been filled before. Does not wait for other
+   * requests. An order that is still being placed is then not sent.
    */
   cancel(order: VenueOrderId): Promise<VenueReport>;
-  /** Undefined: the venue has never seen it, and placing it from now on does nothing. */
+  /**
+   * Returns undefined if the venue has never seen the order. Placing it afterwards then does
+   * nothing.
+   */
   find(order: VenueOrderId): Promise<VenueReport | undefined>;
   /**
-   * Open orders of this deployment (by the prefix of `client_order_id`) in the universe, whether or
-   * not the session knows of them.
+   * Open orders of this deployment in the universe, found by the prefix of `client_order_id`,
+   * including orders that the session does not know.
    */
   openOrders(): Promise<readonly Pick<VenueOrder, 'client_order_id' | 'symbol'>[]>;
   account(): Promise<VenueAccount>;
   /**
-   * What happens to orders of this deployment, as it happens; a connection that was lost is made anew
-   * and what it missed asked for. Ends with `signal`.
+   * Yields changes of orders of this deployment. Reconnects after a disconnect and fetches what it
+   * missed. Ends with `signal`.
    */
   reports(signal: AbortSignal): AsyncIterable<VenueReport>;
   /**
-   * Its rules once they are other than those that it has told before, and at first; what instruments
-   * are doing is among them. Ends with `signal`.
+   * Yields the current rules, including market phases, and then every change of them. Ends with
+   * `signal`.
    */
   terms(signal: AbortSignal): AsyncIterable<VenueRules>;
   close(): Promise<void>;
 }
 
 /**
- * The name under which a venue knows an order, the same whenever it is placed:
- * `sl<10 characters of the deployment's hash>-<order number>`, at most 32 of [a-z0-9-]. From the
- * second epoch of the server's database on, `e<epoch in base 36>` stands before the hyphen.
+ * Client order id of an order, the same each time it is placed: `sl<10 characters of the
+ * deployment's hash>-<order number>`, at most 32 characters of [a-z0-9-]. From the second epoch of
+ * the server's database on, `e<epoch in base 36>` precedes the hyphen.
  */
 export function clientOrderId(deploymentId: string, order: number, epoch = 1): string {
   const mark = epoch === 1 ? '' : `e${epoch.toString(36)}`;
   return `${prefixOf(deploymentId)}${mark}-${order}`;
 }
 
-/** Undefined: no order of this deployment is called so. */
+/** Returns undefined for an id of another deployment. */
 export function orderOfClientId(deploymentId: string, clientId: string): number | undefined {
   return partsOf(deploymentId, clientId)?.order;
 }
 
-/** The epoch in which an order of this deployment was placed; undefined for any other order. */
+/** Returns the epoch in which the order was placed; undefined for an id of another deployment. */
 export function epochOfClientId(deploymentId: string, clientId: string): number | undefined {
   return partsOf(deploymentId, clientId)?.epoch;
 }
 
-/** Epoch mark and order number, which follow the prefix. */
+/** Optional epoch and order number, which follow the prefix. */
 const MARK_AND_NUMBER = /^(?:e([1-9a-z][\da-z]{0,2}))?-([1-9]\d{0,14})$/;
 
 function partsOf(deploymentId: string, clientId: string) {
@@ -90,7 +91,10 @@ function partsOf(deploymentId: string, clientId: string) {
   return { epoch: Number.parseInt(mark, 36), order: Number(number) };
 }
 
-/** A process trades for one deployment, and asks for each order that works at each step. */
+/**
+ * Caches the prefix: a process trades for one deployment and needs it for each working order at
+ * each step.
+ */
 let latest = { deploymentId: '', prefix: '' };
 
 function prefixOf(deploymentId: string): string {
@@ -100,7 +104,7 @@ function prefixOf(deploymentId: string): string {
 
 function hashed(deploymentId: string): string {
   const hex = createHash('sha256').update(deploymentId).digest('hex');
-  // Ten characters of base 32 are the first 50 bits of it.
+  // Ten characters of base 32 hold the first 50 bits of the hash.
   const bits = Math.floor(Number.parseInt(hex.slice(0, 13), 16) / 4);
   return `sl${bits.toString(32).padStart(10, '0')}`;
 }

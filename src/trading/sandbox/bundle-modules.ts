@@ -1,15 +1,17 @@
-/** Inside the process of a strategy: its modules, which come from memory, and what they can reach. */
+/**
+ * Runs in the strategy process: loads the modules of its bundle from memory and removes globals.
+ */
 import { createRequire, registerHooks, stripTypeScriptTypes } from 'node:module';
 import { runInNewContext } from 'node:vm';
 
-/** Where the files of a bundle seem to be. */
+/** Base URL of the modules of a bundle. No such files exist on disk. */
 const ROOT = 'file:///strategy/';
 const API = new URL(`../../engine/api${import.meta.url.slice(-3)}`, import.meta.url).href;
-// Here by then, so that nothing has to be read for it.
+// Loaded now, because nothing can be read from disk later.
 await import(API);
 stripTypeScriptTypes('');
 const require = createRequire(import.meta.url);
-/** Later there are no globals but those of the language. */
+/** A copy, because `secureGlobals` deletes the global. */
 const { URL: Url } = globalThis;
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -21,10 +23,10 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs a module of the bundle. From now on nothing can be imported in this process but the files of
- * the bundle and `service-local/strategy`: no module of Node, and no file.
+ * Runs a module of the bundle. From then on, this process can import only files of the bundle and
+ * `service-local/strategy`.
  *
- * @returns its default export.
+ * @returns the default export of the module.
  */
 export function loadBundle(files: Readonly<Record<string, string>>, entry: string): unknown {
   const texts = new Map(Object.entries(files).map(([path, text]) => [ROOT + path, text]));
@@ -51,13 +53,13 @@ export function loadBundle(files: Readonly<Record<string, string>>, entry: strin
   return exported.default;
 }
 
-/** Undefined for what is no file of a bundle. */
+/** Undefined for a specifier that is not a relative path of the bundle. */
 function urlOf(specifier: string, parent = ''): string | undefined {
   if (/^\.\.?\//.test(specifier) && parent.startsWith(ROOT)) return new Url(specifier, parent).href;
   return undefined;
 }
 
-/** Takes away every global that is not of the language itself, and makes that what it will stay. */
+/** Deletes every global that is not part of the language and freezes the rest. */
 export function secureGlobals(): void {
   const clock = performance;
   const keep = new Set(runInNewContext('Object.getOwnPropertyNames(globalThis)') as string[]);
@@ -71,12 +73,12 @@ export function secureGlobals(): void {
   freezeLanguage();
 }
 
-/** What errors and other objects are commonly given their own of, by assignment. */
+/** Properties that programs commonly assign to errors and other objects. */
 const GIVEN = ['name', 'message', 'constructor', 'toString', 'valueOf', 'toLocaleString'];
 
 /**
- * Freezes all that the language brings: a strategy that changed it would reach into the engine and the
- * modules of Node around it, also where nothing watches its time.
+ * Freezes all built-in objects. A strategy that changed one could alter the engine and the modules
+ * of Node, even outside the time watched by the watchdog.
  */
 function freezeLanguage(): void {
   const names = Object.getOwnPropertyNames(globalThis).filter((name) => name !== 'globalThis');
@@ -91,7 +93,7 @@ function freezeLanguage(): void {
     seen.add(one);
     left.push(Object.getPrototypeOf(one));
     for (const key of Reflect.ownKeys(one)) {
-      // Its value, or what gets and sets it.
+      // The value of a data property, or the getter and setter of an accessor.
       left.push(...Object.values(Object.getOwnPropertyDescriptor(one, key)!));
     }
     Object.freeze(one);
@@ -107,7 +109,10 @@ function isErrorClass(value: unknown): value is typeof Error {
   return value === Error || (typeof value === 'function' && value.prototype instanceof Error);
 }
 
-/** What is inherited and frozen cannot be assigned, unless it has a setter. */
+/**
+ * Replaces a property by an accessor. JavaScript rejects an assignment to an object that inherits a
+ * frozen data property.
+ */
 function letInherit(prototype: Record<string, unknown>, name: string): void {
   if (!Object.hasOwn(prototype, name)) return;
   const value = prototype[name];
@@ -120,7 +125,7 @@ function letInherit(prototype: Record<string, unknown>, name: string): void {
   });
 }
 
-/** What syntax and methods make, and no global leads to. */
+/** Objects whose prototypes no global refers to. */
 function unnamed(): readonly object[] {
   return [
     function* () {},

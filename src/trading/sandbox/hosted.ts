@@ -8,25 +8,29 @@ import type { Bars } from '../../market/bars.ts';
 import { openSignals } from '../../bots/models/signals.ts';
 import { openSandbox } from './sandbox.ts';
 
-/** What the code of others may take of a server. */
+/** Limits of the process that runs an uploaded strategy. */
 export interface CodeLimits {
   readonly memoryMb: number;
-  /** Longest time over a step, ms. */
+  /** Longest time for one step, ms. */
   readonly timeoutMs: number;
 }
 
 export interface HostedRun {
   readonly bot: Bot;
-  /** Of the steps that were taken; undefined for a bot without models. */
+  /** Signals of the steps passed to `take`; undefined for a bot without models. */
   readonly signals: Signals | undefined;
-  /** Whether there is somebody who has to be shown steps: models, or a strategy elsewhere. */
+  /** Whether `take` must be called: the bot has models, or its strategy runs in another process. */
   readonly watches: boolean;
-  /** Before the run takes these steps; see `SignalFeed` and `Sandbox`. */
+  /** Must resolve before the run takes these steps. See `SignalFeed` and `Sandbox`. */
   readonly take: (steps: readonly Step[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** A bot whose strategy is run here, with its models ready. @throws ServiceError as `openSignals`. */
+/**
+ * Prepares a bot whose strategy runs in this process.
+ *
+ * @throws ServiceError as `openSignals`.
+ */
 export async function openRun(bot: Bot): Promise<HostedRun> {
   if (bot.models.length === 0) {
     return {
@@ -42,12 +46,12 @@ export async function openRun(bot: Bot): Promise<HostedRun> {
 }
 
 /**
- * A bot of a server, ready for one run: with its models, and a process for its strategy, where these
- * came with it.
+ * Prepares a bot of a server for one run. Opens its models, and a process for its strategy if the
+ * bot was uploaded with code.
  *
- * @param limits of that process; they can be undefined where no strategy comes with the bot.
- * @throws ServiceError `invalid_spec` where the spec does not fit the strategy; `invalid_strategy`,
- *   `strategy_failed`, `strategy_timeout`; as `openSignals`; what `signal` was aborted with.
+ * @param limits of that process; may be undefined for a bot without code.
+ * @throws ServiceError `invalid_spec` if the spec does not fit the strategy; `invalid_strategy`,
+ *   `strategy_failed`, `strategy_timeout`; as `openSignals`. Also throws the reason of `signal`.
  */
 export async function openHosted(
   hosted: HostedSpec,
@@ -94,7 +98,11 @@ export async function openHosted(
 
 const STEPS_AT_ONCE = 4096;
 
-/** Shows whole histories to whoever watches. */
+/**
+ * Passes all steps of complete histories to `take`, if the run needs them.
+ *
+ * @param onTaken receives the count of steps passed so far.
+ */
 export async function takeAll(
   { take, watches }: Pick<HostedRun, 'take' | 'watches'>,
   instruments: readonly { readonly symbol: string; readonly bars: Bars }[],

@@ -1,33 +1,33 @@
 /**
- * What the server and the process of a strategy tell each other, over its standard input and output.
- * Each message is its length in bytes (32 bits, little-endian) and so many bytes. The process is
- * trusted in nothing: each of its messages is bounded, and read by a schema.
+ * Messages between the server and a strategy process, over its standard input and output. Each is
+ * its length in bytes (32 bits, little-endian), followed by these bytes. The server does not trust
+ * the process: it limits the size of each message and validates it with a schema.
  *
- * To the process: a `Setup`, serialized by V8, and then steps (see `steps.ts`). From it, in JSON: for
- * the setup `Loaded` or `Refused`, and for steps as many `Ordered` as it likes, the last of which is
- * done with them, or has failed.
+ * The server sends a `Setup`, serialized by V8, and then steps (see `steps.ts`). The process
+ * replies in JSON. It answers the setup with `Loaded` or `Refused`, and steps with any number of
+ * `Ordered`. The last of these has all steps done, or has failed.
  */
 import { z } from 'zod';
 import type { EngineConfig } from '../../engine/config.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from '../../engine/orders.ts';
 
-/** What a process begins with. */
+/** First message to the process. */
 export interface Setup {
-  /** Texts by path. */
+  /** Source text by path. */
   readonly files: Readonly<Record<string, string>>;
-  /** The one that exports the strategy. */
+  /** Path of the module that exports the strategy. */
   readonly entry: string;
   readonly symbols: readonly string[];
-  /** What models say of each bar, by name; it comes with the bars. */
+  /** Names of the signals. Their values come with the bars. */
   readonly signals: readonly string[];
-  /** As the spec gives them. */
+  /** Parameters as authored in the spec, without defaults. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly config: EngineConfig;
-  /** Longest time the strategy may take over a step, ms. */
+  /** Longest time for one step of the strategy, ms. */
   readonly timeoutMs: number;
 }
 
-/** Of one message of the process. */
+/** Longest message of the process. */
 export const MOST_BYTES = 8 * 1024 * 1024;
 const MOST_COMMANDS = 100_000;
 
@@ -54,12 +54,12 @@ const Loaded = z.strictObject({
     description: upTo(1000),
     params: z.record(paramName, Param).refine((params) => Object.keys(params).length <= 100),
     instruments: z
-      /** No `max` where any number will do. */
+      /** Without `max`, the count is unlimited. */
       .strictObject({ min: z.number().min(1), max: z.number().min(1).exactOptional() })
       .exactOptional(),
     signals: z.array(upTo(100)).max(100).exactOptional(),
     shorts: z.boolean().exactOptional(),
-    /** What its `check` has against the parameters. */
+    /** Error that the `check` function of the strategy returned for the parameters. */
     check: upTo(1000).exactOptional(),
   }),
 });
@@ -75,7 +75,7 @@ const Refused = z.strictObject({ refused: Failure });
 const finite = z.number();
 const exit = z.union([finite, z.strictObject({ percent: finite })]);
 const index = z.int().min(0);
-/** Before the first step, when the strategy is created, it is −1. */
+/** Index of a step; −1 while the strategy is created, before the first step. */
 const step = z.int().min(-1);
 
 const Command = z.union([
@@ -102,15 +102,15 @@ const Command = z.union([
   ]),
 ]);
 
-/** What a strategy does at a step: places an order, aims at a weight, cancels an order. */
+/** A call of the broker at a step: an order, a target weight or a cancel. */
 export type Command = z.infer<typeof Command>;
 
 const Ordered = z.strictObject({
-  /** Steps taken since the beginning. */
+  /** Count of completed steps since the start. */
   done: z.int().min(0),
-  /** In the order in which they were given. */
+  /** In the order of the calls. */
   commands: z.array(Command).max(MOST_COMMANDS),
-  /** It came to no end of the step after those that are done. */
+  /** Failure in the step that follows the completed ones. */
   failed: Failure.exactOptional(),
 });
 
@@ -120,12 +120,12 @@ export type Ordered = z.infer<typeof Ordered>;
 
 const First = z.union([Loaded, Refused]);
 
-/** Undefined when it is no such message. */
+/** @returns undefined for an invalid message. */
 export function readFirst(bytes: Uint8Array): z.infer<typeof First> | undefined {
   return First.safeParse(jsonOf(bytes)).data;
 }
 
-/** Undefined when it is no such message. */
+/** @returns undefined for an invalid message. */
 export function readOrdered(bytes: Uint8Array): Ordered | undefined {
   return Ordered.safeParse(jsonOf(bytes)).data;
 }
@@ -135,7 +135,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 function jsonOf(bytes: Uint8Array): unknown {
   try {
     const text = UTF8.decode(bytes);
-    // Schemas pass over it, and it is no name of anything here.
+    // Rejected, because Zod ignores this key and no valid message has it.
     return text.includes('__proto__') ? undefined : (JSON.parse(text) as unknown);
   } catch {
     return undefined;

@@ -1,12 +1,16 @@
-/** What a process told that its strategy orders, and the strategy that orders it again. */
+/** Records the commands of a strategy process and repeats them in the engine of the server. */
 import type { StrategyContext, StrategyRun } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { readOrdered, type Command } from './messages.ts';
 
-/** Of one run. */
+/** Commands in one run. */
 const MOST_COMMANDS = 2_000_000;
 
-/** Keeps what the process orders until the run comes to the step. @param name of its strategy. */
+/**
+ * Creates a recorder of commands that replays each at its step.
+ *
+ * @param name of the strategy.
+ */
 export function createPlayer(name: string) {
   const byStep = new Map<number, Command[]>();
   let done = 0;
@@ -24,12 +28,12 @@ export function createPlayer(name: string) {
     },
     fail,
     /**
-     * @param until so many steps it has been shown.
-     * @throws ServiceError `strategy_failed` for what no strategy can order.
+     * @param until count of steps sent to the process so far.
+     * @throws ServiceError `strategy_failed` for a message that no strategy can cause.
      */
     add(bytes: Uint8Array, until: number): void {
       const message = readOrdered(bytes);
-      // A step that failed is not done, and has left orders all the same.
+      // A failed step does not count as done, but its commands do.
       const last = message === undefined ? 0 : message.failed ? message.done : message.done - 1;
       const isFit =
         message !== undefined &&
@@ -65,7 +69,7 @@ export function createPlayer(name: string) {
           step += 1;
           play();
           if (step < done) return;
-          throw failure ?? new Error(`step ${step} was not shown to the process of ${name}`);
+          throw failure ?? new Error(`step ${step} was not sent to the process of ${name}`);
         },
       };
     },
@@ -83,15 +87,19 @@ function order({ broker, instruments }: StrategyContext, command: Command): void
 }
 
 export function misbehaved(name: string): ServiceError {
-  return new ServiceError('strategy_failed', `${name} told what no strategy can order`, {
+  return new ServiceError('strategy_failed', `the process of ${name} sent an invalid message`, {
     reason: 'invalid_message',
-    remedy: 'Let the strategy change no object of the language itself.',
+    remedy: 'Remove code that changes built-in objects such as Array.prototype.',
   });
 }
 
 function tooMany(name: string): ServiceError {
-  return new ServiceError('strategy_failed', `${name} gave over ${MOST_COMMANDS} orders`, {
-    reason: 'too_many_orders',
-    remedy: 'Let it order only what is to change, or run it over fewer bars.',
-  });
+  return new ServiceError(
+    'strategy_failed',
+    `${name} placed more than ${MOST_COMMANDS} orders in one run`,
+    {
+      reason: 'too_many_orders',
+      remedy: 'Place orders only when something changes, or run it over fewer bars.',
+    },
+  );
 }

@@ -1,8 +1,8 @@
 /**
- * The process of one strategy. It shows it the bars that the server sends, with an engine of its own,
- * and tells what it orders, which is all the server takes from it. It does nothing but read, work and
- * write, one after the other, and ends when nobody sends any more; that alone is done outside of the
- * watchdog.
+ * Entry point of a strategy process. It runs the strategy in an engine of its own on the bars that
+ * the server sends, and returns the commands of the strategy. The server uses nothing else from it.
+ * The process reads, runs and writes in turn, and exits when its input ends. Only reading and
+ * writing happen outside the watchdog.
  */
 import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
@@ -27,7 +27,7 @@ const Bytes = Buffer;
 const self = process as NodeJS.Process & { readonly _tickCallback: () => void };
 const soon = setImmediate;
 
-/** Of steps: what is told of them at once must not be too long for a message. */
+/** Steps per answer, so that an answer stays below the size limit. */
 const SLICE_STEPS = 256;
 
 function read(length: number): Uint8Array {
@@ -64,13 +64,13 @@ let commands: Command[] = [];
 let engine: Engine;
 let failed: Failure | undefined;
 let name = entry;
-/** Error in a pending promise of the strategy. */
+/** Error of a promise of the strategy that no code handles. */
 let late: ServiceError | undefined;
 self.on('unhandledRejection', (error) => {
   late ??= lateError(error, { strategy: name, done: engine.done });
 });
 
-/** Notes what a strategy does with the engine it sees. */
+/** Wraps the broker so that each call of the strategy is recorded. */
 function recording(context: StrategyContext): StrategyContext {
   const { broker } = context;
   const noting: Broker = {
@@ -84,7 +84,7 @@ function recording(context: StrategyContext): StrategyContext {
     entryPrice: (instrument) => broker.entryPrice(instrument),
     working: (instrument) => broker.working(instrument),
     order(request) {
-      // Read once: what is asked for a second time need not be the same.
+      // Each field is read once: a getter could return another value the second time.
       const { instrument } = request;
       const rest = fieldsOf(request);
       const order = broker.order({ ...rest, instrument });
@@ -189,8 +189,8 @@ function failureOf(error: unknown): Failure {
   const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return {
     code: 'invalid_strategy',
-    message: `${entry}: threw while it was loaded: ${what}`.slice(0, 4000),
-    remedy: 'Do the work in create() or onBar(), and correct what is told.',
+    message: `${entry}: threw while it was loading: ${what}`.slice(0, 4000),
+    remedy: 'Move the work into create() or onBar(), and fix this error.',
   };
 }
 
@@ -202,7 +202,7 @@ function first(): Uint8Array {
   }
 }
 
-/** Ended by the watchdog, code comes to no `catch` of its own. */
+/** The watchdog ends code without running its `catch` blocks, so the timeout is caught here. */
 function beginning(): Uint8Array {
   try {
     return underWatchdog(timeoutMs, first);
@@ -229,7 +229,7 @@ function advance(slice: () => boolean): boolean {
   }
 }
 
-/** What was thrown may be an object whose properties are code. */
+/** Runs under the watchdog, because the properties of a thrown object may be code. */
 function explained(error: unknown): Failure {
   try {
     return underWatchdog(timeoutMs, () => {
@@ -238,23 +238,22 @@ function explained(error: unknown): Failure {
       return failureOf(explainStrategyError(error, { strategy: name, done, timeoutMs }));
     });
   } catch {
-    const message = `strategy ${name} threw something that cannot be told`;
-    return { code: 'strategy_failed', message, remedy: 'Throw errors.' };
+    const message = `strategy ${name} threw a value that cannot be read`;
+    return { code: 'strategy_failed', message, remedy: 'Throw instances of Error only.' };
   }
 }
 
 function answer(until: number, more: boolean): Uint8Array {
-  // An account that is lost takes no more steps.
+  // Once the account is ruined, the engine ignores further steps.
   const taken = failed === undefined && !more ? until : engine.done;
-  // A failed step does not count as done; an error that a strategy caught or left to a promise
-  // surfaces after it.
+  // A failed step does not count as done. An error that the strategy caught or left to a promise
+  // appears only after the step.
   const done = failed === undefined ? taken : Math.min(taken, until - 1);
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
   commands = [];
   return framed(ordered);
 }
 
-/** Reads, runs and answers steps until the input ends. */
 function serve(): void {
   write(beginning());
   for (let until = 0; failed === undefined;) {
@@ -279,6 +278,5 @@ function serve(): void {
 
 guardLanguage();
 secureGlobals();
-// Started outside the evaluation of this module, which is itself a microtask and would block all
-// others.
+// Evaluation of this module is a microtask, and would block all other microtasks.
 soon(serve);

@@ -1,7 +1,7 @@
 /**
- * Runs strategies that others have written, each in a process of its own which can do nothing but
- * look at bars and say what it orders. Here, what it ordered is ordered again, with an engine that it
- * cannot reach: it decides when to order what, and nothing else of a result.
+ * Runs uploaded strategies, each in a process of its own that can only read bars and return orders.
+ * The server repeats these orders in an engine that the process cannot reach. So the strategy
+ * decides when to order what, and nothing else in a result.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,56 +18,60 @@ import { createPlayer, misbehaved } from './player.ts';
 import { encodeSteps } from './steps.ts';
 
 export interface SandboxOptions extends Omit<Setup, 'signals'> {
-  /** Of models, which are shown each step before the process is. */
+  /** Signals of models. Their steps must be computed before `take` is called. */
   readonly signals?: Signals | undefined;
-  /** Of the whole process; on Linux also what is not JavaScript's. */
+  /** Memory of the process, MB. Linux counts memory outside the JavaScript heap, too. */
   readonly memoryMb: number;
-  /** Ends the process, and what waits for it. */
+  /** Kills the process and rejects pending calls. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Sandbox {
-  /** Orders what the process orders; for one run, over no other steps than `take` was given. */
+  /** Repeats the orders of the process. For one run, over exactly the steps passed to `take`. */
   readonly strategy: Strategy;
   /**
-   * Shows the process the next steps, oldest first; the run takes them afterwards. A process that
-   * fails is no error here: the strategy throws a `ServiceError` at the step where it did.
+   * Sends the next steps to the process, oldest first, before the run takes them. Does not throw if
+   * the process fails: the strategy then throws a `ServiceError` at the failed step.
    */
   readonly take: (steps: readonly Step[]) => Promise<void>;
-  /** Ends the process. */
   readonly close: () => Promise<void>;
 }
 
-/** For Node to start, beside the time that the strategy has. */
+/** Time for Node to start, in addition to the time limit of the strategy. */
 const START_MS = 10_000;
-/** The process minds the time itself, and tells more of it than can be seen from here. */
+/**
+ * The process checks the time limit itself and reports the failure in more detail, so wait longer.
+ */
 const LATE_MS = 1000;
 const LOOK_EVERY_MS = 50;
-/** Shown to the process at once. */
+/** Steps per message to the process. */
 const STEPS_AT_ONCE = 512;
-/** Of messages that nobody has read yet; nobody sends much ahead of what is asked for. */
+/** Limits on unread messages. A valid process sends little more than was requested. */
 const MOST_UNREAD = 1000;
 const MOST_UNREAD_BYTES = 8 * MOST_BYTES;
 
 const CODE = fileURLToPath(new URL('../..', import.meta.url));
 const PROCESS = fileURLToPath(new URL(`./process${import.meta.url.slice(-3)}`, import.meta.url));
 
-/** What Node is told, so that code which got hold of its modules could still do little with them. */
+/**
+ * Node flags for the sandbox process: no file system, network or child processes even if a module
+ * leaks.
+ */
 export const CONFINED: readonly string[] = [
-  // No network, no file but the code of this package, no other process, thread or addon.
+  // No network, child process, thread or addon; only the code of this package can be read.
   '--permission',
   `--allow-fs-read=${CODE}*`,
-  // Which knows nothing of permissions.
+  // node:sqlite ignores the permission model.
   '--no-experimental-sqlite',
   '--disallow-code-generation-from-strings',
   '--no-warnings',
 ];
 
 /**
- * Starts a process, and has it load a strategy.
+ * Starts a process that loads a strategy.
  *
- * @throws ServiceError `invalid_strategy`, `strategy_failed`, `strategy_timeout`; what `signal` was
- * aborted with.
+ * @throws ServiceError `invalid_strategy`, `strategy_failed`, `strategy_timeout`; the reason of
+ *   `signal`.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { memoryMb, signal, signals, ...setup } = options;
@@ -123,7 +127,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 interface Channel {
   readonly send: (message: Uint8Array) => void;
-  /** @throws ServiceError when no message comes. */
+  /** @throws ServiceError if no message arrives in time or the process has ended. */
   readonly receive: (withinMs: number) => Promise<Uint8Array>;
   readonly close: () => Promise<void>;
 }
@@ -132,8 +136,7 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   const child = spawn(
     process.execPath,
     [...CONFINED, `--max-old-space-size=${memoryMb}`, PROCESS],
-    // A group of its own: Ctrl-C is the server's to hear.
-    // The time zone is UTC, as for every strategy.
+    // Detached, so that Ctrl-C reaches only the server. UTC is the time zone of every strategy.
     { stdio: ['pipe', 'pipe', 'ignore'], env: { TZ: 'UTC' }, cwd: '/', detached: true },
   );
   const exited = once(child, 'close').catch(() => {});
@@ -151,14 +154,14 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   };
   signal?.addEventListener('abort', abort);
   child.on('error', (cause) => {
-    end(new ServiceError('failure', 'no process could be started for the strategy', { cause }));
+    end(new ServiceError('failure', 'cannot start a process for the strategy', { cause }));
   });
   child.on('close', (code, how) => {
-    // As V8 ends a process whose heap is full.
+    // V8 ends a process whose heap is full with one of these.
     const isFull = how === 'SIGABRT' || how === 'SIGTRAP' || code === 134 || code === 133;
     end(isFull ? outOfMemory(memoryMb, MEMORY_SETTING) : died(how ?? `code ${code}`));
   });
-  // A process that has ended takes nothing; what became of it is told by its end.
+  // Writing to an ended process fails; the close event reports why it ended.
   child.stdin.on('error', () => {});
 
   const reader = frameReader();
@@ -204,7 +207,7 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   };
 }
 
-/** @returns the messages that a chunk completes; undefined once one is too long. */
+/** @returns the messages that a chunk completes; undefined if one is too long. */
 export function frameReader(): (chunk: Buffer) => Buffer[] | undefined {
   let rest: Buffer[] = [];
   let size = 0;
@@ -229,7 +232,7 @@ export function frameReader(): (chunk: Buffer) => Buffer[] | undefined {
   };
 }
 
-/** Beside V8's own limit: buffers do not count there. */
+/** Adds to the heap limit of V8, which does not count buffers. */
 function watchMemory(
   pid: number | undefined,
   memoryMb: number,
@@ -237,7 +240,7 @@ function watchMemory(
 ): NodeJS.Timeout | undefined {
   if (process.platform !== 'linux' || pid === undefined) return undefined;
   const look = async (): Promise<void> => {
-    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // It has ended.
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // The process has ended.
     const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
     if (Number(kib) > memoryMb * 1024) onFull();
   };
@@ -256,6 +259,6 @@ const MEMORY_SETTING =
 function died(how: string): ServiceError {
   return new ServiceError('strategy_failed', `the process of the strategy ended: ${how}`, {
     reason: 'process_ended',
-    remedy: 'Correct the strategy; it has no way to end its process that is right.',
+    remedy: 'Correct the strategy; it must not end its own process.',
   });
 }

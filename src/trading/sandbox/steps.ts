@@ -2,13 +2,14 @@ import type { Signals } from '../../engine/signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Candle } from '../../market/bars.ts';
 
-/** Numbers of a bar: open, high, low, close, volume. What models say of it comes behind them. */
+/** Values per bar: open, high, low, close, volume. Its signals follow them. */
 const WIDTH = 5;
 
 /**
- * Steps as rows of doubles: the time, and each symbol's bar, NaN where it has none, with its signals.
+ * Encodes steps as rows of doubles: the time, then the bar and signals of each symbol. They are NaN
+ * for a symbol without a bar.
  *
- * @param signals of these bars, too. @param shown bars of each symbol before these steps; counted on.
+ * @param shown count of bars of each symbol already sent; updated by this call.
  */
 export function encodeSteps(
   symbols: readonly string[],
@@ -22,7 +23,7 @@ export function encodeSteps(
   for (const [i, { time, bars }] of steps.entries()) {
     numbers[i * row] = time;
     for (const [s, symbol] of symbols.entries()) {
-      // A symbol can be called as something that all objects have.
+      // A symbol may be named like a property that every object inherits.
       if (!Object.hasOwn(bars, symbol)) continue;
       const { open, high, low, close, volume } = bars[symbol]!;
       const at = shown[s]!;
@@ -35,8 +36,9 @@ export function encodeSteps(
 }
 
 /**
- * The steps that `encodeSteps` was given.
- * @param onSignals is told those of each bar, in the order of the bars.
+ * Decodes the output of `encodeSteps`.
+ *
+ * @param onSignals receives the signals of each bar, in the order of the bars.
  */
 export function decodeSteps(
   symbols: readonly string[],

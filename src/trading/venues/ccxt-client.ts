@@ -7,7 +7,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
-/** What is used of an exchange of ccxt. */
+/** Members of a ccxt exchange in use. */
 export interface Client {
   readonly has: Readonly<Record<string, unknown>>;
   readonly timeframes: Readonly<Record<string, unknown>>;
@@ -16,11 +16,11 @@ export interface Client {
   readonly markets: Readonly<Record<string, Market>> | undefined;
   readonly clients: Readonly<Record<string, Stream>>;
   urls: Record<string, unknown>;
-  /** An answer is waited for so long, ms. */
+  /** Timeout of a request, ms. */
   timeout: number;
   handleRestResponse(response: object, ...rest: readonly unknown[]): Promise<unknown>;
   getResponseHeaders(response: object): Readonly<Record<string, string>>;
-  /** What to send, by method and path; called right before that is sent. */
+  /** Builds the signed request; called right before it is sent. */
   sign(
     path: string,
     api: unknown,
@@ -106,7 +106,7 @@ export type Row = readonly (number | undefined)[];
 
 type ErrorClass = new (message?: string) => Error;
 
-/** Its errors: see https://docs.ccxt.com/#/?id=error-hierarchy. */
+/** Errors: see https://docs.ccxt.com/#/?id=error-hierarchy. */
 export interface Ccxt {
   readonly pro: Readonly<Record<string, new (config: object) => Client>>;
   readonly DECIMAL_PLACES: number;
@@ -129,48 +129,51 @@ export interface Ccxt {
   readonly DDoSProtection: ErrorClass;
 }
 
-/** Which failures are tried again, and how often in all. */
+/** Which failures are retried, and how often. */
 export interface AskOptions {
   /**
-   * It goes beside the others, not after them; where the exchange takes nothing for longer than one
-   * would wait, it fails at once.
+   * Sends the request at once, in parallel with queued ones. Fails at once if the exchange has
+   * blocked requests for longer than an urgent one may wait.
    */
   readonly isUrgent?: boolean;
   readonly attempts?: number;
-  /** Ends the wait for another attempt, which there is none of then. */
+  /** Stops retrying when aborted. */
   readonly quit?: AbortSignal;
-  /** Others than those that the exchange or the way to it may get over. */
+  /** Restricts retries to these temporary errors. */
   readonly only?: (error: unknown) => boolean;
 }
 
 export interface ClientConnection {
   readonly ccxt: Ccxt;
   readonly client: Client;
-  /** What the exchange calls a symbol of a bot. */
+  /** Returns the symbol of the exchange for a symbol of a bot. */
   readonly called: (symbol: string) => string;
   /**
-   * One request after another; what fails is tried again, after as long as the exchange says, and
-   * others go before it meanwhile.
+   * Runs requests one at a time. Retries temporary failures, after the time that the exchange asks
+   * for; other requests may run in between.
    */
   readonly ask: <T>(request: () => Promise<T>, options?: AskOptions) => Promise<T>;
-  /** Whether the exchange refused it for too many requests. */
+  /** Whether the exchange rejected the request because of a rate limit. */
   readonly isLimit: (error: unknown) => boolean;
-  /** Has everyone who watches cut off, so that they connect anew. */
+  /** Disconnects all streams, so that their users reconnect. */
   readonly drop: () => void;
   readonly close: () => Promise<void>;
 }
 
 const MOST_ATTEMPTS = 6;
 const REST_BACKOFF = { shortestMs: 250, longestMs: 30_000 };
-/** No exchange keeps anyone out for longer, unless he goes on asking. */
+/** No exchange blocks clients for longer unless they keep sending. */
 const LONGEST_RETRY_AFTER_MS = 10 * 60_000;
 const LONGEST_URGENT_WAIT_MS = 1000;
-/** ccxt itself waits so long for the head of an answer, and for its body for ever. */
+/**
+ * Limit on a whole request, as a multiple of the timeout. ccxt applies its timeout to the head of a
+ * response only.
+ */
 const TIMEOUTS_PER_REQUEST = 6;
 
 /**
- * @param config of ccxt; its `options` go before those of the definition.
- * @throws ServiceError `conflict` when ccxt is not installed, or has no such exchange.
+ * @param config of ccxt; its `options` override the options of the definition.
+ * @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange.
  */
 export function openClient(
   name: string,
@@ -181,25 +184,25 @@ export function openClient(
   const ccxt = loadCcxt();
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
   if (Pro === undefined) {
-    throw new ServiceError('conflict', `ccxt streams no data of ${definition.ccxt}`, {
+    throw new ServiceError('conflict', `ccxt cannot stream data of ${definition.ccxt}`, {
       reason: 'unknown_exchange',
-      remedy: `See https://docs.ccxt.com for the exchanges, and correct ${name} in exchanges_file.`,
+      remedy: `Correct ${name} in exchanges_file; https://docs.ccxt.com lists the exchanges.`,
     });
   }
   const client = new Pro({
     ...config,
     enableRateLimit: true,
-    // Needed for urls of ws:// without TLS, as a gateway of one's own network has them.
+    // Needed for ws:// URLs without TLS, for example of a gateway in a private network.
     httpAgent: new Agent(),
-    // It would write what it cannot read to our standard output.
+    // ccxt otherwise logs unreadable messages to standard output.
     log: () => {},
     options: {
       ...defaults,
       ...definition.options,
       ...options,
-      // What has been seen is compared by whoever watches, so that no change is missed.
+      // Callers compare messages themselves, so that they miss no change.
       newUpdates: false,
-      // Whoever connects again has waited before.
+      // Callers wait before they reconnect.
       ws: { backoff: { base: 0 } },
     },
   });
@@ -207,7 +210,7 @@ export function openClient(
 
   const isLimit = (error: unknown): boolean =>
     error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
-  /** What the answer said that an error is made of, ms. */
+  /** Value of the Retry-After header by error, ms. */
   const retryAfter = new WeakMap<Error, number>();
   const handleRestResponse = client.handleRestResponse.bind(client);
   client.handleRestResponse = async (response, ...rest) => {
@@ -225,8 +228,8 @@ export function openClient(
   };
 
   /**
-   * No requests are sent for this time after that: the exchange blocks clients longer that keep
-   * sending.
+   * Block on all requests, as a duration since a moment: the exchange blocks clients longer that
+   * keep sending.
    */
   let closed: { readonly since: Moment; readonly ms: number } | undefined;
   const closedForMs = (): number => (closed === undefined ? 0 : closed.ms - msSince(closed.since));
@@ -242,14 +245,14 @@ export function openClient(
     const late = Promise.withResolvers<never>();
     const giveUp = (): void => late.reject(signal.reason);
     const expire = (): void =>
-      late.reject(new ccxt.RequestTimeout(`no whole answer within ${withinMs} ms`));
+      late.reject(new ccxt.RequestTimeout(`no complete response within ${withinMs} ms`));
     const timer = setTimeout(expire, withinMs);
     signal.addEventListener('abort', giveUp);
     try {
       return await Promise.race([request(), late.promise]);
     } catch (error) {
       const ms = retryAfter.get(error as Error) ?? 0;
-      // Too many orders, by the code of Binance, keep nobody from asking for anything else.
+      // Code -1015 of Binance limits orders only, so other requests continue.
       if (ms > 0 && !/-1015\b/.test(String(error))) {
         if (ms > closedForMs()) closed = { since: thisMoment(), ms };
         onClosed?.(Math.ceil(ms / 1000));
@@ -269,7 +272,7 @@ export function openClient(
   const atOnce = <T>(request: () => Promise<T>): Promise<T> => {
     const left = closedForMs();
     if (left <= LONGEST_URGENT_WAIT_MS) return attempt(request, client.timeout);
-    const wish = `it asks for nothing to be sent for ${Math.ceil(left / 1000)} s`;
+    const wish = `the exchange accepts no requests for ${Math.ceil(left / 1000)} s`;
     return Promise.reject(new ccxt.RateLimitExceeded(wish));
   };
   const ask = async <T>(
@@ -291,7 +294,8 @@ export function openClient(
         await delay(Math.max(wait, wish), undefined, { signal: ends }).catch(() => {});
         signal.throwIfAborted();
         if (quit?.aborted === true) throw error;
-        // Our clock has drifted from that of the exchange; if it does not tell, the next try will.
+        // The local clock has drifted. If the exchange does not report its time now, the next
+        // attempt asks again.
         if (error instanceof ccxt.InvalidNonce) {
           await attempt(() => client.loadTimeDifference(), client.timeout).catch(() => {});
         }
@@ -299,7 +303,7 @@ export function openClient(
     }
   };
   const drop = (): void => {
-    // A line that is dead would answer no farewell.
+    // Terminates, because a dead connection would not answer a close frame.
     for (const { connection } of Object.values(client.clients)) connection?.terminate?.();
   };
   return {
@@ -317,11 +321,11 @@ export function openClient(
 }
 
 interface ClientConfig {
-  /** Options of ccxt that the definition may say otherwise. */
+  /** Options of ccxt that the definition may override. */
   readonly defaults?: object;
-  /** Those that it may not. */
+  /** Options of ccxt that override the definition. */
   readonly options?: object;
-  /** Told for how long the exchange takes nothing more. */
+  /** Called with the duration for which the exchange accepts no requests. */
   readonly onClosed?: (seconds: number) => void;
   readonly timeout?: number;
   readonly apiKey?: string;
@@ -333,9 +337,10 @@ interface ClientConfig {
 const LONGEST_REASON = 300;
 
 /**
- * What ccxt says of an error, which may have whole pages in it, and URLs with who asks for them.
+ * Describes an error of ccxt in one line, without credentials in URLs. Errors may contain whole
+ * pages.
  *
- * @param hide takes secrets out of a text.
+ * @param hide removes secrets from a text.
  */
 export function whyOf(error: unknown, hide = (text: string): string => text): string {
   const text = printableLine(hide(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
@@ -344,11 +349,11 @@ export function whyOf(error: unknown, hide = (text: string): string => text): st
 
 function loadCcxt(): Ccxt {
   try {
-    // In one file, which loads sooner than its thousand modules.
+    // The CommonJS build is one file, which loads faster than its thousand modules.
     return createRequire(import.meta.url)('ccxt') as Ccxt;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', 'live market data need the package ccxt', {
+    throw new ServiceError('conflict', 'live market data requires the package ccxt', {
       reason: 'not_installed',
       remedy: 'Install it beside service-local with `npm install ccxt`.',
     });

@@ -5,37 +5,41 @@ import type { TimeframeName } from '../../market/timeframe.ts';
 import { openClient, whyOf, type Row } from './ccxt-client.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
-/** A bar as an exchange gives it; nothing about it has been checked but that it has a time. */
+/** A bar as the exchange sent it. Only its time has been checked. */
 export interface ExchangeBar extends Candle {
-  /** Opening instant, ms since the epoch. */
+  /** Opening time, ms since epoch. */
   readonly time: number;
 }
 
 export interface Exchange {
   /**
-   * Whether the exchange has them.
-   * @throws ServiceError `invalid_spec` with the problems, their pointers into the spec of a bot;
-   *   `exchange_unavailable` when it does not answer.
+   * Checks that the exchange has the symbols and the timeframe.
+   *
+   * @throws ServiceError `invalid_spec` with pointers into the spec of a bot;
+   *   `exchange_unavailable` if the exchange does not answer.
    */
   check(symbols: readonly string[], timeframe: TimeframeName): Promise<void>;
-  /** The newest bars, the open one among them, once there is news of any; rejects when cut off. */
+  /**
+   * Resolves with the newest bars, including the open one, once any has changed; rejects on a
+   * disconnect.
+   */
   watch(symbol: string, timeframe: TimeframeName): Promise<readonly ExchangeBar[]>;
-  /** Up to 1000 bars from `since` on, the oldest first. */
+  /** Up to 1000 bars from `since` on, oldest first. */
   history(symbol: string, timeframe: TimeframeName, since: number): Promise<readonly ExchangeBar[]>;
-  /** Its clock, if it tells: ms since the epoch. */
+  /** Time of the exchange, ms since epoch; undefined if it has no such endpoint. */
   time(): Promise<number | undefined>;
-  /** Has everyone who watches cut off, so that they connect anew. */
+  /** Disconnects all streams, so that their users reconnect. */
   drop(): void;
   close(): Promise<void>;
 }
 
-/** So many bars of each symbol are kept to see what changes of them. */
+/** Bars per symbol that ccxt keeps, so that changes of earlier bars are noticed. */
 const KEPT_BARS = 60;
 const PAGE = 1000;
-/** Of the list of symbols, for one that is not in it. */
+/** Shortest interval between reloads of the markets when a symbol is missing. */
 const RELOAD_EVERY_MS = 60_000;
 
-/** @throws ServiceError `conflict` when ccxt is not installed, or has no such exchange. */
+/** @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange. */
 export function openExchange(
   name: string,
   definition: ExchangeDefinition,
@@ -61,15 +65,15 @@ export function openExchange(
     async check(symbols, timeframe) {
       const problems: { code: string; message: string; pointer: string }[] = [];
       if (client.has['watchOHLCV'] !== true || client.has['fetchOHLCV'] !== true) {
-        throw new ServiceError('conflict', `${name} streams no bars`, {
+        throw new ServiceError('conflict', `${name} does not stream bars`, {
           reason: 'unknown_exchange',
-          remedy: 'Name another exchange.',
+          remedy: 'Choose an exchange that ccxt can stream bars from.',
         });
       }
       if (!Object.hasOwn(client.timeframes, ccxtTimeframe(timeframe))) {
         problems.push({
           code: 'no_live_data',
-          message: `${name} has no bars of ${timeframe}`,
+          message: `${name} has no ${timeframe} bars`,
           pointer: '/spec/data/timeframe',
         });
       }
@@ -84,10 +88,9 @@ export function openExchange(
         });
       }
       if (problems.length === 0) return;
-      throw new ServiceError('invalid_spec', `${name} does not have the data of the bot`, {
+      throw new ServiceError('invalid_spec', `${name} does not have the data that the bot needs`, {
         problems,
-        remedy:
-          'Name symbols as the exchange does, such as BTC/USDT, or map them in exchanges_file.',
+        remedy: 'Use the symbols of the exchange, such as BTC/USDT, or map them in exchanges_file.',
       });
     },
     async watch(symbol, timeframe) {
@@ -108,7 +111,7 @@ export function openExchange(
 
 function unavailable(name: string, error: unknown): ServiceError {
   return new ServiceError('exchange_unavailable', `${name} does not answer: ${whyOf(error)}`, {
-    remedy: 'Try again later, or see whether the server can reach the exchange.',
+    remedy: 'Try again later, or check that the server can reach the exchange.',
     cause: error,
   });
 }
@@ -117,7 +120,7 @@ function ccxtTimeframe(timeframe: TimeframeName): string {
   return timeframe === '1mo' ? '1M' : timeframe;
 }
 
-/** Copies: ccxt writes into its own. */
+/** Returns copies, because ccxt modifies its own rows. */
 function barsOf(rows: readonly Row[]): ExchangeBar[] {
   return rows.flatMap(([time, open = NaN, high = NaN, low = NaN, close = NaN, volume = NaN]) =>
     time !== undefined && isInstant(time) ? [{ time, open, high, low, close, volume }] : [],

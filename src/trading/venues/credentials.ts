@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError, isSystemError } from '../../base/errors.ts';
 
-/** What an exchange knows an account by. None of it may be shown to anyone. */
+/** Credentials of an account at an exchange. Never log or return them. */
 export interface Credentials {
   readonly apiKey: string;
   readonly secret: string;
@@ -13,11 +13,10 @@ export interface Credentials {
 const OPTIONAL = ['password', 'uid'] as const;
 
 /**
- * Reads the files of a directory that are called as the fields are, as a mounted secret has them;
- * white space around their texts is not theirs.
+ * Reads one file per field from a directory, such as a mounted secret. Surrounding white space is
+ * ignored.
  *
- * @throws ServiceError `file_not_found` for the first that is missing, `invalid_data` for one that is
- *   empty.
+ * @throws ServiceError `file_not_found` for a missing file, `invalid_data` for an empty one.
  */
 export function readCredentials(dir: string): Credentials {
   const read = (name: string): string => {
@@ -27,12 +26,17 @@ export function readCredentials(dir: string): Credentials {
       if (text !== '') return text;
     } catch (error) {
       if (!isSystemError(error, 'ENOENT')) throw error;
-      throw new ServiceError('file_not_found', `the credentials of the exchange lack ${file}`, {
-        remedy: 'Write the files apiKey and secret there, and password and uid where it has these.',
-      });
+      throw new ServiceError(
+        'file_not_found',
+        `file ${file} with credentials of the exchange is missing`,
+        {
+          remedy:
+            'Write the files apiKey and secret to this directory, and password and uid if the exchange uses them.',
+        },
+      );
     }
     throw new ServiceError('invalid_data', `${file} is empty`, {
-      remedy: 'Write there what the exchange gave you.',
+      remedy: 'Write the value from the exchange to this file.',
     });
   };
   const optional = OPTIONAL.flatMap((name) => {
@@ -49,11 +53,14 @@ export function readCredentials(dir: string): Credentials {
 const SHORTEST_SECRET = 4;
 const SHORTEST_LINE = 16;
 
-/** Takes out of a text what the credentials are, in every form in which ccxt sends them, and queries. */
+/**
+ * Creates a function that removes credentials from a text, in every form in which ccxt sends them.
+ * It also removes query strings and signatures.
+ */
 export function hiderOf(credentials: Credentials): (text: string) => string {
   const texts = Object.values(credentials as unknown as Record<string, string>).flatMap((text) => [
     text,
-    // A key of several lines may be quoted in part.
+    // An error may quote single lines of a key.
     ...text.split(/\s+/).filter((line) => line.length >= SHORTEST_LINE),
   ]);
   const forms = texts
@@ -68,7 +75,7 @@ export function hiderOf(credentials: Credentials): (text: string) => string {
   return (text) =>
     forms
       .reduce((rest, form) => rest.replaceAll(form, '…'), text)
-      // Signed, and with them the address of an order to whoever has them.
+      // Query strings of order requests contain signatures.
       .replaceAll(/(?<=\w:\/\/[^\s"'?]*)\?[^\s"']*/g, '?…')
       .replaceAll(/(?<=signature["']?\s*[=:]\s*["']?)[\w%+/-]+/gi, '…');
 }

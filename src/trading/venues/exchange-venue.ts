@@ -1,4 +1,4 @@
-/** A real exchange as a venue, through ccxt. Spot accounts that own what they sell. */
+/** Executes orders at an exchange through ccxt, in a spot account that owns what it sells. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../base/errors.ts';
 import type { Problem } from '../../base/errors.ts';
@@ -29,67 +29,71 @@ import type {
 import { watchReports } from './venue-reports.ts';
 
 export interface ExchangeVenueOptions {
-  /** As people call the exchange. */
+  /** Name of the exchange in exchanges_file. */
   readonly name: string;
   readonly definition: ExchangeDefinition;
   /** See `readCredentials`. */
   readonly credentialsDir: string;
   readonly deploymentId: string;
-  /** The universe, as the bot calls them. */
+  /** Symbols of the universe, as named in the bot. */
   readonly symbols: readonly string[];
-  /** Of the account; what every symbol is quoted in. */
+  /** Currency of the account, in which every symbol must be quoted. */
   readonly currency: string;
   readonly account: 'cash' | 'margin';
-  /** Ends what is under way, and all waits. */
+  /** Aborts running requests and all waits. */
   readonly signal: AbortSignal;
-  /** Told what goes wrong and is tried again; nothing secret. */
+  /** Receives problems that are retried, without secrets. */
   readonly onTrouble?: (message: string) => void;
   /**
-   * Called with the client order id right before an order is sent, however long the order waited.
+   * Decides whether an order may still be sent. Called right before it is sent, however long it
+   * waited.
    */
   readonly mayPlace?: (client_order_id: string) => boolean;
-  /** For so long an order that got no answer may still reach the exchange, ms. */
+  /** Time after which an unanswered order can no longer reach the exchange, ms. */
   readonly settleMs?: number;
-  /** Orders that work are asked for at least so often, ms. */
+  /** Interval of queries of working orders, ms. */
   readonly resyncMs?: number;
-  /** How often its rules are asked for, ms. */
+  /** Interval of queries of the rules, ms. */
   readonly termsMs?: number;
-  /** An answer is waited for so long, ms. */
+  /** Timeout of a request, ms. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Exchanges that find and cancel an order by the client's id for it, through ccxt, without which a
- * lost answer could make a second order. More of them may be able to: none without having tried.
- * (With the keys of Binance.US ccxt signs in to the stream of Binance.)
+ * Exchanges in ccxt that can find and cancel an order by client order id. Without that, a lost
+ * response could lead to a second order. Others may support it; add only those that were tested.
+ * (Binance.US is missing because ccxt sends its API keys to the stream of Binance.)
  */
 const BY_CLIENT_ID: readonly string[] = ['binance'];
 
-/** The exchange refuses what arrives later than this after it was signed. */
+/** The exchange rejects requests that arrive later than this after they were signed. */
 const RECEIVE_WINDOW_MS = 5000;
-/** It may have been signed by a clock that is a second ahead. */
+/** Adds two seconds for a clock that is ahead. */
 const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const TIMEOUT_MS = 5000;
 const RESYNC_MS = 15_000;
-/** No stream tells of halts. Whoever is to know of one within 5 s has to ask more often. */
+/**
+ * No stream reports halts, so the interval is shorter than the 5 s within which a halt must be
+ * noticed.
+ */
 const TERMS_MS = 4000;
 const MOST_SENDS = 3;
 const NOT_SENT = 'not_sent';
 const TRADES_PER_PAGE = 1000;
-/** Trades may be told of later than the fills that they are. */
+/** Trades may become visible later than the fills of their order. */
 const TRADE_ATTEMPTS = 6;
-/** What a fee was taken in is worth what it was last traded for in so many minutes. */
+/** Minutes before a trade that are searched for a price of the fee currency. */
 const PRICE_MINUTES = 900;
 const MOST_PRICES = 1000;
-/** A cancel goes before everything else, and so does what confirms it. */
+/** For cancels and the queries that confirm them. */
 const URGENT: AskOptions = { isUrgent: true, attempts: 2 };
-/** Whoever watches tries again himself, and has others to ask for. */
+/** For periodic queries, which are repeated anyway. */
 const WATCHING: AskOptions = { attempts: 2 };
 
 /**
- * @throws ServiceError `invalid_spec` with problems for a bot that cannot trade there, `conflict` for
- *   an exchange that cannot be a venue or refuses the credentials, `file_not_found` or `invalid_data`
- *   for the files of these, `exchange_unavailable` when it does not answer.
+ * @throws ServiceError `invalid_spec` with problems if the bot cannot trade there; `conflict` if
+ *   the exchange cannot be a venue or rejects the credentials; `file_not_found` or `invalid_data`
+ *   for the files of credentials; `exchange_unavailable` if the exchange does not answer.
  */
 export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<Venue> {
   const { name, definition, symbols, signal, timeoutMs } = options;
@@ -97,14 +101,13 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   const connection = openClient(name, definition, signal, {
     ...credentials,
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
-    onClosed: (seconds) =>
-      options.onTrouble?.(`${name} asks for nothing to be sent for ${seconds} s`),
+    onClosed: (seconds) => options.onTrouble?.(`${name} accepts no requests for ${seconds} s`),
     defaults: { adjustForTimeDifference: true },
     options: {
       recvWindow: RECEIVE_WINDOW_MS,
       defaultType: 'spot',
       fetchMarkets: { types: ['spot'] },
-      // The key need not be allowed to see more than it trades with.
+      // Avoids endpoints that need more permissions than trading.
       fetchCurrencies: false,
       fetchMargins: false,
     },
@@ -112,16 +115,17 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   const { ccxt, client } = connection;
   const parseOrders = client.parseOrders.bind(client);
   client.parseOrders = (orders, ...rest) => {
-    // Of whatever else comes it would make an empty list: no orders are open.
+    // ccxt would turn another response into an empty list, as if no orders were open.
     if (Array.isArray(orders)) return parseOrders(orders, ...rest);
-    throw new ccxt.BadResponse('what should be a list of orders is none');
+    throw new ccxt.BadResponse('expected a list of orders in the response');
   };
   const sign = client.sign.bind(client);
-  // After all waits, those of ccxt included: what is signed comes in time or is refused.
+  // Checked after all waits, including waits of ccxt. From here on, the receive window limits the
+  // delay.
   client.sign = (path, api, method, params, ...rest) => {
     const isOrder = method === 'POST' && path === 'order';
     if (isOrder && options.mayPlace?.(String(params['newClientOrderId'])) === false) {
-      throw new ServiceError('exchange_unavailable', 'the order may not be sent any more', {
+      throw new ServiceError('exchange_unavailable', 'the order may no longer be sent', {
         reason: NOT_SENT,
       });
     }
@@ -131,7 +135,7 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   try {
     refuseUnfit(options, connection);
     await venue.load(symbols);
-    // Of the answers only the list of markets is long.
+    // Only the list of markets is large and needs a longer timeout.
     client.timeout = timeoutMs ?? TIMEOUT_MS;
     return venue;
   } catch (error) {
@@ -148,16 +152,18 @@ function refuseUnfit(
   const all = [...needed, 'fetchOrderTrades', 'fetchBalance', 'fetchOHLCV', 'watchOrders'];
   const lacks = all.filter((feature) => client.has[feature] !== true);
   if (!BY_CLIENT_ID.includes(definition.ccxt) || lacks.length > 0) {
-    const what = lacks.length > 0 ? `lacks ${lacks.join(', ')}` : 'finds no orders by ids of ours';
+    const what =
+      lacks.length > 0 ? `lacks ${lacks.join(', ')}` : 'cannot find orders by client order id';
     throw new ServiceError('conflict', `${name} cannot be a venue: it ${what}`, {
       reason: 'venue_not_supported',
-      remedy: `Trade on one of ${BY_CLIENT_ID.join(', ')}, or use the simulated venue.`,
+      remedy: `Use one of ${BY_CLIENT_ID.join(', ')}, or use the simulated venue.`,
     });
   }
   if (account === 'cash') return;
   const problem = {
     code: 'venue_not_supported',
-    message: 'orders go to a spot account, which neither borrows nor sells short',
+    message:
+      'the bot needs a margin account, but orders go to a spot account, which cannot borrow or sell short',
     pointer: '/spec/engine/account',
   };
   throw cannotTrade(name, [problem]);
@@ -176,22 +182,22 @@ class ExchangeVenue implements Venue {
   readonly #connection: ClientConnection;
   readonly #hide: (text: string) => string;
   /**
-   * This and `#unsettled` use a clock that stops while the machine sleeps: a sent order may still
-   * arrive, so waiting too long is safe, and waiting too little is not.
+   * This and `#unsettled` use a clock that stops while the machine sleeps. A sent order may still
+   * arrive, so waiting too long is safe and waiting too little is not.
    */
   readonly #openedAt = performance.now();
   readonly #closed = new AbortController();
-  /** Until when the exchange may not show orders that it has got, or is yet to get. */
+  /** Time until which a missing order may still appear, by client order id. */
   readonly #unsettled = new Map<string, number>();
-  /** The last that is being asked about each order. */
+  /** Last queued operation of each order. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** Orders that are to be canceled, or were told to be not there: they are not sent any more. */
+  /** Orders to cancel, or reported as missing: they are no longer sent. */
   readonly #withdrawn = new Set<string>();
-  /** To be aborted when what is being placed is to be canceled. */
+  /** Aborted when an order is canceled while it is being placed. */
   readonly #placing = new Map<string, AbortController>();
   readonly #working = new Map<string, VenueOrderId>();
   readonly #markets = new Map<string, Market>();
-  /** Symbols of these that the exchange has no more; of orders and holdings in them it may still tell. */
+  /** Symbols that the exchange has delisted. It may still report their orders and holdings. */
   readonly #gone = new Set<string>();
   readonly #prices = new Map<string, number>();
   readonly #worthless = new Set<string>();
@@ -217,9 +223,9 @@ class ExchangeVenue implements Venue {
       const message = this.#whyNot(symbol, market);
       if (message === undefined) {
         this.#markets.set(symbol, market!);
-        // No reason to refuse it: there may be orders to be canceled, and it may trade again.
+        // Accepted: it may have orders to cancel, and may trade again.
         if (market!.active === false) {
-          this.#options.onTrouble?.(`${symbol} is not traded at the moment`);
+          this.#options.onTrouble?.(`${symbol} is currently not trading`);
         }
         return [];
       }
@@ -227,20 +233,20 @@ class ExchangeVenue implements Venue {
       return [{ code: 'venue_not_supported', message, pointer }];
     });
     if (problems.length > 0) throw cannotTrade(this.name, problems);
-    // Whether it takes the credentials is better known now than with the first order.
+    // Checks the credentials now instead of with the first order.
     await this.account();
   }
 
   #whyNot(symbol: string, market: Market | undefined): string | undefined {
     const { currency } = this.#options;
     if (market === undefined) return `${this.name} has no symbol ${JSON.stringify(symbol)}`;
-    if (market.spot !== true) return `${symbol} is no spot market`;
+    if (market.spot !== true) return `${symbol} is not a spot market`;
     if (market.quote !== currency) {
       return `${symbol} is quoted in ${market.quote}, and the account is in ${currency}`;
     }
     const { amount, price } = this.#steps(market);
     if (amount > 0 && price > 0) return undefined;
-    return `${this.name} does not say of what ${symbol}'s quantities and prices are multiples`;
+    return `${this.name} does not report the quantity and price steps of ${symbol}`;
   }
 
   #steps({ precision }: Market): { amount: number; price: number } {
@@ -282,8 +288,8 @@ class ExchangeVenue implements Venue {
     const { client_order_id: id } = order;
     let trouble: unknown;
     for (let sends = 0; ; sends += 1) {
-      // Also the first time: an earlier process may have sent it. The exchange would take one that
-      // has been filled for a new one.
+      // Also before the first attempt: an earlier process may have sent the order, and the exchange
+      // accepts the id of a filled order again.
       const found = await this.#find(order);
       if (found !== undefined) return found;
       if (quit.aborted || this.#withdrawn.has(id)) return notAtVenue(order, Date.now());
@@ -302,13 +308,17 @@ class ExchangeVenue implements Venue {
     }
   }
 
-  /** What the exchange says of it; throws when it may have it or not. */
+  /**
+   * Sends an order once.
+   *
+   * @throws if the order may or may not have reached the exchange.
+   */
   async #send(order: VenueOrder, quit: AbortSignal): Promise<VenueReport> {
     const { ccxt, client, called, ask, isLimit } = this.#connection;
     const { symbol, side, quantity, limit } = order;
     const type = order.limit === undefined ? 'market' : 'limit';
     const request = () => {
-      // It may have waited for its turn.
+      // The order may have been canceled while it waited in the queue.
       quit.throwIfAborted();
       return client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
     };
@@ -318,9 +328,9 @@ class ExchangeVenue implements Venue {
     } catch (error) {
       if (!(error instanceof ccxt.ExchangeError) || isDuplicate(ccxt, error)) throw error;
       const reason = reasonOf(ccxt, error, order);
-      // Of an error that nobody knows it may have been made all the same.
+      // After an unknown error, the order may exist all the same.
       if (reason === 'refused_by_venue') this.#unsettle(order);
-      // It may be refused because it is there.
+      // A duplicate is rejected because the order exists.
       const report = await (reason === 'refused_by_venue' ? this.#find(order) : this.#look(order));
       if (report !== undefined) return report;
       this.#working.delete(order.client_order_id);
@@ -334,19 +344,19 @@ class ExchangeVenue implements Venue {
     this.#withdrawn.add(id);
     this.#placing.get(id)?.abort();
     return this.#known(async () => {
-      // Not in its turn: it may be there though the answer is still to come.
+      // Does not wait for the queue: the order may exist although its response is pending.
       const canceled = await this.#cancel(order);
       const report =
         canceled instanceof Error
           ? await this.#inTurn(order, () => this.#cancelKnown(order))
           : canceled;
-      // The exchange knows it, and so does whoever would place it.
+      // The exchange knows the order, so placing it again finds it.
       if (report.reason !== NOT_AT_VENUE) this.#withdrawn.delete(id);
       return report;
     });
   }
 
-  /** It may have ended before, or be on its way: what it came to, only the exchange knows. */
+  /** Only the exchange knows whether the order has ended or is still on its way. */
   async #cancelKnown(order: VenueOrderId): Promise<VenueReport> {
     const report = (await this.#find(order, URGENT)) ?? notAtVenue(order, Date.now());
     if (report.status !== 'open') return report;
@@ -355,7 +365,7 @@ class ExchangeVenue implements Venue {
     return canceled;
   }
 
-  /** How the order has ended by it; why it has not. */
+  /** Returns the final report of the order, or the reason why it was not canceled. */
   async #cancel(order: VenueOrderId): Promise<VenueReport | Error> {
     const { ccxt, client, called, ask } = this.#connection;
     const params = { clientOrderId: order.client_order_id };
@@ -402,7 +412,10 @@ class ExchangeVenue implements Venue {
     return open;
   }
 
-  /** Whether it answers so as it has no such instrument any more, of which nothing can be open then. */
+  /**
+   * Whether the error means that the exchange has delisted the symbol, so that it has no open
+   * orders.
+   */
   #isGone(symbol: string, error: unknown): boolean {
     return this.#gone.has(symbol) && error instanceof this.#connection.ccxt.BadSymbol;
   }
@@ -421,7 +434,7 @@ class ExchangeVenue implements Venue {
     const source = {
       news: async () => {
         const orders = client.watchOrders();
-        // Promises that nobody waits for: their errors would end the process, and be shown.
+        // ccxt leaves promises without handlers, whose errors would end the process.
         for (const { futures } of Object.values(client.clients)) {
           for (const future of Object.values(futures)) future.catch(() => {});
         }
@@ -442,7 +455,7 @@ class ExchangeVenue implements Venue {
       },
       ask: (order: VenueOrderId) => this.#known(() => this.#look(order, WATCHING)),
       trouble: (what: string, error: unknown) => {
-        // Those of the venue itself have been made fit to be shown.
+        // Messages of ServiceErrors contain no secrets.
         const why = error instanceof ServiceError ? error.message : this.#why(error);
         onTrouble?.(error === undefined ? what : `${what}: ${why}`);
       },
@@ -465,19 +478,19 @@ class ExchangeVenue implements Venue {
       } catch (error) {
         if (over.aborted) return;
         if (!(error instanceof ServiceError)) throw error;
-        onTrouble?.(`what it takes is not to be had: ${error.message}`);
+        onTrouble?.(`cannot fetch the market rules: ${error.message}`);
       }
       await delay(termsMs, undefined, { signal: over }).catch(() => {});
     }
   }
 
-  /** What its markets are now, in place of what they were. */
+  /** Reloads the markets. */
   async #reload(): Promise<void> {
     const { client, called } = this.#connection;
     const { symbols } = this.#options;
     const gone = symbols.filter((symbol) => this.#gone.has(symbol));
     const had = symbols.filter((symbol) => !this.#gone.has(symbol));
-    // Beside one that is gone it would answer for none.
+    // A request fails for all symbols if one is delisted.
     const questions = [had, ...gone.map((symbol) => [symbol])].map((some) =>
       this.#marketsOf(some.map((symbol) => client.markets![called(symbol)]!.id)),
     );
@@ -487,14 +500,14 @@ class ExchangeVenue implements Venue {
       if (market === undefined) this.#gone.add(symbol);
       else {
         this.#gone.delete(symbol);
-        // By which ccxt writes quantities and prices.
+        // ccxt formats quantities and prices by its own copy.
         Object.assign(client.markets![called(symbol)]!, market);
         this.#markets.set(symbol, market);
       }
     }
   }
 
-  /** Of those of the ids that it has. */
+  /** Fetches the markets of those ids that the exchange has. */
   async #marketsOf(ids: readonly string[]): Promise<readonly Market[]> {
     const { ccxt, client, ask } = this.#connection;
     if (ids.length === 0) return [];
@@ -503,7 +516,7 @@ class ExchangeVenue implements Venue {
     } catch (error) {
       if (!(error instanceof ccxt.BadSymbol)) throw error;
       if (ids.length === 1) return [];
-      // It does not say which of them it does not know.
+      // The error does not name the unknown symbol.
       return (await Promise.all(ids.map((id) => this.#marketsOf([id])))).flat();
     }
   }
@@ -522,7 +535,10 @@ class ExchangeVenue implements Venue {
     return order === undefined ? [] : [{ order, client_order_id: id, symbol }];
   }
 
-  /** One after another, so that none is sent that another finds not to be there. */
+  /**
+   * Runs operations on the same order one at a time, so that no order is sent after another
+   * operation has reported it as missing.
+   */
   async #inTurn<T>({ client_order_id: id }: VenueOrderId, doing: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(id) ?? Promise.resolve();
     const turn = before.then(doing, doing);
@@ -538,7 +554,7 @@ class ExchangeVenue implements Venue {
     const now = performance.now();
     this.#unsettled.delete(id);
     this.#unsettled.set(id, now + this.#settleMs);
-    // The oldest come first.
+    // Oldest first.
     for (const [other, until] of this.#unsettled) {
       if (until > now) break;
       this.#unsettled.delete(other);
@@ -546,8 +562,8 @@ class ExchangeVenue implements Venue {
   }
 
   /**
-   * Undefined: it is not there and will not be, for all that was sent by us or by a process before
-   * us has been refused by now if it has not arrived.
+   * Returns undefined once the order can no longer appear: whatever this process or an earlier one
+   * has sent has either arrived or expired.
    */
   async #find(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
@@ -564,7 +580,7 @@ class ExchangeVenue implements Venue {
     }
   }
 
-  /** Undefined: it is not there now. */
+  /** Returns undefined if the exchange does not have the order now. */
   async #look(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
     const { ccxt, client, called, ask } = this.#connection;
     const params = { clientOrderId: order.client_order_id };
@@ -586,14 +602,14 @@ class ExchangeVenue implements Venue {
   ): Promise<VenueReport> {
     const { client_order_id: id, symbol } = order;
     const { status, filled, cost = 0, remaining = 0 } = answer;
-    // ccxt makes up a 0 where the exchange does not say what was filled.
+    // ccxt substitutes 0 if the exchange does not report the filled quantity.
     if (status === undefined || filled === undefined || (status === 'closed' && remaining > 0)) {
-      throw this.#unclear('what became of an order');
+      throw this.#unclear('the state of an order');
     }
     const times = [answer.lastUpdateTimestamp, answer.lastTradeTimestamp, answer.timestamp];
     const traded = filled > 0 ? await this.#tradesOf(symbol, answer, filled, how) : [];
     const fees = await this.#feesOf(symbol, traded, how);
-    // More may have been filled since the order was asked for.
+    // More may have been filled since the query.
     const more = sumOf(traded, ({ amount }) => amount);
     const isMore = more > filled && !isSame(more, filled);
     const isCostKnown = !isMore && (cost > 0 || filled === 0);
@@ -607,24 +623,27 @@ class ExchangeVenue implements Venue {
       time: times.find((time) => time !== undefined) ?? Date.now(),
     };
     const numbers = [report.filled, report.cost, report.fee, report.fee_units];
-    if (!numbers.every(Number.isFinite)) throw this.#unclear('what an order came to');
+    if (!numbers.every(Number.isFinite)) throw this.#unclear('valid amounts of an order');
     if (report.status === 'open') {
       this.#working.set(id, { order: order.order, client_order_id: id, symbol });
     } else {
       this.#working.delete(id);
     }
-    // What it has shown is not gone because it does not show it the next moment.
+    // An order that was visible may be missing in the next response.
     this.#unsettle(order);
     return report;
   }
 
   #unclear(what: string): ServiceError {
-    return new ServiceError('exchange_unavailable', `${this.name} does not say ${what}`, {
+    return new ServiceError('exchange_unavailable', `${this.name} did not report ${what}`, {
       remedy: 'Try again later.',
     });
   }
 
-  /** All of what is filled: a fee that is not told of yet would be missing for ever. */
+  /**
+   * Fetches trades until they add up to the filled quantity: the fee of a missing trade would never
+   * be recorded.
+   */
   async #tradesOf(
     symbol: string,
     answer: ClientOrder,
@@ -642,7 +661,7 @@ class ExchangeVenue implements Venue {
       if (isAll(told)) return told;
       await delay(50 * 2 ** attempt, undefined, { signal: this.#options.signal });
     }
-    throw this.#unclear('all trades of an order yet');
+    throw this.#unclear('all trades of an order');
   }
 
   async #toldTrades(
@@ -682,8 +701,8 @@ class ExchangeVenue implements Venue {
   }
 
   /**
-   * What another currency was worth before the minute of a trade, in that of the account: the same
-   * whenever it is asked. 0 if the exchange does not say.
+   * Price of another currency in that of the account, from the minute before a trade, so that
+   * repeated queries agree. 0 if the exchange has none.
    */
   async #priceOf(currency: string, time: number, how?: AskOptions): Promise<number> {
     const { client, ask } = this.#connection;
@@ -709,7 +728,7 @@ class ExchangeVenue implements Venue {
     }
     if (!this.#worthless.has(currency)) {
       this.#worthless.add(currency);
-      onTrouble?.(`${this.name} does not say what ${currency} is worth: its fees count as nothing`);
+      onTrouble?.(`${this.name} has no price of ${currency}: its fees are counted as 0`);
     }
     return 0;
   }
@@ -718,7 +737,7 @@ class ExchangeVenue implements Venue {
     return whyOf(error, this.#hide);
   }
 
-  /** What goes wrong, without secrets: an error of ccxt has the address of the signed request. */
+  /** Converts errors to ServiceErrors without secrets: errors of ccxt contain the signed URL. */
   async #known<T>(doing: () => Promise<T>): Promise<T> {
     try {
       return await doing();
@@ -728,26 +747,24 @@ class ExchangeVenue implements Venue {
       if (error instanceof this.#connection.ccxt.AuthenticationError) {
         throw new ServiceError(
           'conflict',
-          `${this.name} refuses the credentials: ${this.#why(error)}`,
+          `${this.name} rejects the credentials: ${this.#why(error)}`,
           {
             reason: 'credentials_refused',
-            remedy: 'See whether the key is active, may trade on spot, and from this address.',
+            remedy:
+              'Check that the key is active, may trade spot, and is allowed from this IP address.',
           },
         );
       }
       throw new ServiceError(
         'exchange_unavailable',
         `${this.name} does not answer: ${this.#why(error)}`,
-        { remedy: 'Try again later, or see whether the exchange can be reached.' },
+        { remedy: 'Try again later, or check that this machine can reach the exchange.' },
       );
     }
   }
 }
 
-/**
- * What quantities or prices are multiples of, by how ccxt says it of an exchange; 0 when that is
- * nothing fixed.
- */
+/** Converts a precision of ccxt to a step; 0 if the exchange has no fixed step. */
 export function stepOf(
   precision: number | undefined,
   mode: number,
@@ -768,7 +785,7 @@ function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** As Binance says it; what is not traded for another cause counts as closed. */
+/** Maps the status of Binance; markets that stopped trading for other causes count as closed. */
 function phaseOf({ active, info }: Market): MarketPhase {
   if (active !== false) return 'open';
   if (info.status === 'AUCTION_MATCH') return 'auction';
@@ -782,7 +799,7 @@ const EXCHANGE_TYPES = {
   stop_limit: 'STOP_LOSS_LIMIT',
 } as const;
 
-/** @param orderTypes of a market, as Binance says them. */
+/** @param orderTypes list of a Binance market. */
 function takes(orderTypes: unknown, type: VenueOrder['type']): boolean {
   return Array.isArray(orderTypes) && orderTypes.includes(EXCHANGE_TYPES[type]);
 }
@@ -793,7 +810,7 @@ function paramsOf(order: VenueOrder): object {
     clientOrderId: client_order_id,
     ...(stop === undefined ? {} : { triggerPrice: stop }),
     ...(post_only ? { postOnly: true } : {}),
-    // What goes to the market at once has none.
+    // Post-only orders have no time in force.
     ...(limit === undefined || post_only ? {} : { timeInForce: time_in_force.toUpperCase() }),
   };
 }
@@ -809,7 +826,7 @@ function isDuplicate(ccxt: Ccxt, error: Error): boolean {
   return error instanceof ccxt.DuplicateOrderId || /duplicate/i.test(message);
 }
 
-/** Why the exchange refused an order: the same word for the same cause, whatever it says. */
+/** Maps errors to a fixed set of reasons, whatever the text of the exchange. */
 function reasonOf(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string {
   const causes = [
     [ccxt.InsufficientFunds, 'insufficient_funds'],
@@ -821,7 +838,7 @@ function reasonOf(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string {
     [ccxt.AuthenticationError, 'not_permitted'],
   ] as const;
   const known = causes.find(([cause]) => error instanceof cause)?.[1];
-  // Limits of quantity, price and value, for which ccxt has no class of their own.
+  // ccxt has no class for violated limits of quantity, price and value.
   const { message } = error;
   return known ?? (/filter failure/i.test(message) ? 'invalid_order' : 'refused_by_venue');
 }

@@ -3,28 +3,28 @@ import { orderOfClientId } from '../venue.ts';
 import type { Venue, VenueOrderId, VenueReport } from '../venue.ts';
 
 export interface OrderReconciliation {
-  /** To be told to the session, in the order of its orders. */
+  /** Reports to apply to the session, in the order of its orders. */
   readonly reports: readonly VenueReport[];
-  /** Open orders of the deployment of which the session does not know that they work: to be canceled. */
+  /** Open orders of the deployment that the session does not know as working: cancel them. */
   readonly orphans: readonly VenueOrderId[];
 }
 
-/** What the venue holds less of than the session says. */
+/** A holding that is smaller at the venue than in the session. */
 export interface Mismatch {
   readonly kind: 'position' | 'cash';
-  /** Of a position. */
+  /** Symbol of a position; absent for cash. */
   readonly symbol?: string;
-  /** Units, or account currency: by the session, and by the venue. */
+  /** Holding in the session and at the venue: units, or account currency. */
   readonly expected: number;
   readonly held: number;
 }
 
 /**
- * What became of a session's working orders while nobody looked. One that the venue has never seen is
- * reported `canceled` with the reason `not_at_venue`: it is not placed any more.
+ * Determines the state of the working orders after a restart. An order that the venue has never
+ * seen is reported `canceled` with the reason `not_at_venue`, and is then never placed.
  *
- * @param now ms since the epoch, when that one has ended.
- * @throws ServiceError `exchange_unavailable`; asking again is safe.
+ * @param now end time of such an order, ms since epoch.
+ * @throws ServiceError `exchange_unavailable`; it is safe to retry.
  */
 export async function reconcileOrders(
   venue: Venue,
@@ -49,21 +49,24 @@ export async function reconcileOrders(
 
 export const NOT_AT_VENUE = 'not_at_venue';
 
-/** Of an order that the venue has never seen. @param time ms since the epoch. */
+/**
+ * Report for an order that the venue has never seen.
+ *
+ * @param time ms since epoch.
+ */
 export function notAtVenue({ order, client_order_id }: VenueOrderId, time: number): VenueReport {
   const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
   const end = { time, reason: NOT_AT_VENUE };
   return { order, client_order_id, status: 'canceled', ...nothing, ...end };
 }
 
-/** Cash is the sum of many products, none of them exact. */
+/** Relative tolerance: cash is a sum of many rounded products. */
 const TOLERANCE = 1e-9;
 
 /**
- * Whether the holdings at the venue match the session that it has, to within one step. That the account has
- * more is nobody's business: it may be used for other things as well. To be asked once the session
- * was told what became of its orders; what is filled between the two shows here as a mismatch, which
- * is gone when both are asked again.
+ * Compares holdings at the venue with the session, to within one step. The account may hold more,
+ * because it may have other uses. Reconcile orders first. A fill between the two steps appears as a
+ * mismatch that disappears when both are repeated.
  *
  * @throws ServiceError `exchange_unavailable`
  */

@@ -2,39 +2,43 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../../base/backoff.ts';
 import type { VenueOrderId, VenueReport } from '../venue.ts';
 
-/** An order of which a stream told something. */
+/** An order in a message of the stream. */
 export interface StreamedOrder extends VenueOrderId {
-  /** Another one when something has changed. */
+  /** Changes whenever the order changes. */
   readonly mark: string;
 }
 
 export interface ReportSource {
-  /** All that the stream has told of lately, once there is news; rejects when it is cut off. */
+  /**
+   * Resolves with the recently changed orders of the stream, once there are new changes; rejects on
+   * a disconnect.
+   */
   news(): Promise<readonly StreamedOrder[]>;
-  /** Has `news` cut off. */
+  /** Disconnects the stream, so that `news` rejects. */
   drop(): void;
-  /** The orders that have not ended as far as is known. */
+  /** Orders that have not ended, as far as is known. */
   working(): readonly VenueOrderId[];
-  /** Sees which others are open. */
+  /** Adds open orders of the venue to the result of `working`. */
   refresh(): Promise<void>;
-  /** Everything about one; undefined when the venue does not know it. */
+  /** Fetches the full report of an order; undefined if the venue does not know it. */
   ask(order: VenueOrderId): Promise<VenueReport | undefined>;
-  /** What goes wrong and is tried again. */
+  /** Reports a problem that will be retried. */
   trouble(what: string, error: unknown): void;
 }
 
-/** Nobody tells when the stream is up: what happened until then is asked for once more. */
+/** No message confirms a subscription, so working orders are queried again after this time. */
 const SOON_MS = 2000;
-/** The stream is given so long to tell what was found out without it. */
+/** Time for the stream to send a change that a query has found. */
 const GRACE_MS = 2000;
 const RETRY = { shortestMs: 250, longestMs: 60_000 };
-/** Of so many orders is remembered what was told last. */
+/** Count of orders whose last report is remembered. */
 const MOST_TOLD = 1000;
 
 /**
- * What happens to orders. The stream only says of which order there is news; what it is, the venue is
- * asked, so that nothing depends on having heard every message. At intervals it is asked of all
- * orders that work; if it has news that the stream has kept to itself, the stream is dead.
+ * Yields new reports of orders. A message of the stream only names an order; its report is queried
+ * from the venue, so that a lost message does no harm. All working orders are also queried at
+ * intervals. If a query finds a change that the stream did not send, the stream is considered dead
+ * and reconnected.
  */
 export async function* watchReports(
   source: ReportSource,
@@ -67,7 +71,7 @@ class Watch {
   readonly #signal: AbortSignal;
   readonly #due = new Map<string, Due>();
   readonly #told = new Map<string, string>();
-  /** How often the stream told of each order since it was reported last. */
+  /** Count of messages per order since its last report. */
   readonly #heard = new Map<string, number>();
   #marks: ReadonlyMap<string, string> = new Map();
   #news = Promise.withResolvers<void>();
@@ -80,7 +84,7 @@ class Watch {
     if (signal.aborted) this.#news.resolve();
   }
 
-  /** Resolves when an order has to be asked for. */
+  /** Resolves when an order has to be queried. */
   async wake(): Promise<void> {
     await this.#news.promise;
     if (!this.#signal.aborted) this.#news = Promise.withResolvers();
@@ -90,7 +94,8 @@ class Watch {
     for (let failures = 0; !this.#signal.aborted;) {
       try {
         let news = this.#source.news();
-        // Handled below; it may be cut off while the venue is asked.
+        // Prevents an unhandled rejection if the stream disconnects during the refresh. The error
+        // is handled below.
         news.catch(() => {});
         await this.#refresh();
         void this.#wait(SOON_MS).then(() => this.#refresh());
@@ -104,7 +109,7 @@ class Watch {
       } catch (error) {
         if (this.#signal.aborted) return;
         failures += 1;
-        this.#source.trouble('the stream of orders was cut off', error);
+        this.#source.trouble('the order stream was disconnected, reconnecting', error);
         await this.#wait(backoffMs(failures, RETRY, Math.random()));
       }
     }
@@ -144,7 +149,7 @@ class Watch {
       await this.#source.refresh();
     } catch (error) {
       if (this.#signal.aborted) return;
-      this.#source.trouble('the open orders are not to be had', error);
+      this.#source.trouble('cannot fetch the open orders', error);
     }
     for (const order of this.#source.working()) this.#owe({ order, isRoutine: false, failures: 0 });
   }
@@ -156,7 +161,7 @@ class Watch {
     this.#news.resolve();
   }
 
-  /** What is new of it. */
+  /** Returns the report of an order if it differs from the last one. */
   async #ask({ order, isRoutine, failures }: Due): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
     let report;
@@ -164,7 +169,7 @@ class Watch {
       report = await this.#source.ask(order);
     } catch (error) {
       if (this.#signal.aborted) return undefined;
-      this.#source.trouble(`what became of ${id} is not to be had`, error);
+      this.#source.trouble(`cannot fetch the state of order ${id}, retrying`, error);
       const again = { order, isRoutine, failures: failures + 1 };
       const wait = backoffMs(again.failures, RETRY, Math.random());
       void this.#wait(wait).then(() => this.#owe(again));
@@ -189,7 +194,7 @@ class Watch {
   async #dropIfSilent(id: string): Promise<void> {
     await this.#wait(GRACE_MS);
     if (this.#signal.aborted || this.#heard.has(id)) return;
-    this.#source.trouble(`the stream has not told what became of ${id}`, undefined);
+    this.#source.trouble(`the order stream sent no change of order ${id}, reconnecting`, undefined);
     this.#source.drop();
   }
 

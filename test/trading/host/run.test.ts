@@ -346,7 +346,7 @@ test('an order that waits to be sent is not sent once the claim is over', async 
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
   server.isAway = true;
-  await run.logged('the order may not be sent any more');
+  await run.logged('the order may no longer be sent');
   expect(exchange.orders).toEqual([]);
   server.isAway = false;
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);

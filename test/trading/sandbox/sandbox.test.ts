@@ -162,7 +162,7 @@ const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] 
       'params: {}',
       'params: Object.defineProperty({}, "toJSON", { value: () => 1 })',
     ),
-    /told what no strategy can order/,
+    /sent an invalid message/,
   ],
 ];
 
@@ -182,7 +182,7 @@ const HANGING = [
   [
     'in what it throws',
     strategyThat(`throw Object.defineProperty(new Error(''), 'stack', { get() { ${LOOP} } });`),
-    /threw something that cannot be told/,
+    /threw a value that cannot be read/,
   ],
 ] as const;
 
@@ -220,7 +220,7 @@ test('orders are taken for steps that were shown, in their order, and no others'
     told(4, 3, 2),
     Buffer.from('"forged"'),
   ]) {
-    expect(() => player.add(forged, 4)).toThrow(/told what no strategy can order/);
+    expect(() => player.add(forged, 4)).toThrow(/sent an invalid message/);
   }
   player.add(told(4, 2, 3), 4);
   expect(player).toMatchObject({ done: 4, hasFailed: false });

@@ -183,7 +183,7 @@ describe.concurrent('an exchange as a venue', () => {
     expect(exchange.asked).not.toContain('GET /capital/config/getall');
   });
 
-  it('is opened for what is not traded at the moment, and says so', async (context) => {
+  it('is opened for what is currently not trading, and says so', async (context) => {
     const { market, exchange, troubles, open } = await newWorld(context);
     exchange.open({
       clientId: clientOrderId(DEPLOYMENT, 1),
@@ -195,7 +195,7 @@ describe.concurrent('an exchange as a venue', () => {
     });
     market.halted.add(BTC);
     const venue = await open();
-    expect(troubles).toEqual(['BTC/USDT is not traded at the moment']);
+    expect(troubles).toEqual(['BTC/USDT is currently not trading']);
     expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled' });
   });
 
@@ -523,9 +523,9 @@ describe.concurrent('a cancel', () => {
     await delay(50);
     await expect(venue.cancel(order(1))).rejects.toMatchObject({
       code: 'exchange_unavailable',
-      message: expect.stringMatching(/asks for nothing to be sent for (60|59) s/),
+      message: expect.stringMatching(/accepts no requests for (60|59) s/),
     });
-    expect(troubles).toEqual(['local asks for nothing to be sent for 60 s']);
+    expect(troubles).toEqual(['local accepts no requests for 60 s']);
     ended.abort(new Error('it is enough'));
     expect(await account).toMatchObject({ message: 'it is enough' });
   });
@@ -651,7 +651,7 @@ describe.concurrent('reports', () => {
     expect(await filled).toMatchObject({ filled: 1, cost: 90 });
     await exchange.subscribed(2);
     const id = clientOrderId(DEPLOYMENT, 1);
-    expect(troubles[0]).toBe(`the stream has not told what became of ${id}`);
+    expect(troubles[0]).toBe(`the order stream sent no change of order ${id}, reconnecting`);
   });
 });
 
