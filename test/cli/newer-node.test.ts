@@ -11,27 +11,13 @@ import {
 } from 'node:fs/promises';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { oldNode } from './old-node.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-
-/** Finds a Node on this machine that is too old for the CLI. */
-const oldNode = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin', '/usr/local/bin']
-  .map((directory) => join(directory, 'node'))
-  .find(isTooOld);
-
-function isTooOld(node: string): boolean {
-  try {
-    const version = execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' });
-    const [major = 0, minor = 0] = version.split('.').map(Number);
-    return major >= 18 && (major < 24 || (major === 24 && minor < 15));
-  } catch {
-    return false;
-  }
-}
 
 let directory: string;
 let script: string;
