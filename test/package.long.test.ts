@@ -156,15 +156,15 @@ describe('the installed package', () => {
     expect(checked).toMatchObject({ status: 0, stdout: '' });
   });
 
-  const nodes = [
+  const nodes: readonly (readonly [name: string, path: string])[] = [
     ['the pinned Node', process.execPath],
     ...(oldNode ? [['an old Node', oldNode]] : []),
   ];
 
   test.each(nodes)('creates and backtests bots, started with %s', (name, node) => {
     if (node !== process.execPath) offerNode();
-    const serviceLocal = (...args: string[]) => run(elsewhere, node!, bin, ...args);
-    const bot = basename(node!) + name!.length;
+    const serviceLocal = (...args: string[]) => run(elsewhere, node, bin, ...args);
+    const bot = `bot-${name.length}`;
     expect(serviceLocal('init', bot, '--no-input')).toMatchObject({ status: 0 });
     expect(serviceLocal('validate', `${bot}/bot.yaml`)).toMatchObject({ status: 0 });
     expect(tradesOf(serviceLocal, `${bot}/bot.yaml`)).toBeGreaterThan(0);
