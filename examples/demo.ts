@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: makes a bot out of an example and backtests it; then licenses a machine, from an
- * identity service to `doctor`. With the same commands that one would type.
+ * `npm run demo` creates a bot from an example and backtests it. Then it starts an identity service,
+ * licenses a machine and examines that with `doctor`. It runs the commands that a person would type.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,31 +15,31 @@ const directory = 'runs/demo';
 const vendor = join(root, directory, 'vendor');
 const customer = join(root, directory, 'customer');
 
-interface How {
-  /** What the command finds in its environment, beside ours. */
+interface RunOptions {
+  /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What it reads. */
+  /** Standard input. */
   readonly input?: string;
-  /** Exit codes with which the demo goes on. */
+  /** Exit codes that count as success; 0 by default. */
   readonly codes?: readonly number[];
 }
 
-/** Shows a command and what it says. */
-function run(command: string, how: How = {}): void {
+/** Prints a command and its output. */
+function run(command: string, options: RunOptions = {}): void {
   console.log(`$ npx service-local ${command}\n`);
-  start(command.split(' '), how, 'inherit');
+  start(command.split(' '), options, 'inherit');
   console.log();
 }
 
-/** Shows a command, and answers with the document it makes for programs. */
-function ask(command: string, how: How): unknown {
+/** Prints a command, and returns its `--json` document. */
+function ask(command: string, options: RunOptions): unknown {
   console.log(`$ npx service-local ${command}`);
-  return JSON.parse(start([...command.split(' '), '--json'], how, 'pipe'));
+  return JSON.parse(start([...command.split(' '), '--json'], options, 'pipe'));
 }
 
 function start(
   words: readonly string[],
-  { env, input, codes = [0] }: How,
+  { env, input, codes = [0] }: RunOptions,
   stdout: 'inherit' | 'pipe',
 ): string {
   const done = spawnSync(process.execPath, [program, ...words], {
@@ -54,10 +54,10 @@ function start(
     ],
   });
   if (codes.includes(done.status ?? -1)) return done.stdout;
-  throw new Error(`it ended with ${done.status}: ${done.stdout ?? ''}${done.stderr ?? ''}`);
+  throw new Error(`${words.join(' ')} ended with ${done.status}: ${done.stdout ?? ''}${done.stderr ?? ''}`);
 }
 
-/** Starts what serves, and waits until a line says where. */
+/** Starts a server, and waits for a line with its URL. */
 async function serve(
   words: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -72,7 +72,7 @@ async function serve(
     });
   }
   const url = await Promise.race([address.promise, ended]);
-  if (url === undefined) throw new Error(`it ended: ${words.join(' ')}`);
+  if (url === undefined) throw new Error(`the server ended before it listened: ${words.join(' ')}`);
   return { url, child };
 }
 

@@ -1,15 +1,15 @@
 /**
- * A step of a pipeline, before anything is deployed: are the secrets of these manifests seeded, and
- * good? Tells names and what is wrong with them, and never a value.
+ * A step of a pipeline that runs before a deployment. It checks that the secrets of the given
+ * manifests exist and hold a usable lease. It prints names and faults, but never a value.
  *
  *   service-local cloud seed --customer acme --env prod --out acme-prod.json
  *   node preflight-secrets.ts acme-prod.json bolt-prod.json
  *
- * Exits with 0 when all are, else with 1.
+ * Exits with 0 if all secrets are usable, else with 1.
  */
 import { spawnSync } from 'node:child_process';
 
-/** As it is found in PATH. */
+/** Found on the PATH. */
 const PROGRAM = 'service-local';
 
 interface Preflight {
@@ -18,12 +18,12 @@ interface Preflight {
     readonly status: string;
     readonly message: string | null;
   }[];
-  /** Instead, where it could not be checked. */
+  /** Set instead of `secrets` if the check itself failed. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 
 const manifests = process.argv.slice(2);
-if (manifests.length === 0) throw new Error('name the manifests that `cloud seed --out` wrote');
+if (manifests.length === 0) throw new Error('missing arguments: name manifests written by `service-local cloud seed --out`');
 
 for (const manifest of manifests) {
   const words = ['cloud', 'preflight', '--manifest', manifest, '--json'];

@@ -29,7 +29,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   FORCE_COLOR: 'Turns colors on, also where the output is not a terminal.',
 };
 
-/** Names of the variables that the page describes besides those of settings. */
+/** Variables on the page that belong to no setting. */
 export const VARIABLE_NAMES = Object.keys(VARIABLES);
 
 /** Every setting and environment variable. */

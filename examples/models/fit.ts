@@ -1,7 +1,7 @@
 /**
- * Makes rise.onnx, the model of model-signal.yaml: `node examples/models/fit.ts`. A logistic regression
- * that says how likely the S&P 500 stands higher 20 days later, fitted to the years until 2009; the bot
- * trades those after. The same data make the same file, byte for byte.
+ * `node examples/models/fit.ts` writes rise.onnx, the model of model-signal.yaml. It is a logistic
+ * regression that estimates the probability that the S&P 500 is higher 20 days later. It is fitted to
+ * the years until 2009, and the bot trades the years after. The file is reproducible byte for byte.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,16 +14,16 @@ const UNTIL = '2009-12-31';
 const DAYS_AHEAD = 20;
 const ROUNDS = 400;
 const RATE = 0.5;
-/** Keeps weights small, of which nothing in the data is sure. */
+/** Weight decay (L2 regularization). */
 const DECAY = 0.001;
 
 interface Sample {
-  /** As `inputs` of the spec has them. */
+  /** Inputs of the model, in the order of `inputs` in the bot file. */
   readonly row: readonly number[];
   readonly rose: number;
 }
 
-/** The file of the model. */
+/** Returns the content of the model file. */
 export function fit(): Uint8Array {
   const samples = samplesOf(closes());
   const width = samples[0]!.row.length;

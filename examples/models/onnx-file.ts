@@ -1,5 +1,5 @@
 /**
- * Writes ONNX files: protocol buffers by hand, since a small model needs few of their fields.
+ * Writes ONNX files. It encodes the few protocol buffer fields that a small model needs itself.
  *
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
  */
@@ -13,22 +13,22 @@ export interface Weights {
 
 export interface Value {
   readonly name: string;
-  /** A name where any number will do. */
+  /** Sizes; a name stands for an open dimension. */
   readonly dims: readonly (number | string)[];
-  /** Of `TensorProto.DataType`; 1 is float32. */
+  /** A value of `TensorProto.DataType`; by default 1, float32. */
   readonly type?: number;
 }
 
 export interface Node {
   readonly operator: string;
-  /** Of the operator; that of ONNX itself when absent. */
+  /** Domain of the operator; by default that of ONNX. */
   readonly domain?: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
 }
 
 export interface Graph {
-  /** Each after those whose outputs it takes. */
+  /** In topological order. */
   readonly nodes: readonly Node[];
   readonly weights: readonly Weights[];
   readonly inputs: readonly Value[];
@@ -73,7 +73,7 @@ function valueOf({ name, dims, type = FLOAT }: Value): Uint8Array[] {
   return [text(1, name), part(2, [part(1, [number(1, type), part(2, shape)])])];
 }
 
-/** A field that holds bytes: a text, numbers in a row, or fields of its own. */
+/** A length-delimited field: text, packed numbers or a nested message. */
 function part(field: number, content: readonly Uint8Array[]): Uint8Array {
   const bytes = Buffer.concat(content);
   return Buffer.concat([varint(8 * field + 2), varint(bytes.length), bytes]);

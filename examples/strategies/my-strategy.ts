@@ -5,17 +5,17 @@ export default defineStrategy({
   name: 'my_strategy',
   description: 'Long while the fast average of closes is above the slow one.',
 
-  // What the bot file, the command line (`-p fast=20`) and a sweep can set.
+  // The bot file, the command line (`-p fast=20`) and a sweep can set these.
   params: {
     fast: integer({ default: 10, min: 1, description: 'Bars in the fast average.' }),
     slow: integer({ default: 30, min: 2, description: 'Bars in the slow average.' }),
   },
   instruments: { min: 1, max: 1 },
 
-  // Combinations that make no sense although each value is allowed.
+  // Refuses combinations that make no sense although each value is allowed.
   check: ({ fast, slow }) => (fast < slow ? undefined : 'fast must be below slow'),
 
-  // Called once for each run; what it sets up belongs to that run alone.
+  // Called once for each run. Variables here belong to that run alone.
   create({ params, instruments, broker }) {
     const instrument = instruments[0]!;
     const fast = new Sma(params.fast);

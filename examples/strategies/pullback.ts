@@ -1,8 +1,8 @@
 import { defineStrategy, integer, number, Rsi, Sma } from 'service-local/strategy';
 
 /**
- * Buys a short fall inside of a long rise, and leaves the rest to a bracket: the exits are placed
- * with the entry, and whichever is reached first cancels the other.
+ * Buys a short fall within a long rise. A bracket places both exits with the entry; the exit that is
+ * reached first cancels the other.
  */
 export default defineStrategy({
   name: 'pullback',
@@ -38,11 +38,11 @@ export default defineStrategy({
     return {
       onBar() {
         const { close } = instrument;
-        // Indicators take every bar, in or out of the market; until they have enough they are NaN.
+        // Indicators need every bar, in or out of the market. They are NaN until they have enough bars.
         const rises = close > trend.next(close);
         const fell = rsi.next(close) < params.lower;
         if (!rises || !fell || broker.position(instrument) > 0) return;
-        // A quantity fixed now must still be payable at the next open, with its fee: never all in.
+        // The quantity must be affordable at the next open, including the fee. So it uses less than all.
         broker.order({
           instrument,
           side: 'buy',

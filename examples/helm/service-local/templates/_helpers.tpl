@@ -11,7 +11,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* What never changes in the life of a release. Takes the root and a component. */ -}}
+{{- /* Labels that never change during the life of a release. Takes root and component. */ -}}
 {{- define "service-local.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{- /* Whole numbers from a file are floats to Helm, and large ones would be written as 7.776e+06. */ -}}
+{{- /* Helm reads whole numbers from files as floats, and would write large ones as 7.776e+06. */ -}}
 {{- define "service-local.text" -}}
 {{- if not (kindIs "float64" .) -}}
 {{ . }}
@@ -80,7 +80,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ toYaml $clusters }}
 {{- end -}}
 
-{{- /* The pods of servers and workers but for what only one of them has. Takes root, component, values. */ -}}
+{{- /* Common metadata of the pods of servers and workers. Takes root, component and values. */ -}}
 {{- define "service-local.podMetadata" -}}
 labels:
   {{- include "service-local.labels" . | nindent 2 }}
@@ -182,7 +182,7 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{- /* Takes root and whether the catalogue can be written to. */ -}}
+{{- /* Takes root, and whether the catalogue is writable. */ -}}
 {{- define "service-local.volumeMounts" -}}
 - name: home
   mountPath: /var/lib/service-local
@@ -246,7 +246,7 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{- /* Readable for the group, which fsGroup is. */ -}}
+{{- /* Readable for the group, which is fsGroup. */ -}}
 {{- define "service-local.secret" -}}
 secret:
   secretName: {{ . }}
