@@ -54,7 +54,9 @@ function start(
     ],
   });
   if (codes.includes(done.status ?? -1)) return done.stdout;
-  throw new Error(`${words.join(' ')} ended with ${done.status}: ${done.stdout ?? ''}${done.stderr ?? ''}`);
+  throw new Error(
+    `${words.join(' ')} ended with ${done.status}: ${done.stdout ?? ''}${done.stderr ?? ''}`,
+  );
 }
 
 /** Starts a server, and waits for a line with its URL. */

@@ -23,7 +23,8 @@ interface Preflight {
 }
 
 const manifests = process.argv.slice(2);
-if (manifests.length === 0) throw new Error('missing arguments: name manifests written by `service-local cloud seed --out`');
+if (manifests.length === 0)
+  throw new Error('missing arguments: name manifests written by `service-local cloud seed --out`');
 
 for (const manifest of manifests) {
   const words = ['cloud', 'preflight', '--manifest', manifest, '--json'];

@@ -45,7 +45,10 @@ beforeAll(async () => {
     SERVICE_LOCAL_TOKEN: token.token,
   };
   const directory = await newDirectory();
-  for (const line of BEFORE) expect(await shell(line, directory)).toMatchObject({ code: 0 });
+  for (const line of BEFORE) {
+    const { code, output } = await shell(line, directory);
+    if (code !== 0) throw new Error(`${line}\n${output}`);
+  }
 });
 afterAll(async () => {
   await server.stop();
