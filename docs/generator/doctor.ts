@@ -24,7 +24,7 @@ const SUBJECTS: Readonly<Record<CheckCode, string>> = {
   daemon: 'whether the daemon runs and what it reports',
   schedule: 'time of the next renewal',
   service_unit: 'unit of systemd or launchd',
-  versions: 'versions of command, daemon and server',
+  versions: 'versions of command and daemon',
   tokens: 'tokens that issue leases without limits (`--server`)',
 };
 
