@@ -156,12 +156,12 @@ describe('the installed package', () => {
     expect(checked).toMatchObject({ status: 0, stdout: '' });
   });
 
-  const nodes: readonly (readonly [name: string, path: string])[] = [
-    ['the pinned Node', process.execPath],
-    ...(oldNode ? [['an old Node', oldNode]] : []),
+  const nodes = [
+    { name: 'the pinned Node', node: process.execPath },
+    ...(oldNode === undefined ? [] : [{ name: 'an old Node', node: oldNode }]),
   ];
 
-  test.each(nodes)('creates and backtests bots, started with %s', (name, node) => {
+  test.each(nodes)('creates and backtests bots, started with $name', ({ name, node }) => {
     if (node !== process.execPath) offerNode();
     const serviceLocal = (...args: string[]) => run(elsewhere, node, bin, ...args);
     const bot = `bot-${name.length}`;
