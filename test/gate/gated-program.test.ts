@@ -204,12 +204,12 @@ test('doctor --fix restores the accepted keys and their lease, and accepts no ot
   const env = { HOME: dirname(home), SERVICE_LOCAL_HOME: home };
   const fix = () => inProcess(['doctor', '--offline', '--fix'], { env });
   expect((await fix()).stdout).toContain(
-    `fixed ${files.keyset}: the keys that this machine accepted were put back`,
+    `fixed ${files.keyset}: the keys that this machine accepted were restored`,
   );
   expect(JSON.parse(readFileSync(files.keyset, 'utf8'))).toEqual(JSON.parse(SIGNED));
   expect(readFileSync(files.lease, 'utf8')).toBe(OWN_LEASE);
   await writePrivateFile(`${files.lease}.bak`, GOOD);
-  expect((await fix()).stdout).toContain(`fixed ${files.lease}: the best copy was put in`);
+  expect((await fix()).stdout).toContain(`fixed ${files.lease}: the best copy was restored`);
   expect(readFileSync(files.lease, 'utf8')).toBe(GOOD);
   expect((await doctor()).trust).toMatchObject({ status: 'ok' });
 });
