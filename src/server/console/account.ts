@@ -28,10 +28,10 @@ import { factorOf, siteOfPage, stepUp, stepUpFields } from './step-up.ts';
 
 const PATH = '/console/account';
 
-/** With fewer recovery codes than that, it is time for new ones. */
+/** The page warns when fewer recovery codes than this are left. */
 const FEW_CODES = 3;
 
-/** The page of whoever is signed in: his sessions, passkeys and recovery codes. */
+/** Registers the account page: login sessions, passkeys and recovery codes of the administrator. */
 export function addAccountPages(pages: Pages, services: Services): void {
   const { identity, origins } = services;
 
@@ -42,7 +42,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
     const params = { session_id };
     await call<typeof endSession>('delete', '/identity/sessions/{session_id}', { params });
     if (session_id !== session.caller.session_id) {
-      return { goTo: PATH, message: 'The session is over.' };
+      return { goTo: PATH, message: 'The session has ended.' };
     }
     setSessionSecret(c, services, undefined);
     return { goTo: SIGN_IN_PATH };
@@ -57,7 +57,8 @@ export function addAccountPages(pages: Pages, services: Services): void {
   pages.json(`${PATH}/passkeys/options`, async (visit, body) => {
     const { c, session } = visit;
     const factor = Factor.safeParse(body);
-    if (!factor.success) throw new ServiceError('invalid_request', 'send a code or a passkey');
+    if (!factor.success)
+      throw new ServiceError('invalid_request', 'the body must contain either a code or a passkey');
     const site = siteOfPage(c, origins);
     const token = await stepUp(visit, services, toAdd(visit), factor.data as StepUpFactor);
     return addPasskeyOptions(identity, session.caller, site, token);
@@ -69,7 +70,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
       const site = siteOfPage(c, origins);
       const made = { name: form.get('name'), response: registrationIn(form.get('response')) };
       const { name } = await addPasskey(identity, session.caller, made, site, origins);
-      return { goTo: PATH, message: `You can sign in with the passkey ${name} now.` };
+      return { goTo: PATH, message: `You can now sign in with the passkey ${name}.` };
     },
     show,
   );
@@ -83,7 +84,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
       const body = { name: form.get('name') };
       const request = { params, body };
       await call<typeof renamePasskey>('patch', '/identity/passkeys/{passkey_id}', request);
-      return { goTo: PATH, message: `The passkey is called ${body.name} now.` };
+      return { goTo: PATH, message: `The passkey is now called ${body.name}.` };
     },
     showPasskey,
   );
@@ -127,7 +128,7 @@ const base64url = z
   .max(20_000)
   .regex(/^[\w-]*$/);
 
-/** `RegistrationResponseJSON` of WebAuthn, as far as it is used. */
+/** The used fields of `RegistrationResponseJSON` of WebAuthn. */
 const Registration = z.object({
   id: base64url,
   rawId: base64url,
@@ -144,8 +145,8 @@ function registrationIn(text: string): Parameters<typeof addPasskey>[2]['respons
   try {
     return Registration.parse(JSON.parse(text)) as ReturnType<typeof registrationIn>;
   } catch (error) {
-    throw new ServiceError('invalid_request', 'the browser sent no passkey', {
-      remedy: 'Add it with a browser that has scripts switched on.',
+    throw new ServiceError('invalid_request', 'the browser did not send a valid passkey', {
+      remedy: 'Add the passkey in a browser with JavaScript enabled.',
       cause: error,
     });
   }
@@ -164,22 +165,22 @@ async function show(visit: Visit): Promise<Content> {
     scripts: [WEBAUTHN, PASSKEYS],
     body: html`${facts(
         ['Name', account.name],
-        ['Since', time(account.created_at)],
+        ['Created', time(account.created_at)],
         ['Recovery codes left', recoveryCodes(account.recovery_codes)],
       )}
       <section aria-labelledby="passkeys">
         <h2 id="passkeys">Passkeys</h2>
         <p class="note">
-          A passkey stands for password and code, when you sign in and when you confirm something.
-          It is good for one site only.
+          A passkey replaces the password and the code when you sign in, and the code when you
+          confirm an action. Each passkey works on one site only.
         </p>
-        ${passkeys.items.length > 0 ? passkeyTable(passkeys.items) : html`<p>You have none.</p>`}
+        ${passkeys.items.length > 0 ? passkeyTable(passkeys.items) : html`<p>You have no passkeys.</p>`}
         ${addForm(visit)}
       </section>
       <section aria-labelledby="sessions">
         <h2 id="sessions">Sessions</h2>
         <p class="note">
-          The browsers in which you are signed in. Tokens of the command line are listed by
+          Browsers in which you are signed in. To list tokens, run
           <code>service-local identity tokens list</code>.
         </p>
         ${sessionTable(sessions.items, visit)}
@@ -192,8 +193,8 @@ async function show(visit: Visit): Promise<Content> {
 
 function recoveryCodes(left: number): Html | string {
   if (left >= FEW_CODES) return String(left);
-  return html`<strong class="warning">${left}</strong>: get new ones, on the server's machine, with
-    <code>service-local identity administrators reset NAME</code>`;
+  return html`<strong class="warning">${left}</strong>: to get new ones, run
+    <code>service-local identity administrators reset NAME</code> on the server's machine`;
 }
 
 function passkeyTable(passkeys: readonly Passkey[]): Html {
@@ -220,20 +221,22 @@ function addForm(visit: Visit): Html {
   const { c, session } = visit;
   if (siteOf(c.req.url) === undefined) {
     return html`<p class="note">
-      To add one, open the console under a name instead of an address, such as
-      <code>localhost</code>.
+      To add a passkey, open the console under a host name, such as <code>localhost</code>, instead
+      of an IP address.
     </p>`;
   }
   return html`<details>
     <summary>Add a passkey</summary>
     <form method="post" action="${PATH}/passkeys" data-passkey="add" hidden>
       ${csrfField(session)}
-      ${field('Name of the new passkey', 'name', { required: true, maxlength: 200, autocomplete: 'off' }, 'Where it is, such as “Laptop”.')}
+      ${field('Name of the new passkey', 'name', { required: true, maxlength: 200, autocomplete: 'off' }, 'The device that holds it, such as “Laptop”.')}
       ${stepUpFields(toAdd(visit))}
       <input type="hidden" name="response" />
       ${ALERT}<button class="main">Add a passkey</button>
     </form>
-    <noscript><p>Adding one needs scripts, which are switched off in this browser.</p></noscript>
+    <noscript
+      ><p>Adding a passkey requires JavaScript, which is disabled in this browser.</p></noscript
+    >
   </details>`;
 }
 
@@ -245,10 +248,10 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
         title: 'Browser',
         isHeader: true,
         cell: ({ user_agent, current }) =>
-          html`${nameOf(user_agent)}${current && html` ${badge('good', 'this one')}`}`,
+          html`${nameOf(user_agent)}${current && html` ${badge('good', 'this session')}`}`,
       },
-      { title: 'From', cell: ({ address }) => address ?? 'unknown' },
-      { title: 'By', cell: ({ signed_in_with }) => signed_in_with },
+      { title: 'Address', cell: ({ address }) => address ?? 'unknown' },
+      { title: 'Signed in with', cell: ({ signed_in_with }) => signed_in_with },
       { title: 'Signed in', cell: ({ created_at }) => time(created_at) },
       { title: 'Last used', cell: ({ seen_at }) => time(seen_at) },
       {
@@ -267,7 +270,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
   );
 }
 
-/** `Firefox on Linux`, as far as a browser tells. */
+/** Names a browser such as `Firefox on Linux`; an unrecognized user agent is returned whole. */
 function nameOf(userAgent: string): string {
   const [, browser] =
     /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(userAgent.replace(/^.*(Edg|OPR)\//, '$1/')) ?? [];
@@ -281,7 +284,7 @@ async function showPasskey({ call, param, session }: Visit): Promise<Content> {
   const { items } = await call<typeof listPasskeys>('get', '/identity/passkeys', {});
   const passkey = items.find((one) => one.passkey_id === passkey_id);
   if (passkey === undefined) {
-    throw new ServiceError('not_found', 'you have no such passkey');
+    throw new ServiceError('not_found', 'your account has no passkey with this id');
   }
   const { name, site, created_at, last_used_at } = passkey;
   return {
@@ -300,8 +303,7 @@ async function showPasskey({ call, param, session }: Visit): Promise<Content> {
       <section aria-labelledby="delete">
         <h2 id="delete">Delete</h2>
         <p>
-          Nobody can sign in with it any more. What is on the device itself stays there until you
-          delete it there.
+          You can no longer sign in with it. The device keeps its copy until you delete it there.
         </p>
         <form method="post" action="${PATH}/passkeys/${passkey_id}/delete">
           ${csrfField(session)} ${stepUpFields(toDelete({ passkey_id }))}

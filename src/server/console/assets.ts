@@ -19,11 +19,14 @@ import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
 
-/** A file that pages refer to. Its URL has the hash of its bytes, so that it can be kept for ever. */
+/**
+ * A static file of the console. Its URL contains a hash of the content, so browsers may cache it
+ * forever.
+ */
 export interface Asset {
   readonly type: string;
   readonly body: string;
-  /** From the root of the server. */
+  /** Path on the server, such as `/console/assets/<hash>/style.css`. */
   readonly url: string;
 }
 
@@ -31,7 +34,7 @@ export const ASSETS_PATH = '/console/assets/';
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
 
-/** By URL; each is there from when its module has been loaded. */
+/** Assets by URL. Loading this module adds all of them. */
 const assets = new Map<string, Asset>();
 
 export function assetAt(url: string): Asset | undefined {
@@ -46,9 +49,9 @@ function asset(name: string, type: string, body: string): Asset {
 }
 
 /**
- * A script of functions from `client/`, of which the last is called when the page is there. It has
- * their source text, so that each refers to nothing outside itself but types, what a browser
- * defines, and the functions named before it.
+ * Builds a script from functions of `client/` that calls the last one. It contains their source
+ * text, so each function may refer only to types, globals of the browser, and functions listed
+ * before it.
  */
 function script(name: string, ...functions: readonly ((...args: never[]) => unknown)[]): Asset {
   const source = functions.map((one) => one.toString()).join('\n');
@@ -60,8 +63,9 @@ function script(name: string, ...functions: readonly ((...args: never[]) => unkn
 }
 
 /**
- * A file of a package, such as `dist/bundle/index.umd.min.js`.
- * @param exported by which the package is found: it may export nothing to `require` but a file.
+ * Serves a file of an npm package.
+ * @param path in the package, such as `dist/bundle/index.umd.min.js`.
+ * @param exported specifier that `require` resolves, for a package without a main export.
  */
 function vendorScript(
   name: string,

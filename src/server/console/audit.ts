@@ -9,7 +9,6 @@ import { AUDIT, auditTable } from './license-parts.ts';
 import { badge, emptyState, facts, field } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-/** The audit log. */
 export function addAuditPages(pages: Pages, { identity }: Services): void {
   pages.get(AUDIT, (visit) => show(visit, identity.clock()));
   pages.get(`${AUDIT}/verification`, verify);
@@ -39,13 +38,13 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
   return {
     title: 'Audit',
     body: html`<div class="heading">
-        <p class="note">${formatCount(head.seq)} entries, the newest first.</p>
+        <p class="note">${formatCount(head.seq)} entries, newest first.</p>
         <a class="button" href="${AUDIT}/verification">Verify the chain</a>
       </div>
       <form method="get" action="${AUDIT}" class="filter many" role="search">
-        ${field('Who', 'actor', { value: words.actor ?? '', maxlength: 200, placeholder: 'administrator:ID', list: 'actors' })}
-        ${field('What', 'action', { value: words.action ?? '', maxlength: 200, placeholder: 'admin.identity.license.revoke', list: 'actions' })}
-        ${field('To', 'target', { value: words.target ?? '', maxlength: 200, placeholder: 'deployment:ID' })}
+        ${field('Actor', 'actor', { value: words.actor ?? '', maxlength: 200, placeholder: 'administrator:ID', list: 'actors' })}
+        ${field('Action', 'action', { value: words.action ?? '', maxlength: 200, placeholder: 'admin.identity.license.revoke', list: 'actions' })}
+        ${field('Target', 'target', { value: words.target ?? '', maxlength: 200, placeholder: 'deployment:ID' })}
         ${field('From (UTC)', 'from', { type: 'datetime-local', value: span.from ?? '' })}
         ${field('Until (UTC)', 'to', { type: 'datetime-local', value: span.to ?? '' })}
         <button>Filter</button>
@@ -62,9 +61,9 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
         items.length > 0
           ? auditTable('Audit log', items, now)
           : filter.length > 0 || before !== undefined
-            ? html`<p>Nothing in the log is like that. <a href="${AUDIT}">Show all of it.</a></p>`
+            ? html`<p>No entry matches the filter. <a href="${AUDIT}">Show all entries.</a></p>`
             : emptyState(
-                'Nothing has been done yet. What is done is written here first; on the command line:',
+                'The audit log is empty. To list it from the command line:',
                 'service-local identity audit list',
               )
       }
@@ -78,19 +77,19 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
   };
 }
 
-/** @param values what is put in, and what is shown beside it. */
+/** Suggestions for an input: `value` is filled in, `label` is displayed beside it. */
 function options(id: string, values: readonly (readonly [value: string, label: string])[]) {
   return html`<datalist id="${id}">
     ${[...new Map(values)].map(([value, label]) => html`<option value="${value}">${label}</option>`)}
   </datalist>`;
 }
 
-/** `2026-01-02T03:04`, which browsers make, as a time in UTC. */
+/** Reads the value of a `datetime-local` input, such as `2026-01-02T03:04`, as UTC. */
 function instantOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const ms = Date.parse(text.endsWith('Z') ? text : `${text}Z`);
   if (!Number.isNaN(ms)) return new Date(ms).toISOString();
-  throw new ServiceError('invalid_request', `'${text}' is no time`, {
+  throw new ServiceError('invalid_request', `'${text}' is not a time`, {
     remedy: 'Write it as 2026-01-02T03:04, in UTC.',
   });
 }
@@ -107,21 +106,21 @@ async function verify({ call }: Visit): Promise<Content> {
       ${
         fault === null
           ? html`<p class="message">
-              All ${formatCount(verified)} entries are as they were written.
+              The chain is intact: all ${formatCount(verified)} entries are unaltered.
             </p>`
           : html`<p class="message failure" role="alert">
-              The entry ${fault.seq} ${CHAIN_FAULTS[fault.fault]}. Find out who can write to the
-              database, and restore it from a backup.
+              Entry ${fault.seq} ${CHAIN_FAULTS[fault.fault]}. Find out who can write to the
+              database, and restore the database from a backup.
             </p>`
       }
       ${facts(
-        ['Chain', fault === null ? badge('good', 'whole') : badge('bad', 'broken')],
-        ['Good entries', formatCount(verified)],
+        ['Chain', fault === null ? badge('good', 'intact') : badge('bad', 'broken')],
+        ['Verified entries', formatCount(verified)],
         ['Head', html`<code>${head.seq}:${head.hash}</code>`],
       )}
       <p class="note">
-        Whoever can write to the database could compute the chain anew. Note the head in a place out
-        of his reach, and check without trusting this server:
+        Anyone with write access to the database could recompute the whole chain. Store the head
+        where they cannot change it, and use it to verify the log without trusting this server:
       </p>
       <pre><code>service-local identity audit verify --head ${head.seq}:${head.hash}</code></pre>`,
   };

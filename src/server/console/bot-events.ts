@@ -14,7 +14,7 @@ import type { Pages, Visit } from './pages.ts';
 
 const SHOWN = 50;
 
-/** What is told of a deployment by whoever looks after it. */
+/** Kinds of events about a deployment in a cluster. */
 export const DEPLOY_KINDS = [
   'deploy.planned',
   'deploy.applied',
@@ -27,7 +27,7 @@ export const DEPLOY_KINDS = [
   'deploy.ended',
 ] as const;
 
-/** The kinds that there are, as people think of them. */
+/** Kinds of events, in the groups by which the page filters. */
 const KINDS = {
   bars: { title: 'Bars', kinds: ['data.bars'] },
   orders: {
@@ -45,9 +45,9 @@ const KINDS = {
       'order.corrected',
     ],
   },
-  faults: { title: 'Faults of data', kinds: ['data.gap', 'data.refused'] },
+  faults: { title: 'Data faults', kinds: ['data.gap', 'data.refused'] },
   alerts: { title: 'Alerts', kinds: ['alert.raised'] },
-  state: { title: 'Accounts', kinds: ['session.state'] },
+  state: { title: 'Account states', kinds: ['session.state'] },
   runs: {
     title: 'Runs',
     kinds: [
@@ -76,7 +76,7 @@ const KINDS = {
   },
   halts: { title: 'Halts', kinds: ['control.halted', 'control.resumed', 'control.re_enabled'] },
   bot: {
-    title: 'The bot itself',
+    title: 'Bot',
     kinds: ['bot.created', 'version.created', 'bot.updated', 'bot.activated', 'bot.archived'],
   },
 } as const;
@@ -118,11 +118,11 @@ async function showEvents(visit: Visit): Promise<Content> {
         <div id="moment">
           ${moment(bot, snapshot)}
           <section aria-labelledby="events">
-            <h2 id="events">Events until then, the newest first</h2>
+            <h2 id="events">Events up to this one, newest first</h2>
             ${
               items.length === 0
                 ? emptyState(
-                    'None of these kinds. All of them:',
+                    'No event up to this one has a selected kind. To list all events:',
                     `service-local bots events ${bot.slug} --after-seq 0`,
                   )
                 : eventTable(bot, items.toReversed(), groups)
@@ -142,7 +142,7 @@ function slider({ slug }: BotDetail, { seq, head_seq }: Snapshot, groups: readon
   return html`<form method="get" action="${botPath(slug, 'events')}" id="timeline">
     <div class="slider">
       <div class="range">
-        <label for="at">Moment: after event <output for="at">${seq}</output> of ${head_seq}</label>
+        <label for="at">State after event <output for="at">${seq}</output> of ${head_seq}</label>
         <input
           id="at"
           type="range"
@@ -177,7 +177,6 @@ function slider({ slug }: BotDetail, { seq, head_seq }: Snapshot, groups: readon
   </form>`;
 }
 
-/** The state after an event. */
 function moment({ slug }: BotDetail, { seq, state, state_hash }: Snapshot): Html {
   const sessions = Object.entries(state.sessions);
   return html`<section aria-labelledby="state">
@@ -186,15 +185,15 @@ function moment({ slug }: BotDetail, { seq, state, state_hash }: Snapshot): Html
       ['Name', state.name],
       ['Status', state.halted === null ? status(state.status) : badge('bad', 'halted')],
       ['Version', state.version],
-      ['Changed', time(state.updated_at)],
+      ['Last changed', time(state.updated_at)],
       ['Halted', state.halted === null ? 'no' : state.halted.reason],
       ['Hash of the state', html`<code>${state_hash.slice(0, 16)}…</code>`],
     )}
     ${
       sessions.length === 0
-        ? html`<p class="note">No paper session was under way.</p>`
+        ? html`<p class="note">No paper session was running.</p>`
         : table<(typeof sessions)[number]>(
-            'Paper sessions at that moment',
+            'Paper sessions after this event',
             [
               {
                 title: 'Session',
@@ -214,7 +213,7 @@ function moment({ slug }: BotDetail, { seq, state, state_hash }: Snapshot): Html
             sessions,
           )
     }
-    <p class="unseen"><a href="${botPath(slug)}">How the bot is now</a></p>
+    <p class="unseen"><a href="${botPath(slug)}">Current state of the bot</a></p>
   </section>`;
 }
 
@@ -251,7 +250,7 @@ function eventTable(
         { title: 'Happened', cell: ({ occurred_at }) => time(occurred_at) },
         { title: 'Recorded', cell: ({ recorded_at }) => time(recorded_at) },
         {
-          title: 'What',
+          title: 'Details',
           cell: ({ kind, payload }) =>
             html`<details>
               <summary>${eventText(kind, payload)}</summary>

@@ -11,7 +11,7 @@ const TABS = [
   { title: 'Versions', page: 'versions' },
 ] as const;
 
-/** The bot of the path. */
+/** Reads the bot that the path of the page names. */
 export function botOf({ call, param }: Visit): Promise<BotDetail> {
   return call<typeof getBot>('get', '/bots/{bot_ref}', {
     params: { bot_ref: param('bot_ref') },
@@ -19,7 +19,7 @@ export function botOf({ call, param }: Visit): Promise<BotDetail> {
   });
 }
 
-/** What all pages of a bot begin with: what it is, what can be done, and its other pages. */
+/** Puts the header and the tabs that all pages of a bot share above `body`. */
 export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], body: Child): Html {
   const { slug, kind, current_version } = bot;
   return html`<div class="heading">
@@ -39,7 +39,7 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
         <a class="button danger" href="${botPath(slug, 'halt')}">Halt this bot</a>
       </div>
     </div>
-    <nav class="tabs" aria-label="Of this bot">
+    <nav class="tabs" aria-label="Pages of this bot">
       <ul>
         ${TABS.map(
           (tab) =>

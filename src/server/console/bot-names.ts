@@ -5,7 +5,7 @@ export type BotNames = ReadonlyMap<string, BotSummary>;
 
 const AT_ONCE = 100;
 
-/** Of bots by their ids, at most a hundred in one request; those that are not there are left out. */
+/** Reads bots by id, up to 100 per request. Ids without a bot are left out. */
 export async function namesOf(call: Call, ids: Iterable<string>): Promise<BotNames> {
   const wanted = [...new Set(ids)];
   const names = new Map<string, BotSummary>();

@@ -1,4 +1,4 @@
-/** What the pages of bots and tasks have in common. */
+/** Parts shared by the pages of bots and tasks. */
 import { html } from 'hono/html';
 import type { BotListItem } from '../../api/bots.ts';
 import type { BotDeployment, Task } from '../../api/tasks.ts';
@@ -10,7 +10,7 @@ import { badge } from './parts.ts';
 export const BOTS_PATH = '/console/bots';
 export const TASKS_PATH = '/console/tasks';
 
-/** Of a bot, by its slug or id. */
+/** Path of a page of a bot; `ref` is its slug or id. */
 export function botPath(ref: string, page = ''): string {
   return `${BOTS_PATH}/${encodeURIComponent(ref)}${page && `/${page}`}`;
 }
@@ -33,12 +33,11 @@ const KINDS = {
   canceled: 'warning',
 } as const;
 
-/** A state of a bot, a deployment, a session or a task. */
 export function status(of: keyof typeof KINDS): Html {
   return badge(KINDS[of], of);
 }
 
-/** Of a bot, and that it is halted, which says more. */
+/** The status of a bot, or its halt while one is in force. */
 export function botStatus({ status: of, activity }: BotListItem): Html {
   if (activity?.halted === 'bot') return badge('bad', 'halted');
   return activity?.halted === 'all' ? badge('bad', 'all halted') : status(of);
@@ -50,7 +49,7 @@ function isSession(of: Ended): boolean {
   return of === 'paper' || of === 'production' || of === 'k8s';
 }
 
-/** Stopping keeps what a session has come to; canceling does not. */
+/** Stopping a session keeps its results; canceling another run discards them. */
 export function endWord(of: Ended): 'Stop' | 'Cancel' {
   return isSession(of) ? 'Stop' : 'Cancel';
 }
@@ -60,12 +59,12 @@ export function endPath(bot_ref: string, task_id: string, of: Ended): string {
   return botPath(bot_ref, `${of === 'paper' ? 'paper' : 'deploy'}/${task_id}/stop`);
 }
 
-/** Ids are long, and differ at their ends. */
+/** Keeps the last 12 characters, in which ids differ most. */
 export function shortId(id: string): string {
   return id.length > 12 ? `…${id.slice(-12)}` : id;
 }
 
-/** The columns of a table of runs or bots that show figures of a run. */
+/** Columns with the main figures of a run, for tables of runs and of bots. */
 export function metricColumns<Row>(
   runOf: (row: Row) => Pick<BotDeployment, 'result_summary'> | null,
 ) {
@@ -88,7 +87,7 @@ export function numberOr(value: unknown): string {
   return typeof value === 'number' ? formatNumber(value) : NO_VALUE;
 }
 
-/** The figures that matter most, large. */
+/** Large figures. A script of the page finds a figure with a `key` by it. */
 export function figures(
   ...entries: readonly (readonly [name: string, value: Child, key?: string])[]
 ): Html {
@@ -103,7 +102,6 @@ export function figures(
   </dl>`;
 }
 
-/** How far a task is. */
 export function progressOf({ progress: { done, total }, kind, status: of }: Task): Html {
   const text =
     total === null
@@ -118,7 +116,7 @@ export function progressOf({ progress: { done, total }, kind, status: of }: Task
     <span>${text}</span>`;
 }
 
-/** A field of which there may be several on a page; `id` is its own. */
+/** A text field for a name that may occur several times on a page; `id` must be unique. */
 export function textField(
   label: string,
   name: string,
@@ -146,7 +144,7 @@ export function select(
   </div>`;
 }
 
-/** Where a list goes on. */
+/** Links to the first and the next page of a list; undefined if it fits on one page. */
 export function pager(
   path: string,
   query: Readonly<Record<string, string | undefined>>,

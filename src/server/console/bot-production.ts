@@ -20,7 +20,6 @@ const PHASES = {
   scaled_down: 'neutral',
 } as const satisfies Record<State['phase'], string>;
 
-/** What stops a deployment. */
 export function addProduction(pages: Pages, show: Parameters<Pages['post']>[2]): void {
   pages.post(
     '/console/bots/:bot_ref/deploy/:task_id/stop',
@@ -31,14 +30,14 @@ export function addProduction(pages: Pages, show: Parameters<Pages['post']>[2]):
       await call<typeof stopDeployment>('post', path, { params });
       return {
         goTo: botPath(bot_ref, 'runs'),
-        message: 'The deployment is asked to stop. Its orders are canceled first.',
+        message: 'The deployment is stopping. It cancels its orders first.',
       };
     },
     show,
   );
 }
 
-/** What a bot has in clusters; nothing where it has nothing there. */
+/** The deployments of a bot in clusters; empty if it has none. */
 export async function productionSection(
   { call }: Pick<Visit, 'call'>,
   { id, active_deployments }: BotDetail,
@@ -67,15 +66,15 @@ export function deploymentOf(
   return call<typeof getProductionDeployment>('get', path, { params: { bot_ref, deployment_id } });
 }
 
-/** Its cluster, its pods and its runner, as they were heard of last. */
+/** The cluster, the runner and the pods of a deployment, as last reported. */
 export function deploymentFacts(deployment: ProductionDeployment): Html {
   const { version, cluster, namespace, cluster_state: state, runner, waits, replaces } = deployment;
   const { status, denying, venue, reported_at, claimed, ended } = runner;
   return html`${facts(
     ['Version', String(version)],
     ['Cluster', html`<code>${cluster}</code>, namespace <code>${namespace}</code>`],
-    ...(waits ? [['Waits', html`for the end of <code>${replaces}</code>`] as const] : []),
-    ['State', state === null ? 'nothing is known yet' : stateText(state)],
+    ...(waits ? [['Waiting', html`for <code>${replaces}</code> to end`] as const] : []),
+    ['State', state === null ? 'not known yet' : stateText(state)],
     [
       'Runner',
       status === null
@@ -96,7 +95,7 @@ export function deploymentFacts(deployment: ProductionDeployment): Html {
       ? []
       : [
           [
-            'Orders at its end',
+            'Final orders',
             ended.verified ? badge('good', 'verified') : badge('bad', 'not verified'),
           ] as const,
         ]),

@@ -15,7 +15,7 @@ import type { Form, Pages, Visit } from './pages.ts';
 const PATH = '/console/bots/:bot_ref';
 const PAGE = 50;
 
-/** What of a bot has run and runs, and what starts and stops it. */
+/** Registers the pages that list, start and stop runs of a bot. */
 export function addBotRuns(pages: Pages): void {
   pages.get(`${PATH}/runs`, showRuns);
 
@@ -58,7 +58,7 @@ export function addBotRuns(pages: Pages): void {
       await call<typeof stopPaper>('post', '/bots/{bot_ref}/paper/stop/{task_id}', { params });
       return {
         goTo: botPath(bot_ref, 'runs'),
-        message: 'The paper session is asked to stop. It ends within seconds.',
+        message: 'The paper session is stopping. It ends within seconds.',
       };
     },
     showRuns,
@@ -85,7 +85,7 @@ async function showRuns(visit: Visit): Promise<Content> {
         ${
           items.length === 0
             ? emptyState(
-                'It has not run yet. Backtest it:',
+                'This bot has not run yet. To backtest it:',
                 `service-local bots backtest ${bot.slug}`,
               )
             : runTable(visit, bot, items)
@@ -96,7 +96,6 @@ async function showRuns(visit: Visit): Promise<Content> {
   };
 }
 
-/** Deployments of one bot, the newest first. */
 export function runTable(
   { session }: Pick<Visit, 'session'>,
   { slug }: Pick<BotDetail, 'slug'>,
@@ -134,12 +133,12 @@ export function runTable(
   );
 }
 
-/** Sent again by a second click, the same key starts nothing a second time. */
+/** A second submission of the same form has the same key and starts nothing. */
 function keyIn(form: Form): { readonly 'idempotency-key': string } {
   return { 'idempotency-key': form.get('key') };
 }
 
-/** What stands in place of the spec's own values. */
+/** Overrides of the values in the spec. Empty fields are left out. */
 function changesIn(form: Form) {
   const [version, from, to, params] = ['version', 'from', 'to', 'params'].map((name) =>
     form.get(name).trim(),
@@ -156,7 +155,7 @@ function jsonIn(text: string): Record<string, number> {
   try {
     return JSON.parse(text) as Record<string, number>;
   } catch (error) {
-    throw new ServiceError('invalid_request', 'the parameters are no JSON', {
+    throw new ServiceError('invalid_request', 'the parameters are not valid JSON', {
       remedy: 'Write them as {"fast": 12}.',
       cause: error,
     });
@@ -170,14 +169,14 @@ function paceIn(form: Form) {
   return speed === '' ? {} : { speed: speed === 'max' ? ('max' as const) : Number(speed) };
 }
 
-/** What was typed stays. */
+/** @param form the rejected form, whose values are kept. */
 function changeFields(bot: BotDetail, form: Form | undefined): Child {
   const typed = (name: string): string => form?.get(name) ?? '';
   return html`<input type="hidden" name="key" value="${form?.get('key') || randomUUID()}" />
-    ${field('Version', 'version', { type: 'number', min: 1, value: typed('version'), placeholder: bot.current_version }, 'The current one where it is empty.')}
+    ${field('Version', 'version', { type: 'number', min: 1, value: typed('version'), placeholder: bot.current_version }, 'Empty: the current version.')}
     ${field('From', 'from', { value: typed('from'), placeholder: '2020-01-31', autocomplete: 'off' }, 'First day used.')}
     ${field('To', 'to', { value: typed('to'), placeholder: '2024-12-31', autocomplete: 'off' }, 'Last day used.')}
-    ${field('Parameters', 'params', { value: typed('params'), placeholder: '{"fast": 12}', autocomplete: 'off', spellcheck: 'false' }, 'JSON; what is not named is as the spec says.')}`;
+    ${field('Parameters', 'params', { value: typed('params'), placeholder: '{"fast": 12}', autocomplete: 'off', spellcheck: 'false' }, 'As JSON. Parameters that you omit keep their value in the spec.')}`;
 }
 
 async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
@@ -195,7 +194,8 @@ async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
             value="true"
             ${form?.get('verify_lock') === 'true' && html`checked`}
           />
-          Fail when it is made of anything else than the first one was</label
+          Fail if data, engine, strategy or seed differ from the first successful backtest of this
+          version</label
         >
         <button class="main">Start the backtest</button>
       </form>
@@ -207,7 +207,7 @@ function showNoPaper({ slug, name }: BotDetail): Content {
   return {
     title: `Paper session of ${name}`,
     body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
-      ${emptyState('A research bot does not trade. Backtest it:', `service-local bots backtest ${slug}`)}`,
+      ${emptyState('A research bot does not trade. To backtest it:', `service-local bots backtest ${slug}`)}`,
   };
 }
 
@@ -224,15 +224,15 @@ async function showPaper(visit: Visit, form?: Form): Promise<Content> {
         <fieldset>
           <legend>Bars</legend>
           <label class="check"
-            ><input type="radio" name="source" value="catalogue" ${!isLive && html`checked`} /> Of
-            the catalogue, as though they came now</label
+            ><input type="radio" name="source" value="catalogue" ${!isLive && html`checked`} /> From
+            the catalogue, paced like a live feed</label
           >
-          ${field('Speed', 'speed', { value: form?.get('speed') ?? '', placeholder: '1', autocomplete: 'off' }, 'How many times as fast as the market was, or max.')}
+          ${field('Speed', 'speed', { value: form?.get('speed') ?? '', placeholder: '1', autocomplete: 'off' }, 'Multiple of the speed of the market, or max.')}
           <label class="check"
-            ><input type="radio" name="source" value="live" ${isLive && html`checked`} /> Live, of
+            ><input type="radio" name="source" value="live" ${isLive && html`checked`} /> Live, from
             an exchange</label
           >
-          ${field('Exchange', 'exchange', { value: form?.get('exchange') ?? '', autocomplete: 'off' }, 'As exchanges_file of the server calls it; empty for the only one there.')}
+          ${field('Exchange', 'exchange', { value: form?.get('exchange') ?? '', autocomplete: 'off' }, 'Its name in the exchanges_file of the server. Empty: the only one configured there.')}
         </fieldset>
         ${changeFields(bot, form)}
         <button class="main">Start the paper session</button>

@@ -12,11 +12,7 @@ import type { Pages, Visit } from './pages.ts';
 const PAGE = 50;
 
 export function addBotVersions(pages: Pages): void {
-  pages.get(botPathOf('versions'), showVersions);
-}
-
-function botPathOf(page: string): string {
-  return `/console/bots/:bot_ref/${page}`;
+  pages.get('/console/bots/:bot_ref/versions', showVersions);
 }
 
 async function showVersions(visit: Visit): Promise<Content> {
@@ -45,7 +41,7 @@ async function showVersions(visit: Visit): Promise<Content> {
           ${pager(botPath(bot.slug, 'versions'), { cursor }, next_cursor)}
         </section>
         <section aria-labelledby="diff">
-          <h2 id="diff">What differs</h2>
+          <h2 id="diff">Compare versions</h2>
           <form method="get" action="${botPath(bot.slug, 'versions')}#diff" class="filter">
             ${field('From version', 'from', { type: 'number', min: 1, required: true, value: from ?? String(Math.max(1, bot.current_version - 1)) })}
             ${field('To version', 'to', { type: 'number', min: 1, required: true, value: to ?? String(bot.current_version) })}
@@ -62,9 +58,9 @@ async function showVersions(visit: Visit): Promise<Content> {
         </section>
         ${reports.length > 0 && reportsSection(bot, reports)}
         <section aria-labelledby="document">
-          <h2 id="document">The current one</h2>
+          <h2 id="document">Current version</h2>
           <details>
-            <summary>Its document</summary>
+            <summary>Document</summary>
             <pre tabindex="0">${JSON.stringify(bot.document, null, 2)}</pre>
           </details>
         </section>`,
@@ -103,14 +99,14 @@ function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {
       title: 'Changes',
       cell: ({ version }) =>
         version === 1
-          ? 'the first'
+          ? 'first version'
           : html`<a href="${botPath(bot.slug, 'versions')}?from=${version - 1}&to=${version}#diff"
               >since version ${version - 1}</a
             >`,
     },
-    { title: 'Made', cell: ({ created_at }) => time(created_at) },
+    { title: 'Created', cell: ({ created_at }) => time(created_at) },
     { title: 'By', cell: ({ created_by, created_by_name }) => who(created_by, created_by_name) },
-    { title: 'Code', cell: ({ bundle_hash }) => (bundle_hash === null ? 'built in' : 'its own') },
+    { title: 'Code', cell: ({ bundle_hash }) => (bundle_hash === null ? 'built in' : 'custom') },
     { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
   ];
 }
@@ -123,23 +119,27 @@ async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): 
   });
   if (changes.length === 0 && files.length === 0) {
     return emptyState(
-      `Versions ${from} and ${to} are the same.`,
+      `Versions ${from} and ${to} are identical.`,
       `service-local bots diff ${bot.slug} --from ${from} --to ${to}`,
     );
   }
   const value = (given: unknown): Child =>
     given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
-  // Of code, the hashes of its files.
+  // Files of custom code are compared by their hashes.
   const all = [
     ...changes.map(({ pointer, ...rest }) => ({ ...rest, where: pointer })),
     ...files.map(({ file, ...rest }) => ({ ...rest, where: file })),
   ];
   return html`<div class="diff">
     ${table<(typeof all)[number]>(
-      `What differs between versions ${from} and ${to}`,
+      `Differences between versions ${from} and ${to}`,
       [
-        { title: 'Where', isHeader: true, cell: ({ where }) => html`<code>${where}</code>` },
-        { title: 'What', cell: ({ kind }) => kind },
+        {
+          title: 'Field or file',
+          isHeader: true,
+          cell: ({ where }) => html`<code>${where}</code>`,
+        },
+        { title: 'Change', cell: ({ kind }) => kind },
         { title: `Version ${from}`, cell: (one) => html`<del>${value(one.from)}</del>` },
         { title: `Version ${to}`, cell: (one) => html`<ins>${value(one.to)}</ins>` },
       ],

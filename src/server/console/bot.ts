@@ -3,6 +3,7 @@ import type { BotDetail } from '../../api/bots.ts';
 import type { BotEvent, getBotSnapshot, listBotEvents, PaperSession } from '../../api/bot-state.ts';
 import type { listBotDeployments } from '../../api/tasks.ts';
 import { formatMoney, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { CHARTS, LIVE } from './assets.ts';
 import { eventText } from './client/event-text.ts';
 import type { LiveData } from './client/live.ts';
@@ -16,7 +17,7 @@ import { badge, emptyState, table, time } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 const TAIL = 12;
-/** Instruments have bars at different times. */
+/** Number of bar events searched for the latest close of each instrument. */
 const BARS = 50;
 const RUNS = 5;
 
@@ -79,7 +80,7 @@ async function showBot(visit: Visit): Promise<Content> {
             <div class="heading">
               <h2 id="tail">Newest events</h2>
               <p>
-                <span id="connection">${badge('neutral', 'not followed')}</span>
+                <span id="connection">${badge('neutral', 'not connected')}</span>
                 <a href="${botPath(bot.slug, 'events')}">All events</a>
               </p>
             </div>
@@ -103,16 +104,16 @@ async function showBot(visit: Visit): Promise<Content> {
 function nothing({ slug, kind }: BotDetail): Html {
   return kind === 'research'
     ? emptyState(
-        'A research bot does not trade. Backtest it:',
+        'A research bot does not trade. To backtest it:',
         `service-local bots backtest ${slug}`,
       )
     : emptyState(
-        'No paper session runs now. Start one, here or from the command line:',
+        'No paper session is running. Start one here or from the command line:',
         `service-local bots paper start ${slug} --speed 60`,
       );
 }
 
-/** The newest closes that a session has seen. */
+/** Latest close of each instrument in a session. */
 function closesIn(events: readonly BotEvent[], task_id: string): Record<string, number> {
   const closes: Record<string, number> = {};
   for (const { run_id, payload } of events) {
@@ -149,12 +150,12 @@ function sessionPart(
         </form>
       </div>
       <p class="message ended" hidden>
-        <span></span><a href="${taskPath(task_id)}">See what came of it</a>
+        <span></span><a href="${taskPath(task_id)}">See the result</a>
       </p>
       ${
         others.length > 1 &&
         html`<p class="line">
-          Others:
+          Other sessions:
           ${others
             .filter((one) => one !== task_id)
             .slice(0, 10)
@@ -165,7 +166,7 @@ function sessionPart(
         ['Equity', formatMoney(equity), 'equity'],
         ['Change', NO_VALUE, 'change'],
         ['Drawdown', NO_VALUE, 'drawdown'],
-        ['Deepest drawdown', NO_VALUE, 'deepest'],
+        [RUN_FIGURES.max_drawdown.label, NO_VALUE, 'deepest'],
         ['Cash', formatMoney(cash), 'cash'],
         ['Net exposure', share(exposure?.net), 'net'],
         ['Gross exposure', share(exposure?.gross), 'gross'],
@@ -186,7 +187,7 @@ function sessionPart(
         ></div>
         <figcaption class="note">
           <span id="chart-text"
-            >Equity and, below it, drawdown, as recorded. The figures are in the table.</span
+            >Recorded equity, with drawdown below. The table lists the same figures.</span
           >
           Charts by
           <a href="https://www.tradingview.com/" rel="noreferrer">TradingView Lightweight Charts™</a
@@ -198,7 +199,7 @@ function sessionPart(
             <table>
               <thead>
                 <tr>
-                  <th scope="col">Bars of</th>
+                  <th scope="col">Time</th>
                   <th scope="col" class="number">Equity</th>
                   <th scope="col" class="number">Drawdown</th>
                 </tr>
@@ -214,7 +215,7 @@ function sessionPart(
         <h2 id="positions">Positions</h2>
         ${grid(
           'positions',
-          ['Symbol', 'Units', 'Close', 'Value', 'Of equity'],
+          ['Symbol', 'Units', 'Close', 'Value', 'Share of equity'],
           Object.entries(positions).map(([symbol, units]) => {
             const close = closes[symbol];
             return [
@@ -225,14 +226,14 @@ function sessionPart(
               close === undefined ? NO_VALUE : share((units * close) / equity),
             ];
           }),
-          'Flat: nothing is held.',
+          'No open positions.',
         )}
       </section>
       <section>
         <h2 id="working">Working orders</h2>
         ${grid(
           'working',
-          ['Order', 'Symbol', 'What', 'Units', 'At'],
+          ['Order', 'Symbol', 'Type', 'Units', 'Price'],
           working.map((one) => [
             String(one.order),
             one.symbol,
@@ -270,7 +271,10 @@ function share(value: number | undefined): string {
   return value === undefined ? NO_VALUE : formatPercent(value);
 }
 
-/** A table whose rows a script replaces; the first column names the row, those after the first two are numbers. */
+/**
+ * A table whose rows `client/live.ts` replaces. The first column names the row, and all columns
+ * after the second are numbers.
+ */
 function grid(
   id: string,
   titles: readonly string[],
@@ -313,7 +317,7 @@ function tailTable(events: readonly BotEvent[]): Html {
         { title: 'Event', isHeader: true, cell: ({ seq }) => seq },
         { title: 'Kind', cell: ({ kind }) => kind },
         { title: 'Happened', cell: ({ occurred_at }) => time(occurred_at) },
-        { title: 'What', cell: ({ kind, payload }) => eventText(kind, payload) },
+        { title: 'Details', cell: ({ kind, payload }) => eventText(kind, payload) },
       ],
       events,
     )}

@@ -63,11 +63,11 @@ async function showBots({ call, query }: Visit): Promise<Content> {
 function none(isFiltered: boolean): Child {
   return isFiltered
     ? emptyState(
-        'No bot is like that. The same from the command line:',
+        'No bot matches the filter. To search from the command line:',
         'service-local bots list --query TEXT',
       )
     : emptyState(
-        'There is no bot yet. Send one that you have described in a file:',
+        'There is no bot yet. Create one from a file:',
         'service-local bots create --file bot.yaml',
       );
 }

@@ -14,7 +14,7 @@ import { asCaller } from '../authentication.ts';
 import type { AppEnv } from '../services.ts';
 
 /**
- * Asks the API of this very server, as it is asked from outside:
+ * Calls the API of this server in process, as an external client would:
  *
  * ```ts
  * import type { listPlans } from '../../api/registry.ts';
@@ -22,7 +22,7 @@ import type { AppEnv } from '../services.ts';
  * const { items } = await call<typeof listPlans>('get', '/identity/plans', { query: { limit: 100 } });
  * ```
  *
- * Rejects with the `ServiceError` of the answer.
+ * Rejects with the `ServiceError` that the answer describes.
  */
 export type Call = <R extends Route>(
   method: R['method'],
@@ -31,8 +31,8 @@ export type Call = <R extends Route>(
 ) => Promise<AnswerOf<R>>;
 
 /**
- * @param requestId of the page for which it is asked, by which the log has both.
- * @param client address of the browser, by which wrong codes are counted.
+ * @param requestId of the request for the page, which the log also records for each API call.
+ * @param client IP address of the browser, by which wrong codes are counted; null if unknown.
  */
 export function callAs(
   app: Pick<Hono<AppEnv>, 'request'>,
@@ -63,7 +63,7 @@ export function callAs(
   };
 }
 
-/** The same for what is no JSON. */
+/** Reads files that are not JSON; otherwise like `callAs`. */
 export function fileAs(
   app: Pick<Hono<AppEnv>, 'request'>,
   caller: Caller,
@@ -82,13 +82,13 @@ export function fileAs(
   };
 }
 
-/** @throws ServiceError `invalid_request` for what no request can have: forms may send anything. */
+/** @throws ServiceError `invalid_request` if a value from a form is not allowed in a header. */
 function sendable(headers: Readonly<Record<string, string>>): Headers {
   try {
     return new Headers(headers);
   } catch (cause) {
-    throw new ServiceError('invalid_request', 'a hidden field of the form has been changed', {
-      remedy: 'Load the page anew, and try again.',
+    throw new ServiceError('invalid_request', 'a hidden field of the form was changed', {
+      remedy: 'Reload the page and try again.',
       cause,
     });
   }

@@ -1,6 +1,6 @@
 /**
- * The pages that people look at. An area has its pages in a file of this folder, and its line in
- * `AREAS`. Pages hold no logic: they show what `visit.call` gets from the API, and do what it does.
+ * The web console. Each area registers its pages by an entry in `AREAS`. Pages hold no logic: they
+ * read and change everything through the API, by `visit.call`.
  */
 import { ServiceError } from '../../base/errors.ts';
 import type { App, Services } from '../services.ts';
@@ -42,8 +42,11 @@ export function addConsole(app: App, services: Services): void {
   app.get('/console', (c) => c.redirect(FIRST_PAGE, 303));
   app.get(`${ASSETS_PATH}*`, (c) => {
     const asset = assetAt(c.req.path);
-    if (asset === undefined) throw new ServiceError('not_found', 'there is no such file');
-    // Its name has its hash.
+    if (asset === undefined)
+      throw new ServiceError('not_found', 'this file is not part of the console', {
+        remedy: 'Reload the page that refers to it.',
+      });
+    // The URL contains a hash of the content.
     c.header('Cache-Control', 'public, max-age=31536000, immutable');
     return c.body(asset.body, 200, { 'Content-Type': asset.type });
   });

@@ -6,22 +6,22 @@ import { sessionOf } from '../session-cookie.ts';
 import { page, sentence, type Content } from './layout.ts';
 import { SIGN_IN_PATH } from './sign-in.ts';
 
-/** Whether it is a person who waits for the answer, in a browser. */
+/** Whether the client accepts HTML, as a browser does when a person opens a page. */
 export function isForPerson(c: Context<AppEnv>): boolean {
   return /\btext\/html\b/.test(c.req.header('accept') ?? '');
 }
 
 const TITLES: Readonly<Record<number, string>> = {
-  400: 'That cannot be',
+  400: 'Invalid request',
   403: 'Not allowed',
   404: 'Not found',
-  405: 'Not possible here',
-  429: 'Too many tries',
-  500: 'Something broke',
-  503: 'Not possible now',
+  405: 'Method not allowed',
+  429: 'Too many attempts',
+  500: 'Internal error',
+  503: 'Service unavailable',
 };
 
-/** What went wrong, as a page; or the page to sign in on, where that is what is missing. */
+/** Shows an error as a page, or redirects to the sign-in page if no session is open. */
 export async function errorPage(
   c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'origins'>,
@@ -39,7 +39,7 @@ export async function errorPage(
   return page(
     c,
     {
-      title: TITLES[status] ?? 'That did not work',
+      title: TITLES[status] ?? 'The request failed',
       status: status as NonNullable<Content['status']>,
       body: html`<div class="narrow">
         <p>${sentence(message)}</p>
@@ -51,9 +51,7 @@ export async function errorPage(
           </ul>`
         }
         <p><a href="/console">To the console</a></p>
-        <p class="note">
-          In the log of the server this is request <code>${c.get('request_id')}</code>.
-        </p>
+        <p class="note">Request id in the log of the server: <code>${c.get('request_id')}</code></p>
       </div>`,
     },
     { session },

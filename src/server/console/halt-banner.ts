@@ -6,14 +6,13 @@ import type { Call } from './call.ts';
 import type { Html } from './html.ts';
 import { time } from './parts.ts';
 
-/** Where all halts are. */
 export const HALTS_PATH = '/console/halts';
 
-/** So many bots are named; there may be more. */
+/** Number of bots that the banner names. */
 const NAMED = 3;
 const READ = 100;
 
-/** The halts in force, for every page; undefined where there is none. */
+/** The halts in force, for every page; undefined if there are none. */
 export async function haltBanner(call: Call): Promise<Html | undefined> {
   let halts: readonly Halt[];
   try {
@@ -22,7 +21,7 @@ export async function haltBanner(call: Call): Promise<Html | undefined> {
     halts = items.filter(({ lifted_at }) => lifted_at === null);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return frame(html`Whether bots are halted cannot be read: ${error.message}.`);
+    return frame(html`Cannot read whether bots are halted: ${error.message}.`);
   }
   if (halts.length === 0) return undefined;
   const all = halts.find(({ scope }) => scope === 'all');

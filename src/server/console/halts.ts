@@ -25,10 +25,10 @@ import type { Form, Pages, Visit } from './pages.ts';
 const WORD = 'HALT';
 const BOT_HALT = '/console/bots/:bot_ref/halt';
 const PAGE = 50;
-/** So many deployments of a halt are shown; what is not verified comes first. */
+/** Number of deployments in the report of a halt, unverified ones first. */
 const SHOWN = 200;
 
-/** The kill switch, halts of one bot, and their end. */
+/** Registers the pages of the kill switch, of halts of one bot, and of resuming. */
 export function addHaltPages(pages: Pages): void {
   pages.get(HALTS_PATH, showHalts);
 
@@ -37,7 +37,7 @@ export function addHaltPages(pages: Pages): void {
     HALT_ALL_PATH,
     async ({ call }, form) => {
       if (form.get('confirm').trim() !== WORD) {
-        throw new ServiceError('invalid_request', 'the word is another one', {
+        throw new ServiceError('invalid_request', 'the confirmation is not the expected word', {
           remedy: `Type ${WORD} to halt all bots.`,
         });
       }
@@ -88,20 +88,20 @@ export function addHaltPages(pages: Pages): void {
 }
 
 const WHAT_IT_DOES = html`<p>
-  Nothing starts from then on. Working orders are canceled and paper sessions ended, with nothing
-  needed from whoever runs them. Then everything is read back from the database. Backtests go on.
+  From then on, no session can start. Working orders are canceled and sessions are ended, even if
+  their workers do not respond. The result is then verified in the database. Backtests continue.
 </p>`;
 
-const REASON_HINT = 'Kept with the halt, in the audit log and in the log of the bot.';
+const REASON_HINT = 'Stored with the halt, in the audit log and in the event logs of the bots.';
 
-/** What a script shows while the server is at it. */
+/** Steps that a script marks as done while the server is halting. */
 const STEPS = html`<ol class="steps" data-steps hidden>
-    <li data-step="asked">The server is asked.</li>
-    <li data-step="latched">Nothing can start or go on any more.</li>
+    <li data-step="asked">The request is sent.</li>
+    <li data-step="latched">Nothing can start or continue.</li>
     <li data-step="ended">
-      Orders are canceled and sessions ended: <span data-ended>0</span> so far.
+      Orders are canceled and sessions are ended: <span data-ended>0</span> so far.
     </li>
-    <li data-step="verified">Each deployment and each order is read back.</li>
+    <li data-step="verified">Each deployment and each order is verified.</li>
   </ol>
   <p class="failure" role="alert"></p>`;
 
@@ -117,10 +117,10 @@ async function askForAll({ call, session }: Visit, form?: Form): Promise<Content
     title: 'Halt all bots',
     scripts: [HALTING],
     body: html`${WHAT_IT_DOES}
-      <p><strong>${sessions}</strong> ${count === 1 ? 'runs' : 'run'} now.</p>
+      <p><strong>${sessions}</strong> ${count === 1 ? 'is' : 'are'} running now.</p>
       <form method="post" action="${HALT_ALL_PATH}" data-halt="all">
         ${csrfField(session)}
-        ${field('Why', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
+        ${field('Reason', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
         ${field(`Type ${WORD} to confirm`, 'confirm', { required: true, pattern: ` *${WORD} *`, autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false' })}
         <button class="danger">Halt all bots</button>
         ${STEPS}
@@ -142,12 +142,12 @@ async function askForBot(visit: Visit, form?: Form): Promise<Content> {
     body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
       ${WHAT_IT_DOES}
       <p>
-        <strong>${formatCountOf(sessions.length, 'paper session')}</strong> of it
-        ${sessions.length === 1 ? 'runs' : 'run'} now.
+        <strong>${formatCountOf(sessions.length, 'session')}</strong> of this bot
+        ${sessions.length === 1 ? 'is' : 'are'} running now.
       </p>
       <form method="post" action="${botPath(slug, 'halt')}" data-halt="${id}">
         ${csrfField(visit.session)}
-        ${field('Why', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
+        ${field('Reason', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
         <button class="danger">Halt this bot</button>
         ${STEPS}
       </form>
@@ -170,7 +170,6 @@ function firstUnverified(deployments: readonly Deployment[]): readonly Deploymen
   return deployments.toSorted((a, b) => rank(a) - rank(b)).slice(0, SHOWN);
 }
 
-/** What was verified, read back. */
 function reportPage(report: HaltReport, names: BotNames): Content {
   const { bot_id, verified, in_force, deployments, latched_ms, verified_ms } = report;
   const whose = bot_id === null ? 'All bots' : (names.get(bot_id)?.name ?? bot_id);
@@ -186,12 +185,12 @@ function reportPage(report: HaltReport, names: BotNames): Content {
         verified
           ? html`<p class="message" role="status" tabindex="-1" data-message>
               Verified: ${formatCountOf(deployments.length, 'deployment')} ended and
-              ${formatCountOf(orders.length, 'order')} canceled, as read back from the database.
+              ${formatCountOf(orders.length, 'order')} canceled, as verified in the database.
             </p>`
           : html`<div class="message failure" role="alert" tabindex="-1" data-message>
               <p>
-                ${in_force ? 'The halt is in force, but not all of it could be verified: see what is marked below.' : 'It could not be read back that the halt is in force.'}
-                Ask for it again. If it stays so, stop the servers that work on it.
+                ${in_force ? 'The halt is in force, but not everything could be verified; see the marked rows below.' : 'It could not be verified that the halt is in force.'}
+                Submit the halt again. If that does not help, stop the servers and workers.
               </p>
             </div>`
       }
@@ -199,11 +198,11 @@ function reportPage(report: HaltReport, names: BotNames): Content {
         ['Halt', html`<code>${report.halt_id}</code>`],
         ['Reason', report.reason],
         ['Since', time(report.requested_at)],
-        ['Nothing could start after', `${formatCount(latched_ms)} ms`],
-        ['All was read back after', `${formatCount(verified_ms)} ms`],
+        ['In force after', `${formatCount(latched_ms)} ms`],
+        ['Verified after', `${formatCount(verified_ms)} ms`],
       )}
       ${shown.length === 0 ? html`<p>Nothing was trading.</p>` : deploymentTable(shown, names)}
-      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. All of them, verified again: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
+      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. To verify again and list all: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
       <p class="actions">
         ${bot_id !== null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">To the bot</a>`}
         <a class="button" href="${HALTS_PATH}">All halts</a>
@@ -213,7 +212,7 @@ function reportPage(report: HaltReport, names: BotNames): Content {
 
 function deploymentTable(deployments: readonly Deployment[], names: BotNames): Html {
   return table<Deployment>(
-    'What was halted',
+    'Halted deployments',
     [
       {
         title: 'Bot',
@@ -231,7 +230,7 @@ function deploymentTable(deployments: readonly Deployment[], names: BotNames): H
       { title: 'Status', cell: (one) => status(one.status) },
       { title: 'Orders', cell: ({ orders }) => (orders.length === 0 ? 'none' : orders.map(order)) },
       {
-        title: 'Read back',
+        title: 'Verification',
         cell: ({ verified, faults }) =>
           verified ? badge('good', 'verified') : badge('bad', faults.join(', ')),
       },
@@ -263,7 +262,7 @@ async function showHalts({ call, session, query }: Visit): Promise<Content> {
     body: html`${
       items.length === 0
         ? emptyState(
-            'Nothing was ever halted. A bot is halted with:',
+            'No bot has been halted. To halt one:',
             'service-local bots halt BOT --reason "…"',
           )
         : html`<section aria-labelledby="in-force">
@@ -305,7 +304,7 @@ function card(halt: Halt, names: BotNames, session: Visit['session']): Html {
       <form method="post" action="${action}">
         ${csrfField(session)}
         <p class="note">Lifting the halt starts nothing by itself.</p>
-        ${textField('Why', 'reason', `reason-${halt_id}`, html`required maxlength="500"`)}
+        ${textField('Reason', 'reason', `reason-${halt_id}`, html`required maxlength="500"`)}
         <button class="main">Lift the halt</button>
       </form>
     </details>
@@ -314,14 +313,14 @@ function card(halt: Halt, names: BotNames, session: Visit['session']): Html {
 
 function liftedTable(halts: readonly Halt[], names: BotNames): Html {
   return table<Halt>(
-    'Halts that were lifted',
+    'Lifted halts',
     [
-      { title: 'Of', isHeader: true, cell: (halt) => nameOf(halt, names) },
+      { title: 'Bot', isHeader: true, cell: (halt) => nameOf(halt, names) },
       { title: 'Reason', cell: ({ reason }) => reason },
       { title: 'From', cell: ({ requested_at }) => time(requested_at) },
       { title: 'Until', cell: ({ lifted_at }) => time(lifted_at!) },
       { title: 'Lifted because', cell: ({ lift_reason }) => lift_reason },
-      { title: 'Ended', isNumber: true, cell: ({ deployments }) => deployments },
+      { title: 'Deployments ended', isNumber: true, cell: ({ deployments }) => deployments },
     ],
     halts,
   );

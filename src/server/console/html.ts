@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 
-/** What `html` makes: markup in which everything was escaped that is not markup itself. */
+/** Markup that the `html` template made; it escapes everything inserted that is not `Html`. */
 export type Html = ReturnType<typeof html>;
 
-/** What a template takes; nothing is shown of null, undefined and booleans. */
+/** A value in a template. `null`, `undefined` and booleans add nothing. */
 export type Child = Html | string | number | boolean | null | undefined | readonly Child[];

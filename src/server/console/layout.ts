@@ -8,7 +8,7 @@ import type { AppEnv } from '../services.ts';
 import { CONNECTION, FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
 import type { Child, Html } from './html.ts';
 
-/** What the server is for, in the order of the navigation: the first is where `/console` leads. */
+/** The main navigation. `/console` redirects to the first entry. */
 const NAVIGATION = [
   { title: 'Licenses', path: '/identity/license' },
   { title: 'Bots', path: '/console/bots' },
@@ -19,22 +19,22 @@ const NAVIGATION = [
 
 export const FIRST_PAGE = NAVIGATION[0].path;
 
-/** The kill switch: on every page. */
+/** Page of the kill switch, linked from every page. */
 export const HALT_ALL_PATH = '/console/halt-all';
 
-/** What a page is made of. */
 export interface Content {
-  /** Heading of the page, and of its tab. */
+  /** Heading of the page and title of its tab. */
   readonly title: string;
-  /** All below the heading. */
   readonly body: Child;
-  /** Beside `FORMS`, which all pages have; in order, at the end of the page. */
+  /** Loaded in this order after the scripts of every page. */
   readonly scripts?: readonly Asset[];
-  /** 200 when absent. */
+  /** Default 200. */
   readonly status?: ContentfulStatusCode;
 }
 
-/** Nothing of another origin, nothing inline, no frame around it, no form to elsewhere. */
+/**
+ * Allows resources, connections and forms of this origin only, nothing inline, and no embedding.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -53,12 +53,12 @@ const HEADERS = Object.entries({
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Permissions-Policy':
     'camera=(), geolocation=(), microphone=(), payment=(), usb=(), publickey-credentials-create=(self), publickey-credentials-get=(self)',
-  // Without any, the browser would not say of a form from where it is sent.
+  // With `no-referrer`, browsers would send forms with the origin `null`.
   'Referrer-Policy': 'same-origin',
   'X-Frame-Options': 'DENY',
 });
 
-/** A page as it is sent. What went wrong, or was done before, is said above its content. */
+/** Renders a page, with `failure` or `message` above its content. */
 export async function page(
   c: Context<AppEnv>,
   { title, body, scripts = [], status = 200 }: Content,
@@ -71,7 +71,6 @@ export async function page(
     readonly session?: Session | undefined;
     readonly failure?: ServiceError | undefined;
     readonly message?: string | undefined;
-    /** Of every page, above its heading. */
     readonly banner?: Html | undefined;
   } = {},
 ): Promise<Response> {
@@ -133,12 +132,11 @@ function isIn(c: Context<AppEnv>, path: string): boolean {
   return c.req.path === path || c.req.path.startsWith(`${path}/`);
 }
 
-/** What every form that changes something has. */
+/** CSRF token, required in every form that is posted. */
 export function csrfField({ csrf_token }: Pick<Session, 'csrf_token'>): Html {
   return html`<input type="hidden" name="csrf" value="${csrf_token}" />`;
 }
 
-/** What went wrong, what can be done about it, and all that is wrong with what was sent. */
 function failureMessage({ message, remedy, problems }: ServiceError): Html {
   return html`<div class="message failure" role="alert" tabindex="-1" data-message>
     <p>${sentence(message)}${remedy && html` ${sentence(remedy)}`}</p>
@@ -151,7 +149,7 @@ function failureMessage({ message, remedy, problems }: ServiceError): Html {
   </div>`;
 }
 
-/** `it failed` as `It failed.` */
+/** Capitalizes a message and ends it with a period. */
 export function sentence(text: string): string {
   const first = text.slice(0, 1).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;

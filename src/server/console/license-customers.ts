@@ -23,10 +23,10 @@ import { confirmationPage, hasFactor, sendWithStepUp, type Confirmation } from '
 
 const HERE = at('customers');
 
-/** Of each list; the command line has them all. */
+/** Number of entries displayed of each list. */
 const SHOWN = 100;
 
-/** Who may get leases, and which: customers, plans, contracts, and new installations under them. */
+/** Registers the page that lists and adds customers, plans, contracts and installations. */
 export function addCustomerPages(pages: Pages, services: Services): void {
   const { identity } = services;
   const again = (visit: Visit, form?: Form): Promise<Content> =>
@@ -59,7 +59,7 @@ export function addCustomerPages(pages: Pages, services: Services): void {
       };
       const request = once(form, body);
       const made = await call<typeof createPlan>('post', '/identity/plans', request);
-      return { goTo: HERE, message: `The plan ${made.plan_id} is there.` };
+      return { goTo: HERE, message: `The plan ${made.plan_id} is registered.` };
     },
     again,
   );
@@ -108,12 +108,12 @@ export function addCustomerPages(pages: Pages, services: Services): void {
   );
 }
 
-/** The request of a form that registers once, though it be sent twice. */
+/** Adds the idempotency key of the form, so that a second submission registers nothing. */
 function once<B>(form: Form, body: B) {
   return { headers: { 'idempotency-key': form.get('key') }, body } as const;
 }
 
-/** A contract gives, so a second factor is asked for. */
+/** A contract grants entitlements, so it may need a second factor. */
 function toContract(form: Form): Confirmation {
   const [customer, plan, end] = ['contract_customer', 'contract_plan', 'contract_end'].map((name) =>
     form.get(name),
@@ -121,8 +121,8 @@ function toContract(form: Form): Confirmation {
   return {
     subject: { action: 'identity.license.give', target: `customer:${customer}` },
     title: 'Add a contract',
-    what: html`This gives the customer <span class="id">${customer}</span> what the plan
-      <span class="id">${plan}</span> gives, until ${end}.`,
+    what: html`This grants the customer <span class="id">${customer}</span> the entitlements of the
+      plan <span class="id">${plan}</span> until ${end}.`,
     fields: [
       'key',
       'contract_id',
@@ -149,7 +149,7 @@ function wordsIn(form: Form, name: string): string[] {
 function endIn(form: Form): string {
   const date = form.get('contract_end');
   if (/^\d{4}-\d\d-\d\d$/.test(date) && !Number.isNaN(Date.parse(date))) return `${date}T00:00:00Z`;
-  throw new ServiceError('invalid_request', `'${date}' is no day`, {
+  throw new ServiceError('invalid_request', `'${date}' is not a date`, {
     remedy: 'Write it as 2027-01-01.',
   });
 }
@@ -173,7 +173,7 @@ async function show(
       hint,
     );
   const newId = (name: string): Html =>
-    write('Id', name, { maxlength: 128 }, 'Stays for good; made when it is empty.');
+    write('Id', name, { maxlength: 128 }, 'Cannot be changed later. Empty: generated.');
   const pick = (label: string, name: string, ids: readonly string[]): Html =>
     html`${write(label, name, { required: true, list: `${name}-known` })}
       <datalist id="${name}-known">
@@ -193,9 +193,8 @@ async function show(
     title: 'Customers',
     body: html`${parts('Customers')}
       <p class="note">
-        A customer has contracts, each under a plan, and runs installations under them. Plan and
-        contract together say what leases give, and until when. Changes are made on the command
-        line:
+        A customer has contracts, each with a plan, and runs installations under them. Plan and
+        contract determine what leases grant and for how long. To change a contract, run
         <code>service-local identity contracts update CONTRACT</code>.
       </p>
       <section aria-labelledby="customers">
@@ -213,23 +212,28 @@ async function show(
           newId('plan_id'),
           write('Name', 'plan_name', { required: true }),
           write(
-            'Gives',
+            'Entitlements',
             'plan_entitlements',
             { maxlength: 2000 },
-            'Names such as live_trading, with spaces between.',
+            'Names such as live_trading, separated by spaces.',
           ),
           write(
-            'Leases last',
+            'Lease duration',
             'plan_ttl',
             { maxlength: 20 },
-            'Such as 7d; as the server says when it is empty.',
+            'Such as 7d. Empty: the default of the server.',
           ),
-          write('Grace period', 'plan_grace', { maxlength: 20 }, 'Such as 3d; as above.'),
+          write(
+            'Grace period',
+            'plan_grace',
+            { maxlength: 20 },
+            'Such as 3d. Empty: the default of the server.',
+          ),
           write(
             'Product',
             'plan_product',
             { maxlength: 128 },
-            'The product that its leases license; if empty, the product in the settings of the server.',
+            'The product that its leases license. Empty: the product in the settings of the server.',
           ),
           bindingField(typed?.get('plan_binding')),
         ])}
@@ -251,10 +255,10 @@ async function show(
           ),
           write('Ends (UTC)', 'contract_end', { type: 'date', required: true }),
           write(
-            'Gives beyond the plan',
+            'Additional entitlements',
             'contract_entitlements',
             { maxlength: 2000 },
-            'Names such as kb_federation, with spaces between.',
+            'Names such as kb_federation, separated by spaces.',
           ),
         ])}
         ${add('Add an installation', at('deployments'), was('deployment_name'), [
@@ -305,14 +309,17 @@ function listOf(
   command: string,
 ): Html {
   if (items.length === 0) {
-    return emptyState('There are none yet. Add one here, or:', `service-local identity ${command}`);
+    return emptyState(
+      'There are none yet. Add one here or from the command line:',
+      `service-local identity ${command}`,
+    );
   }
   const list = command.split(' ', 1)[0];
   return html`${shown}
   ${
     next_cursor !== null &&
     html`<p class="note">
-      The first ${SHOWN}. All of them: <code>service-local identity ${list} list</code>
+      These are the first ${SHOWN}. To list all: <code>service-local identity ${list} list</code>
     </p>`
   }`;
 }
@@ -323,7 +330,7 @@ function customerTable(customers: readonly Customer[], now: number): Html {
     [
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
       { title: 'Id', cell: ({ customer_id }) => html`<span class="id">${customer_id}</span>` },
-      { title: 'Since', cell: ({ created_at }) => relative(created_at, now) },
+      { title: 'Created', cell: ({ created_at }) => relative(created_at, now) },
     ],
     customers,
   );
@@ -331,17 +338,17 @@ function customerTable(customers: readonly Customer[], now: number): Html {
 
 function planTable(plans: readonly Plan[]): Html {
   const span = (seconds: number | null): string =>
-    seconds === null ? 'as the server says' : formatSeconds(seconds);
+    seconds === null ? 'server default' : formatSeconds(seconds);
   return table<Plan>(
     'All plans',
     [
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
       { title: 'Id', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
-      { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
+      { title: 'Entitlements', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
       { title: 'Product', cell: ({ product }) => product ?? 'server default' },
       { title: 'Bound to', cell: ({ binding }) => BOUND_TO[binding] },
-      { title: 'Leases last', cell: ({ ttl_seconds }) => span(ttl_seconds) },
-      { title: 'Grace', cell: ({ grace_period_seconds }) => span(grace_period_seconds) },
+      { title: 'Lease duration', cell: ({ ttl_seconds }) => span(ttl_seconds) },
+      { title: 'Grace period', cell: ({ grace_period_seconds }) => span(grace_period_seconds) },
     ],
     plans,
   );
@@ -361,7 +368,10 @@ function contractTable(contracts: readonly Contract[], now: number): Html {
         cell: ({ customer_id }) => html`<span class="id">${customer_id}</span>`,
       },
       { title: 'Plan', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
-      { title: 'Beyond the plan', cell: ({ entitlements }) => entitlements.join(', ') || '—' },
+      {
+        title: 'Additional entitlements',
+        cell: ({ entitlements }) => entitlements.join(', ') || '—',
+      },
       { title: 'Ends', cell: ({ ends_at }) => moment(ends_at, now) },
     ],
     contracts,

@@ -6,7 +6,6 @@ import { at, installationLink, deviceState, pager, parts, relative } from './lic
 import { emptyState, field, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-/** The devices of all installations. */
 export function addDevicePages(pages: Pages, { identity }: Services): void {
   pages.get(at('devices'), (visit) => show(visit, identity.clock()));
 }
@@ -21,8 +20,8 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
     title: 'Devices',
     body: html`${parts('Devices')}
       <p class="note">
-        Machines that get leases by themselves. Enrollment codes are made, and devices revoked, on
-        the page of their installation.
+        Machines that renew their leases themselves. Create enrollment codes and revoke devices on
+        the page of the installation.
       </p>
       ${
         (items.length > 0 || deployment_id !== undefined) &&
@@ -34,7 +33,7 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
       ${
         items.length === 0
           ? emptyState(
-              'No device is enrolled. Make a code for one on the page of its installation, or:',
+              'No device is enrolled. Create an enrollment code on the page of the installation or from the command line:',
               'service-local identity devices enroll-code --deployment ID',
             )
           : html`${table<Device>(

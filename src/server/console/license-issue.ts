@@ -24,7 +24,10 @@ import type { Form, Pages, Visit } from './pages.ts';
 const ISSUE = at('issue');
 const DRY_RUN = '/auth/license/leases/dry-run';
 
-/** Issuing: for which installation, with what, a look at what it comes to, and the lease, once. */
+/**
+ * Registers the steps of issuing a lease: select the installation, choose the terms, review them,
+ * and see the lease once.
+ */
 export function addIssuePages(pages: Pages, { identity }: Services): void {
   const { clock } = identity;
 
@@ -46,9 +49,9 @@ export function addIssuePages(pages: Pages, { identity }: Services): void {
     async ({ call }, form) => {
       const body = { ...wantedIn(form), issue_id: form.get('issue_id') };
       const answer = await call<typeof createLease>('post', '/auth/license/leases', { body });
-      return shownOnce(answer, `${JSON.stringify(answer.lease)}\n`, clock());
+      return issuedPage(answer, `${JSON.stringify(answer.lease)}\n`, clock());
     },
-    // What was refused once the form was right has changed meanwhile: it is said on the way back.
+    // The review accepted the form, so whatever is rejected here has changed since.
     (visit, form) => ask(visit, form.get('deployment_id'), form, clock()),
   );
 }
@@ -74,14 +77,14 @@ async function choose({ call, query }: Visit): Promise<Content> {
     title: 'Issue a lease',
     body: html`${parts('Issue')}
       <p class="note">
-        For machines that cannot renew by themselves. A machine with a device key needs no lease
-        from here: make an enrollment code on the page of its installation.
+        For machines that cannot renew leases themselves. A machine with a device key needs no lease
+        from here: create an enrollment code on the page of its installation.
       </p>
       ${
         items.length === 0 && search === undefined
           ? emptyState(
-              html`There is no installation to issue to.
-                <a href="${at('customers')}">Register one</a>, or:`,
+              html`There is no installation yet. <a href="${at('customers')}">Register one</a> here
+                or from the command line:`,
               'service-local identity deployments create --contract ID --name NAME',
             )
           : html`<form method="get" action="${ISSUE}" class="filter" role="search">
@@ -92,8 +95,8 @@ async function choose({ call, query }: Visit): Promise<Content> {
       ${
         items.length > 0
           ? html`${installationTable(items)}
-            ${next_cursor !== null && html`<p class="note">There are more: search for yours.</p>`}`
-          : search !== undefined && html`<p>No installation is like that.</p>`
+            ${next_cursor !== null && html`<p class="note">There are more. Search for the one you need.</p>`}`
+          : search !== undefined && html`<p>No installation matches the search.</p>`
       }`,
   };
 }
@@ -116,7 +119,7 @@ function installationTable(items: readonly License[]): Html {
   );
 }
 
-/** @param typed what was, when it was not right. */
+/** @param typed the rejected form, whose values are kept. */
 async function ask(
   { call, session }: Visit,
   deployment_id: string,
@@ -151,10 +154,13 @@ async function ask(
         ${csrfField(session)}
         <input type="hidden" name="deployment_id" value="${deployment_id}" />
         <fieldset>
-          <legend>What it gives</legend>
+          <legend>Entitlements</legend>
           ${
             usual.entitlements.length === 0 &&
-            html`<p>Neither plan nor contract gives anything: the lease would be empty.</p>`
+            html`<p>
+              Neither the plan nor the contract grants an entitlement, so the lease would grant
+              nothing.
+            </p>`
           }
           ${usual.entitlements.map(
             (name) =>
@@ -167,14 +173,14 @@ async function ask(
                 />
                 ${name}
                 <span class="aside"
-                  >${plan.entitlements.includes(name) ? 'by the plan' : 'by the contract'}</span
+                  >${plan.entitlements.includes(name) ? 'from the plan' : 'from the contract'}</span
                 ></label
               >`,
           )}
         </fieldset>
-        ${field('How long it lasts', 'ttl', { value: typed?.get('ttl') ?? '', maxlength: 20, autocomplete: 'off', placeholder: usualLength(usual) }, 'Such as 7d, 12h or 90m. What plan, contract or server say when it is empty.')}
-        ${field('How long it then works on', 'grace', { value: typed?.get('grace') ?? '', maxlength: 20, autocomplete: 'off' }, 'The grace period, such as 3d; as above when it is empty.')}
-        <button class="main">See what it comes to</button>
+        ${field('Duration', 'ttl', { value: typed?.get('ttl') ?? '', maxlength: 20, autocomplete: 'off', placeholder: usualLength(usual) }, 'Such as 7d, 12h or 90m. Empty: the duration shown, from the plan, the contract or the server.')}
+        ${field('Grace period', 'grace', { value: typed?.get('grace') ?? '', maxlength: 20, autocomplete: 'off' }, 'How long the lease still works after it expires, such as 3d. Empty: the default.')}
+        <button class="main">Review the lease</button>
       </form>`,
   };
 }
@@ -198,22 +204,22 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
     body: html`${parts('Issue')}
       ${facts(
         ['Installation', installationLink(deployment_id)],
-        ['Gives', entitlements.join(', ') || 'nothing'],
+        ['Entitlements', entitlements.join(', ') || 'nothing'],
         ['Expires', moment(expires_at, now)],
         ['Grace ends', moment(grace_ends_at, now)],
       )}
       ${
         limits.length > 0 &&
         html`<div class="message caution">
-          <p><strong>It lasts less than was wished.</strong></p>
+          <p><strong>The lease is shorter than requested.</strong></p>
           <ul>
             ${limits.map((limit) => html`<li>${limitText(limit)}</li>`)}
           </ul>
         </div>`
       }
       <p>
-        The signed lease is shown <strong>once</strong>, on the next page. The registry keeps what
-        it says, and not its signature.
+        The signed lease is shown <strong>once</strong>, on the next page. The registry stores its
+        claims but not its signature.
       </p>
       <form method="post" action="${ISSUE}">
         ${csrfField(session)} ${hidden('deployment_id', deployment_id)}
@@ -223,7 +229,7 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
         ${hidden('issue_id', uuidv7())}
         <div class="actions">
           <button class="main">Issue the lease</button>
-          <a class="button" href="${ISSUE}?${new URLSearchParams({ deployment_id })}">Change it</a>
+          <a class="button" href="${ISSUE}?${new URLSearchParams({ deployment_id })}">Edit</a>
         </div>
       </form>`,
   };
@@ -231,7 +237,7 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
 
 function limitText({ field: what, wanted, granted, because }: DryRun['limits'][number]): string {
   const subject = what === 'ttl_seconds' ? 'It lasts' : 'Its grace period is';
-  // The session of a console has no token that could be the limit.
+  // A login session has no token, so the lifetime of a token is never the limit here.
   const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
   return `${subject} ${span(granted)} instead of ${span(wanted)}, as ${why}.`;
 }
@@ -240,7 +246,7 @@ function span(seconds: number): string {
   return formatSpan(seconds * 1000);
 }
 
-function shownOnce(
+function issuedPage(
   { lease_id, deployment_id, expires_at, grace_ends_at }: DryRun & { readonly lease_id: string },
   lease: string,
   now: number,
@@ -251,8 +257,8 @@ function shownOnce(
     body: html`${parts('Issue')}
       <div class="once" tabindex="-1" data-message>
         <p>
-          <strong>This is the only time that the signed lease is shown.</strong> Download it now, or
-          copy it. Nobody can show it again; who loses it issues another.
+          <strong>This is the only time that the signed lease is shown.</strong> Download or copy it
+          now. It cannot be shown again; if it is lost, issue another one.
         </p>
         <pre id="lease" tabindex="0" aria-label="The signed lease"><code>${lease}</code></pre>
         <div class="actions">
@@ -265,7 +271,7 @@ function shownOnce(
           >
             Download license_lease.json
           </button>
-          <button type="button" data-copy="lease" hidden>Copy it</button>
+          <button type="button" data-copy="lease" hidden>Copy</button>
         </div>
       </div>
       ${facts(
@@ -274,7 +280,7 @@ function shownOnce(
         ['Expires', moment(expires_at, now)],
         ['Grace ends', moment(grace_ends_at, now)],
       )}
-      <p>On the machine, check it and put it in its place:</p>
+      <p>To verify and install it, run on the machine:</p>
       <pre><code>service-local license import license_lease.json</code></pre>`,
   };
 }

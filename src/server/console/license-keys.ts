@@ -8,7 +8,6 @@ import { at, LICENSES, moment, parts, relative } from './license-parts.ts';
 import { badge, emptyState, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-/** The signing keys. */
 export function addKeyPages(pages: Pages, { identity }: Services): void {
   const { clock } = identity;
 
@@ -19,7 +18,10 @@ export function addKeyPages(pages: Pages, { identity }: Services): void {
     async ({ call, param }) => {
       const params = { public_key_id: param('public_key_id') };
       await call<typeof retireKey>('post', '/identity/keys/{public_key_id}/retire', { params });
-      return { goTo: at('keys'), message: `The key ${params.public_key_id} is retired for good.` };
+      return {
+        goTo: at('keys'),
+        message: `The key ${params.public_key_id} is permanently retired.`,
+      };
     },
     (visit) => show(visit, clock()),
   );
@@ -33,16 +35,16 @@ async function show(visit: Visit, now: number): Promise<Content> {
     ${
       items.length === 0
         ? emptyState(
-            'No key has signed here. Make one, and start the server with it:',
+            'There is no signing key yet. Generate one and start the server with it:',
             'service-local identity keys generate --out signing-key.pem',
           )
         : html`${keyTable(visit, items, now)}
             <p class="note">
-              To rotate, make a key with
-              <code>service-local identity keys generate --out next.pem</code>, run the command that
-              it prints, and start the server with the key: this one then retires, and stays
-              published until no lease under it can be in use any more. The private key is never
-              here.
+              To rotate keys, run
+              <code>service-local identity keys generate --out next.pem</code> and the command that
+              it prints, then restart the server with the new key. The previous key then starts to
+              retire; it stays published until the last lease signed with it has ended. The server
+              never shows private keys.
             </p>`
     }`,
   };
@@ -58,7 +60,7 @@ function keyTable(visit: Visit, keys: readonly KeyState[], now: number): Html {
         cell: ({ public_key_id }) => html`<code>${public_key_id}</code>`,
       },
       { title: 'State', cell: ({ status }) => statusBadge(status) },
-      { title: 'Signs since', cell: ({ activated_at }) => relative(activated_at, now) },
+      { title: 'Active since', cell: ({ activated_at }) => relative(activated_at, now) },
       {
         title: 'Leases in use',
         isNumber: true,
@@ -81,15 +83,15 @@ function retirement(
   { public_key_id, status, retired_at, retirable_at }: KeyState,
   now: number,
 ): Child {
-  if (status === 'active') return 'not while it signs';
+  if (status === 'active') return 'not while it is active';
   if (status === 'pending') return 'does not sign yet';
   if (retired_at !== null) return html`retired ${moment(retired_at, now)}`;
-  if (Date.parse(retirable_at!) > now) return html`from ${moment(retirable_at!, now)} on`;
+  if (Date.parse(retirable_at!) > now) return html`from ${moment(retirable_at!, now)}`;
   return html`<details>
     <summary>Now…</summary>
     <form method="post" class="inline" action="${at('keys', public_key_id, 'retire')}">
       ${csrfField(session)}
-      <button class="danger">Retire it for good</button>
+      <button class="danger">Retire permanently</button>
     </form>
   </details>`;
 }

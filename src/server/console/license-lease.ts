@@ -19,7 +19,6 @@ import {
 import { facts, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-/** The page of a lease. */
 export function addLeasePages(pages: Pages, { identity }: Services): void {
   pages.get(`${LICENSES}/leases/:lease_id`, (visit) => show(visit, identity.clock()));
 }
@@ -56,28 +55,28 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
         ['Issued by', who(lease.issued_by, lease.issued_by_name)],
         ['Expires', moment(lease.expires_at, now)],
         ['Grace ends', moment(lease.grace_ends_at, now)],
-        ['Device', lease.device_id ?? 'none: a person was given it'],
+        ['Device', lease.device_id ?? 'none (issued to a person)'],
         ['Signed by the key', lease.public_key_id],
         ['Renewed from', previous_lease_id === null ? 'nothing' : leaseLink(previous_lease_id)],
         ['Renewed to', links(next.items)],
       )}
       <section aria-labelledby="line">
         <h2 id="line">Lineage</h2>
-        <p class="note">The line of renewals to which it belongs, the newest first.</p>
-        ${leaseTable('Line of renewals', line.items, now)}
+        <p class="note">All leases of this line of renewals, newest first.</p>
+        ${leaseTable('Leases of this lineage', line.items, now)}
         ${
           line.next_cursor !== null &&
           html`<p>
-            All of them: <code>service-local identity leases list --lineage ${lineage_id}</code>
+            To list all: <code>service-local identity leases list --lineage ${lineage_id}</code>
           </p>`
         }
       </section>
       <section aria-labelledby="audit">
         <h2 id="audit">Audit</h2>
-        ${auditTable('What was done to this lease', audit.items, now)}
+        ${auditTable('Audit entries of this lease', audit.items, now)}
         <p>
-          <a href="${auditOf(`lease:${lease_id}`)}">In the audit log</a>. What was done to all
-          leases at once is with
+          <a href="${auditOf(`lease:${lease_id}`)}">Show in the audit log</a>. Actions on all leases
+          at once are recorded under
           <a href="${auditOf(`deployment:${lease.deployment_id}`)}">the installation</a>.
         </p>
       </section>`,
@@ -89,10 +88,11 @@ function links(leases: readonly LeaseRecord[]): Child {
   return leases.map(({ lease_id }, i) => html`${i > 0 && ', '}${leaseLink(lease_id)}`);
 }
 
-/** What it claims, as one would say it. */
+/** The claims of the lease in a sentence. */
 function inWords(lease: LeaseRecord, now: number): Html {
   const { customer_id, deployment_id, entitlements, expires_at, grace_ends_at, state } = lease;
-  const gives = entitlements.length > 0 ? entitlements.join(', ') : 'nothing beyond the free parts';
+  const gives =
+    entitlements.length > 0 ? entitlements.join(', ') : 'nothing beyond the free features';
   const until = html`until ${moment(expires_at, now)}, and in its grace period until
   ${moment(grace_ends_at, now)}`;
   const holder = html`<strong>${customer_id}</strong> may use <strong>${gives}</strong> in the
@@ -101,8 +101,8 @@ function inWords(lease: LeaseRecord, now: number): Html {
     const by = who(lease.revoked_by!, lease.revoked_by_name);
     const revoked = html`Revoked ${moment(lease.revoked_at!, now)} by ${by}:
     “${lease.revoked_reason}”.`;
-    return html`${revoked} It is not renewed any more; copies of it work ${until}.`;
+    return html`${revoked} It can no longer be renewed; existing copies work ${until}.`;
   }
-  if (state === 'expired') return html`It is over. It said that ${holder} ${until}.`;
+  if (state === 'expired') return html`Expired. It stated that ${holder} ${until}.`;
   return html`${holder} ${until}.`;
 }

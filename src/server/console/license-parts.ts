@@ -1,4 +1,4 @@
-/** What the pages of licenses are put together from. */
+/** Building blocks of the license pages. */
 import { html } from 'hono/html';
 import type { AuditEntry } from '../../api/administrators.ts';
 import type { Device } from '../../api/devices.ts';
@@ -25,7 +25,7 @@ const PARTS = [
   { title: 'Customers', path: at('customers') },
 ] as const;
 
-/** The pages of licenses, of which one is open. */
+/** Navigation between the license pages; `open` is the current one. */
 export function parts(open: (typeof PARTS)[number]['title']): Html {
   return html`<nav aria-label="Licenses" class="parts">
     <ul>
@@ -41,13 +41,13 @@ export function stateBadge(state: License['state'] | LeaseRecord['state']): Html
   return badge(state === 'revoked' ? 'bad' : 'neutral', state);
 }
 
-/** `in 3 days`, `2 hours ago`; the exact time is told by the pointer, and to machines. */
+/** Shows `in 3 days` or `2 hours ago`, with the exact time as a tooltip. */
 export function relative(instant: string, now: number): Html {
   const exact = instant.replace('T', ' ').replace(/(\.\d+)?Z$/, ' UTC');
   return html`<time datetime="${instant}" title="${exact}">${distance(instant, now)}</time>`;
 }
 
-/** The exact time, and how far from now that is. */
+/** The exact time and its distance from now. */
 export function moment(instant: string, now: number): Html {
   return html`${time(instant)} <span class="aside">${distance(instant, now)}</span>`;
 }
@@ -58,7 +58,7 @@ function distance(instant: string, now: number): string {
   return ms > 0 ? `in ${formatSpan(ms)}` : `${formatSpan(-ms)} ago`;
 }
 
-/** Whose time it is when: what a lease is worth, and for how long still. */
+/** Time until the lease expires; once it has expired, until its grace period ends. */
 export function timeLeft(
   lease: Pick<LeaseRecord, 'expires_at' | 'grace_ends_at'>,
   now: number,
@@ -67,7 +67,6 @@ export function timeLeft(
   return relative(lease.grace_ends_at, now);
 }
 
-/** Links to the other pages of a list. */
 export function pager(
   path: string,
   filter: Readonly<Record<string, string | undefined>>,
@@ -103,14 +102,17 @@ export function leaseTable(label: string, leases: readonly LeaseRecord[], now: n
       { title: 'Issued', cell: ({ issued_at }) => relative(issued_at, now) },
       { title: 'Expires', cell: ({ expires_at }) => relative(expires_at, now) },
       { title: 'Grace ends', cell: ({ grace_ends_at }) => relative(grace_ends_at, now) },
-      { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
-      { title: 'To', cell: ({ device_id }) => (device_id ? shortId(device_id) : 'a person') },
+      { title: 'Entitlements', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
+      {
+        title: 'Issued to',
+        cell: ({ device_id }) => (device_id ? shortId(device_id) : 'a person'),
+      },
     ],
     leases,
   );
 }
 
-/** What tells a long id from others, at a glance. */
+/** The first 12 characters of a long id, with the whole id as a tooltip. */
 export function shortId(id: string): Html {
   return id.length <= 16
     ? html`<code>${id}</code>`
@@ -124,31 +126,31 @@ export function deviceState({ revoked_at, first_used_at }: Device): Html {
 
 export const AUDIT = '/console/audit';
 
-/** Where the page of the audit log shows what was done to one thing. */
+/** Path of the audit log, filtered by a target such as `lease:ID`. */
 export function auditOf(target: string): string {
   return `${AUDIT}?${new URLSearchParams({ target })}`;
 }
 
 export function auditTable(label: string, entries: readonly AuditEntry[], now: number): Html {
-  if (entries.length === 0) return html`<p class="note">Nothing is written yet.</p>`;
+  if (entries.length === 0) return html`<p class="note">There are no entries yet.</p>`;
   return table<AuditEntry>(
     label,
     [
       { title: 'No.', isNumber: true, cell: ({ seq }) => seq },
-      { title: 'When', cell: ({ recorded_at }) => relativeOrText(recorded_at, now) },
-      { title: 'Who', cell: ({ actor, actor_name }) => who(actor, actor_name) },
+      { title: 'Recorded', cell: ({ recorded_at }) => relativeOrText(recorded_at, now) },
+      { title: 'Actor', cell: ({ actor, actor_name }) => who(actor, actor_name) },
       {
-        title: 'What',
+        title: 'Action',
         isHeader: true,
         cell: ({ action, details }) => html`${action}${detailsOf(details)}`,
       },
-      { title: 'To', cell: ({ target }) => html`<span class="id">${target}</span>` },
+      { title: 'Target', cell: ({ target }) => html`<span class="id">${target}</span>` },
     ],
     entries,
   );
 }
 
-/** Who tampers with the log may leave anything there. */
+/** An entry that was tampered with may have any text as its time. */
 function relativeOrText(instant: string, now: number): Child {
   return Number.isNaN(Date.parse(instant)) ? instant : relative(instant, now);
 }
@@ -159,7 +161,7 @@ function detailsOf(details: AuditEntry['details']): Html | false {
 }
 
 /**
- * A length of time as it was typed; undefined where nothing was.
+ * Reads a duration such as `7d`; undefined if the field is empty.
  * @throws ServiceError `invalid_request`
  */
 export function secondsIn(text: string, what: string): number | undefined {
@@ -167,7 +169,7 @@ export function secondsIn(text: string, what: string): number | undefined {
   try {
     return parseSeconds(text.trim());
   } catch (error) {
-    throw new ServiceError('invalid_request', `'${text.trim()}' is no length of time for ${what}`, {
+    throw new ServiceError('invalid_request', `'${text.trim()}' is not a duration for ${what}`, {
       remedy: 'Write it as 7d, 12h, 30m or 90s.',
       cause: error,
     });

@@ -20,7 +20,7 @@ import { field } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 import { factorOf, stepUp, stepUpFields } from './step-up.ts';
 
-/** Revoking a lease, or all of an installation. */
+/** Registers the pages that revoke one lease or all leases of an installation. */
 export function addRevokePages(pages: Pages, services: Services): void {
   const { clock } = services.identity;
   const lease = `${LICENSES}/leases/:lease_id/revoke`;
@@ -70,7 +70,7 @@ function subjectOf(target: string): StepUpSubject {
   return { action: 'identity.license.revoke', target };
 }
 
-/** The request, with the second factor used up: so what is typed wrong is said before. */
+/** Checks the typed id before it uses up the second factor, and returns the request to revoke. */
 async function confirmed(
   visit: Visit,
   services: Services,
@@ -82,8 +82,10 @@ async function confirmed(
   if (confirm !== deployment_id) {
     throw new ServiceError(
       'confirmation_mismatch',
-      `what was typed is not the id of the installation, ${deployment_id}`,
-      { remedy: 'Nothing was revoked. Check that it is the one you mean, and type its id.' },
+      `the typed id is not that of the installation, ${deployment_id}`,
+      {
+        remedy: 'Nothing was revoked. Check that this is the right installation, and type its id.',
+      },
     );
   }
   const token = await stepUp(visit, services, subjectOf(target), factorOf(form));
@@ -96,11 +98,11 @@ async function confirmed(
 function done({ deployment_id, revoked_leases, effective_at, registry_enforced }: Revoked) {
   const last =
     effective_at === null
-      ? 'No copy of any works any more.'
+      ? 'No copy of these leases still works.'
       : `The last copy stops working at ${effective_at}.`;
   const warning = registry_enforced
     ? ''
-    : ' The server renews all the same: its setting license_registry_enforced is off.';
+    : ' The server still renews them, because its setting license_registry_enforced is off.';
   const message = `Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deployment_id}. ${last}${warning}`;
   return { goTo: at('deployments', deployment_id), message };
 }
@@ -116,12 +118,12 @@ async function askForLease(visit: Visit, typed: Form | undefined, now: number): 
   const what =
     lease.device_id === null
       ? html`This revokes the lease ${leaseLink(lease.lease_id)} of
-          ${installationLink(lease.deployment_id)} with its renewals. It was given to a person, and
-          stands for no machine: to stop all machines,
+          ${installationLink(lease.deployment_id)} with its renewals. It was issued to a person and
+          is not tied to a machine. To stop all machines,
           <a href="${at('deployments', lease.deployment_id, 'revoke')}">revoke the installation</a
           >.`
       : html`This revokes the lease ${leaseLink(lease.lease_id)} of
-        ${installationLink(lease.deployment_id)}, and all else that its machine has.`;
+        ${installationLink(lease.deployment_id)}, and all other leases of its device.`;
   const target = `lease:${lease.lease_id}`;
   return pageOf(visit, 'Revoke a lease', { what, preview, target, typed, now });
 }
@@ -134,8 +136,8 @@ async function askForInstallation(
   const params = { deployment_id: visit.param('deployment_id') };
   const path = '/identity/deployments/{deployment_id}/revocation';
   const preview = await visit.call<typeof previewInstallationRevocation>('get', path, { params });
-  const what = html`This revokes all leases of ${installationLink(params.deployment_id)}. None is
-  given to it from then on, until it is reinstated.`;
+  const what = html`This revokes all leases of ${installationLink(params.deployment_id)}. No lease
+  is issued to it until it is reinstated.`;
   const target = `deployment:${params.deployment_id}`;
   return pageOf(visit, 'Revoke an installation', { what, preview, target, typed, now });
 }
@@ -164,7 +166,7 @@ function pageOf(
     body: html`<p>${what}</p>
       <div class="message failure">
         <p>
-          <strong>It hits ${formatCountOf(working_leases, 'working lease')}</strong>${
+          <strong>This affects ${formatCountOf(working_leases, 'working lease')}</strong>${
             device_ids.length > 0 &&
             html` on ${formatCountOf(device_ids.length, 'device')}:
             ${device_ids.slice(0, 20).map((id, i) => html`${i > 0 && ', '}${shortId(id)}`)}${device_ids.length > 20 && ' and others'}`
@@ -173,27 +175,27 @@ function pageOf(
         <p>
           ${
             effective_at === null
-              ? 'No copy of any works any more.'
-              : html`The last copy stops working ${moment(effective_at, now)}. Until then nothing
-                can take it back: only renewal is denied.`
+              ? 'No copy of these leases still works.'
+              : html`The last copy stops working ${moment(effective_at, now)}. Until then, existing
+                copies keep working; only renewal is denied.`
           }
         </p>
         ${
           !registry_enforced &&
           html`<p>
-            <strong>Renewal is not denied on this server:</strong> its setting
+            <strong>Renewal is not denied on this server,</strong> because its setting
             <code>license_registry_enforced</code> is off.
           </p>`
         }
       </div>
       <form method="post" action="${c.req.path}">
         ${csrfField(session)}
-        ${field('Why', 'reason', { required: true, maxlength: 200, autocomplete: 'off', value: typed?.get('reason') ?? '' }, 'It is kept with the lease and in the audit log.')}
+        ${field('Reason', 'reason', { required: true, maxlength: 200, autocomplete: 'off', value: typed?.get('reason') ?? '' }, 'Stored with the lease and in the audit log.')}
         ${field(`Type ${deployment_id} to confirm`, 'confirm', { required: true, maxlength: 128, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', value: typed?.get('confirm') ?? '' })}
         ${stepUpFields(subjectOf(target))}
         <div class="actions">
           <button class="danger">Revoke</button>
-          <a class="button" href="${at('deployments', deployment_id)}">Keep it</a>
+          <a class="button" href="${at('deployments', deployment_id)}">Cancel</a>
         </div>
       </form>`,
   };

@@ -35,10 +35,10 @@ import { confirmationPage, sendWithStepUp, type Confirmation } from './step-up.t
 
 const PAGE_SIZE = 50;
 
-/** Of those that are silent on top of the first page; the list of them all is a filter away. */
+/** Number of silent installations displayed above the list. */
 const SILENT_SHOWN = 10;
 
-/** The installations with their leases, and the page of each. */
+/** Registers the list of installations and the page of each. */
 export function addLicensePages(pages: Pages, services: Services): void {
   const {
     identity,
@@ -88,7 +88,7 @@ export function addLicensePages(pages: Pages, services: Services): void {
         '/identity/devices/{device_id}/revoke',
         { params, body },
       );
-      const message = `The device ${name} gets no leases any more. Those that it has go on until they end.`;
+      const message = `The device ${name} can no longer renew. Its leases work until they end.`;
       return { goTo: at('deployments', param('deployment_id')), message };
     },
     (visit) => showInstallation(visit, clock()),
@@ -127,7 +127,9 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
               ${pager(LICENSES, filter, { cursor, next: list.next_cursor })}
             </section>`
           : !isWhole &&
-            html`<p>No installation is like that. <a href="${LICENSES}">Show all of them.</a></p>`
+            html`<p>
+              No installation matches the filter. <a href="${LICENSES}">Show all installations.</a>
+            </p>`
       }`,
   };
 }
@@ -135,7 +137,7 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
 function nothingYet(): Html {
   return emptyState(
     html`There is no installation yet. <a href="${at('customers')}">Register a customer</a>, a plan,
-      a contract and an installation; then issue leases to it. On the command line it ends with:`,
+      a contract and an installation; then issue a lease. From the command line, the last step is:`,
     'service-local identity leases issue --deployment ID --out license_lease.json',
   );
 }
@@ -179,11 +181,11 @@ function silent(
   return html`<section aria-labelledby="silent" class="attention">
     <h2 id="silent">Silent</h2>
     <p class="note">
-      A device of these has not renewed although half of the time that it has for it is over. Tell
-      their owners before the leases end.
+      A device of each of these installations has not renewed although half of its time to renew has
+      passed. Contact the owners before the leases end.
     </p>
     ${licenseTable('Silent installations', items, now)}
-    ${next_cursor !== null && html`<p><a href="${LICENSES}?silent=true">All that are silent</a></p>`}
+    ${next_cursor !== null && html`<p><a href="${LICENSES}?silent=true">All silent installations</a></p>`}
   </section>`;
 }
 
@@ -286,8 +288,8 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
         ['Customer', html`${license.customer} <span class="aside">${license.customer_id}</span>`],
         ['Contract', html`${contract.contract_id}, until ${moment(contract.ends_at, now)}`],
         ['Plan', html`${plan.name} <span class="aside">${plan.plan_id}</span>`],
-        ['By plan', plan.entitlements.join(', ') || 'nothing'],
-        ['By contract, too', contract.entitlements.join(', ') || 'nothing'],
+        ['Entitlements of the plan', plan.entitlements.join(', ') || 'nothing'],
+        ['Additional entitlements', contract.entitlements.join(', ') || 'nothing'],
       )}
       <section aria-labelledby="leases">
         <h2 id="leases">Leases</h2>
@@ -295,7 +297,7 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
           leases.items.length > 0
             ? leaseTable('Leases of this installation', leases.items, now)
             : emptyState(
-                'It has none yet. Enroll a device below, which then renews by itself; or issue one:',
+                'This installation has no lease yet. Enroll a device below, which then renews by itself, or issue a lease:',
                 `service-local identity leases issue --deployment ${deployment_id} --out license_lease.json`,
               )
         }
@@ -303,7 +305,7 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
       </section>
       <section aria-labelledby="devices">
         <h2 id="devices">Devices</h2>
-        <p class="note">Machines that get leases by themselves, each by a key of its own.</p>
+        <p class="note">Machines that renew their leases themselves, each with its own key.</p>
         ${devices.items.length > 0 && deviceTable(visit, devices.items, now)}
         ${
           devices.next_cursor !== null &&
@@ -312,13 +314,13 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
           </p>`
         }
         <form method="post" action="${here}/enrolment-codes">
-          ${csrfField(session)}<button>Make an enrollment code</button>
+          ${csrfField(session)}<button>Create an enrollment code</button>
         </form>
       </section>
       <section aria-labelledby="audit">
         <h2 id="audit">Audit</h2>
-        ${auditTable('What was done to this installation', audit.items, now)}
-        <p><a href="${auditOf(`deployment:${deployment_id}`)}">In the audit log</a></p>
+        ${auditTable('Audit entries of this installation', audit.items, now)}
+        <p><a href="${auditOf(`deployment:${deployment_id}`)}">Show in the audit log</a></p>
       </section>`,
   };
 }
@@ -351,10 +353,10 @@ function deviceTable({ session }: Visit, devices: readonly Device[], now: number
                 name="reason"
                 required
                 maxlength="200"
-                aria-label="Why ${name} is revoked"
-                placeholder="Why"
+                aria-label="Reason to revoke ${name}"
+                placeholder="Reason"
               />
-              <button class="danger">Revoke it</button>
+              <button class="danger">Revoke this device</button>
             </form>
           </details>`,
       },
@@ -368,13 +370,13 @@ function showCode(deployment_id: string, code: string, expires: Html, origin: st
     title: 'Enrollment code',
     body: html`<div class="once" tabindex="-1" data-message>
         <p>
-          <strong>This code is shown this once.</strong> It is good for one device of
-          ${installationLink(deployment_id)}, until ${expires}.
+          <strong>This code is shown only once.</strong> It enrolls one device of
+          ${installationLink(deployment_id)} and is valid until ${expires}.
         </p>
         <pre id="code"><code>${code}</code></pre>
         <p><button type="button" data-copy="code" hidden>Copy the code</button></p>
       </div>
-      <p>On the machine, give it when this asks for it:</p>
+      <p>On the machine, run this command and enter the code:</p>
       <pre><code>service-local license enroll --url ${origin}</code></pre>
       <p><a href="${at('deployments', deployment_id)}">Back to the installation</a></p>`,
   };

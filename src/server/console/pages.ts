@@ -10,57 +10,57 @@ import { callAs, fileAs, type Call } from './call.ts';
 import { haltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
 
-/** Somebody who is signed in, at a page. */
+/** A request for a page by an administrator who is signed in. */
 export interface Visit {
   readonly c: Context<AppEnv>;
   readonly session: Session;
-  /** Asks the API as him. */
+  /** Calls the API as this administrator. */
   readonly call: Call;
-  /** Asks for what is no JSON: `file('/tasks/{task_id}/files/{name}', params)`. */
+  /** Reads a file of the API: `file('/tasks/{task_id}/files/{name}', params)`. */
   readonly file: (path: string, params: Readonly<Record<string, string>>) => Promise<string>;
-  /** Of the path: `param('bot_ref')`. */
+  /** A parameter of the path, such as `param('bot_ref')`. */
   readonly param: (name: string) => string;
-  /** Of the query; undefined where it is absent or empty. */
+  /** A parameter of the query; undefined if it is absent or empty. */
   readonly query: (name: string) => string | undefined;
 }
 
-/** What was typed: `get` is `''` for what is absent. */
+/** The fields of a submitted form. `get` returns an empty string for an absent field. */
 export interface Form {
   readonly get: (name: string) => string;
   readonly all: (name: string) => readonly string[];
 }
 
-/** Where to go when a form has done its work, and what to say there. */
+/** Redirects after a form has succeeded, with a message for the next page. */
 export interface GoTo {
   readonly goTo: string;
   readonly message?: string;
 }
 
 /**
- * Registers pages for those who are signed in. A page gets all it shows from `visit.call`, and a
- * form does all it does by it.
+ * Registers pages that require a login session. Pages and forms do everything through `visit.call`.
  */
 export interface Pages {
   readonly get: (path: string, show: (visit: Visit) => Promise<Content>) => void;
   /**
-   * Takes a form that has `csrfField(visit.session)`. What it answers is shown at once, as something
-   * that is shown only once is; else a reload would send the form again, so `act` says where to go.
+   * Handles a form that contains `csrfField(visit.session)`. `act` usually redirects, so that a
+   * reload does not submit the form again. It returns content only if that may be displayed just
+   * once.
    *
-   * @param again the page of the form, shown with the message of a `ServiceError` that `act` threw;
-   * without it, that is a page of its own.
+   * @param again renders the form again, below the message of a `ServiceError` that `act` threw.
+   * Without it, the error gets a page of its own.
    */
   readonly post: (
     path: string,
     act: (visit: Visit, form: Form) => Promise<GoTo | Content>,
     again?: (visit: Visit, form: Form) => Promise<Content>,
   ) => void;
-  /** The same for a script of a page, which sends JSON with `Service-CSRF` and gets JSON. */
+  /** Handles JSON from a script of a page, which sends its CSRF token as `Service-CSRF`. */
   readonly json: (path: string, act: (visit: Visit, body: unknown) => Promise<object>) => void;
-  /** What is no page of the console, but is shown in one. */
+  /** Registers a document that a page embeds. */
   readonly other: (path: string, show: (visit: Visit) => Promise<Response>) => void;
 }
 
-/** With TLS, nobody else on the domain can have a page say something. */
+/** With TLS, the prefix `__Host-` keeps other hosts of the domain from setting the message. */
 function messageCookie(hasTls: boolean): string {
   return hasTls ? '__Host-service-local-message' : 'service-local-message';
 }
@@ -69,7 +69,7 @@ export function pagesOf(app: App, services: Services): Pages {
   const visitOf = async (c: Context<AppEnv>): Promise<Visit> => {
     const session = await sessionOf(c, services);
     if (session === undefined) {
-      throw new ServiceError('not_authenticated', 'nobody is signed in', {
+      throw new ServiceError('not_authenticated', 'you are not signed in', {
         reason: 'no_session',
         remedy: 'Sign in at /console/sign-in.',
       });
@@ -89,7 +89,7 @@ export function pagesOf(app: App, services: Services): Pages {
     content: Content,
     more: Parameters<typeof page>[2] = {},
   ): Promise<Response> =>
-    // After what was done: it may be a halt.
+    // Read the banner after the action, which may be a halt.
     page(c, content, { session, banner: await haltBanner(call), ...more });
   return {
     get(path, show) {
@@ -161,7 +161,7 @@ export async function readJson(c: Context<AppEnv>): Promise<unknown> {
   }
 }
 
-/** To be said on the page where the browser is sent. */
+/** Keeps a message for the next page, for at most 60 seconds. */
 function leaveMessage(c: Context<AppEnv>, services: Services, message: string): void {
   setMessage(c, services, message, 60);
 }

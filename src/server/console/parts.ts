@@ -1,21 +1,20 @@
-/** What pages are put together from. */
+/** Building blocks of pages. */
 import { html } from 'hono/html';
 import { formatActor } from '../../base/format.ts';
 import type { Child, Html } from './html.ts';
 
-/** One column of a table. */
 export interface Column<T> {
   readonly title: Child;
   readonly cell: (row: T) => Child;
-  /** Aligned right. */
+  /** Right-aligned. */
   readonly isNumber?: true;
-  /** Of the cell that names its row. */
+  /** This column names the row. */
   readonly isHeader?: true;
 }
 
 /**
- * A table that scrolls by itself where it is wider than the page.
- * @param label says what it lists, to whoever does not see it.
+ * A table that scrolls by itself if it is wider than the page.
+ * @param label names the table for screen readers.
  */
 export function table<T>(label: string, columns: readonly Column<T>[], rows: readonly T[]): Html {
   const cell = ({ cell: show, isNumber, isHeader }: Column<T>, row: T): Html => {
@@ -43,7 +42,7 @@ export function table<T>(label: string, columns: readonly Column<T>[], rows: rea
   </div>`;
 }
 
-/** Where there is nothing yet: what to do next, and the command for it. */
+/** Placeholder for an empty list: what to do next, and the command for it. */
 export function emptyState(text: Child, command: string): Html {
   return html`<div class="empty">
     <p>${text}</p>
@@ -51,14 +50,13 @@ export function emptyState(text: Child, command: string): Html {
   </div>`;
 }
 
-/** Who did something. */
 export function who(id: string, name: string | null): Html {
   return html`<span class="id" ${name !== null && html` title="${id}"`}
     >${formatActor(id, name)}</span
   >`;
 }
 
-/** Names and values, such as those of one thing. */
+/** A list of names with their values. */
 export function facts(...entries: readonly (readonly [name: string, value: Child])[]): Html {
   return html`<dl class="facts">
     ${entries.map(
@@ -71,19 +69,18 @@ export function facts(...entries: readonly (readonly [name: string, value: Child
   </dl>`;
 }
 
-/** `2026-01-02T03:04:05Z` as `2026-01-02 03:04:05 UTC`. */
+/** Shows `2026-01-02T03:04:05Z` as `2026-01-02 03:04:05 UTC`. */
 export function time(instant: string): Html {
   return html`<time datetime="${instant}"
     >${instant.replace('T', ' ').replace(/(\.\d+)?Z$/, '')} UTC</time
   >`;
 }
 
-/** A state by word and colour. */
 export function badge(kind: 'good' | 'warning' | 'bad' | 'neutral', text: string): Html {
   return html`<span class="badge ${kind}">${text}</span>`;
 }
 
-/** One field of a form; `attributes` such as `required` or `autocomplete`. */
+/** An input with its label. `attributes` such as `required` are set on the input. */
 export function field(
   label: string,
   name: string,
@@ -108,5 +105,5 @@ export function field(
   </div>`;
 }
 
-/** Where a script says what went wrong. */
+/** Placeholder in which a script of the page shows errors. */
 export const ALERT = html`<p class="failure" role="alert"></p>`;

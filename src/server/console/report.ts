@@ -2,9 +2,9 @@ import type { Context } from 'hono';
 import type { AppEnv } from '../services.ts';
 
 /**
- * A report as it was made: a page with scripts of its own. Whatever is in it, it is sandboxed into an
- * origin of its own, however it is opened, without the session, without any request; and only those
- * scripts run that the page itself names by their hashes in the policy with which it was made.
+ * Serves a stored report, a page with scripts of its own. Its content is not trusted: a sandbox
+ * gives it an origin of its own, without the session and without network, however it is opened.
+ * Only scripts run whose hashes are in the policy that the report was generated with.
  */
 export async function reportOf(c: Context<AppEnv>, read: () => Promise<string>): Promise<Response> {
   const source = await read();
@@ -15,11 +15,16 @@ export async function reportOf(c: Context<AppEnv>, read: () => Promise<string>):
 }
 
 const META = /<meta http-equiv="Content-Security-Policy" content="([^"]*)"/;
-/** As reports have it: nothing but what is written in them. */
+/**
+ * The policy of generated reports, which allows only inline scripts and styles with these hashes.
+ */
 const POLICY =
   /^default-src 'none'; script-src( 'sha256-[\w+/=]+')+; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'none'$/;
 
-/** Nothing at all where the page has another one than reports have. */
+/**
+ * Returns the policy in the report, or one that allows nothing if reports are not generated with
+ * it.
+ */
 function ownPolicy(source: string): string {
   const [, escaped = ''] = META.exec(source.slice(0, 4000)) ?? [];
   const policy = escaped.replaceAll('&#39;', "'");

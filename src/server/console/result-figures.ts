@@ -5,8 +5,8 @@ import { figures, numberOr } from './bot-parts.ts';
 import type { Html } from './html.ts';
 import { badge, table } from './parts.ts';
 
-/** What is shown of a `summary.json`. */
-interface Shown {
+/** The fields of `summary.json` that are displayed beside the figures. */
+interface Summary {
   readonly window?: { readonly from?: string; readonly to?: string; readonly bars?: number };
   readonly gates?: readonly Gate[];
   readonly findings?: readonly Finding[];
@@ -38,9 +38,8 @@ const FIGURES = [
   'end_equity',
 ] as const satisfies readonly FigureName[];
 
-/** The figures, gates and findings of a result. */
 export function resultFigures(summary: Readonly<Record<string, unknown>>): Html {
-  const { window, gates = [], findings = [] } = summary as Shown;
+  const { window, gates = [], findings = [] } = summary as Summary;
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${figures(...FIGURES.map((name) => [RUN_FIGURES[name].label, formatFigure(name, readFigure(summary, name))] as const))}
@@ -51,7 +50,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
         'Gates',
         [
           { title: 'Gate', isHeader: true, cell: ({ name }) => name },
-          { title: 'Wanted', cell: ({ op, threshold }) => `${op} ${threshold}` },
+          { title: 'Required', cell: ({ op, threshold }) => `${op} ${threshold}` },
           {
             title: 'Value',
             isNumber: true,
@@ -80,7 +79,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
   </section>`;
 }
 
-/** Opening instant of a bar: of a day, its date. */
+/** The time of a bar; for a daily bar only its date. */
 function day(instant = ''): string {
   const [date = '', time = ''] = instant.replace(/(\.\d+)?Z$/, '').split('T');
   return time === '00:00:00' ? date : `${date} ${time}`;

@@ -29,7 +29,7 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
     const session = await sessionOf(c, services).catch(ignoreEnded);
     if (session !== undefined) return c.redirect(next, 303);
     const isSetUp = await hasAdministrators(identity.storage.read);
-    return page(c, isSetUp ? signInPage(next, '') : nobodyYet());
+    return page(c, isSetUp ? signInPage(next, '') : noAdministratorPage());
   });
 
   app.post(SIGN_IN_PATH, async (c) => {
@@ -66,7 +66,8 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
   app.post(`${SIGN_IN_PATH}/passkey`, async (c) => {
     refuseForeign(c, services);
     const sent = PasskeySignIn.safeParse(await readJson(c));
-    if (!sent.success) throw new ServiceError('invalid_request', 'this is nothing of a passkey');
+    if (!sent.success)
+      throw new ServiceError('invalid_request', 'the body is not the response of a passkey');
     const { response, next } = sent.data;
     const secret = await signInWithPasskey(
       identity,
@@ -99,7 +100,10 @@ function ignoreEnded(error: unknown): undefined {
   if (!(error instanceof ServiceError && error.code === 'not_authenticated')) throw error;
 }
 
-/** A page of the console, whatever a link says: nobody is sent elsewhere by signing in. */
+/**
+ * Returns the path if it is a page of the console, else the first page, so that a link cannot
+ * redirect elsewhere after signing in.
+ */
 function ownPath(next: string | undefined): string {
   const base = 'http://own.invalid';
   if (next === undefined || !URL.canParse(next, base)) return FIRST_PAGE;
@@ -121,25 +125,25 @@ function signInPage(next: string, name: string): Content {
         <input type="hidden" name="next" value="${next}" />
         ${field('Name', 'name', { value: name, required: true, maxlength: 100, autocomplete: 'username', autocapitalize: 'none', spellcheck: 'false', autofocus: name === '' })}
         ${field('Password', 'password', { type: 'password', required: true, maxlength: 1000, autocomplete: 'current-password' })}
-        ${field('Code', 'code', { required: true, maxlength: 100, autocomplete: 'one-time-code', spellcheck: 'false' }, 'Of your authenticator app, or a recovery code.')}
+        ${field('Code', 'code', { required: true, maxlength: 100, autocomplete: 'one-time-code', spellcheck: 'false' }, 'From your authenticator app, or a recovery code.')}
         <button class="main">Sign in</button>
       </form>
       <div class="or" data-passkey="sign-in" data-next="${next}" hidden>
         <button type="button">Sign in with a passkey</button>${ALERT}
       </div>
       <p class="note">
-        Nothing works any more? On the server's machine,
-        <code>service-local identity administrators reset NAME</code> gives you new factors.
+        Lost your password or codes? To set new ones, run
+        <code>service-local identity administrators reset NAME</code> on the server's machine.
       </p>
     </div>`,
   };
 }
 
-function nobodyYet(): Content {
+function noAdministratorPage(): Content {
   return {
     title: 'Sign in',
     body: emptyState(
-      'There is no administrator yet. Add the first one on the machine of this server:',
+      "There is no administrator yet. Add the first one on the server's machine:",
       'service-local identity administrators add NAME',
     ),
   };

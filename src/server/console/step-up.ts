@@ -22,8 +22,8 @@ import { ALERT } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
 /**
- * The part of a form that asks for a second factor, for one action to one target; `act` of the form
- * gives both to `stepUp`. The page has the scripts `WEBAUTHN` and `PASSKEYS`.
+ * Form fields for a second factor that allows one action on one target. The page must load the
+ * scripts `WEBAUTHN` and `PASSKEYS`, and the handler of the form must call `stepUp`.
  */
 export function stepUpFields({ action, target }: StepUpSubject): Html {
   return html`<fieldset class="step-up">
@@ -47,20 +47,20 @@ export function stepUpFields({ action, target }: StepUpSubject): Html {
   </fieldset>`;
 }
 
-/** What the form of `stepUpFields` has, as the API takes it. */
+/** Reads the fields of `stepUpFields` as a request of the API. */
 export function factorOf(form: Form): Pick<StepUpRequest, 'code' | 'passkey'> {
   const passkey = form.get('passkey');
   if (passkey === '') return { code: form.get('code') };
   try {
     return { passkey: JSON.parse(passkey) as NonNullable<StepUpRequest['passkey']> };
   } catch {
-    throw new ServiceError('invalid_request', 'what the passkey signed cannot be read');
+    throw new ServiceError('invalid_request', 'the response of the passkey is not valid JSON');
   }
 }
 
 /**
- * Gets the right to do one action to one target once; to be sent as `service-step-up`. From here on
- * the session has another secret, which the answer gives to the browser.
+ * Returns a token that allows one action on one target once, sent in the header `service-step-up`.
+ * Gives the login session a new secret, whose cookie is set in the answer.
  *
  * @throws ServiceError as `POST /identity/step-ups`
  */
@@ -77,21 +77,21 @@ export async function stepUp(
   return step_up_token;
 }
 
-/** A form that may need a second factor, which is then asked for on a page of its own. */
+/** A form that may need a second factor, which a page of its own then requests. */
 export interface Confirmation {
   readonly subject: StepUpSubject;
   readonly title: string;
-  /** What the person is about to do. */
+  /** Describes the action that the second factor confirms. */
   readonly what: Child;
-  /** Names of the fields of the form, which the page repeats. */
+  /** Names of the form fields that the page repeats as hidden inputs. */
   readonly fields: readonly string[];
 }
 
 /**
- * Sends a request that may need a second factor. Where it does and the form has none yet, the page
- * that asks for one is returned.
+ * Sends a request that may need a second factor. If it does and the form has none yet, returns the
+ * page that requests one.
  *
- * @throws ServiceError of the API; a wrong factor is shown on `confirmationPage`.
+ * @throws ServiceError of the API; a wrong factor is reported on `confirmationPage`.
  */
 export async function sendWithStepUp<T>(
   visit: Visit,
@@ -134,16 +134,16 @@ export function confirmationPage(
 }
 
 /**
- * The host for which a page may ask for passkeys.
+ * The host that passkeys of this page belong to.
  * @throws ServiceError `conflict` with the reason `no_passkeys_here`
  */
 export function siteOfPage(c: Context<AppEnv>, [known]: Services['origins']): string {
-  // A proxy may ask under another name than the browser.
+  // Behind a proxy, the URL may have another host than in the browser.
   const site = siteOf(c.req.header('origin') ?? c.req.url);
   if (site !== undefined) return site;
-  throw new ServiceError('conflict', 'there are no passkeys for a site that has no name', {
+  throw new ServiceError('conflict', 'passkeys require a host name, not an IP address', {
     reason: 'no_passkeys_here',
-    remedy: `Open the console under a name, such as ${known.replace(/\/\/[^/]*(:\d+)$/, '//localhost$1')}.`,
+    remedy: `Open the console under a host name, such as ${known.replace(/\/\/[^/]*(:\d+)$/, '//localhost$1')}.`,
   });
 }
 
@@ -153,7 +153,7 @@ export function addStepUp(pages: Pages, { identity, origins }: Services): void {
   pages.json('/console/step-up/options', async ({ c, session }, body) => {
     const subject = Subject.safeParse(body);
     if (!subject.success)
-      throw new ServiceError('invalid_request', 'name an action and its target');
+      throw new ServiceError('invalid_request', 'the body must contain an action and its target');
     const site = siteOfPage(c, origins);
     const options: PublicKeyCredentialRequestOptionsJSON = await stepUpOptions(
       identity,

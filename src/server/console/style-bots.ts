@@ -1,4 +1,4 @@
-/** What only the pages of bots and tasks have; after `STYLE`, by its colours. */
+/** Styles of the pages of bots and tasks. They use colors of `STYLE`, which comes first. */
 export const STYLE_OF_BOTS = `
 a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
 .who .button { min-height: 2rem; padding-block: 0.125rem; }

@@ -1,8 +1,8 @@
 import { THEME_CSS } from '../../base/theme.ts';
 
 /**
- * The style sheet of all pages. Colours are pairs of light and dark, as in the reports: the page's
- * scheme picks one.
+ * Style sheet of all pages. Each color is a pair for light and dark, as in the reports; the color
+ * scheme of the page selects one.
  */
 export const STYLE = `
 :root {${THEME_CSS}  --edge: light-dark(#868e9c, #6f7887);

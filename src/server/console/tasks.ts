@@ -67,8 +67,8 @@ export function addTaskPages(pages: Pages): void {
       return {
         goTo: taskPath(task_id),
         message: isOver
-          ? `The task has ended: it is ${task.status}.`
-          : 'The task is asked to end. It does so within seconds.',
+          ? `The task had already ended: ${task.status}.`
+          : 'The task is being canceled. It ends within seconds.',
       };
     },
     showTask,
@@ -108,7 +108,7 @@ async function showTasks({ call, query, session }: Visit): Promise<Content> {
         ? html`<div id="tasks">${taskTable(items, names, session)}</div>`
         : isFiltered
           ? emptyState(
-              'No task is like that. The same from the command line:',
+              'No task matches the filter. To filter from the command line:',
               'service-local tasks list --status running',
             )
           : emptyState('Nothing has run yet. Start a backtest:', 'service-local bots backtest BOT')
@@ -159,7 +159,7 @@ function endButton(
   names: BotNames,
   session: Visit['session'],
 ): Html | string {
-  if (cancel_requested_at !== null) return 'is asked to end';
+  if (cancel_requested_at !== null) return 'ending';
   const action = endPath(bot_id, task_id, kind);
   const word = endWord(kind);
   const name = names.get(bot_id)?.name ?? bot_id;
@@ -203,17 +203,17 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
       ${task.error !== null && failure(task.error)}
       ${facts(
         ['Bot', html`${botLink(bot_id, names)}, version ${version}`],
-        ['Asked for by', who(task.created_by, task.created_by_name)],
+        ['Requested by', who(task.created_by, task.created_by_name)],
         ['Queued', time(created_at)],
-        ['Begun', started_at === null ? 'not yet' : time(started_at)],
+        ['Started', started_at === null ? 'not yet' : time(started_at)],
         ['Ended', ended_at === null ? 'not yet' : time(ended_at)],
         ['Attempts', attempts],
-        ['With', html`<code>${JSON.stringify(task.input)}</code>`],
+        ['Input', html`<code>${JSON.stringify(task.input)}</code>`],
       )}
       ${result}
       <section>
-        <h2 id="log">What happened</h2>
-        ${log.length === 0 ? html`<p>The log of the bot does not tell of it.</p>` : logTable(log)}
+        <h2 id="log">Events</h2>
+        ${log.length === 0 ? html`<p>The event log of the bot has no entry for this task.</p>` : logTable(log)}
         <p class="note">
           From the command line: <code>service-local tasks get ${task_id}</code>,
           <code
@@ -239,7 +239,7 @@ function failure({ detail, remedy, reason, code, errors = [] }: NonNullable<Task
   </div>`;
 }
 
-/** What the log of its bot has of a run, the oldest first. */
+/** Events of a task in the log of its bot, oldest first. */
 async function logOf(call: Visit['call'], { bot_id, task_id }: Task): Promise<readonly BotEvent[]> {
   const { items } = await call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
     params: { bot_ref: bot_id },
@@ -251,16 +251,16 @@ async function logOf(call: Visit['call'], { bot_id, task_id }: Task): Promise<re
 function logTable(events: readonly BotEvent[]): Html {
   return html`<div class="events">
     ${table<BotEvent>(
-      'What happened',
+      'Events of this task',
       [
-        { title: 'When', cell: ({ recorded_at }) => time(recorded_at) },
+        { title: 'Recorded', cell: ({ recorded_at }) => time(recorded_at) },
         {
-          title: 'What',
+          title: 'Event',
           isHeader: true,
           cell: ({ kind }) => kind.replace('run.', '').replace('deploy.', '').replace('_', ' '),
         },
         {
-          title: 'More',
+          title: 'Details',
           cell: ({ kind, payload }) =>
             html`<details>
               <summary>${eventText(kind, payload)}</summary>
@@ -286,7 +286,7 @@ async function resultOf(call: Visit['call'], task_id: string): Promise<Child> {
     html`<section aria-labelledby="report">
       <div class="heading">
         <h2 id="report">Report</h2>
-        <a href="${taskPath(task_id)}/report">By itself</a>
+        <a href="${taskPath(task_id)}/report">Open separately</a>
       </div>
       <iframe
         class="report"

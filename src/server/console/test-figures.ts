@@ -14,14 +14,14 @@ const KINDS = {
   not_applicable: 'neutral',
 } as const;
 
-/** What a conformance or a stress test has shown; undefined of what is no test. */
+/** The result of a conformance or stress test; undefined for any other result. */
 export function testFigures(result: Readonly<Record<string, unknown>>): Html | undefined {
   if (result['schema'] === 'conformance/1') return cases(result as unknown as ConformanceResult);
   return result['schema'] === 'stress/1' ? stress(result as unknown as StressResult) : undefined;
 }
 
 const SIMULATED = html`<p class="message">
-  Tested at a simulated venue: it discharges Article 6 of RTS 6 for no venue.
+  Tested at a simulated venue, which does not satisfy Article 6 of RTS 6 for any real venue.
 </p>`;
 
 function cases({ cases: all, counts, ...result }: ConformanceResult): Html {
@@ -40,7 +40,7 @@ function cases({ cases: all, counts, ...result }: ConformanceResult): Html {
         { title: 'Case', isHeader: true, cell: ({ id }) => id },
         { title: 'Result', cell: verdict },
         {
-          title: 'What',
+          title: 'Description',
           cell: ({ title, reason }) => html`${title}<span class="sub">${reason}</span>`,
         },
         { title: 'Paragraphs', cell: ({ articles }) => articles.join(', ') },

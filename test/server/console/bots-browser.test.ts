@@ -8,7 +8,7 @@ import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
 import { openDesk, type Desk } from './browser.ts';
 
-/** Two of its days in a second. */
+/** Two market days per second. */
 const SPEED = 2 * 86_400;
 const HOSTILE = '<b>Crossover</b> "of" & <script>alert(1)</script> a name that goes on and on';
 
@@ -55,7 +55,7 @@ async function send<T>(path: string, body: object): Promise<T> {
   return (await answer.json()) as T;
 }
 
-/** Adds events to the log of the hostile bot: so many at once, of a kind that nothing else has. */
+/** Adds events of a kind that nothing else records to the log of the hostile bot. */
 async function addTicks(count: number): Promise<void> {
   const now = Date.now();
   const ticks = Array.from({ length: count }, (_, i) => ({
@@ -72,8 +72,8 @@ async function addTicks(count: number): Promise<void> {
 const newest = async (): Promise<number> =>
   Number(await desk.page.locator('#tail-table tbody th').first().textContent());
 
-describe('in a browser', () => {
-  test('a session is followed as it trades, through a restart of the server', async () => {
+describe('pages of bots in a browser', () => {
+  test('follow a trading session through a restart of the server', async () => {
     const { page, server } = desk;
     await desk.signIn();
     await desk.open('/console/bots/watched');
@@ -100,11 +100,11 @@ describe('in a browser', () => {
       before[1],
     );
     expect(await newest()).toBeGreaterThan(before[0]);
-    // It could not be reached, as it was meant.
+    // Requests failed while the server was stopped.
     desk.takeComplaints();
   });
 
-  test('a bot is halted by the keyboard alone, and what was verified is shown', async () => {
+  test('halt a bot with the keyboard alone and show what was verified', async () => {
     const { page } = desk;
     const { keyboard } = page;
     await desk.open('/console/bots/halted');
@@ -121,28 +121,28 @@ describe('in a browser', () => {
     await page.locator('aside.halted', { hasText: 'it buys too much' }).waitFor();
     expect(await desk.findBarriers()).toEqual([]);
     await desk.open('/console/bots/halted');
-    await page.getByText('No paper session runs now.').waitFor();
+    await page.getByText('No paper session is running.').waitFor();
   });
 
-  test('the kill switch wants its word, and is lifted again', async () => {
+  test('halt all bots after the typed confirmation, and resume them', async () => {
     const { page } = desk;
     await desk.open('/console/bots/all');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     const other = await page.evaluate(async (path) => (await fetch(path)).status, '/console/halts');
     expect(other).toBe(200);
     await page.getByRole('link', { name: 'Halt all' }).click();
-    await page.getByLabel('Why').fill('a drill');
+    await page.getByLabel('Reason').fill('a drill');
     await page.getByLabel('Type HALT').fill('HALT');
     await page.getByRole('button', { name: 'Halt all bots' }).click();
     await page.locator('[data-message]', { hasText: 'Verified: 2 deployments' }).waitFor();
     await page.getByRole('link', { name: 'Resume…' }).click();
     await page.getByText('Resume all bots…').click();
-    await page.getByLabel('Why').first().fill('it was a drill');
+    await page.getByLabel('Reason').first().fill('it was a drill');
     await page.getByRole('button', { name: 'Lift the halt' }).first().click();
     await page.getByText('The halt of all bots is lifted.').waitFor();
   });
 
-  test('the slider shows the state as it was', async () => {
+  test('show the state after the event that the slider selects', async () => {
     const { page } = desk;
     await desk.open('/console/bots/watched/events');
     await page.getByRole('slider').focus();
@@ -151,7 +151,7 @@ describe('in a browser', () => {
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowRight');
     await page.getByRole('heading', { name: 'The state after event 3', exact: true }).waitFor();
-    await page.getByText('No paper session was under way.').waitFor();
+    await page.getByText('No paper session was running.').waitFor();
     expect(page.url()).toContain('at_seq=3');
     await page.reload();
     await page.getByLabel('Runs').check();
@@ -161,7 +161,7 @@ describe('in a browser', () => {
     });
   });
 
-  test('however many events come at once, the page goes on', async () => {
+  test('stay responsive when 5000 events arrive at once', async () => {
     const { page } = desk;
     await desk.open('/console/bots/hostile');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
@@ -185,11 +185,11 @@ describe('in a browser', () => {
       rows: document.querySelectorAll('#tail-table tbody tr').length,
     }));
     expect(rows).toBe(12);
-    // Not in one go.
+    // The events were not all handled in one frame.
     expect(frames).toBeGreaterThan(5);
   });
 
-  test('every page can be used by everybody, on a narrow screen too', async () => {
+  test('have no accessibility faults and fit a narrow screen', async () => {
     const { page } = desk;
     const backtest = await send<{ task_id: string }>('/bots/hostile/backtest', {});
     await desk.open(`/console/tasks/${backtest.task_id}`);
@@ -218,5 +218,5 @@ describe('in a browser', () => {
 });
 
 async function unused(): Promise<void> {
-  // The desk does it.
+  // `openDesk` removes the database.
 }

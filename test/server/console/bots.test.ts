@@ -34,24 +34,24 @@ const create = async (document: object): Promise<void> => {
 
 const taskAt = (location: string | null): string => location!.split('/').at(-1)!;
 
-describe('without anything', () => {
+describe('the console of an empty server', () => {
   test.each([
     ['/console/bots', 'service-local bots create'],
     ['/console/tasks', 'service-local bots backtest'],
     ['/console/halts', 'service-local bots halt'],
-  ])('%s says what to do next', async (path, command) => {
+  ])('names the next command on %s', async (path, command) => {
     expect(await show(path)).toContain(command);
   });
 
   test.each(['/console/bots/none', '/console/bots/none/events', '/console/tasks/none'])(
-    'there is no %s',
+    'answers 404 for %s',
     async (path) => {
       expect((await visitor.open(path)).status).toBe(404);
     },
   );
 });
 
-describe('with bots', () => {
+describe('the pages of bots', () => {
   beforeAll(async () => {
     await fillCatalogue(server.services.tasks.catalogueDir, 1);
     made = await makeSessions(server.services.tasks.storage, { count: 60 });
@@ -59,10 +59,10 @@ describe('with bots', () => {
     await create({ ...document, metadata: { name: HOSTILE, slug: 'hostile' } });
   });
 
-  test('the list is found in a few requests, however many there are', async () => {
+  test('read a page of 50 bots in at most three requests', async () => {
     const before = server.log.length;
     const text = await show('/console/bots');
-    // The page, its bots, and the halts.
+    // One request each for the page, its bots and the halts.
     expect(server.log.length - before).toBeLessThanOrEqual(3);
     expect(text.match(/<th scope="row"/g)).toHaveLength(50);
     const [, next] = /href="([^"]*cursor=[^"]*)"/.exec(text)!;
@@ -73,7 +73,7 @@ describe('with bots', () => {
     expect(await show('/console/bots?q=nobody')).toContain('bots list --query');
   });
 
-  test('a page shows the account of a session, and what the script goes on from', async () => {
+  test('show the account of a session and the initial data of the script', async () => {
     const text = await show('/console/bots/bot-1');
     for (const shown of ['100,321.25', '91,234.50', 'sell limit', '4,800.00', 'SPX']) {
       expect(text).toContain(shown);
@@ -82,12 +82,12 @@ describe('with bots', () => {
     expect(await show('/console/bots/hostile')).toContain('bots paper start hostile');
   });
 
-  test('the state is shown as it was after any event, and events by their kind', async () => {
+  test('show the state after any event, and events filtered by kind', async () => {
     const now = await show('/console/bots/bot-1/events');
     expect(now).toContain('100,321.25');
     const before = await show('/console/bots/bot-1/events?at_seq=2');
     expect(before).toContain('The state after event 2');
-    expect(before).toContain('No paper session was under way');
+    expect(before).toContain('No paper session was running');
     expect(before).not.toContain('session.state');
     const some = await show('/console/bots/bot-1/events?show=runs&show=bot');
     expect(some).toContain('run.started');
@@ -95,7 +95,7 @@ describe('with bots', () => {
     expect(await show('/console/bots/hostile/events')).toContain(ESCAPED);
   });
 
-  test('versions are compared', async () => {
+  test('compare two versions', async () => {
     const document = exampleDocument('versions', 10);
     await create(document);
     const put = { document: exampleDocument('versions', 20) };
@@ -106,7 +106,7 @@ describe('with bots', () => {
     expect((await visitor.open('/console/bots/versions/versions?from=1&to=9')).status).toBe(404);
   });
 
-  test('a session is started once for a form, and stopped', async () => {
+  test('start one session per form, and stop it', async () => {
     const form = { key: 'one', source: 'catalogue', speed: '60', to: '2000-05-01' };
     const path = '/console/bots/hostile/paper';
     expect(await show(path)).toContain(ESCAPED);
@@ -117,11 +117,11 @@ describe('with bots', () => {
     expect(items).toMatchObject([{ input: { speed: 60, to: '2000-05-01' } }]);
     const stop = `/console/bots/hostile/paper/${items[0]!.task_id}/stop`;
     expect((await visitor.submit(stop)).location).toBe('/console/bots/hostile/runs');
-    expect(await show('/console/bots/hostile/runs')).toContain('asked to stop');
+    expect(await show('/console/bots/hostile/runs')).toContain('is stopping');
     expect(await show('/console/bots/hostile/runs')).toContain('halted');
   });
 
-  test('what is wrong with a start is told above the form, with what was typed', async () => {
+  test('report a rejected start above the form and keep what was typed', async () => {
     const path = '/console/bots/hostile/backtest';
     const wrong = await visitor.submit(path, { key: 'two', params: `{"fast": "${HOSTILE}` });
     expect(wrong.status).toBe(400);
@@ -140,12 +140,12 @@ describe('a backtest', () => {
     task_id = taskAt((await visitor.submit('/console/bots/hostile/backtest', form)).location);
     const { tasks, log } = server.services;
     const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 0, timeoutMs: 5000, log });
-    // It ends with the task.
+    // The stream ends with the task.
     await visitor.fetch('GET', `/tasks/${task_id}/events`);
     await runner.stop();
   });
 
-  test('has its figures, findings, log and files on a page', async () => {
+  test('has a page with its figures, findings, log and files', async () => {
     const text = await show(`/console/tasks/${task_id}`);
     for (const shown of ['Sharpe', 'trades.csv', 'data-status', 'attempt 1', 'success']) {
       expect(text).toContain(shown);
@@ -154,7 +154,7 @@ describe('a backtest', () => {
     expect(await show('/console/bots/hostile')).toContain(`/console/tasks/${task_id}`);
   });
 
-  test('has its report in an origin of its own, with its own scripts and nothing else', async () => {
+  test('has a report that runs in a sandbox with its own scripts only', async () => {
     const { status, headers, text } = await visitor.open(`/console/tasks/${task_id}/report`);
     expect(status).toBe(200);
     expect(text.includes('&#60;img src=x')).toBe(true);
@@ -165,7 +165,7 @@ describe('a backtest', () => {
     expect(policy).not.toMatch(/unsafe|allow-same-origin/);
   });
 
-  test('whose report was made by somebody else runs nothing', async () => {
+  test('with a foreign report runs no script', async () => {
     const { gzipSync } = await import('node:zlib');
     const page = `<meta http-equiv="Content-Security-Policy" content="default-src *"><script>alert(1)</script>`;
     const data = gzipSync(page).toString('base64');
@@ -178,9 +178,9 @@ describe('a backtest', () => {
     );
   });
 
-  test('is canceled, and one that has ended stays so', async () => {
+  test('can be canceled until it has ended', async () => {
     const { location } = await visitor.submit(`/console/tasks/${task_id}/cancel`);
-    expect(await show(location!)).toContain('The task has ended: it is success.');
+    expect(await show(location!)).toContain('The task had already ended: success.');
     const form = { key: 'four' };
     const next = taskAt((await visitor.submit('/console/bots/hostile/backtest', form)).location);
     expect(await show('/console/tasks?status=queued')).toContain(next);
@@ -188,7 +188,7 @@ describe('a backtest', () => {
     expect(await show(`/console/tasks/${next}`)).toContain('canceled');
   });
 
-  test('that failed says why', async () => {
+  test('that failed shows its error', async () => {
     const [one] = made;
     const error = JSON.stringify({ code: 'strategy_error', message: HOSTILE, remedy: 'mend it' });
     await server.execute(
@@ -208,7 +208,7 @@ describe('a backtest', () => {
 describe('a halt', () => {
   const reason = HOSTILE;
 
-  test('of a bot wants a reason, and shows what was verified', async () => {
+  test('of a bot requires a reason and shows what was verified', async () => {
     const path = '/console/bots/bot-2/halt';
     expect(await show(path)).toContain('service-local bots halt bot-2');
     const none = await visitor.submit(path, { reason: '' });
@@ -222,7 +222,7 @@ describe('a halt', () => {
     expect(text).toContain(ESCAPED);
   });
 
-  test('is in force on every page, until it is lifted', async () => {
+  test('is announced on every page until it is lifted', async () => {
     for (const path of ['/console/account', '/console/tasks', '/console/bots/bot-3']) {
       expect(await show(path)).toMatch(/<aside class="halted"[\s\S]*bot-2/);
     }
@@ -235,7 +235,7 @@ describe('a halt', () => {
     expect(text).not.toContain('<aside');
   });
 
-  test('of all wants its word, and says what is not verified', async () => {
+  test('of all bots requires the typed word and marks what could not be verified', async () => {
     const path = '/console/halt-all';
     const wrong = await visitor.submit(path, { reason, confirm: 'halt' });
     expect(wrong.status).toBe(400);
@@ -261,7 +261,7 @@ describe('a halt', () => {
     expect(await show(location!)).toContain('Nothing was started.');
   });
 
-  test('takes no form from elsewhere', async () => {
+  test('cannot be submitted from a foreign origin', async () => {
     const fields = { reason: 'x', confirm: 'HALT' };
     const foreign = await visitor.submit('/console/halt-all', fields, { origin: 'https://evil' });
     expect(foreign.status).toBe(403);

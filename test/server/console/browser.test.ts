@@ -13,8 +13,8 @@ afterEach(async () => {
   assert.deepEqual(desk.takeComplaints(), []);
 });
 
-describe('in a browser', () => {
-  test('signing in needs no mouse', async () => {
+describe('the console in a browser', () => {
+  test('signs in with the keyboard alone', async () => {
     const { page, administrator } = desk;
     await desk.open('/console/account');
     await expect(page.title()).resolves.toBe('Sign in · service-local');
@@ -40,7 +40,7 @@ describe('in a browser', () => {
     expect(await focused()).toBe('Skip to the content');
   });
 
-  test('a passkey is added, signs in, confirms its own end', async () => {
+  test('adds a passkey that signs in and confirms its own deletion', async () => {
     const { page, administrator } = desk;
     await desk.addAuthenticator();
     await desk.signIn();
@@ -50,7 +50,7 @@ describe('in a browser', () => {
     await page.getByLabel('Code of your authenticator').fill(administrator.recoveryCodes[0]!);
     expect(await desk.findBarriers()).toEqual([]);
     await page.getByRole('button', { name: 'Add a passkey' }).click();
-    await page.getByText('You can sign in with the passkey').waitFor();
+    await page.getByText('You can now sign in with the passkey').waitFor();
     if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
 
     await page.getByRole('button', { name: /^Sign out ada/ }).click();
@@ -64,10 +64,10 @@ describe('in a browser', () => {
     expect(await desk.findBarriers()).toEqual([]);
     await page.getByRole('button', { name: 'Use a passkey instead' }).click();
     await page.getByText('is deleted').waitFor();
-    await page.getByText('You have none.').waitFor();
+    await page.getByText('You have no passkeys.').waitFor();
   });
 
-  test('signing out everywhere ends every session', async () => {
+  test('ends every login session on signing out everywhere', async () => {
     const { page } = desk;
     await desk.signIn();
     const [other] = await page.context().cookies();
@@ -80,7 +80,7 @@ describe('in a browser', () => {
     expect(page.url()).toContain('/console/sign-in');
   });
 
-  test('the theme that is chosen stays, and no page is painted in the other', async () => {
+  test('keeps the selected theme on the next page', async () => {
     const { page } = desk;
     await page.emulateMedia({ colorScheme: 'light' });
     await desk.open('/console/sign-in');
@@ -93,7 +93,7 @@ describe('in a browser', () => {
   });
 
   test.each(isAtLength ? [360, 2560] : [360])(
-    'no page is wider than a window of %s px',
+    'fits every page into a window of %s px',
     async (width) => {
       const { page } = desk;
       await desk.signIn();

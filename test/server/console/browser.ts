@@ -13,7 +13,7 @@ import { isAtLength } from '../../length.ts';
 import { newDatabase } from '../../storage/databases.ts';
 import { sessionFor } from './visitor.ts';
 
-/** In half the bytes of what `axe-core` is by itself: it goes into every page anew. */
+/** The minified build, because it is sent to every page. */
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 type Theme = 'light' | 'dark';
@@ -21,27 +21,29 @@ export const BOTH_THEMES: readonly Theme[] = ['light', 'dark'];
 
 export const PASSWORD = 'correct horse battery';
 
-/** A server, an administrator of it, and a real browser. */
+/** A server with an administrator, and a real browser. */
 export interface Desk {
   readonly server: Pick<ServerHere, 'url' | 'env'> & { readonly stop: () => Promise<unknown> };
-  /** `http://localhost:…`: under a name, as passkeys need one. */
+  /** `http://localhost:…`, because passkeys need a host name. */
   readonly url: string;
-  /** The one page that there is; this build of the browser ends with it. */
+  /** The only page: closing it ends this build of the browser. */
   readonly page: Page;
-  /** Works on the server's database, beside it. */
+  /** Accesses the database of the server directly. */
   readonly identity: IdentityStore;
   readonly administrator: Administrator;
-  /** Opens a page of the console, such as `/console/account`. */
   readonly open: (path: string) => Promise<void>;
-  /** Puts a session into the browser: what signing in does, without its half second. */
+  /** Sets the cookie of a new login session, which is faster than the sign-in form. */
   readonly signIn: () => Promise<void>;
-  /** Forgets all that the browser keeps. */
+  /** Clears all cookies. */
   readonly signOut: () => Promise<void>;
-  /** What must never be: errors of scripts, what the policy stopped, requests to elsewhere. */
+  /**
+   * Returns and clears script errors, policy violations, and requests to other origins since the
+   * last call.
+   */
   readonly takeComplaints: () => string[];
-  /** What axe finds on the page that is open, by default in light alone; `[]` is as it must be. */
+  /** Accessibility faults that axe finds on the open page, by default in the light theme only. */
   readonly findBarriers: (themes?: readonly Theme[]) => Promise<string[]>;
-  /** Plugs a passkey device with a person's finger on it into the browser. */
+  /** Adds a virtual passkey device that always confirms the user. */
   readonly addAuthenticator: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -50,13 +52,13 @@ export interface Administrator {
   readonly id: string;
   readonly name: string;
   readonly recoveryCodes: readonly string[];
-  /** What the app shows now; good once in 30 s, so use recovery codes but for one of them. */
+  /** The current code, usable once per 30 s; use recovery codes where more are needed. */
   readonly code: () => string;
 }
 
 /**
- * @param serve `startServer` where pages of bots are opened: their script is made of functions, which
- *   only Node leaves as they are.
+ * @param serve `startServer` for tests of bot pages: only Node leaves the source text of their
+ * scripts unchanged.
  */
 export async function openDesk(
   serve: typeof serveHere | typeof startServer = serveHere,
@@ -113,15 +115,15 @@ export async function openDesk(
       const found: string[] = [];
       for (const colorScheme of themes) {
         await page.emulateMedia({ colorScheme });
-        // Not by a script element, which the policy of the page would stop.
+        // A script element would violate the policy of the page.
         if (colorScheme === themes[0]) await page.evaluate(AXE);
         const violations = await page.evaluate(async (isDark) => {
           const { axe: run } = globalThis as unknown as { axe: typeof axe };
-          // The themes differ in nothing but colours.
-          const colours = { runOnly: ['color-contrast', 'link-in-text-block'] };
+          // The themes differ only in colors.
+          const colors = { runOnly: ['color-contrast', 'link-in-text-block'] };
           const { violations: all } = await run.run({
             resultTypes: ['violations'],
-            ...(isDark && colours),
+            ...(isDark && colors),
           });
           return all.map(
             ({ id, impact, nodes }) =>

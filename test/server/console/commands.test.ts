@@ -1,4 +1,3 @@
-/** Commands that the console and messages name are ones that the CLI takes. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
@@ -13,18 +12,18 @@ import { newSignedIn, type Visitor } from './visitor.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
-/** Words as a shell takes them. */
+/** Splits a command into words as a shell does. */
 function wordsOf(command: string): string[] {
   const words = command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g);
   return [...words].map(([, double, single, plain]) => double ?? single ?? plain!);
 }
 
-/** @throws ServiceError `usage` for a command line that the CLI does not take. */
+/** @throws ServiceError `usage` if the CLI rejects the command. */
 async function parse(command: string): Promise<void> {
   const [program, ...words] = wordsOf(command);
   expect(program).toBe('service-local');
   const { entry, rest } = findVerb(VERBS, words);
-  if (entry === undefined) throw new Error(`there is no such command: ${command}`);
+  if (entry === undefined) throw new Error(`unknown command: ${command}`);
   const { verb } = await entry.load();
   parseInvocation(entry.path, verb, rest);
 }
@@ -41,14 +40,14 @@ async function faultsOf(commands: readonly string[]): Promise<string[]> {
   return faults.flat();
 }
 
-/** Without the faults of a text that names a command without its arguments, or with a word for a value. */
+/** Ignores faults of texts that name a command without its arguments or with a placeholder. */
 function missingOf(faults: readonly string[]): string[] {
   return faults.filter(
     (fault) => !/missing required argument|required option|'1' is no/.test(fault),
   );
 }
 
-describe('pages name commands that the CLI accepts', () => {
+describe('pages name only commands that the CLI accepts', () => {
   let server: TestApp;
   let visitor: Visitor;
   beforeAll(async () => {
@@ -77,13 +76,13 @@ describe('pages name commands that the CLI accepts', () => {
     (path) => `/identity/license${path}`,
   );
 
-  it('of a server without anything', async () => {
+  it('on an empty server', async () => {
     const all = (await Promise.all([...PATHS, ...LICENSES].map(commandsAt))).flat();
     expect(all.length).toBeGreaterThan(5);
     expect(await faultsOf(all)).toEqual([]);
   });
 
-  it('of bots of both kinds', async () => {
+  it('for trading and research bots', async () => {
     for (const document of [exampleDocument('trader', 10), researchDocument('talk')]) {
       await visitor.fetch('POST', '/bots', { document });
     }
@@ -96,7 +95,7 @@ describe('pages name commands that the CLI accepts', () => {
     expect(await faultsOf(all)).toEqual([]);
   });
 
-  it('offers no paper session for a research bot', async () => {
+  it('offer no paper session for a research bot', async () => {
     for (const page of ['', '/runs', '/paper']) {
       const { status, text } = await visitor.open(`/console/bots/talk${page}`);
       expect(status).toBe(200);
@@ -106,7 +105,7 @@ describe('pages name commands that the CLI accepts', () => {
   });
 });
 
-/** What stands for values in texts, so that options take them. */
+/** Values for the placeholders of texts, by name. */
 const VALUES: readonly (readonly [name: RegExp, value: string])[] = [
   [/hash/, '0'.repeat(64)],
   [/origin|url/i, 'https://bots.example'],
@@ -119,7 +118,7 @@ function filled(text: string): string {
   });
 }
 
-/** Commands in the texts of sources; those whose verb is a value are left to the pages. */
+/** Commands in the texts of sources. Those whose verb is a placeholder are checked on the pages. */
 function commandsIn(pattern: string): string[] {
   return globSync(pattern, { cwd: root }).flatMap((file) => {
     const text = readFileSync(join(root, file), 'utf8');

@@ -8,16 +8,16 @@ import type { DevicesTable, LicenseLeasesTable } from '../../../src/storage/tabl
 import { USUAL_POLICY } from '../../identity/policy.ts';
 
 const DAY = 86_400_000;
-/** Under which the leases of the fleet are, as if it had signed before: that of RFC 8037. */
+/** Id of the key that signed the seeded leases: the example key of RFC 8037. */
 export const FLEET_KEY = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
 const FLEET_KEY_X = '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo';
 const ENTITLEMENTS = ['kb_federation', 'live_trading'];
 
 /**
- * Puts deployments with a device and its newest lease each into the registry, as they are after a
- * week: most have renewed, some are silent, in grace or expired.
+ * Registers installations with one device and its latest lease each, as after a week of operation:
+ * most have renewed, some are silent, in grace or expired.
  * @param now milliseconds since the Unix epoch.
- * @param first how many are there already.
+ * @param first number of installations that exist already.
  */
 export async function seedFleet(
   storage: Storage,
@@ -66,7 +66,7 @@ export async function seedFleet(
 
   function leaseOf(number: string): LicenseLeasesTable {
     const left = Number(number) % 100;
-    // Of a hundred one is expired, one in grace, one silent.
+    // In every hundred, one is expired, one in grace and one silent.
     const expires_at = now + ([-5, -1, 0.2][left] ?? 1.1 + (left % 6)) * DAY;
     const lease_id = `0198c0de-0000-7000-8000-0000000${number}`;
     return {
@@ -90,7 +90,7 @@ export async function seedFleet(
 }
 
 async function seedVendor(storage: Storage, now: number): Promise<void> {
-  const signer = new ServiceError('license_lease_unavailable', 'nothing is issued here');
+  const signer = new ServiceError('license_lease_unavailable', 'this test issues no leases');
   const identity: Identity = { storage, clock: () => now, policy: USUAL_POLICY, signer };
   await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme Trading' });
   await createPlan(identity, 'operator', {

@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterAll(() => desk.close());
 afterEach(() => assert.deepEqual(desk.takeComplaints(), []));
 
-test('one skips to the content, and chooses the theme', async () => {
+test('the keyboard skips to the content and switches the theme', async () => {
   const { page } = desk;
   await desk.open('/identity/license');
   await hands.press('Skip to the content');
@@ -53,11 +53,11 @@ test('one skips to the content, and chooses the theme', async () => {
   await hands.goTo('Dark theme', 'back');
   await hands.key('Enter');
   expect(await page.locator('html').getAttribute('data-theme')).toBe('dark');
-  // It stays where it is, and says what it would do now.
+  // The focus stays on the button, whose name is now the other theme.
   expect(await hands.place()).toMatchObject({ name: 'Light theme', isSeen: true });
 });
 
-test('licenses are filtered and searched', async () => {
+test('the keyboard filters and searches licenses', async () => {
   const { page } = desk;
   await desk.open('/identity/license');
   await hands.fill('Search', 'fleet-00002');
@@ -72,7 +72,7 @@ test('licenses are filtered and searched', async () => {
   expect(await page.title()).toContain('fleet-00002');
 });
 
-test.runIf(isAtLength)('a lease is issued', async () => {
+test.runIf(isAtLength)('the keyboard issues a lease', async () => {
   const { page } = desk;
   await desk.open('/identity/license');
   await hands.press('Issue a lease');
@@ -84,29 +84,29 @@ test.runIf(isAtLength)('a lease is issued', async () => {
   await page.waitForURL('**/issue?deployment_id=*');
   await hands.goTo(/^kb_federation/);
   await hands.key('Space');
-  await hands.fill('How long it lasts', '2d');
-  await hands.press('See what it comes to');
+  await hands.fill('Duration', '2d');
+  await hands.press('Review the lease');
   await page.getByRole('heading', { name: 'Issue this lease?' }).waitFor();
   await hands.press('Issue the lease');
   expect(await hands.hears('This is the only time')).toBe(true);
   await hands.goTo('Download license_lease.json');
 });
 
-test('an installation gets an enrollment code, and is revoked', async () => {
+test('the keyboard creates an enrollment code and revokes an installation', async () => {
   const { page, administrator } = desk;
   await desk.open('/identity/license/deployments/fleet-00007');
-  await hands.press('Make an enrollment code');
-  expect(await hands.hears('This code is shown this once.')).toBe(true);
+  await hands.press('Create an enrollment code');
+  expect(await hands.hears('This code is shown only once.')).toBe(true);
   await hands.goTo('Copy the code');
   await hands.press('Back to the installation');
   await page.waitForURL('**/deployments/fleet-00007');
   await hands.press('Revoke…');
   await page.waitForURL('**/revoke');
-  await hands.fill('Why', 'contract canceled');
+  await hands.fill('Reason', 'contract canceled');
   await hands.fill('Type fleet-00007 to confirm', 'fleet-00008');
   await hands.fill(/^Code of your authenticator/, administrator.recoveryCodes[0]!);
   await hands.press('Revoke');
-  expect(await hands.hears('What was typed is not the id')).toBe(true);
+  expect(await hands.hears('The typed id is not that of the installation')).toBe(true);
   await hands.fill('Type fleet-00007 to confirm', 'fleet-00007');
   await hands.fill(/^Code of your authenticator/, administrator.recoveryCodes[0]!);
   await hands.press('Revoke');
@@ -114,41 +114,41 @@ test('an installation gets an enrollment code, and is revoked', async () => {
   desk.takeComplaints();
 });
 
-test('a halt is lifted', async () => {
+test('the keyboard lifts a halt', async () => {
   const { page } = desk;
   await desk.open('/console/bots');
   await hands.press('Resume…');
   await page.waitForURL('**/halts');
   await hands.press(/^Resume SMA crossover/);
-  await hands.fill('Why', 'it was a drill');
+  await hands.fill('Reason', 'it was a drill');
   await hands.press('Lift the halt');
   expect(await hands.hears('is lifted. Nothing was started.')).toBe(true);
 });
 
-test('the moment of the events is moved, and versions are compared', async () => {
+test('the keyboard moves the event slider and compares versions', async () => {
   const { page } = desk;
   await desk.open('/console/bots/traded/events');
-  await hands.goTo(/^Moment: /);
+  await hands.goTo(/^State after event /);
   await hands.key('Home');
   await page.getByRole('heading', { name: 'The state after event 1', exact: true }).waitFor();
-  expect(await hands.place()).toMatchObject({ name: /^Moment: after event 1 /, isSeen: true });
+  expect(await hands.place()).toMatchObject({ name: /^State after event 1 /, isSeen: true });
   await hands.press('Versions');
   await page.waitForURL('**/versions');
   await hands.fill('From version', '2');
   await hands.fill('To version', '1');
   await hands.press('Compare');
-  await page.getByRole('region', { name: 'What differs between versions 2 and 1' }).waitFor();
-  // One goes on from what was asked for.
+  await page.getByRole('region', { name: 'Differences between versions 2 and 1' }).waitFor();
+  // The form keeps the compared versions and can be reached again.
   await hands.goTo('From version');
 });
 
-test('what runs is ended', async () => {
+test('the keyboard stops a paper session', async () => {
   await desk.open('/console/tasks');
   await hands.press(/^Stop the paper of /);
-  expect(await hands.hears('is asked to stop')).toBe(true);
+  expect(await hands.hears('is stopping')).toBe(true);
 });
 
-test.runIf(isAtLength)('a passkey is added, and sessions are ended', async () => {
+test.runIf(isAtLength)('the keyboard adds a passkey and ends login sessions', async () => {
   const { page, administrator } = desk;
   await desk.addAuthenticator();
   await desk.signIn();
@@ -157,9 +157,9 @@ test.runIf(isAtLength)('a passkey is added, and sessions are ended', async () =>
   await hands.fill('Name of the new passkey', 'Laptop');
   await hands.fill(/^Code of your authenticator/, administrator.recoveryCodes[1]!);
   await hands.press('Add a passkey');
-  expect(await hands.hears('You can sign in with the passkey Laptop now.')).toBe(true);
+  expect(await hands.hears('You can now sign in with the passkey Laptop.')).toBe(true);
   await hands.press(/^End the session in /);
-  expect(await hands.hears('The session is over.')).toBe(true);
+  expect(await hands.hears('The session has ended.')).toBe(true);
   await hands.press('Sign out everywhere');
   await page.waitForURL('**/console/sign-in');
   await page.locator('[name=name]:focus').waitFor();

@@ -1,31 +1,32 @@
 import { strict as assert } from 'node:assert';
 import type { Page } from 'playwright-core';
 
-/** A person without a mouse: he goes from one thing to the next, sees where he is, and types. */
+/** A user without a mouse, who sees where the focus is. */
 export interface Hands {
-  /** Goes on with Tab, or back, until he is at what has this name, and sees that he is. */
+  /**
+   * Presses Tab, or Shift+Tab to go back, until an element with this name has the visible focus.
+   */
   readonly goTo: (name: string | RegExp, back?: 'back') => Promise<void>;
-  /** Goes there and presses Enter. */
+  /** Goes to an element and presses Enter. */
   readonly press: (name: string | RegExp) => Promise<void>;
-  /** Goes there and types it in place of what is there. */
+  /** Goes to an input and replaces its text. */
   readonly fill: (name: string | RegExp, text: string) => Promise<void>;
   readonly type: (text: string) => Promise<void>;
   readonly key: (key: string) => Promise<void>;
-  /** Where he is. */
   readonly place: () => Promise<Place>;
-  /** Waits until he is told something that has this text; whether the focus is on it. */
+  /** Waits for a message with this text; returns whether it has the focus. */
   readonly hears: (text: string) => Promise<boolean>;
 }
 
 export interface Place {
-  /** Of what has the focus: its label, or its text; '' for the page as a whole. */
+  /** The label or the text of the element with the focus; empty for the page as a whole. */
   readonly name: string;
   readonly tag: string;
-  /** Whether it can be seen where he is. */
+  /** Whether the element is in the window and has a visible outline. */
   readonly isSeen: boolean;
 }
 
-/** No page has so many stops, on the way that a test goes. */
+/** A test fails if it needs more stops of Tab than this. */
 const MOST_STOPS = 60;
 
 export function handsOn(page: Page): Hands {
@@ -55,11 +56,11 @@ export function handsOn(page: Page): Hands {
     for (let stop = 0; stop < MOST_STOPS; stop++) {
       await keyboard.press(back === undefined ? 'Tab' : 'Shift+Tab');
       const { name, tag, isSeen } = await place();
-      assert.ok(isSeen, `nobody sees that the focus is on ${tag} ${name} of ${page.url()}`);
+      assert.ok(isSeen, `the focus on ${tag} ${name} of ${page.url()} is not visible`);
       if (isAt(name, wanted)) return;
       passed.push(name.slice(0, 40));
     }
-    assert.fail(`no way leads to ${String(wanted)} on ${page.url()}: ${passed.join(' | ')}`);
+    assert.fail(`Tab does not reach ${String(wanted)} on ${page.url()}: ${passed.join(' | ')}`);
   };
   return {
     place,

@@ -21,7 +21,7 @@ beforeAll(async () => {
   desk = await openDesk();
   directory = await mkdtemp(join(tmpdir(), 'service-local-license-browser-'));
   await seedFleet(desk.identity.storage, Date.now(), 10);
-  const signer = new ServiceError('license_lease_unavailable', 'the server has it');
+  const signer = new ServiceError('license_lease_unavailable', 'not used in this test');
   const identity = { ...desk.identity, policy: USUAL_POLICY, signer };
   const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro' };
   const ends_at = Math.floor(Date.now() / 1000) * 1000 + 20 * DAY;
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 afterEach(() => assert.deepEqual(desk.takeComplaints(), []));
 
-test('a lease is issued without a mouse, downloaded, and is good for the CLI', async () => {
+test('a lease issued and downloaded with the keyboard verifies in the CLI', async () => {
   const { page, server } = desk;
   const { keyboard } = page;
   await desk.open('/identity/license');
@@ -81,7 +81,7 @@ test('a lease is issued without a mouse, downloaded, and is good for the CLI', a
   expect(JSON.parse(verified.stdout)).toMatchObject({
     claims: { deployment_id: 'tokyo', entitlements: ['live_trading'] },
   });
-  // What was shown is not shown again.
+  // The signed lease does not appear on any later page.
   const [, payload] = /"payload":"([^"]+)"/.exec(await readFile(lease, 'utf8'))!;
   await desk.open('/identity/license/deployments/tokyo');
   expect(await page.content()).not.toContain(payload);
@@ -89,22 +89,22 @@ test('a lease is issued without a mouse, downloaded, and is good for the CLI', a
   desk.takeComplaints();
 });
 
-test('an installation is revoked with the right id and the right factor only', async () => {
+test('revoking an installation requires its id and an unused factor', async () => {
   const { page, administrator } = desk;
   await desk.open('/identity/license/deployments/fleet-00007/revoke');
   const send = async (confirm: string, code: string): Promise<void> => {
-    await page.getByLabel('Why').fill('contract <b>cancelled</b>');
+    await page.getByLabel('Reason').fill('contract <b>canceled</b>');
     await page.getByLabel('Type fleet-00007 to confirm').fill(confirm);
     await page.getByLabel('Code of your authenticator').fill(code);
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
   };
   const [code, another] = administrator.recoveryCodes.slice(1) as [string, string];
   await send('fleet-00008', code);
-  await page.getByText('What was typed is not the id').waitFor();
+  await page.getByText('The typed id is not that of the installation').waitFor();
   expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('alert');
   await send('fleet-00007', code);
   await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
-  await page.getByText('contract <b>cancelled</b>').first().waitFor();
+  await page.getByText('contract <b>canceled</b>').first().waitFor();
   if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
   await page.getByRole('button', { name: 'Reinstate' }).click();
   await page.getByText('This reverses the revocation').waitFor();
@@ -113,7 +113,7 @@ test('an installation is revoked with the right id and the right factor only', a
   await page.getByRole('button', { name: 'Reinstate an installation' }).click();
   await page.getByText('can get leases again').waitFor();
 
-  // The code is used up now; another is good once more.
+  // The used code is rejected, and another one is accepted.
   await desk.open('/identity/license/deployments/fleet-00007/revoke');
   await send('fleet-00007', code);
   await page.getByText('The code is wrong or was used before').waitFor();
@@ -122,7 +122,7 @@ test('an installation is revoked with the right id and the right factor only', a
   desk.takeComplaints();
 });
 
-test('a passkey confirms for its own target, in its time, once', async () => {
+test('a passkey confirms a revocation for its own target, before it expires, and once', async () => {
   const { page, administrator, identity } = desk;
   await desk.addAuthenticator();
   await desk.open('/console/account');
@@ -130,11 +130,11 @@ test('a passkey confirms for its own target, in its time, once', async () => {
   await page.getByLabel('Name of the new passkey').fill('Laptop');
   await page.getByLabel('Code of your authenticator').fill(administrator.recoveryCodes[3]!);
   await page.getByRole('button', { name: 'Add a passkey' }).click();
-  await page.getByText('You can sign in with the passkey').waitFor();
+  await page.getByText('You can now sign in with the passkey').waitFor();
 
   const fill = async (): Promise<void> => {
     await desk.open('/identity/license/deployments/fleet-00008/revoke');
-    await page.getByLabel('Why').fill('unpaid');
+    await page.getByLabel('Reason').fill('unpaid');
     await page.getByLabel('Type fleet-00008 to confirm').fill('fleet-00008');
   };
   const confirm = () => page.getByRole('button', { name: 'Use a passkey instead' }).click();
@@ -146,7 +146,7 @@ test('a passkey confirms for its own target, in its time, once', async () => {
   await page.getByRole('alert').filter({ hasText: /\w/ }).first().waitFor();
   expect(page.url()).toContain('/revoke');
 
-  // The challenge grows too old between the page and the finger.
+  // The challenge expires before the user confirms.
   await fill();
   await page.route('**/revoke', async (route) => {
     await identity.storage.write((tx) =>
@@ -170,7 +170,7 @@ test('a passkey confirms for its own target, in its time, once', async () => {
     confirm(),
   ]);
   await page.getByText('Revoked: 1 working lease of fleet-00008').waitFor();
-  // The same form again, as somebody who had seen it would send it.
+  // An attacker who captured the form submits it again.
   const again = await page.evaluate(
     async ([url, body]) => {
       const type = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -183,7 +183,7 @@ test('a passkey confirms for its own target, in its time, once', async () => {
   desk.takeComplaints();
 });
 
-test('no page has barriers, nor is wider than the window', async () => {
+test('license pages have no accessibility faults and fit the window', async () => {
   const { page } = desk;
   for (const path of [
     '/identity/license',
@@ -195,7 +195,7 @@ test('no page has barriers, nor is wider than the window', async () => {
     '/identity/license/customers',
     '/console/audit',
     '/console/audit/verification',
-    // They are like one that was looked at.
+    // These resemble pages checked above.
     ...(isAtLength
       ? ['/identity/license?state=none&search=nothing', '/identity/license/issue']
       : []),
@@ -210,10 +210,10 @@ test('no page has barriers, nor is wider than the window', async () => {
   }
 });
 
-test('with very many leases the pages are small, and how soon they come is told', async () => {
+test('license pages stay below 150 KiB with thousands of leases', async () => {
   const { page } = desk;
   await seedFleet(desk.identity.storage, Date.now(), FLEET, 10);
-  const told: string[] = [];
+  const measured: string[] = [];
   for (const path of [
     '/identity/license',
     '/identity/license?state=none',
@@ -230,8 +230,8 @@ test('with very many leases the pages are small, and how soon they come is told'
       const [first] = performance.getEntriesByName('first-contentful-paint');
       return { paint: first?.startTime ?? Number.NaN, size: navigation!.decodedBodySize };
     });
-    told.push(`${path}: ${Math.round(paint)} ms, ${Math.round(size / 1024)} KiB`);
+    measured.push(`${path}: ${Math.round(paint)} ms, ${Math.round(size / 1024)} KiB`);
     expect(size).toBeLessThan(150 * 1024);
   }
-  console.info(`first contentful paint with ${FLEET} leases\n${told.join('\n')}`);
+  console.info(`first contentful paint with ${FLEET} leases\n${measured.join('\n')}`);
 });

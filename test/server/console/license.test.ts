@@ -64,7 +64,7 @@ const issue = async (deployment_id: string, fields = {}): Promise<Shown> => {
   return visitor.submit('/identity/license/issue', { ...form, issue_id });
 };
 
-test('where there is nothing yet, each page says what to do next', async () => {
+test('each empty license page names the next command', async () => {
   for (const [path, command] of [
     ['/identity/license', 'service-local identity leases issue --deployment ID'],
     ['/identity/license/issue', 'service-local identity deployments create'],
@@ -78,7 +78,7 @@ test('where there is nothing yet, each page says what to do next', async () => {
   await registerSigner(identity, identity.signer as Exclude<typeof identity.signer, Error>);
 });
 
-test('a customer, a plan, a contract and an installation are registered, whatever they are called', async () => {
+test('hostile names of customers, plans, contracts and installations are escaped on every page', async () => {
   const entitlements = 'live_trading, kb_federation';
   for (const [path, fields, goTo] of [
     ['customers', { customer_id: 'evil', customer_name: HOSTILE }, 'customers'],
@@ -128,7 +128,7 @@ test('a customer, a plan, a contract and an installation are registered, whateve
     expect(fieldOf(asked.text, name)).toBe(value);
   }
   expect(asked.text).toContain('data-target="customer:evil"');
-  expect(await open('/identity/license/customers')).not.toContain('later');
+  expect(await open('/identity/license/customers')).not.toContain('>later<');
   const guess = { ...contract, code: '0'.repeat(28) };
   const guessed = await visitor.submit('/identity/license/contracts', guess);
   expect(guessed.text).toContain('The code is wrong or was used before');
@@ -159,12 +159,12 @@ test('a customer, a plan, a contract and an installation are registered, whateve
   expect(await open('/identity/license')).toContain(ESCAPED);
 });
 
-describe('issuing', () => {
-  test('what it comes to is shown first, and the lease once', async () => {
+describe('issuing a lease', () => {
+  test('shows the terms first and the signed lease once', async () => {
     await deploy('tokyo', server.now + 10 * DAY);
     const ask = await open('/identity/license/issue?deployment_id=tokyo');
     expect(ask).toMatch(/value="live_trading"\s+checked/);
-    expect(ask).toContain('by the contract');
+    expect(ask).toContain('from the contract');
     const form = { deployment_id: 'tokyo', entitlement: 'live_trading', ttl: '30d' };
     const review = await visitor.submit('/identity/license/issue/review', form);
     expect(review.status).toBe(200);
@@ -194,12 +194,12 @@ describe('issuing', () => {
     expect([...pages, ...server.log].join('')).not.toContain(payload);
   });
 
-  test('what was typed wrong is said, and still there', async () => {
+  test('reports a wrong value and keeps it in the form', async () => {
     await deploy('osaka');
     const path = '/identity/license/issue/review';
     const wrong = await visitor.submit(path, { deployment_id: 'osaka', ttl: '<b>', grace: '3d' });
     expect(wrong.status).toBe(400);
-    expect(wrong.text).toMatch(/is no length of time for the lease/);
+    expect(wrong.text).toMatch(/is not a duration for the lease/);
     expect(wrong.text).toMatch(/value="&lt;b&gt;"/);
     const much = await visitor.submit(path, { deployment_id: 'osaka', ttl: '900d' });
     expect(much.text).toContain('must be whole seconds');
@@ -210,7 +210,7 @@ describe('issuing', () => {
     expect(await leasesOf('osaka')).toEqual([]);
   });
 
-  test('the dry run of an administrator says what then is issued', async () => {
+  test('issues what the dry run of an administrator has announced', async () => {
     await deploy('kyoto', server.now + 5 * DAY);
     const body = { deployment_id: 'kyoto', ttl_seconds: 8 * 86_400 };
     const dry = await visitor.fetch('POST', '/auth/license/leases/dry-run', body);
@@ -228,20 +228,20 @@ describe('issuing', () => {
   });
 });
 
-describe('revoking', () => {
+describe('revoking leases', () => {
   const revoke = (path: string, fields: Readonly<Record<string, string>>): Promise<Shown> =>
     visitor.submit(`/identity/license/${path}/revoke`, { reason: 'unpaid', ...fields });
 
-  test('an installation needs its id and a fresh factor, and tells when the last copy stops', async () => {
+  test('of an installation requires its id and an unused factor, and states when the last copy stops', async () => {
     await deploy('nara');
     await issue('nara');
     const page = await open('/identity/license/deployments/nara/revoke');
-    expect(page).toContain('It hits 1 working lease');
+    expect(page).toContain('This affects 1 working lease');
     expect(page).toMatch(/The last copy stops working <time/);
     const path = 'deployments/nara';
     const code = person.recovery_codes[0]!;
     const wrong = await revoke(path, { confirm: 'osaka', code });
-    expect(wrong.text).toContain('what was typed is not the id of the installation, nara'.slice(1));
+    expect(wrong.text).toContain('The typed id is not that of the installation, nara');
     expect(wrong.text).toContain('value="unpaid"');
     const guessed = await revoke(path, { confirm: 'nara', code: '0'.repeat(28) });
     expect(guessed.text).toContain('The code is wrong or was used before');
@@ -272,7 +272,7 @@ describe('revoking', () => {
     expect(await open('/identity/license/deployments/nara')).toContain('nara can get leases again');
   });
 
-  test('a step-up is for one target, for once, and for five minutes', async () => {
+  test('accepts a step-up for one target, once, within five minutes', async () => {
     await deploy('kobe');
     await issue('kobe');
     await issue('kobe');
@@ -300,28 +300,28 @@ describe('revoking', () => {
     expect(await send(one, late)).toBe('expired');
   });
 
-  test('of a lease, what the preview tells is what is done', async () => {
+  test('of one lease does what its preview states', async () => {
     await deploy('ube');
     await issue('ube');
     const [{ lease_id } = { lease_id: '' }] = await leasesOf('ube');
     const preview = await visitor.fetch('GET', `/identity/leases/${lease_id}/revocation`);
-    const told = JSON.parse(preview.text) as Record<string, unknown>;
-    expect(told).toMatchObject({ working_leases: 1, device_ids: [], registry_enforced: true });
+    const announced = JSON.parse(preview.text) as Record<string, unknown>;
+    expect(announced).toMatchObject({ working_leases: 1, device_ids: [], registry_enforced: true });
     expect(await open(`/identity/license/leases/${lease_id}/revoke`)).toContain(
-      'stands for no machine',
+      'is not tied to a machine',
     );
     const done = await revoke(`leases/${lease_id}`, { confirm: 'ube', code: person.nextCode() });
     expect(done.status).toBe(303);
     const page = await open(`/identity/license/leases/${lease_id}`);
-    expect(page).toContain('It is not renewed any more; copies of it work');
+    expect(page).toContain('It can no longer be renewed; existing copies work');
     expect(page).toContain('“unpaid”');
     expect(page).toMatch(new RegExp(`title="administrator:${person.id}"\\s*>${person.name}<`));
     const after = await visitor.fetch('GET', `/identity/leases/${lease_id}/revocation`);
-    expect(JSON.parse(after.text)).toEqual({ ...told, working_leases: 0 });
+    expect(JSON.parse(after.text)).toEqual({ ...announced, working_leases: 0 });
   });
 });
 
-test('a plan binds its leases, and the page that issues names the way to get a bound one', async () => {
+test('the issue page names the command for a lease that the plan binds to a device', async () => {
   const { identity } = server.services;
   const form = { plan_id: 'bound', plan_name: 'Bound', plan_product: 'trader' };
   const key = crypto.randomUUID();
@@ -345,7 +345,7 @@ test('a plan binds its leases, and the page that issues names the way to get a b
   expect(page.text).toContain('license export-request');
 });
 
-test('an enrollment code is shown once', async () => {
+test('an enrollment code is displayed only once', async () => {
   await deploy('gifu');
   const path = '/identity/license/deployments/gifu';
   const shown = await visitor.submit(`${path}/enrolment-codes`);
@@ -355,7 +355,7 @@ test('an enrollment code is shown once', async () => {
   expect([...after, ...server.log].join('')).not.toContain(code);
 });
 
-test('the log is filtered by who, what, to what and when, page by page', async () => {
+test('the audit log is filtered by actor, action, target and time, page by page', async () => {
   const search = async (query: string): Promise<{ seqs: number[]; next: string | null }> => {
     const { text } = await visitor.fetch('GET', `/identity/audit/search?${query}`);
     const { items, next_cursor } = JSON.parse(text) as {
@@ -377,24 +377,22 @@ test('the log is filtered by who, what, to what and when, page by page', async (
   const [before, since] = [await search(`to=${until}&limit=1000`), await search(`from=${until}`)];
   expect([...since.seqs, ...before.seqs]).toEqual(all.seqs);
   expect(since.seqs.length * before.seqs.length).toBeGreaterThan(0);
-  expect(await open('/console/audit?action=nothing')).toContain('Nothing in the log is like that');
+  expect(await open('/console/audit?action=nothing')).toContain('No entry matches the filter');
   const wrong = await visitor.open('/console/audit?from=soon');
   expect(wrong.status).toBe(400);
 });
 
-test('the chain is checked, and its first bad entry named', async () => {
-  expect(await open('/console/audit/verification')).toMatch(
-    /All \d+ entries are as they were written/,
-  );
+test('verifying the audit log names the first altered entry', async () => {
+  expect(await open('/console/audit/verification')).toMatch(/all \d+ entries are unaltered/);
   const { text } = await visitor.fetch('GET', '/identity/audit/verification');
   const { verified, fault } = JSON.parse(text) as { verified: number; fault: null };
   expect(fault).toBeNull();
   await server.execute(`update audit_entries set details = '{"x":1}' where seq = ${verified - 1}`);
   const broken = await open('/console/audit/verification');
-  expect(broken).toContain(`The entry ${verified - 1} has been altered`);
+  expect(broken).toContain(`Entry ${verified - 1} has been altered`);
 });
 
-test('of a fleet, the silent ones are on top, and each is on one page', async () => {
+test('silent installations come first, and each installation is on exactly one page', async () => {
   await seedFleet(server.services.identity.storage, server.now, 120);
   const first = await open('/identity/license');
   const [, top] = /id="silent"([^]*)id="all"/.exec(first)!;
@@ -420,7 +418,7 @@ test('of a fleet, the silent ones are on top, and each is on one page', async ()
   expect(await open('/identity/license?silent=true&state=valid')).toContain('fleet-00002');
   expect(await open('/identity/license?search=device-00042')).toContain('fleet-00042');
   expect(await open('/identity/license?search=no%25such')).toContain(
-    'No installation is like that',
+    'No installation matches the filter',
   );
   expect(await open('/identity/license/devices')).toContain('host-00007');
   const revoked = await visitor.submit(
@@ -431,16 +429,16 @@ test('of a fleet, the silent ones are on top, and each is on one page', async ()
   expect(await open('/identity/license/deployments/fleet-00007')).toContain(ESCAPED);
 });
 
-test('keys tell when they may be retired, and then are', async () => {
+test('a key can be retired only from the date that its page states', async () => {
   const keys = await open('/identity/license/keys');
-  expect(keys).toMatch(/not while it signs/);
+  expect(keys).toMatch(/not while it is active/);
   expect(keys).toMatch(/from <time datetime="20/);
   const early = await visitor.submit(`/identity/license/keys/${FLEET_KEY}/retire`);
   expect(early.status).toBe(409);
   expect(early.text).toContain('may be in use until');
   server.now += 11 * DAY;
   ({ person, visitor } = await newSignedIn(server));
-  expect(await open('/identity/license/keys')).toContain('Retire it for good');
+  expect(await open('/identity/license/keys')).toContain('Retire permanently');
   const retired = await visitor.submit(`/identity/license/keys/${FLEET_KEY}/retire`);
   expect(retired.status).toBe(303);
   expect(await open('/identity/license/keys')).toMatch(/retired <time/);

@@ -37,7 +37,7 @@ afterAll(async () => {
   await desk.close();
 });
 
-/** The same server again, where browsers look for it. */
+/** Starts the server again on the same port and database. */
 async function restart(): Promise<RunningServer> {
   const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
   const unused = (): Promise<void> => Promise.reject(new Error('unused'));
@@ -46,14 +46,14 @@ async function restart(): Promise<RunningServer> {
 }
 
 const banner = () => desk.page.locator('.offline');
-/** As when somebody comes back to the tab. */
+/** Simulates a return to the tab, which triggers a check. */
 const lookNow = () =>
   desk.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
 const enabled = () => desk.page.locator('button:enabled:not(#theme):not([data-copy])').count();
 
-describe('when the server dies', () => {
+describe('when the server stops answering', () => {
   test.each(some(1, ['/console/bots/watched', '/console/bots']))(
-    '%s says so above the fold, turns its buttons off, and recovers by itself',
+    '%s shows a banner, disables its buttons, and recovers by itself',
     async (path) => {
       const { page } = desk;
       await desk.open(path);
@@ -87,12 +87,12 @@ describe('when the server dies', () => {
       await banner().waitFor({ state: 'detached' });
       await page.locator('.stale').first().waitFor({ state: 'detached' });
       expect(await enabled()).toBe(before);
-      // Requests could not be sent, as was meant.
+      // Requests failed while the server was stopped.
       desk.takeComplaints();
     },
   );
 
-  test('keeps what the user has typed', async () => {
+  test('a form keeps what the user has typed', async () => {
     const { page } = desk;
     await desk.open('/console/bots/watched/halt');
     const reason = page.locator('main input[name=reason], main textarea[name=reason]').first();

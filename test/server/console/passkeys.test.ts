@@ -21,7 +21,7 @@ interface Owner {
   readonly passkey_id: string;
 }
 
-/** Somebody with a passkey, which was added as the page adds it. */
+/** Creates an administrator with a passkey, added as the account page adds it. */
 async function newOwner(): Promise<Owner> {
   const { person, visitor } = await newSignedIn(server);
   const device = newAuthenticator(PUBLIC_URL);
@@ -46,7 +46,7 @@ test.each([
   ['android-key', 'a0'],
   ['tpm', 'a0'],
   ['packed', 'a1637835638140'],
-])('an attestation that nobody asked for, %s, is refused', async (format, statement) => {
+])('rejects an unrequested attestation of the format %s', async (format, statement) => {
   const { person, visitor } = await newSignedIn(server);
   const options = await visitor.fetch('POST', '/console/account/passkeys/options', {
     code: person.nextCode(),
@@ -72,7 +72,7 @@ describe('signing in with a passkey', () => {
   const signIn = (visitor: Visitor, response: unknown, next?: string): Promise<Shown> =>
     visitor.fetch('POST', '/console/sign-in/passkey', { response, next });
 
-  test('works once for a challenge, and leads to pages of this server only', async () => {
+  test('works once per challenge and redirects only to pages of this server', async () => {
     const visitor = newVisitor(server);
     const response = owner.device.sign(await signInChallenge(visitor));
     const shown = await signIn(visitor, response, '//evil.example/console');
@@ -85,12 +85,12 @@ describe('signing in with a passkey', () => {
   });
 
   test.each([
-    ['at another site', { origin: 'https://evil.example' }],
-    ['for another site', { site: 'evil.example' }],
-    ['without its owner', { isUserVerified: false }],
-    ['by a copy of it', { counter: 1 }],
-    ['when it was made', { type: 'webauthn.create' }],
-  ])('is refused %s', async (_, wrong) => {
+    ['made at another site', { origin: 'https://evil.example' }],
+    ['made for another site', { site: 'evil.example' }],
+    ['made without verifying its owner', { isUserVerified: false }],
+    ['made by a copy of the passkey', { counter: 1 }],
+    ['of a registration', { type: 'webauthn.create' }],
+  ])('rejects a response %s', async (_, wrong) => {
     const visitor = newVisitor(server);
     const response = owner.device.sign(await signInChallenge(visitor), wrong);
     const { status, text } = await signIn(visitor, response);
@@ -101,7 +101,7 @@ describe('signing in with a passkey', () => {
     expect(visitor.cookies.size).toBe(0);
   });
 
-  test('is refused to a passkey that nobody has, late, and with a challenge of another kind', async () => {
+  test('rejects unknown passkeys, expired challenges, and challenges for another purpose', async () => {
     const visitor = newVisitor(server);
     const stranger = newAuthenticator(PUBLIC_URL).sign(await signInChallenge(visitor));
     expect(parsed(await signIn(visitor, stranger))['reason']).toBe('wrong_passkey');
@@ -114,7 +114,7 @@ describe('signing in with a passkey', () => {
     expect(parsed(await signIn(visitor, late))['reason']).toBe('challenge_expired');
   });
 
-  test('works for one whose name and codes others have tried too often', async () => {
+  test('works after too many failed tries with the name and codes of the administrator', async () => {
     const { identity } = server.services;
     const subjects = [loginSubject(owner.person.name), codeSubject(owner.person.id)];
     await identity.storage.write(async (tx) => {
@@ -126,7 +126,7 @@ describe('signing in with a passkey', () => {
     expect((await signIn(visitor, response)).status).toBe(200);
   });
 
-  test('is refused to who is disabled, whose sessions have ended', async () => {
+  test('fails for a disabled administrator, whose login sessions have ended', async () => {
     const { person, visitor, device } = await newOwner();
     await server.execute(`update administrators set disabled_at = 1 where name = '${person.name}'`);
     expect((await visitor.open('/console/account')).location).toContain('/console/sign-in');
@@ -155,14 +155,14 @@ describe('a step-up with a passkey', () => {
       'service-step-up': token,
     });
 
-  test('is good for its own action and target, once and soon', async () => {
+  test('authorizes its own action and target, once, within five minutes', async () => {
     const { visitor, device, passkey_id } = await newOwner();
     const target = `passkey:${passkey_id}`;
     const signed = device.sign(parsed(await ask(visitor, target))['challenge']!);
     expect(parsed(await grant(visitor, 'passkey:other', signed))['reason']).toBe(
       'challenge_expired',
     );
-    // What was signed for one target is used up by the try for another.
+    // The failed try for another target has used up the challenge.
     expect(parsed(await grant(visitor, target, signed))['reason']).toBe('challenge_expired');
 
     const other = device.sign(parsed(await ask(visitor, 'passkey:other'))['challenge']!);
@@ -183,14 +183,14 @@ describe('a step-up with a passkey', () => {
     expect((await end(visitor, passkey_id, token!)).status).toBe(404);
   });
 
-  test('is not to be had with the passkey of somebody else', async () => {
+  test('rejects the passkey of another administrator', async () => {
     const [one, other] = [await newOwner(), await newOwner()];
     const target = `passkey:${one.passkey_id}`;
     const signed = other.device.sign(parsed(await ask(one.visitor, target))['challenge']!);
     expect(parsed(await grant(one.visitor, target, signed))['reason']).toBe('wrong_passkey');
   });
 
-  test('gives the session another secret, and the old one is worth nothing', async () => {
+  test('replaces the secret of the login session and invalidates the old one', async () => {
     const { person, visitor, passkey_id } = await newOwner();
     const before = visitor.cookies.get(COOKIE)!;
     const path = `/console/account/passkeys/${passkey_id}`;

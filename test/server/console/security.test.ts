@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-test('a page lets nothing in that is not its server’s, and nobody keep or frame it', async () => {
+test('pages may not load foreign content, be cached, or be framed', async () => {
   const { headers, text } = await visitor.open('/console/account');
   expect(Object.fromEntries(headers)).toMatchObject({
     'cache-control': 'no-store',
@@ -31,7 +31,7 @@ test('a page lets nothing in that is not its server’s, and nobody keep or fram
   expect(text).not.toContain(visitor.cookies.get(COOKIE));
 });
 
-test('what pages refer to is there for ever, and under that name only', async () => {
+test('assets are cached forever under URLs that contain their hash', async () => {
   const { text } = await visitor.open('/console/account');
   const urls = [...text.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(
     ([, url]) => url!,
@@ -50,24 +50,24 @@ test('what pages refer to is there for ever, and under that name only', async ()
   expect((await visitor.open('/console/assets/0/style.css')).status).toBe(404);
 });
 
-describe('a change', () => {
+describe('a state-changing request', () => {
   const PATH = '/console/account/sessions/end-all';
 
   test.each([
-    ['no token', { csrf: '' }, {}, 403],
-    ['another token', { csrf: 'A'.repeat(43) }, {}, 403],
+    ['no CSRF token', { csrf: '' }, {}, 403],
+    ['a wrong CSRF token', { csrf: 'A'.repeat(43) }, {}, 403],
     ['a foreign origin', {}, { origin: 'https://evil.example' }, 403],
-    ['an origin that is hidden', {}, { origin: 'null' }, 403],
+    ['a hidden origin', {}, { origin: 'null' }, 403],
     ['a foreign site', {}, { 'sec-fetch-site': 'cross-site' }, 403],
     ['another host of the same site', {}, { 'sec-fetch-site': 'same-site' }, 403],
-    ['a form of files', {}, { 'content-type': 'multipart/form-data; boundary=a' }, 415],
-    ['text', {}, { 'content-type': 'text/plain' }, 415],
-  ])('with %s is refused', async (_, fields, headers, status) => {
+    ['a multipart form', {}, { 'content-type': 'multipart/form-data; boundary=a' }, 415],
+    ['a text body', {}, { 'content-type': 'text/plain' }, 415],
+  ])('with %s is rejected', async (_, fields, headers, status) => {
     expect(await visitor.submit(PATH, fields, headers)).toMatchObject({ status });
     expect((await visitor.open('/console/account')).status).toBe(200);
   });
 
-  test('by a script needs the same', async () => {
+  test('from a script must pass the same checks', async () => {
     const end = (headers: Record<string, string>): ReturnType<Visitor['fetch']> =>
       visitor.fetch('DELETE', '/identity/sessions', undefined, headers);
     expect(await end({ 'service-csrf': '' })).toMatchObject({ status: 403 });
@@ -79,7 +79,7 @@ describe('a change', () => {
     expect((await visitor.fetch('GET', '/identity/account')).text).toContain(name);
   });
 
-  test('is also signing in: nobody signs another in with his own name', async () => {
+  test('to sign in is rejected from a foreign origin', async () => {
     const stranger = newVisitor(server);
     const origin = 'https://evil.example';
     expect(await stranger.submit('/console/sign-in', {}, { origin })).toMatchObject({
@@ -90,7 +90,7 @@ describe('a change', () => {
   });
 });
 
-test('what people have named shows as they typed it', async () => {
+test('stored markup is displayed as text', async () => {
   const hostile = `<img src=x onerror=alert(1)>"'&</title><script>`;
   const { visitor: other } = await newSignedIn(server);
   await server.execute(
@@ -104,7 +104,7 @@ test('what people have named shows as they typed it', async () => {
   expect(missing.text).not.toContain('<script>');
 });
 
-test('hidden characters that were stored show as their codes', async () => {
+test('stored hidden characters are displayed as their codes', async () => {
   const { visitor: other } = await newSignedIn(server);
   await server.execute(`update sessions set user_agent = 'Fire\u202Exof\u202C\u200B'`);
   const { text } = await other.open('/console/account');
@@ -112,7 +112,7 @@ test('hidden characters that were stored show as their codes', async () => {
   expect(text).not.toMatch(/[\u202E\u202C\u200B]/);
 });
 
-test('what no page sends is refused as such', async () => {
+test('bodies that no page sends are rejected with status 400', async () => {
   for (const body of [null, 'a', {}, { action: 'constructor', target: 'a' }]) {
     const options = await visitor.fetch('POST', '/console/step-up/options', body);
     expect(options.status).toBe(400);
@@ -128,7 +128,7 @@ test('what no page sends is refused as such', async () => {
   }
 });
 
-test('what was done is told by this server only', async () => {
+test('a page shows no message that another host has set', async () => {
   visitor.cookies.set('service-local-message', 'Call%20evil');
   const { text } = await visitor.open('/console/account');
   expect(text).not.toContain('Call evil');
@@ -140,7 +140,7 @@ test('what was done is told by this server only', async () => {
   expect([...visitor.cookies.keys()]).toEqual([COOKIE]);
 });
 
-test('a failure is a page for a person, and a problem for a program', async () => {
+test('a failure is a page for a browser and a problem document for a program', async () => {
   const page = await visitor.open('/console/nothing');
   expect(page).toMatchObject({ status: 404 });
   expect(page.text).toMatch(/<h1>Not found<\/h1>/);
@@ -152,8 +152,8 @@ test('a failure is a page for a person, and a problem for a program', async () =
   expect(stranger.text).not.toContain('aria-label="Main"');
 });
 
-describe('a session', () => {
-  test('opens the kill switch however much waits to be written', async () => {
+describe('a login session', () => {
+  test('can use the kill switch while the queue of writes is full', async () => {
     const { visitor: other } = await newSignedIn(server);
     const csrf = await other.csrf();
     const { storage } = server.services.identity;
@@ -168,7 +168,7 @@ describe('a session', () => {
     const settled = Promise.allSettled(rest);
     server.now += 120_000;
     const halted = other.submit('/console/halt-all', { csrf, reason: 'a', confirm: 'HALT' });
-    // What is refused is refused by then.
+    // Give the queue time to reject the writes that exceed its capacity.
     for (let i = 0; i < 3; i++) await newVisitor(server).open('/console/sign-in');
     release();
     expect((await settled).some(({ status }) => status === 'rejected')).toBe(true);
@@ -177,7 +177,7 @@ describe('a session', () => {
     await other.submit('/console/resume-all', { reason: 'b' });
   });
 
-  test('ends when nobody uses it for two hours', async () => {
+  test('ends after two hours without use', async () => {
     const { visitor: other } = await newSignedIn(server);
     server.now += 7_199_000;
     expect((await other.open('/console/account')).status).toBe(200);
@@ -187,7 +187,7 @@ describe('a session', () => {
     expect((await other.open('/console/account')).status).toBe(303);
   });
 
-  test('ends after twelve hours, however much it is used', async () => {
+  test('ends after twelve hours in spite of use', async () => {
     const { visitor: other } = await newSignedIn(server);
     for (let hour = 1; hour < 12; hour++) {
       server.now += 3_600_000;
@@ -197,7 +197,7 @@ describe('a session', () => {
     expect((await other.open('/console/account')).status).toBe(303);
   });
 
-  test('is listed and ended by its owner, and by whoever may see everybody’s', async () => {
+  test('is listed and ended by its owner and by administrators who may see all sessions', async () => {
     const [one, two] = [await newSignedIn(server), await newSignedIn(server)];
     const list = async (
       who: Visitor,
@@ -226,7 +226,7 @@ describe('a session', () => {
   });
 });
 
-test('on plain http the cookie does without what only TLS can promise', async () => {
+test('over plain HTTP the cookie has no __Host- prefix', async () => {
   const app = createApp({ ...server.services, origins: ['http://127.0.0.1:8787'] });
   const { visitor: other } = await newSignedIn(server);
   const secret = other.cookies.get(COOKIE);

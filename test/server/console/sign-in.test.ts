@@ -13,7 +13,7 @@ const person = (): Promise<Person> =>
   newPerson(server.services.identity, (ms) => (server.now += ms));
 
 describe('signing in', () => {
-  test('leads from the page that was asked for, and back to it', async () => {
+  test('returns to the page that was requested', async () => {
     const ada = await person();
     const visitor = newVisitor(server);
     const { status, location } = await visitor.open('/console/account?a=1');
@@ -32,7 +32,7 @@ describe('signing in', () => {
     expect((await visitor.open('/console')).location).toBe('/identity/license');
   });
 
-  test('gives a cookie that scripts, other sites and plain http do not get', async () => {
+  test('sets a cookie that is HttpOnly, Secure and SameSite=Strict', async () => {
     const visitor = newVisitor(server);
     const { headers } = await visitor.signIn(await person());
     expect(headers.getSetCookie()).toEqual([
@@ -42,7 +42,7 @@ describe('signing in', () => {
     ]);
   });
 
-  test('takes no session from outside, and ends the one that was there', async () => {
+  test('rejects a planted session cookie and ends the previous session', async () => {
     const { person: ada, visitor } = await newSignedIn(server);
     const before = visitor.cookies.get(COOKIE)!;
     await visitor.signIn(ada);
@@ -74,13 +74,13 @@ test.each([
     '/console/bots/a%2f..%2fb?x=%0d%0aSet-Cookie:a',
   ],
   ['/identity/license/leases?q=1', '/identity/license/leases?q=1'],
-])('nobody is sent elsewhere by next=%s', async (next, location) => {
+])('signing in with next=%s stays on this server', async (next, location) => {
   const { visitor } = await newSignedIn(server);
   const shown = await visitor.open(`/console/sign-in?${new URLSearchParams({ next })}`);
   expect(shown).toMatchObject({ status: 303, location });
 });
 
-test('pages of others use up nobody’s tries', async () => {
+test('requests from foreign origins do not count as failed tries', async () => {
   const other = await newTestApp();
   try {
     const tryFrom = async (path: string, origin: string): Promise<number> => {
@@ -103,7 +103,7 @@ test('pages of others use up nobody’s tries', async () => {
 describe('a wrong name, password or code', () => {
   const credentials = { name: 'nobody', password: 'this is not it', code: '123456' };
 
-  test('is told on the page, with nothing of what was typed but the name', async () => {
+  test('is reported on the page, which keeps only the typed name', async () => {
     const visitor = newVisitor(server);
     const name = '"><script>alert(1)</script>';
     const shown = await visitor.submit('/console/sign-in', { ...credentials, name });
@@ -115,7 +115,7 @@ describe('a wrong name, password or code', () => {
     expect(server.log.join('\n')).not.toContain(credentials.password);
   });
 
-  test('is refused to one address that tries too often, whatever the names, and not to others', async () => {
+  test('is limited per network of the client and not per name', async () => {
     const other = await newTestApp();
     try {
       const tryFrom = (address: string, forwarded?: string): Promise<Response> | Response =>
@@ -141,7 +141,7 @@ describe('a wrong name, password or code', () => {
       expect(await statusOf('2001:db8:1:2::ff')).toBe(400);
       expect(await statusOf('2001:db8:1:2::ff')).toBe(429);
 
-      // Whoever is no proxy of this machine may say what he likes.
+      // X-Forwarded-For counts only from a proxy on this machine.
       for (let i = 0; i < 15; i++) expect(await statusOf('192.0.2.7', `192.0.2.${i}`)).toBe(400);
       expect(await statusOf('192.0.2.7', '203.0.113.5')).toBe(429);
       for (let i = 0; i < 15; i++) {
@@ -150,12 +150,12 @@ describe('a wrong name, password or code', () => {
       expect(await statusOf('::ffff:127.0.0.1', '198.51.100.1')).toBe(429);
       expect(await statusOf('127.0.0.1', '198.51.100.2')).toBe(400);
 
-      // The same network, however it is written; that of a link with its interface.
+      // Other spellings of the same network, and link-local addresses with an interface.
       for (let i = 1; i <= 15; i++) expect(await statusOf(`2001:db8::${i}:0:0:1`)).toBe(400);
       expect(await statusOf('2001:db8::ff:1:2:3')).toBe(429);
       for (let i = 1; i <= 15; i++) expect(await statusOf(`fe80::${i}%eth0`)).toBe(400);
       expect(await statusOf('fe80::ff%eth0')).toBe(429);
-      // What is no address is nobody's word for one.
+      // A value that is not an address does not count as one.
       for (let i = 0; i < 15; i++) {
         expect(await statusOf('127.0.0.1', `198.51.100.3:${1000 + i}`)).toBe(400);
       }

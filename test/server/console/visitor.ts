@@ -3,31 +3,30 @@ import { openSession } from '../../../src/identity/sessions.ts';
 import { newPerson, type Person } from '../../identity/people.ts';
 import { PUBLIC_URL, type TestApp } from '../in-process.ts';
 
-/** Of the session, at `PUBLIC_URL`. */
+/** Name of the session cookie at `PUBLIC_URL`. */
 export const COOKIE = '__Host-service-local';
 
-/** A browser without a screen: it keeps cookies, and says of itself what browsers say. */
+/** A browser without a screen: it keeps cookies and sends the headers of a browser. */
 export interface Visitor {
-  /** What the jar has, by name. */
   readonly cookies: Map<string, string>;
-  /** As a person follows a link; redirects are not followed. */
+  /** Follows a link, but not a redirect. */
   readonly open: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Shown>;
-  /** As a page of this server sends a form, with the token of the session where it is not given. */
+  /** Submits a form, by default with the CSRF token of the session. */
   readonly submit: (
     path: string,
     fields?: Readonly<Record<string, string>>,
     headers?: Readonly<Record<string, string>>,
   ) => Promise<Shown>;
-  /** As a script of a page asks; `csrf` as `submit`. */
+  /** Sends a request as a script of a page, by default with the CSRF token of the session. */
   readonly fetch: (
     method: string,
     path: string,
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
   ) => Promise<Shown>;
-  /** That of the session, as pages have it; '' without one. */
+  /** The CSRF token in the pages of the session; empty without a session. */
   readonly csrf: () => Promise<string>;
-  /** As a person signs in who gives his right name, password and the next code. */
+  /** Submits the sign-in form with the right password and the next code. */
   readonly signIn: (person: Person, next?: string) => Promise<Shown>;
 }
 
@@ -35,7 +34,7 @@ export interface Shown {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Of a redirect. */
+  /** Target of a redirect, else null. */
   readonly location: string | null;
 }
 
@@ -106,7 +105,7 @@ export async function newSignedIn(server: TestApp): Promise<{ person: Person; vi
   return { person, visitor };
 }
 
-/** A session that nobody has signed in for: what the cookie is to have. */
+/** Opens a login session without the sign-in form and returns the value of its cookie. */
 export async function sessionFor(
   { storage, clock }: IdentityStore,
   administratorId: string,

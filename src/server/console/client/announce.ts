@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-/** Has a screen reader say it, and shows it to nobody else. */
+/** Announces a text to screen readers without showing it on the page. */
 export function announce(text: string): void {
   document.querySelector('#live')!.textContent = text;
 }

@@ -3,7 +3,7 @@
 import { announce } from './announce.ts';
 
 /**
- * Watches whether the server answers. While it does not, a banner shows since when, the content is
+ * Checks whether the server answers. While it does not, a banner states since when, each section is
  * marked with that time, and buttons that need the server are disabled. Recovers by itself.
  */
 export function connection(): void {
@@ -83,7 +83,7 @@ export function connection(): void {
   async function look(): Promise<void> {
     clearTimeout(timer);
     const isBack = await isReady();
-    // Missed events are delivered first.
+    // The page stays offline until the event stream has delivered the missed events.
     const stream = document.querySelector('#connection .badge')?.textContent;
     failures = isBack ? 0 : failures + 1;
     if (isBack && !(isOffline() && stream === 'reconnecting')) {

@@ -2,28 +2,30 @@
 
 import type * as Charts from 'lightweight-charts';
 
-/** The account after a step; its time in seconds since the Unix epoch. */
+/**
+ * Equity after a step; `time` in seconds since the Unix epoch, `drawdown` as a share, at most 0.
+ */
 export interface Point {
   readonly time: Charts.UTCTimestamp;
   readonly equity: number;
   readonly drawdown: number;
 }
 
-/** The library's own bundle, which the page carries before this, defines it. */
+/** Global that the bundle of the library defines; the page loads it first. */
 declare const LightweightCharts: typeof Charts;
 
-/** Equity and, in a pane below, drawdown, in the colours of the page. */
+/** Draws equity and, in a pane below, drawdown, in the colors of the page. */
 export function equityChart(element: HTMLElement): {
-  /** @param from those before have been shown as they are. */
+  /** @param from index of the first point that is new or changed since the last call. */
   readonly show: (points: readonly Point[], from: number) => void;
 } {
   const { createChart, AreaSeries, ColorType, LineStyle } = LightweightCharts;
-  /** More at once are set anew. */
+  /** With more new points than this, all points are set again. */
   const ONE_BY_ONE = 50;
 
   const probe = document.body.appendChild(document.createElement('span'));
   probe.hidden = true;
-  /** Charts draw on canvas, which knows nothing of CSS variables. */
+  /** Resolves a CSS variable, because a canvas cannot use one. */
   const colour = (name: string, alpha = 1): string => {
     probe.style.color = `var(--${name})`;
     const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g)!;
@@ -37,7 +39,7 @@ export function equityChart(element: HTMLElement): {
 
   const chart = createChart(element, {
     autoSize: true,
-    // It would bring a style sheet of its own; the page names the library instead.
+    // The logo needs a style sheet that the policy forbids; the page credits the library in text.
     layout: { attributionLogo: false },
     localization: { locale: 'en-GB', timeFormatter: instant },
     rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.08 } },

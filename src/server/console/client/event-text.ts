@@ -1,4 +1,7 @@
-/** An event in a few words; what it does not know is shown as it is. For the server's pages, too. */
+/**
+ * Summarizes an event in one line; shows the payload of an unknown kind as JSON. Runs both on the
+ * server and in the browser.
+ */
 export function eventText(kind: string, payload: Readonly<Record<string, unknown>>): string {
   const LONGEST = 240;
   const number = (value: unknown): string =>
@@ -28,11 +31,11 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       return `${order}: ${of('side')} ${of('symbol')} ${size}, ${type}${prices.join('')}`;
     }
     if (kind === 'order.filled') {
-      return `${order}: ${of('side')} ${of('quantity')} ${of('symbol')} at ${of('price')}; then ${of('position')} held`;
+      return `${order}: ${of('side')} ${of('quantity')} ${of('symbol')} at ${of('price')}; position ${of('position')}`;
     }
     if (kind === 'order.triggered') return `${order}: ${of('symbol')}`;
     if (kind === 'order.corrected') {
-      return `${order}: ${of('quantity')} ${of('symbol')} at ${of('price')}; then ${of('position')} held`;
+      return `${order}: ${of('quantity')} ${of('symbol')} at ${of('price')}; position ${of('position')}`;
     }
     if (kind.startsWith('order.')) {
       return `${order}: ${of('symbol')}, ${of('reason').replaceAll('_', ' ')}`;
@@ -41,12 +44,12 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
     if (kind === 'session.state') {
       const held = Object.keys(payload['positions'] as object).length;
       const working = (payload['working'] as readonly unknown[]).length;
-      return `equity ${of('equity')}, cash ${of('cash')}, ${held} held, ${working} working`;
+      return `equity ${of('equity')}, cash ${of('cash')}, positions ${held}, working orders ${working}`;
     }
     if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
     if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
     if (kind === 'run.queued')
-      return `${number(payload['test'] ?? payload['target'])}, asked for by ${of('by')}`;
+      return `${number(payload['test'] ?? payload['target'])}, requested by ${of('by')}`;
     if (kind === 'run.started') return `attempt ${of('attempt')}`;
     if (kind === 'run.ended') {
       const { error } = payload as { readonly error?: { readonly message: string } };
@@ -79,7 +82,7 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
   try {
     text = words();
   } catch {
-    // It has not what such an event has.
+    // The payload lacks a field that events of this kind have.
   }
   text ??= JSON.stringify(payload);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;

@@ -3,11 +3,11 @@
 import type { BotEvent } from '../../../api/bot-state.ts';
 
 /**
- * Follows the events of a bot from after the event `head` on, for as long as the page is open: where
- * it was, after the server was away. However fast they come, they are handed on once a frame, a few
- * milliseconds' worth of them, and no more wait than fit.
+ * Streams the events of a bot after sequence number `head` while the page is open, and resumes
+ * after the last one when the connection breaks. Passes events to `take` once per frame for a few
+ * milliseconds, and drops the oldest half when more than `MAX_WAITING` wait.
  *
- * @param take is given also how many were left out because too many waited.
+ * @param take also receives the number of events dropped since its last call.
  */
 export function followBot(
   bot_id: string,
@@ -61,13 +61,13 @@ export function followBot(
     });
     stream.addEventListener('error', async () => {
       tell('warning', 'reconnecting');
-      // With Last-Event-ID, by itself; unless the answer was none of a stream.
+      // The browser reconnects by itself with Last-Event-ID, unless the answer was not a stream.
       if (stream.readyState !== EventSource.CLOSED) return;
       const isOver = await fetch('/identity/account').then(
         ({ status }) => status === 401,
         () => false,
       );
-      if (isOver) tell('bad', 'your session is over: sign in again');
+      if (isOver) tell('bad', 'your session has ended: sign in again');
       else setTimeout(connect, AGAIN_MS);
     });
   }

@@ -2,18 +2,18 @@
 
 import { announce } from './announce.ts';
 
-/** What holds for the forms and messages of every page. */
+/** Runs on every page: focuses its message, prevents double submission and enables copy buttons. */
 export function forms(): void {
-  // What was said of the last step is read first.
+  // Screen readers read the message about the last action first.
   document.querySelector<HTMLElement>('[data-message]')?.focus();
   document.addEventListener('submit', (event) => {
     const form = event.target as HTMLFormElement;
     if (event.defaultPrevented) return;
-    // A second click sends nothing a second time.
+    // A second click must not submit the form again.
     if (form.dataset['sent'] !== undefined) event.preventDefault();
     form.dataset['sent'] = '';
   });
-  // A page that comes back from the browser's memory can be used again, if its session still is.
+  // A page restored from the back-forward cache may belong to a session that has ended.
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted) location.reload();
   });

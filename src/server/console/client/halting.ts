@@ -4,7 +4,7 @@ import type { Halt } from '../../../api/halts.ts';
 import { announce } from './announce.ts';
 import { replacePart } from './replace.ts';
 
-/** Shows what a halt has done so far, while the server is at it; then what was verified. */
+/** Shows the progress of a halt until the server answers, then its report. */
 export function halting(): void {
   const LOOK_EVERY_MS = 250;
 
@@ -28,7 +28,7 @@ export function halting(): void {
           form.querySelector('[data-ended]')!.textContent = String(found.deployments);
         }
       } catch {
-        // What counts is the answer to the halt itself.
+        // Progress is optional; the answer to the halt itself decides.
       }
       await new Promise((resolve) => {
         setTimeout(resolve, LOOK_EVERY_MS);
@@ -65,13 +65,13 @@ export function halting(): void {
     } catch {
       button.disabled = false;
       alert.textContent =
-        'No answer came from the server: whether it has halted is not known. Try again.';
+        'The server did not answer, so it is unknown whether the halt is in force. Try again.';
     } finally {
       over.abort();
     }
   }
 
-  // Before others hear of it, who would have the browser send it.
+  // Captures the event before other handlers let the browser submit the form.
   document.addEventListener(
     'submit',
     (event) => {

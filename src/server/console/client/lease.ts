@@ -2,7 +2,10 @@
 
 import { announce } from './announce.ts';
 
-/** Buttons with `data-download="id"` save the text of what has this id as a file, `data-name`. */
+/**
+ * Makes each button with `data-download="ID"` save the text of that element to the file
+ * `data-name`.
+ */
 export function lease(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-download]')) {
     button.hidden = false;

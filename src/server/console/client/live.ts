@@ -6,18 +6,18 @@ import { equityChart, type Point } from './equity-chart.ts';
 import { eventText } from './event-text.ts';
 import { followBot } from './follow.ts';
 
-/** What the page of a bot with a session begins with. */
+/** Initial data of the page, in the attribute `data-live` of `#now`. */
 export interface LiveData {
   readonly bot: string;
-  /** Its task. */
+  /** Id of its task. */
   readonly session: string;
-  /** The last event that is in the rest. */
+  /** Sequence number of the last event that `state` and `closes` include. */
   readonly head: number;
   readonly state: PaperSession;
   readonly closes: Readonly<Record<string, number>>;
 }
 
-/** Keeps the page of a bot as the bot is: `#now`. */
+/** Updates `#now` on the page of a bot as events arrive. */
 export function live(): void {
   const DRAW_EVERY_MS = 100;
   const MOST_POINTS = 4000;
@@ -74,7 +74,7 @@ export function live(): void {
     }
     points.push(point);
     if (points.length <= MOST_POINTS) return;
-    // However long it goes on, the page stays as large as it is.
+    // Halve the resolution to bound the memory and time that the page needs.
     points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
     drawn = 0;
   }
@@ -87,7 +87,7 @@ export function live(): void {
       void showBanner();
     }
     if (data === undefined) {
-      // There is a session to show by now.
+      // The first session has started.
       if (kind === 'session.state') location.reload();
       return;
     }
@@ -242,7 +242,6 @@ export function live(): void {
     drawn = points.length;
     drawSession(state);
   }
-  /** Ten times a second is as much as anybody can read. */
   function plan(): void {
     if (isPlanned) return;
     isPlanned = true;
@@ -273,7 +272,7 @@ export function live(): void {
       },
       (kind, text) => {
         if (badge.textContent === text) return;
-        const isFirst = badge.textContent === 'not followed';
+        const isFirst = badge.textContent === 'not connected';
         badge.textContent = text;
         badge.className = `badge ${kind}`;
         if (!isFirst) announce(`Events: ${text}`);

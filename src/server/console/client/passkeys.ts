@@ -8,7 +8,9 @@ import type {
 
 declare const SimpleWebAuthnBrowser: typeof import('@simplewebauthn/browser');
 
-/** Asks the server, as a page of its session. Rejects with what to tell the person. */
+/**
+ * Posts JSON with the CSRF token of the page. Rejects with an error whose message suits the user.
+ */
 export async function post<T>(path: string, body: unknown): Promise<T> {
   const csrf = document.querySelector<HTMLMetaElement>('meta[name=csrf-token]')?.content;
   const answer = await fetch(path, {
@@ -25,16 +27,16 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return told as T;
 }
 
-/** Shows what went wrong beside the button or the form, where a screen reader says it. */
+/** Shows an error in the alert of `place`, which screen readers announce. */
 export function fail(place: Element, error: unknown): void {
   const isRefusal = error instanceof Error && error.name === 'NotAllowedError';
   const message = error instanceof Error ? error.message : String(error);
   place.querySelector('[role=alert]')!.textContent = isRefusal
-    ? 'The browser gave no passkey: it was canceled, took too long, or there is none for this site.'
+    ? 'The browser returned no passkey: the request was canceled or timed out, or there is no passkey for this site.'
     : message;
 }
 
-/** The parts of a page that a passkey works: `[data-passkey=sign-in]`, `step-up` and `add`. */
+/** Enables the parts of a page that use passkeys: `[data-passkey=sign-in]`, `step-up` and `add`. */
 export function passkeys(): void {
   if (!SimpleWebAuthnBrowser.browserSupportsWebAuthn()) return;
   const { startAuthentication, startRegistration } = SimpleWebAuthnBrowser;
@@ -72,7 +74,7 @@ export function passkeys(): void {
     const code = form.querySelector<HTMLInputElement>('[name=code]')!;
     const signed = form.querySelector<HTMLInputElement>('[name=passkey]')!;
     fields.querySelector('button')!.addEventListener('click', async () => {
-      // What else the form needs is asked for first: a passkey signs once.
+      // Check the other fields first, because a response of a passkey can be used only once.
       code.required = false;
       const isComplete = form.reportValidity();
       code.required = true;
@@ -112,7 +114,7 @@ export function passkeys(): void {
         );
         const response = await startRegistration({ optionsJSON: options });
         field('response').value = JSON.stringify(response);
-        // It has been used; nobody needs it there.
+        // The factor is used up and need not be sent again.
         field('code').required = false;
         field('code').value = '';
         field('passkey').value = '';

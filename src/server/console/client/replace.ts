@@ -1,6 +1,9 @@
 /// <reference lib="dom" />
 
-/** Puts a part of another page, as the server has made it, in place of the same part of this one. */
+/**
+ * Replaces a part of this page with the same part of the page in `answer`; undefined if either page
+ * lacks it.
+ */
 export async function replacePart(
   answer: Response,
   selector: string,

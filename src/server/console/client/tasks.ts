@@ -4,21 +4,21 @@ import type { TaskProgress } from '../../../api/tasks.ts';
 import { announce } from './announce.ts';
 import { replacePart } from './replace.ts';
 
-/** Keeps the table of tasks as it is on the server, as long as one of them has not ended. */
+/** Refreshes the table of tasks while one of them is queued or running. */
 export function tasks(): void {
   const LOOK_EVERY_MS = 2000;
   const isOpen = (): boolean =>
     document.querySelector('[data-status=queued], [data-status=running]') !== null;
   const look = async (): Promise<void> => {
     const table = document.querySelector('#tasks');
-    // Nobody's place in it is taken from him.
+    // Replacing the table would lose the focus of the keyboard.
     const isUsed = table?.contains(document.activeElement) === true;
     if (!document.hidden && !isUsed) {
       try {
         const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
         if (answer.ok && !answer.redirected) await replacePart(answer, '#tasks');
       } catch {
-        // The server may be back next time.
+        // The next attempt may succeed.
       }
     }
     if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
@@ -26,7 +26,7 @@ export function tasks(): void {
   if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
 }
 
-/** Follows the task of the page to its end. */
+/** Updates the progress of the task on this page until it ends. */
 export function task(): void {
   const place = document.querySelector<HTMLElement>('#task[data-open]');
   if (place === null) return;

@@ -1,8 +1,8 @@
 /// <reference lib="dom" />
 
 /**
- * Before anything is painted, the theme that was chosen on this machine; then the button `#theme`
- * chooses the other. Without a choice it is the system's.
+ * Applies the theme stored in this browser before the first paint, and lets the button `#theme`
+ * switch it. Without a stored choice, the theme is that of the system.
  */
 export function theme(): void {
   const root = document.documentElement;
@@ -13,7 +13,7 @@ export function theme(): void {
   try {
     choose(localStorage.getItem('theme'));
   } catch {
-    // A browser may keep nothing.
+    // The browser may not allow storage.
   }
   const isDark = (): boolean =>
     (root.dataset['theme'] ?? (system.matches ? 'dark' : 'light')) === 'dark';
@@ -33,7 +33,7 @@ export function theme(): void {
       try {
         localStorage.setItem('theme', root.dataset['theme']!);
       } catch {
-        // Then it is for this page only.
+        // Without storage, the choice applies to this page only.
       }
       show();
     });

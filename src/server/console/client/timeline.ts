@@ -3,7 +3,7 @@
 import { announce } from './announce.ts';
 import { replacePart } from './replace.ts';
 
-/** Shows the state at the moment that `#timeline` is moved to, as soon as it rests there. */
+/** Shows the state after the event selected by the slider `#timeline`, once the slider rests. */
 export function timeline(): void {
   const REST_MS = 120;
   const form = document.querySelector<HTMLFormElement>('#timeline')!;
