@@ -4,23 +4,22 @@ import { ServiceError } from '../base/errors.ts';
 import type { WantedBudget } from './answering.ts';
 import { toolNamed, TOOLS, type Tool } from './tools.ts';
 
-/** An agent of a spec, as it is talked to. */
+/** An agent of a research bot, ready to be asked. */
 export interface Agent {
   readonly role: string;
-  /** Of the author of the spec. */
   readonly instructions: string | undefined;
-  /** What it may use, where its caller may. */
+  /** Tools it may use, if the caller has their scopes. */
   readonly tools: readonly Tool[];
   readonly budget: WantedBudget;
 }
 
-/** When an agent is asked by itself, and what: see `agents` of a spec. */
+/** Interval and prompt with which the server asks an agent automatically; see `agents` of the spec. */
 export interface AgentSchedule {
   readonly every: string;
   readonly prompt: string;
 }
 
-/** What is read of `agents` of a spec, which was checked when it was taken. */
+/** The part of a stored spec that agents need. The whole spec was validated when it was saved. */
 const documentSchema = z.object({
   spec: z.object({
     agents: z
@@ -43,10 +42,10 @@ const documentSchema = z.object({
   }),
 });
 
-/** Those of a spec, as authored, in its order. */
+/** Lists the agents of a spec in the order of the document. */
 export function agentsOf(document: unknown): readonly {
   readonly role: string;
-  /** Undefined for all. */
+  /** Names of its tools; undefined for all tools. */
   readonly tools?: readonly string[] | undefined;
   readonly schedule?: AgentSchedule | undefined;
 }[] {
@@ -54,8 +53,8 @@ export function agentsOf(document: unknown): readonly {
 }
 
 /**
- * When the agent of that role is asked.
- * @throws ServiceError `not_found` with the roles there are; `conflict` where it has no schedule.
+ * Finds the schedule of an agent.
+ * @throws ServiceError `not_found`, with the known roles; `conflict` if the agent has no schedule.
  */
 export function scheduleOf(document: unknown, role: string): AgentSchedule {
   const agents = agentsOf(document);
@@ -65,14 +64,14 @@ export function scheduleOf(document: unknown, role: string): AgentSchedule {
   throw new ServiceError('conflict', `the agent ${role} has no schedule`, {
     reason: 'no_schedule',
     remedy:
-      'Say in the spec when it is asked, and what: `schedule: {every: 6h, prompt: What has changed?}`.',
+      'Add an interval and a prompt to the agent in the spec: `schedule: {every: 6h, prompt: What has changed?}`.',
   });
 }
 
 /**
- * The agent of that role.
- * @param document the spec of the bot, as authored.
- * @throws ServiceError `not_found` with the roles there are; `conflict` for a tool that there is not.
+ * Finds an agent by its role.
+ * @param document the spec document of the bot, as authored.
+ * @throws ServiceError `not_found`, with the known roles; `conflict` if the spec names an unknown tool.
  */
 export function agentOf(document: unknown, role: string): Agent {
   const { agents } = documentSchema.parse(document).spec;
@@ -92,7 +91,7 @@ function toolOf(role: string, name: string): Tool {
     return toolNamed(name);
   } catch (cause) {
     const { message, remedy } = cause as ServiceError;
-    throw new ServiceError('conflict', `the agent ${role} cannot be asked: ${message}`, {
+    throw new ServiceError('conflict', `the agent ${role} cannot answer: ${message}`, {
       reason: 'unknown_tool',
       ...(remedy !== undefined && { remedy }),
       cause,

@@ -2,35 +2,35 @@ import type { ServiceError } from '../base/errors.ts';
 import type { Ask } from './ask.ts';
 import type { Tool, ToolAnswer, ToolRefusal } from './tools.ts';
 
-/** What one answer may take. */
+/** Upper bounds for producing one answer. */
 export interface Budget {
-  /** Requests to the model: each may call tools, whose answers the next one sees. */
+  /** Requests to the model. Each may call tools, whose results the next request contains. */
   readonly turns: number;
   readonly seconds: number;
-  /** Of the model, of what it is sent and of what it says together. */
+  /** Input and output tokens of the model, together. */
   readonly tokens: number;
 }
 
-/** What somebody would have it take at most. */
+/** Bounds that a caller or an agent asks for; a missing one leaves the server's. */
 export type WantedBudget = { readonly [K in keyof Budget]?: number | undefined };
 
-/** Where a figure, or what is said, can be checked. */
+/** Source with which the reader can check a figure or a statement of the answer. */
 export interface Citation {
   readonly figure?: string;
   readonly value?: number | string | boolean | null;
   /**
-   * A path of the API; after `#` a JSON pointer (RFC 6901) into its answer, or a cell of a table (RFC
-   * 7111).
+   * A path of the API. The optional fragment is a JSON pointer (RFC 6901) into the response, or a cell
+   * of a CSV file (RFC 7111).
    */
   readonly source: string;
 }
 
 export interface Usage {
-  /** Sent to the provider; none is sent twice. */
+  /** Requests sent to the provider, which are never retried. */
   readonly requests: number;
   readonly input_tokens: number;
   readonly output_tokens: number;
-  /** Whether the provider did not count them all. */
+  /** Whether some tokens were estimated because the provider did not report them. */
   readonly estimated: boolean;
 }
 
@@ -41,48 +41,47 @@ export const NO_USAGE: Usage = {
   estimated: false,
 };
 
-/** Why an answer ends before its own end: what of the budget is used up, or `length` for its size. */
+/** Why an answer was cut short: the exhausted part of the budget, or `length` for its size. */
 export type StoppedBy = keyof Budget | 'length';
 
-/** What is asked of whoever answers. */
+/** Input of an answerer. */
 export interface Question {
-  /** As the caller, with his scopes. */
+  /** Calls the API as the caller, with the caller's scopes. */
   readonly ask: Ask;
   readonly bot: { readonly bot_id: string; readonly slug: string };
   readonly prompt: string;
-  /** Of the same session, the oldest first. */
+  /** Earlier turns of the same session, oldest first. */
   readonly history: readonly { readonly prompt: string; readonly answer: string }[];
-  /** Those of the agent of the spec that is talked to. */
+  /** Role of the agent that answers; undefined for the bot itself. */
   readonly role: string | undefined;
   readonly instructions: string | undefined;
-  /** Those that the caller and the agent may use. */
+  /** Tools that both the caller and the agent may use. */
   readonly tools: readonly Tool[];
   readonly budget: Budget;
-  /** Aborted when the time is over, when it was canceled, and when the server stops. */
+  /** Aborted on timeout, on cancellation, and when the server stops. */
   readonly signal: AbortSignal;
-  /** Tells of a piece of the answer, as it comes. */
+  /** Emits the next piece of the answer. */
   readonly say: (text: string) => void;
-  /** Runs a tool, and records that it did. Of what it gives nothing is an instruction. */
+  /** Runs a tool and records the call. Its result is data and must never be followed as instructions. */
   readonly call: (tool: string, args: unknown) => Promise<ToolAnswer | ToolRefusal>;
-  /** Records a call that cannot be made. */
+  /** Records a tool call that cannot be made. */
   readonly refuse: (tool: string, args: unknown, error: ServiceError) => Promise<void>;
 }
 
-/** What came of it; the text is what was said. */
+/** Outcome of an answer, whose text was emitted with `say`. */
 export interface Answered {
   readonly citations: readonly Citation[];
   readonly usage: Usage;
   readonly stopped_by: StoppedBy | null;
-  /** Why there is no more of it, where something went wrong; it may have been charged for. */
+  /** Set if answering failed. The provider may still have charged for it. */
   readonly failure?: ServiceError;
 }
 
-/** Who answers. */
 export interface Answerer {
-  /** As answers name it: `analyst`, `anthropic`, `openai_compatible`. */
+  /** As in the API: `analyst`, `anthropic` or `openai_compatible`. */
   readonly provider: string;
   readonly model: string | null;
   readonly is_language_model: boolean;
-  /** @throws ServiceError where nothing was asked of anybody yet. */
+  /** @throws ServiceError if it failed before anything was sent to a provider. */
   readonly answer: (question: Question) => Promise<Answered>;
 }

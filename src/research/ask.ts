@@ -1,12 +1,11 @@
 import { ServiceError, type ErrorCode } from '../base/errors.ts';
 
 /**
- * The one way in which tools, the analyst and assistants of others reach anything: a request to the
- * API of this project, as the caller. Scopes, licenses, checks and figures are those of the API.
- * Resolves also for refusals; rejects only where nobody answered.
+ * Sends a request to the API of this project as the caller. Tools, the analyst and MCP clients have no
+ * other access, so the API checks their scopes and licenses. Resolves also with error responses;
+ * rejects only if there was no response.
  *
- * @param path with its query, made by `at`.
- * @param body sent as JSON.
+ * @param path built with `at`, including the query.
  */
 export type Ask = (
   method: 'GET' | 'POST',
@@ -17,18 +16,18 @@ export type Ask = (
 
 export interface Asked {
   readonly status: number;
-  /** What the API answered: parsed, a problem where it refused; of a file, its text. */
+  /** Parsed body, which is a problem document for errors; the plain text of a file. */
   readonly json: unknown;
 }
 
-/** Of a file, no more characters than these are given. */
+/** Files are cut after this number of characters. */
 export const LONGEST_FILE = 4 * 1024 * 1024;
 
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * A path of the API: at`/bots/${bot}/versions`, with what stands in it encoded.
- * @throws ServiceError `not_found` for what would make another path of it.
+ * Builds a path of the API, with encoded values: at`/bots/${bot}/versions`.
+ * @throws ServiceError `not_found` for a value that would change the path, such as `..`.
  */
 export function at(texts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
   return texts.reduce((path, text, i) => `${path}${segment(String(values[i - 1]))}${text}`);
@@ -39,7 +38,7 @@ function segment(value: string): string {
   throw new ServiceError('not_found', `there is nothing called ${JSON.stringify(value)}`);
 }
 
-/** The path with a query; what is undefined is left out. */
+/** Appends a query to the path, without undefined values. */
 export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],
@@ -47,12 +46,12 @@ export function withQuery(path: string, query: Query): string {
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
 
-/** Reads from the API. @throws ServiceError that of the API, where it refuses. */
+/** @throws ServiceError the API's own error, if it responds with one. */
 export async function read<T = unknown>(ask: Ask, path: string, signal?: AbortSignal): Promise<T> {
   return answered(await ask('GET', path, undefined, { signal })) as T;
 }
 
-/** Sends to the API. @throws ServiceError that of the API, where it refuses. */
+/** @throws ServiceError the API's own error, if it responds with one. */
 export async function send<T = unknown>(
   ask: Ask,
   path: string,
@@ -66,7 +65,7 @@ function answered({ status, json }: Asked): unknown {
   if (status >= 200 && status < 300) return json;
   const {
     code = 'failure',
-    detail = `it answered ${status}`,
+    detail = `the API responded with status ${status}`,
     reason,
     remedy,
     errors = [],

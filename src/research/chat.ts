@@ -1,6 +1,6 @@
 /**
- * Turns under way in this process. A turn belongs to nobody's connection: it goes on when whoever
- * asked has gone, within its budget, and its answer is kept.
+ * Runs the turns of this process. A turn does not depend on the caller's connection: if the caller
+ * disconnects, the turn continues within its budget and its answer is stored.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
@@ -29,7 +29,7 @@ import {
   type TurnKeeper,
 } from './turns.ts';
 
-/** What is told of a turn while it is answered; a stream of them ends with `turn`. */
+/** Progress of a running turn. The last part of a stream is `turn`. */
 export type TurnPart =
   | { readonly event: 'text'; readonly data: { readonly text: string } }
   | { readonly event: 'tool_call'; readonly data: Pick<ToolUse, 'tool' | 'args'> }
@@ -45,7 +45,7 @@ export interface ChatOptions {
   readonly log: Pick<Log, 'error'>;
 }
 
-/** As whom a turn asks the API. */
+/** Identity with which a turn calls the API. */
 export interface TurnCaller {
   readonly administrator_id: string;
   readonly ask: Ask;
@@ -55,35 +55,35 @@ export interface TurnCaller {
 export interface Chat extends TurnKeeper {
   readonly answerer: Answerer;
   /**
-   * Begins a turn and runs it, where there is room for one.
-   * @param who the administrator that asks; undefined for what the server asks by itself.
-   * @throws ServiceError `overloaded` where no further turn can be answered now; `rate_limited` with
-   * the reason `turns` where none of that administrator can.
+   * Calls `begin` if the limits on running turns allow another one.
+   * @param who the administrator; undefined for scheduled turns, which have no limits of their own.
+   * @throws ServiceError `overloaded` if the server runs too many turns; `rate_limited` with the reason
+   * `turns` if this administrator does.
    */
   readonly admit: <T>(who: string | undefined, begin: () => Promise<T>) => Promise<T>;
-  /** Answers a turn that has just begun. */
+  /** Starts to answer a turn and returns at once. */
   readonly run: (turn: BegunTurn, caller: TurnCaller) => void;
-  /** Ends the last turn of a session; see `cancelTurn`. */
+  /** Cancels the last turn of a session; see `cancelTurn`. */
   readonly cancel: (by: string, ref: string, session_id: string) => Promise<Turn>;
-  /** What is told of a turn; undefined now and then while there is nothing. */
+  /** Streams a turn. Yields undefined while there is nothing new, at least every two seconds. */
   readonly follow: (turn_id: string) => AsyncGenerator<TurnPart | undefined, void>;
-  /** The turn once it has ended, or after so long. */
+  /** Resolves with the turn when it ends, or with the running turn after `ms`. */
   readonly waitFor: (turn_id: string, ms: number) => Promise<Turn>;
-  /** Ends what is under way as interrupted. */
+  /** Interrupts running turns and waits until they are stored. */
   readonly stop: () => Promise<void>;
 }
 
-/** In one process; each keeps a connection to a provider. */
+/** Turns in one process at the same time; each holds a connection to a provider. */
 const MOST_RUNNING = 256;
-/** Of one administrator at the same time, so that there is room for others. */
+/** Running turns of one administrator, so that others can still ask. */
 const MOST_OF_ONE = 128;
-/** Each is kept for good, and may cost money. */
+/** Rate per administrator. Every turn is stored forever and may cost money. */
 const TURNS: RateLimit = { burst: 300, intervalMs: 2000 };
-/** How long a turn that is broken off may take to say how far it has come. */
+/** Time for a canceled turn to store what it has so far. */
 const CANCEL_MS = 2000;
 const LOOK_EVERY_MS = 250;
 const WATCH_EVERY_MS = 1000;
-/** How long a follower waits before he looks whether anybody reads what he tells. */
+/** Interval at which `follow` yields undefined, so that its caller notices a closed connection. */
 const TURN_EVERY_MS = 2000;
 const TRY_AGAIN_SECONDS = 5;
 
@@ -94,7 +94,7 @@ interface Live {
   readonly parts: TurnPart[];
   readonly abort: (reason: AbortReason) => void;
   hasEnded: boolean;
-  /** Resolves with the next part, and with the end. */
+  /** Resolves with the next part, or at the end. */
   changed: PromiseWithResolvers<void>;
   done: Promise<void>;
 }
@@ -103,10 +103,10 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   const worker_id = newWorkerId();
   const keeper: TurnKeeper = { storage, clock, answerer, budget, worker_id };
   const lives = new Map<string, Live>();
-  /** Of turns that are about to begin: whose they are. */
+  /** Administrators of turns that are about to begin. */
   const beginning: (string | undefined)[] = [];
   const waitMsOf = createRateLimiter(clock, TURNS);
-  // Whoever asked may cancel at another server.
+  // The caller may cancel through another server, which only changes the database.
   const watch = async (): Promise<void> => {
     if (lives.size === 0) return;
     const ended = await endedOf(storage.read, [...lives.keys()]);
@@ -124,9 +124,11 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
       if (who !== undefined) {
         const ofOne = [...lives.values()].map(({ administrator_id: id }) => id);
         const own = [...ofOne, ...beginning].filter((id) => id === who).length;
-        if (own >= MOST_OF_ONE) throw tooManyOfOne(`${own} questions of yours are being answered`);
+        if (own >= MOST_OF_ONE)
+          throw tooManyOfOne(`${own} of your questions are still being answered`);
         const waitMs = waitMsOf(who);
-        if (waitMs > 0) throw tooManyOfOne('you ask too often', Math.ceil(waitMs / 1000));
+        if (waitMs > 0)
+          throw tooManyOfOne('you are asking questions too fast', Math.ceil(waitMs / 1000));
       }
       beginning.push(who);
       try {
@@ -217,7 +219,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
 }
 
 function tooManyTurns(running: number): ServiceError {
-  return new ServiceError('overloaded', `${running} questions are being answered`, {
+  return new ServiceError('overloaded', `the server is already answering ${running} questions`, {
     remedy: 'Ask again later.',
     retryAfterSeconds: TRY_AGAIN_SECONDS,
   });
@@ -226,12 +228,12 @@ function tooManyTurns(running: number): ServiceError {
 function tooManyOfOne(what: string, retryAfterSeconds = TRY_AGAIN_SECONDS): ServiceError {
   return new ServiceError('rate_limited', what, {
     reason: 'turns',
-    remedy: 'Wait for answers, or cancel what nobody waits for.',
+    remedy: 'Wait for the answers, or cancel questions that you no longer need.',
     retryAfterSeconds,
   });
 }
 
-/** @returns whether it was settled by then. */
+/** @returns whether the work finished in time. */
 async function within(work: Promise<void>, ms: number): Promise<boolean> {
   const late = new AbortController();
   const timer = wait(ms, false, { signal: late.signal }).catch(() => false);
@@ -284,7 +286,7 @@ async function answer(
       tell({ event: 'text', data: { text: clean } });
     },
     async call(tool: string, args: unknown) {
-      // It may have been canceled at another server.
+      // Another server may have canceled the turn.
       const { status } = await getTurn(keeper, turn.turn_id);
       if (status !== 'running') aborting.abort('dropped' satisfies AbortReason);
       signal.throwIfAborted();
@@ -298,7 +300,7 @@ async function answer(
         return answered;
       } catch (thrown) {
         if (!signal.aborted) {
-          log.error({ err: thrown, msg: `${tool} failed in the turn ${turn.turn_id}` });
+          log.error({ err: thrown, msg: `tool ${tool} failed in turn ${turn.turn_id}` });
         }
         throw thrown;
       }
@@ -315,12 +317,15 @@ async function answer(
       answered = await answerer.answer(question);
     } catch (thrown) {
       if (!signal.aborted && !(thrown instanceof ServiceError)) {
-        log.error({ err: thrown, msg: `the turn ${turn.turn_id} failed` });
+        log.error({ err: thrown, msg: `turn ${turn.turn_id} failed` });
       }
       const failure =
         thrown instanceof ServiceError
           ? thrown
-          : new ServiceError('failure', 'the server failed; its log says why');
+          : new ServiceError(
+              'failure',
+              `unexpected error; see the server log for turn ${turn.turn_id}`,
+            );
       answered = { citations: [], usage: NO_USAGE, stopped_by: null, failure };
     }
     const { status, stopped_by, error } = endOf(answered, signal, said.length > 0, budget);
@@ -329,8 +334,8 @@ async function answer(
     await endTurn(keeper, turn, status, said.join(''), rest);
     tell({ event: 'turn', data: await getTurn(keeper, turn.turn_id) });
   } catch (thrown) {
-    // Whoever reads it next is told that it was interrupted.
-    log.error({ err: thrown, msg: `the end of the turn ${turn.turn_id} could not be kept` });
+    // The next reader of the turn gets it as interrupted.
+    log.error({ err: thrown, msg: `the result of turn ${turn.turn_id} could not be stored` });
   }
 }
 
@@ -353,7 +358,7 @@ function endOf(
   if (aborted && (reason as AbortReason) === 'canceled') {
     return { status: 'failed', stopped_by, error: CANCELED };
   }
-  // What was dropped has been ended already, and is not ended twice.
+  // A `dropped` turn has already ended in the database; `endTurn` leaves its status unchanged.
   if (aborted) return { status: 'interrupted', stopped_by, error: INTERRUPTED };
   if (failure === undefined) return { status: 'done', stopped_by, error: null };
   const { code, message: detail, reason: why, remedy, retryAfterSeconds } = failure;
@@ -373,8 +378,8 @@ function endOf(
 function tooSlow(seconds: number): TurnError {
   return {
     code: 'chat_failed',
-    detail: `there was no answer within ${seconds} seconds`,
+    detail: `no answer within ${seconds} seconds`,
     reason: 'too_slow',
-    remedy: 'It may have been charged for. Ask again; the session goes on.',
+    remedy: 'Ask again in the same session. The provider may have charged for this attempt.',
   };
 }

@@ -1,12 +1,12 @@
-/** Of one text within an answer, so many characters. */
+/** Characters kept of one string. */
 const LONGEST_TEXT = 2000;
-/** Of a list or an object, with the comma after it. */
+/** Characters of the brackets of a list or an object and the comma after it. */
 const BRACKETS = 3;
 
 /**
- * A copy of JSON data whose own JSON has about so many characters at most: long texts end in `…`, and
- * what comes last of lists and objects is left out. An item of a list is there whole or not at all,
- * but the first.
+ * Copies JSON data and cuts it so that its JSON has about `most` characters. Long strings end in `…`,
+ * and the last entries of lists and objects are dropped. List items are kept whole or dropped, except
+ * the first one, which may be cut.
  */
 export function cutTo(
   value: unknown,

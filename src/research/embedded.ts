@@ -1,7 +1,7 @@
 import { answerQuestion } from './analyst/analyst.ts';
 import { NO_USAGE, type Answerer } from './answering.ts';
 
-/** The analyst that needs no provider. */
+/** Answers with the built-in analyst, without a language model. */
 export const EMBEDDED: Answerer = {
   provider: 'analyst',
   model: null,

@@ -15,7 +15,7 @@ const LIMITS = [
   'max_instruments',
 ] as const satisfies readonly (keyof Risk)[];
 
-/** Those of which a limit is a value or the reason why there is none. */
+/** Limits that can be `{unlimited: REASON}` instead of a value. */
 const LIMITED = [
   ...LIMITS,
   'price_collar_period',
@@ -23,11 +23,11 @@ const LIMITED = [
 ] as const satisfies readonly (keyof Risk)[];
 
 /**
- * What only a person changes: which bot it is, for whom and where it trades, and its limits, but to
- * lower them.
+ * Finds changes that only a person may make: a changed slug, kind, attribution or deployment, and
+ * raised or removed limits.
  *
  * @param before the version that would be replaced.
- * @returns a problem for each, with its pointer into the document that is proposed.
+ * @returns one problem per change, with a pointer into the proposed document.
  */
 export function proposalProblems(before: BotSpec, after: BotSpec): Problem[] {
   const kept = [
@@ -38,7 +38,13 @@ export function proposalProblems(before: BotSpec, after: BotSpec): Problem[] {
   ] as const;
   const changed = kept
     .filter(([, from, to]) => !isDeepStrictEqual(from, to))
-    .map(([pointer]) => problem(pointer, 'kept_from_proposals', 'is changed by a person only'));
+    .map(([pointer]) =>
+      problem(
+        pointer,
+        'kept_from_proposals',
+        'cannot be changed by a proposal; edit the spec and apply it yourself',
+      ),
+    );
   const [from, to] = [before.spec.risk ?? {}, after.spec.risk ?? {}];
   const raised = [...raisedLimits(from, to), ...newlyUnlimited(from, to)];
   if (before.spec.universe.currency !== after.spec.universe.currency) {
@@ -50,7 +56,7 @@ export function proposalProblems(before: BotSpec, after: BotSpec): Problem[] {
       problem(
         `/spec/risk/${name}`,
         'limit_raised',
-        `would raise or remove the limit ${name}: only a person does that`,
+        `cannot be raised or removed by a proposal; edit the limit ${name} in the spec yourself`,
       ),
     ),
   ];
@@ -60,7 +66,7 @@ function problem(pointer: string, code: string, message: string): Problem {
   return { pointer, code, message };
 }
 
-/** Which limits let more through than they did. */
+/** Names the limits that would allow more than before. */
 function raisedLimits(from: Risk, to: Risk): string[] {
   const raised: string[] = LIMITS.filter((name) => numberOf(to[name]) > numberOf(from[name]));
   const [collar, newCollar] = [from.price_collar_period, to.price_collar_period];
@@ -90,7 +96,7 @@ function raisedLimits(from: Risk, to: Risk): string[] {
   return raised;
 }
 
-/** That there is no limit is said by a person, with the reason. */
+/** Only a person may declare a limit `unlimited`, or change the reason. */
 function newlyUnlimited(from: Risk, to: Risk): string[] {
   return LIMITED.filter(
     (name) => isUnlimited(to[name]) && !isDeepStrictEqual(from[name], to[name]),
@@ -109,7 +115,7 @@ function numberOf(limit: Risk[(typeof LIMITS)[number]]): number {
   return limit === undefined || typeof limit === 'object' ? Infinity : Number(limit);
 }
 
-/** Without a list everything is permitted. */
+/** A missing list permits everything. */
 function isWithin(to: readonly string[] | undefined, from: readonly string[] | undefined): boolean {
   return from === undefined || (to !== undefined && to.every((name) => from.includes(name)));
 }

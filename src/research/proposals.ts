@@ -13,23 +13,23 @@ import { startBacktest, type Task, type TaskService } from '../fleet/tasks/tasks
 
 export interface Proposal {
   readonly proposal_id: string;
-  /** What it would replace. */
+  /** Version that the proposal would replace. */
   readonly base_version: number;
   readonly changes: Change[];
-  /** Of the document that is proposed; see `specHash`. */
+  /** Hash of the proposed document; see `specHash`. */
   readonly hash: string;
-  /** The command with which a person makes it the next version. */
+  /** Command with which a person accepts the proposal as the next version. */
   readonly apply_with: string;
   readonly task: Pick<Task, 'task_id' | 'status'>;
 }
 
 /**
- * Proposes a version of a bot: its backtest is queued and an event tells all of it, in one write.
- * The bot stays as it is, but that a draft becomes active, as with any backtest.
+ * Proposes a version of a bot: queues its backtest and records the whole proposal as an event, in one
+ * transaction. The spec of the bot does not change. As with any backtest, a draft becomes active.
  *
- * @param by who proposes, as in the audit log.
- * @throws ServiceError as `startBacktest`; `invalid_spec` also for what only a person changes (see
- * `proposalProblems`); `conflict` with the reason `no_change`.
+ * @param by actor, as in the audit log.
+ * @throws ServiceError like `startBacktest`; `invalid_spec` also for changes that only a person may
+ * make (see `proposalProblems`); `conflict` with the reason `no_change`.
  */
 export async function proposeVersion(
   service: TaskService,
@@ -46,10 +46,14 @@ export async function proposeVersion(
   if (problems.length > 0) throw invalidSpec(problems, false);
   const changes = diffDocuments(before, document);
   if (changes.length === 0) {
-    throw new ServiceError('conflict', `version ${base_version} of ${bot.slug} is so already`, {
-      reason: 'no_change',
-      remedy: 'Propose other values.',
-    });
+    throw new ServiceError(
+      'conflict',
+      `the proposal equals version ${base_version} of ${bot.slug}`,
+      {
+        reason: 'no_change',
+        remedy: 'Change at least one value.',
+      },
+    );
   }
   const proposal_id = randomUUID();
   const proposal = {
@@ -59,7 +63,7 @@ export async function proposeVersion(
     hash: specHash(document),
     apply_with: `service-local bots update ${bot.slug} --proposal ${proposal_id}`,
   };
-  // The event belongs to the write that queues the backtest, and what that answers is the proposal.
+  // Extends the transaction of `startBacktest`, so that the task and the event are written together.
   const write = (<T>(work: (tx: Db) => Promise<T>) =>
     storage.write(async (tx): Promise<Proposal> => {
       const task = (await work(tx)) as Proposal['task'];

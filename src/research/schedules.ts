@@ -1,8 +1,8 @@
 /**
- * Agents of bots that are asked by themselves, once a person has had them. When is in the database:
- * whoever of several servers moves the time on asks, so that each time is used once at most, and
- * what was missed is not made up for. What an agent answers is an event of its bot. Times are
- * milliseconds since the Unix epoch.
+ * Schedules of agents, which a person starts and stops. The next time of each is in the database: the
+ * server that advances it runs the turn, so several servers run each time at most once. Missed times
+ * are skipped. Every answer is recorded as an event of the bot. Times are milliseconds since the Unix
+ * epoch.
  */
 import { nextDue } from '../bots/agents.ts';
 import { getBot, type Bot } from '../fleet/registry/bots.ts';
@@ -20,26 +20,25 @@ import {
   type TurnKeeper,
 } from './turns.ts';
 
-/** Who has an agent asked by itself, and what it may do of what he may. */
+/** The administrator for whom a schedule runs, and the scopes that it may use. */
 export interface Delegation {
   readonly administrator_id: string;
-  /** Null for a session of the console. */
+  /** Token with which the schedule was started; null for a login session of the console. */
   readonly token_id: string | null;
   readonly scopes: ReadonlySet<Scope>;
 }
 
-/** A schedule that somebody has turned on. */
 export interface Delegated extends Delegation {
   readonly bot_id: string;
   readonly role: string;
 }
 
-/** An agent, as it is listed. */
+/** An agent with its schedule and last report. */
 export interface AgentState {
   readonly role: string;
-  /** Names; null for all. */
+  /** Names of its tools; null for all tools. */
   readonly tools: readonly string[] | null;
-  /** Of the current version of the bot. */
+  /** In the spec of the current version. */
   readonly schedule: AgentSchedule | null;
   readonly is_on: boolean;
   readonly next_run_at: number | null;
@@ -52,29 +51,29 @@ export interface AgentState {
 }
 
 export interface AgentReport {
-  /** Of the event. */
+  /** Sequence number of the event `agent.reported`. */
   readonly seq: number;
   readonly recorded_at: number;
   readonly cause: AgentRunsTable['cause'];
   readonly session_id: string;
   readonly turn_id: string;
   readonly status: 'done' | 'failed' | 'interrupted';
-  /** Its beginning, where it is long. */
+  /** Answer, cut if it is long. */
   readonly text: string;
 }
 
-/** Why the server itself turns a schedule off, beside the reasons of `checkCaller`. */
+/** Reasons for which the server stops a schedule, in addition to the reasons of `checkCaller`. */
 type StopReason = 'bot_archived' | 'role_gone' | 'no_schedule';
 
-/** All that tools of agents can need. */
+/** All scopes that a tool can require. */
 const SCOPES_OF_TOOLS: readonly Scope[] = ['read', 'write'];
-/** After so many turns a session of an agent is followed by another. */
+/** Turns after which an agent begins a new session. */
 const MOST_TURNS = 100;
 const MOST_AT_ONCE = 32;
 const TOLD_CITATIONS = 50;
 
 /**
- * The agents of a bot, in the order of its spec, and after them those that it had and that were on.
+ * Lists the agents of a bot in the order of its spec, then removed agents that once had a schedule.
  * @throws ServiceError `not_found`
  */
 export async function listAgents(db: Db, ref: string): Promise<AgentState[]> {
@@ -130,8 +129,7 @@ async function lastReport(db: Db, bot_id: string, role: string): Promise<AgentRe
 }
 
 /**
- * Has an agent asked by itself from now on, as whoever turns it on; where it is on already, as him
- * instead.
+ * Starts the schedule of an agent for the caller. If it is already on, it runs for the caller from now.
  *
  * @throws ServiceError `not_found` for the bot or the agent; `conflict` with the reason
  * `not_a_research_bot`, `bot_archived` or `no_schedule`.
@@ -180,8 +178,8 @@ export async function startSchedule(
 }
 
 /**
- * Turns the schedule of an agent off. Doing it again does nothing.
- * @throws ServiceError `not_found` for the bot, and for an agent that neither is nor was one of it.
+ * Stops the schedule of an agent. Does nothing if it is off.
+ * @throws ServiceError `not_found` for the bot, and for a role that the bot never had.
  */
 export async function stopSchedule(
   { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
@@ -197,7 +195,7 @@ export async function stopSchedule(
   });
 }
 
-/** Turns off the schedules of all agents, in the caller's transaction. @returns their number. */
+/** Stops all schedules, in the caller's transaction. @returns the number of stopped schedules. */
 export async function stopAllSchedules(
   tx: Db,
   now: number,
@@ -216,7 +214,7 @@ export async function stopAllSchedules(
 }
 
 /**
- * Asks an agent now what its schedule asks, as whoever wants it.
+ * Begins a turn with the prompt of an agent's schedule now, for the caller.
  * @throws ServiceError as `startSchedule` and `beginTurn`
  */
 export async function runNow(
@@ -232,7 +230,7 @@ export async function runNow(
   });
 }
 
-/** Schedules that are to be looked at: what they wait for has come, or their bot is another. */
+/** Lists schedules that `claimRun` should check: due schedules, and schedules of a changed or archived bot. */
 export async function dueSchedules(
   db: Db,
   now: number,
@@ -254,18 +252,17 @@ export async function dueSchedules(
     .execute();
 }
 
-/** What is to be answered, and as whom. */
 export interface ClaimedRun {
   readonly begun: BegunTurn;
   readonly delegated: Delegated;
 }
 
 /**
- * Takes a schedule whose time has come, and begins its turn in the same write; or turns it off where
- * it cannot go on, and says so in the events of the bot.
+ * Claims a due schedule and begins its turn, in one transaction. If the schedule can no longer run,
+ * stops it and records why as an event of the bot.
  *
- * @param admits throws ServiceError where whoever turned it on may not any more.
- * @returns undefined where there is nothing to answer, as when another server was first.
+ * @param admits throws ServiceError if the administrator of the schedule has lost access.
+ * @returns undefined if no turn began, for example because another server claimed it first.
  */
 export async function claimRun(
   keeper: TurnKeeper,
@@ -319,7 +316,7 @@ async function refusalOf(check: () => Promise<void>): Promise<ServiceError | und
   }
 }
 
-/** Turns of agents that no event reports. */
+/** Lists turns of agents that have no `agent.reported` event yet. */
 export async function unreportedRuns(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('agent_runs')
@@ -331,8 +328,8 @@ export async function unreportedRuns(db: Db): Promise<string[]> {
 }
 
 /**
- * Leaves what an agent answered as an event of its bot, once; of a turn that goes on, nothing. A turn
- * whose server died is reported as interrupted.
+ * Records the answer of an agent as an event of its bot, once. Does nothing while the turn is running.
+ * A turn whose server died is reported as interrupted.
  */
 export async function reportRun(keeper: TurnKeeper, turn_id: string): Promise<void> {
   const turn = await getTurn(keeper, turn_id);
@@ -363,7 +360,7 @@ export async function reportRun(keeper: TurnKeeper, turn_id: string): Promise<vo
   });
 }
 
-/** In the agent's own session, as far as it is one of whoever asks. */
+/** Begins the turn in the agent's last session with `by`, or in a new one. */
 async function beginRun(
   keeper: TurnKeeper,
   tx: Db,
@@ -414,13 +411,12 @@ function planOf({ status, document }: Bot, role: string): AgentSchedule | StopRe
   return agent.schedule ?? 'no_schedule';
 }
 
-/** For a person: of a bot that can be asked. */
 function scheduleOfBot({ kind, slug, status, document }: Bot, role: string): AgentSchedule {
   if (kind !== 'research') throw notForTalking(slug);
   if (status !== 'archived') return scheduleOf(JSON.parse(document), role);
-  throw new ServiceError('conflict', `${slug} is archived`, {
+  throw new ServiceError('conflict', `bot ${slug} is archived`, {
     reason: 'bot_archived',
-    remedy: 'Apply its spec again to have it back.',
+    remedy: 'Reactivate it with `service-local bots apply`.',
   });
 }
 
@@ -470,7 +466,7 @@ async function stop(
   await tell(tx, bot, now, 'agent.schedule_stopped', payload);
 }
 
-/** @returns its place in the log. */
+/** @returns the sequence number of the event. */
 async function tell(
   tx: Db,
   { bot_id, current_version: version }: Bot,

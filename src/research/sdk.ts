@@ -1,21 +1,18 @@
-/** The AI SDK and its providers, which are installed by those who use them. */
+/** Loads the AI SDK and its providers, which are optional peer dependencies. */
 import type { LanguageModel } from 'ai';
 import { ServiceError } from '../base/errors.ts';
 
 export interface ProviderSettings {
   readonly kind: 'openai_compatible' | 'anthropic';
   readonly model: string;
-  /** Undefined for the provider's own. */
+  /** Undefined for the provider's default. */
   readonly baseUrl: string | undefined;
   readonly apiKey: string | undefined;
 }
 
 type Fetch = typeof globalThis.fetch;
 
-/**
- * The AI SDK with a model of the provider.
- * @throws ServiceError `conflict` with the package that is not installed.
- */
+/** @throws ServiceError `conflict` if a package is not installed, with the command that installs it. */
 export async function loadModel(
   { kind, model, baseUrl, apiKey }: ProviderSettings,
   fetch: Fetch,
@@ -51,10 +48,14 @@ async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
     return await load();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', `a language model needs the package ${name}`, {
-      reason: 'not_installed',
-      remedy: `Install it beside service-local with \`npm install ${name}\`.`,
-      cause: error,
-    });
+    throw new ServiceError(
+      'conflict',
+      `the language model needs the package ${name}, which is not installed`,
+      {
+        reason: 'not_installed',
+        remedy: `Run \`npm install ${name}\` where service-local is installed, then restart the server.`,
+        cause: error,
+      },
+    );
   }
 }

@@ -5,14 +5,14 @@ import { ServiceError } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, type Ask } from './ask.ts';
 import { parseCsv } from './csv.ts';
 
-/** Combinations of one sweep. */
+/** Most combinations of parameters in one sweep. */
 export const MOST_COMBINATIONS = 50;
 
 type Value = number | boolean | string;
 export type Params = Readonly<Record<string, Value>>;
 
 /**
- * Every combination of the values, the last parameter turning fastest.
+ * Lists every combination of the values; the last parameter varies fastest.
  * @throws ServiceError `invalid_request` with the reason `too_many_combinations`.
  */
 export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>): Params[] {
@@ -21,8 +21,8 @@ export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>)
   if (count > MOST_COMBINATIONS) {
     throw new ServiceError(
       'invalid_request',
-      `these are ${count} combinations, and a sweep tries ${MOST_COMBINATIONS} at most`,
-      { reason: 'too_many_combinations', remedy: 'Give fewer values of some parameters.' },
+      `the grid has ${count} combinations; a sweep runs at most ${MOST_COMBINATIONS}`,
+      { reason: 'too_many_combinations', remedy: 'Give fewer values for some parameters.' },
     );
   }
   return axes.reduce<Params[]>(
@@ -35,21 +35,20 @@ export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>)
 export interface Trial {
   readonly task_id: string;
   readonly params: Params;
-  /** Of its task. */
   readonly status: string;
   readonly figures?: Readonly<Record<string, number>>;
 }
 
-/** Those with more of the metric first; those without one last. */
+/** Sorts trials by the metric, highest first; trials without the metric come last. */
 export function ranked(trials: readonly Trial[], metric: string): Trial[] {
   const worth = ({ figures }: Trial): number => figures?.[metric] ?? -Infinity;
   return trials.toSorted((a, b) => worth(b) - worth(a) || 0);
 }
 
 /**
- * How much of the highest Sharpe ratio the number of trials explains, from the equity of its run; null
- * where it cannot be judged.
- * @param trials all that were tried, once each has ended.
+ * Computes the deflated Sharpe ratio of the trial with the highest Sharpe ratio, from the equity of its
+ * run. Returns null if no trial has a Sharpe ratio or the equity file is too long.
+ * @param trials all trials of the sweep, after each has ended.
  */
 export async function deflatedSharpeOf(
   ask: Ask,

@@ -1,6 +1,7 @@
 /**
- * Conversations with research bots as they are kept: sessions of turns. Each turn, and each call of a
- * tool in it, is an event of the bot in the same write. Times are milliseconds since the Unix epoch.
+ * Stores conversations with research bots: sessions, and the turns in them. Every change to a turn, and
+ * every tool call, is recorded as an event of the bot in the same transaction. Times are milliseconds
+ * since the Unix epoch.
  */
 import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
@@ -22,28 +23,27 @@ import {
   type WantedBudget,
 } from './answering.ts';
 
-/** What turns are kept with. */
 export interface TurnKeeper {
   readonly storage: Storage;
   readonly clock: () => number;
   readonly answerer: Pick<Answerer, 'provider' | 'model'>;
-  /** The most that anybody can ask for. */
+  /** Upper bounds of the server, which callers can only lower. */
   readonly budget: Budget;
-  /** Of who is at the turns that begin here; see `newWorkerId`. */
+  /** Identifies this process as the one that answers its turns; see `newWorkerId`. */
   readonly worker_id: string;
 }
 
 export interface TurnRequest {
   readonly prompt: string;
-  /** To go on with; a new one without it. */
+  /** Session to continue; undefined for a new one. */
   readonly session_id?: string | undefined;
-  /** Of an agent of the spec; of a session that goes on, the one it began with. */
+  /** Agent of the spec. If a session continues, it must be the agent of that session or undefined. */
   readonly agent_role?: string | undefined;
-  /** Less than what is set. */
+  /** Can only lower the bounds of the server and the agent. */
   readonly budget?: WantedBudget | undefined;
 }
 
-/** A turn that has begun, with all that answering takes. */
+/** A turn that has begun, with everything needed to answer it. */
 export interface BegunTurn {
   readonly session_id: string;
   readonly turn_id: string;
@@ -60,17 +60,17 @@ interface TurnBot {
   readonly version: number;
 }
 
-/** A tool that was called, without what it gave. */
+/** A tool call, without its result. */
 export interface ToolUse {
   readonly tool: string;
-  /** As JSON, cut to a size. */
+  /** JSON, cut to `LONGEST_ARGS` characters. */
   readonly args: string;
   readonly source: string | null;
-  /** Why it gave nothing. */
+  /** Why the call failed. */
   readonly error: string | null;
 }
 
-/** What came of a turn beside its text. */
+/** Outcome of a turn, except its text. */
 export interface TurnRecord {
   readonly citations: readonly Citation[];
   readonly tool_calls: readonly ToolUse[];
@@ -102,24 +102,25 @@ export interface Turn extends TurnRecord {
 
 export type Session = Readonly<ChatSessionsTable> & {
   readonly turns: number;
-  /** What was asked first. */
   readonly first_prompt: string;
 };
 
-/** Of texts in events, so many characters; their hash and their length are beside them. */
+/** Characters of a text in an event, which also has the hash and the length of the whole text. */
 const TOLD_TEXT = 2000;
+/** Characters. */
 const TOLD_ARGS = 1000;
 const MOST_TURNS = 500;
-/** Of what was said before, so much goes to a model again, the newest first. */
+/** Latest turns that are sent to the model again. */
 const MOST_HISTORY_TURNS = 20;
+/** Characters of these turns. */
 const LONGEST_HISTORY = 40_000;
-/** After its time, a turn may take so long to end. */
+/** A turn that has not ended this long after its time budget is treated as interrupted. */
 const GRACE_MS = 30_000;
 
 /**
- * Begins a turn, in a session of its own or in one that goes on.
+ * Begins a turn in a new or an existing session.
  *
- * @param by who asks, as in the audit log.
+ * @param by actor, as in the audit log.
  * @throws ServiceError `not_found` for the bot, the session or the agent; `conflict` with the reason
  * `not_a_research_bot`, `session_of_another`, `other_agent`, `turn_running` or `session_full`.
  */
@@ -190,7 +191,7 @@ export async function beginTurn(
   });
 }
 
-/** Records that a tool was called, in the events of the bot. */
+/** Records a tool call as an event of the bot, with the hash of its result. */
 export async function tellToolCall(
   { storage, clock }: TurnKeeper,
   { bot, session_id, turn_id }: BegunTurn,
@@ -210,13 +211,13 @@ export async function tellToolCall(
   });
 }
 
-/** The arguments of a call as they are told: what a model made up may be of any size. */
+/** Formats arguments as JSON for events, and cuts them: a model may produce any size. */
 export function argsText(args: unknown): string {
   const text = typeof args === 'string' ? args : (JSON.stringify(args) ?? '');
   return text.length > TOLD_ARGS ? `${text.slice(0, TOLD_ARGS)}…` : text;
 }
 
-/** Those of the turns that have ended. */
+/** Selects the turns that have ended. */
 export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<string[]> {
   const rows = await db
     .selectFrom('chat_turns')
@@ -228,8 +229,9 @@ export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<stri
 }
 
 /**
- * Ends a turn, once. Of one that was canceled meanwhile, it keeps what was said and used until then.
- * @returns whether it was running until then.
+ * Ends a turn, unless it has already ended. If it was canceled meanwhile, this only stores the partial
+ * answer and the usage.
+ * @returns whether the turn was still running.
  */
 export async function endTurn(
   { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
@@ -289,12 +291,11 @@ async function keepRest(
 }
 
 /**
- * Ends a turn that nobody wants any more.
+ * Cancels the last turn of a session. Does nothing if it has ended.
  *
- * @param breakOff has whoever answers it in this process end it, with what there is of its answer; of
- * one that another process answers, no more is known than that it was canceled.
- * @throws ServiceError `not_found`; `conflict` for a session of somebody else. One that has ended
- * stays as it ended.
+ * @param breakOff stops the turn if this process answers it, and resolves once its partial answer is
+ * stored. A turn of another process is only marked as canceled.
+ * @throws ServiceError `not_found`; `conflict` for a session of another administrator.
  */
 export async function cancelTurn(
   keeper: TurnKeeper,
@@ -314,15 +315,15 @@ export async function cancelTurn(
   return getTurn(keeper, turn_id);
 }
 
-/** What is recorded of a turn of which nothing is known but why it failed. */
+/** Record of a turn whose only known outcome is its error. */
 function recordOf(error: TurnError | null): TurnRecord {
-  // Whoever answered may have asked a provider, which nobody has counted.
+  // Requests to a provider may have been sent without being counted.
   const usage = { ...NO_USAGE, estimated: error !== null };
   return { citations: [], tool_calls: [], usage, stopped_by: null, error };
 }
 
 /**
- * A turn as it is now. One whose server died is found to be interrupted.
+ * Reads a turn. If its server has died, marks it as interrupted first.
  * @throws ServiceError `not_found`
  */
 export async function getTurn(keeper: TurnKeeper, turn_id: string): Promise<Turn> {
@@ -339,7 +340,7 @@ export async function getTurn(keeper: TurnKeeper, turn_id: string): Promise<Turn
   return turnOf((await find())!);
 }
 
-/** The sessions of a bot, the newest first. @throws ServiceError `not_found` */
+/** Lists the sessions of a bot, newest first. @throws ServiceError `not_found` */
 export async function listSessions(
   db: Db,
   ref: string,
@@ -363,8 +364,8 @@ export async function listSessions(
 }
 
 /**
- * A session with its last turns, in their order.
- * @throws ServiceError `not_found` for the bot, or the session.
+ * Reads a session with its last `limit` turns, oldest first.
+ * @throws ServiceError `not_found` for the bot or the session.
  */
 export async function getSession(
   keeper: TurnKeeper,
@@ -411,11 +412,11 @@ async function sessionOf(db: Db, bot_id: string, session_id: string): Promise<Ch
     .executeTakeFirst();
   if (session !== undefined) return session;
   throw new ServiceError('not_found', `the bot has no session ${JSON.stringify(session_id)}`, {
-    remedy: 'Begin one by asking without a session.',
+    remedy: 'Ask without a session to begin a new one.',
   });
 }
 
-/** The last ones, in their order. */
+/** Reads the last `limit` turns, oldest first. */
 async function turnsOf(db: Db, session_id: string, limit: number): Promise<ChatTurnsTable[]> {
   const rows = await db
     .selectFrom('chat_turns')
@@ -427,7 +428,7 @@ async function turnsOf(db: Db, session_id: string, limit: number): Promise<ChatT
   return rows.toReversed();
 }
 
-/** There is one: a session begins with its first. */
+/** Every session has at least one turn. */
 async function lastTurn(db: Db, session_id: string): Promise<ChatTurnsTable> {
   return (await turnsOf(db, session_id, 1))[0]!;
 }
@@ -445,16 +446,16 @@ function turnOf(row: ChatTurnsTable): Turn {
 
 export const CANCELED: TurnError = {
   code: 'chat_failed',
-  detail: 'it was canceled',
+  detail: 'the turn was canceled',
   reason: 'canceled',
-  remedy: 'It may have been charged for. Ask again; the session goes on.',
+  remedy: 'Ask again in the same session. The provider may have charged for this attempt.',
 };
 
 export const INTERRUPTED: TurnError = {
   code: 'chat_failed',
-  detail: 'the server ended before the answer did',
+  detail: 'the server stopped before the answer was complete',
   reason: 'interrupted',
-  remedy: 'It may have been charged for. Ask again; the session goes on.',
+  remedy: 'Ask again in the same session. The provider may have charged for this attempt.',
 };
 
 function isAbandoned(
@@ -507,7 +508,7 @@ async function tell(
   await appendEvents(tx, bot_id, now, [{ kind, version, occurred_at: now, payload }]);
 }
 
-/** A text as events tell it. */
+/** Formats a text for an event: its beginning, hash and length. */
 export function told(text: string) {
   const isLong = text.length > TOLD_TEXT;
   return {
@@ -521,7 +522,7 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Those that were answered, as far back as there is room. */
+/** Selects answered turns, newest first, until `LONGEST_HISTORY` is reached. */
 function historyOf(rows: readonly ChatTurnsTable[]): BegunTurn['history'] {
   let left = LONGEST_HISTORY;
   const kept: { readonly prompt: string; readonly answer: string }[] = [];
@@ -543,10 +544,10 @@ function least(most: Budget, ...wanted: readonly WantedBudget[]): Budget {
 export function notForTalking(slug: string): ServiceError {
   return new ServiceError(
     'conflict',
-    `${slug} is a trading bot: only research bots are talked to`,
+    `${slug} is a trading bot; only research bots answer questions`,
     {
       reason: 'not_a_research_bot',
-      remedy: 'Make a bot with `kind: research` in its spec, and ask that.',
+      remedy: 'Create a bot with `kind: research` in its spec, and ask that bot.',
     },
   );
 }
@@ -555,29 +556,33 @@ function refuseOther(session: ChatSessionsTable, by: string, role: string | unde
   if (session.created_by !== by) throw ofAnother();
   if (role === undefined || role === session.agent_role) return;
   const whom = session.agent_role === null ? 'the bot itself' : `the agent ${session.agent_role}`;
-  throw new ServiceError('conflict', `the session is one with ${whom}`, {
+  throw new ServiceError('conflict', `the session belongs to ${whom}`, {
     reason: 'other_agent',
-    remedy: 'Ask another agent in a session of its own.',
+    remedy: 'Ask without a session to begin a new one with the other agent.',
   });
 }
 
 function ofAnother(): ServiceError {
-  return new ServiceError('conflict', 'the session is one of somebody else', {
+  return new ServiceError('conflict', 'the session belongs to another administrator', {
     reason: 'session_of_another',
-    remedy: 'Begin one of your own by asking without a session.',
+    remedy: 'Ask without a session to begin one of your own.',
   });
 }
 
 function stillRunning({ session_id }: ChatTurnsTable): ServiceError {
-  return new ServiceError('conflict', `the session ${session_id} is being answered`, {
-    reason: 'turn_running',
-    remedy: 'Wait for the answer, or cancel it.',
-  });
+  return new ServiceError(
+    'conflict',
+    `the last question of session ${session_id} is still being answered`,
+    {
+      reason: 'turn_running',
+      remedy: 'Wait for the answer, or cancel the question.',
+    },
+  );
 }
 
 function full(): ServiceError {
-  return new ServiceError('conflict', `the session has ${MOST_TURNS} turns`, {
+  return new ServiceError('conflict', `the session has reached its limit of ${MOST_TURNS} turns`, {
     reason: 'session_full',
-    remedy: 'Begin another by asking without a session.',
+    remedy: 'Ask without a session to begin a new one.',
   });
 }

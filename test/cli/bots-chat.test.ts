@@ -44,7 +44,7 @@ describe('bots chat', () => {
     const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', 'Well?'], { env });
     expect(stdout).toBe('0: Well?!\n  risk.sharpe 0.5: /tasks/1/result\n');
     expect(stderr).toContain('read_bot {"name":"\\u001b[2J"}\n');
-    expect(stderr).toContain('read_bot: these are no arguments of read_bot');
+    expect(stderr).toContain('read_bot: invalid arguments for read_bot');
     expect(stderr).toContain('scripted: 2 requests');
     expect(stderr).toMatch(/to continue: --session [0-9a-f-]{36}/);
     expect(code).toBe(0);

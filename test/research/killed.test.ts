@@ -9,7 +9,7 @@ import { newDatabase } from '../storage/databases.ts';
 import { startProvider } from './provider.ts';
 import { CANARY, researchDocument } from './talk.ts';
 
-test('a turn whose server was killed is told as interrupted, and its session goes on', async () => {
+test('a turn whose server was killed is interrupted, and its session continues', async () => {
   const database = await newDatabase('sqlite');
   const provider = await startProvider('openai_compatible');
   provider.replies.push({ say: ['It is'], ending: 'stall' });
@@ -57,7 +57,7 @@ test('a turn whose server was killed is told as interrupted, and its session goe
     expect(await read.json()).toMatchObject({
       items: [{ prompt, status: 'interrupted', error: { reason: 'interrupted' } }],
     });
-    // Sent again, it is told what became of it, and the provider is not asked.
+    // A repeated request returns the outcome without another request to the provider.
     const again = (await (await ask(second, { prompt }, 'a')).json()) as { detail: string };
     expect(again).toMatchObject({ reason: 'interrupted' });
     expect(again.detail).toContain(session_id);

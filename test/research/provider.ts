@@ -6,16 +6,16 @@ import type { ProviderSettings } from '../../src/research/sdk.ts';
 
 type Kind = ProviderSettings['kind'];
 
-/** What a language model says to one request. */
+/** Response of the model to one request. */
 export type Reply =
   | {
-      /** In pieces, as they are streamed. */
+      /** Streamed pieces of text. */
       readonly say?: readonly string[];
-      /** With their arguments as JSON, which may be none. */
+      /** Tool calls with their arguments as JSON, which may be invalid. */
       readonly call?: readonly (readonly [tool: string, args: string])[];
-      /** How it goes on then; by default it ends as it should. */
+      /** Fault after the text; by default the response ends normally. */
       readonly ending?: 'stall' | 'break off' | 'end early';
-      /** Without them the provider does not count. */
+      /** `null`: the provider reports no token counts. */
       readonly tokens?: readonly [input: number, output: number] | null;
     }
   | {
@@ -24,12 +24,12 @@ export type Reply =
       readonly body: string;
     };
 
-/** A provider of language models on this machine, that says what a test wants it to. */
+/** A local provider of language models with scripted replies. */
 export interface FakeProvider {
   readonly url: string;
-  /** What it was sent: the count of these is how often it could charge. */
+  /** Received requests; each could be charged. */
   readonly requests: { readonly headers: object; readonly body: object }[];
-  /** What it says next; at the end `ok`. */
+  /** Next replies; when none are left, the reply is `ok`. */
   readonly replies: (Reply | ((body: object) => Reply))[];
   readonly close: () => Promise<void>;
 }
@@ -73,7 +73,7 @@ export async function startProvider(kind: Kind): Promise<FakeProvider> {
 
 type Streamed = Exclude<Reply, { readonly status: number }>;
 
-/** See https://platform.openai.com/docs/api-reference/chat-streaming. @returns how it ends. */
+/** See https://platform.openai.com/docs/api-reference/chat-streaming. @returns the last chunks. */
 function openAi(
   answer: ServerResponse,
   { say = [], call = [], tokens = [10, 5] }: Streamed,
@@ -104,7 +104,7 @@ function openAi(
   ].join('');
 }
 
-/** See https://docs.anthropic.com/en/docs/build-with-claude/streaming. @returns how it ends. */
+/** See https://docs.anthropic.com/en/docs/build-with-claude/streaming. @returns the last events. */
 function anthropic(answer: ServerResponse, { say = [], call = [], tokens }: Streamed): string {
   const [input_tokens, output_tokens] = tokens ?? [10, 5];
   const event = (type: string, fields: object = {}): string =>

@@ -26,7 +26,7 @@ const watcher = (more: object = {}) => ({
 });
 
 describe('a schedule', () => {
-  it('is due once, however many of its times were missed', () => {
+  it('is due only once after several missed times', () => {
     const at = (text: string): number => Date.parse(`2026-01-${text}:00Z`);
     expect(nextDue('6h', at('02T03:04'), at('02T03:04'))).toBe(at('02T09:04'));
     expect(nextDue('6h', at('02T03:04'), at('03T04:00'))).toBe(at('03T09:04'));
@@ -34,7 +34,7 @@ describe('a schedule', () => {
     expect(nextDue('day at 06:30', at('02T06:30'), at('05T06:30'))).toBe(at('06T06:30'));
   });
 
-  it('is checked with the spec, and tools are by their names', () => {
+  it('is validated with the spec, as are the names of tools', () => {
     const problemsOf = (agent: object) =>
       parseSpec(JSON.stringify(researchDocument('talk', { agents: [agent] })), 'bot.json').problems;
     expect(AGENT_TOOLS).toEqual(TOOLS.map(({ name }) => name));
@@ -55,11 +55,11 @@ describe('a schedule', () => {
   });
 });
 
-describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('scheduled agents on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let now: number;
-  /** Two servers on one database. */
+  /** Both use the same database. */
   let servers: TestApp[];
   let runners: AgentRunner[];
   let bearer: string;
@@ -110,7 +110,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     updateBot({ storage, clock: () => now }, 'operator', 'talk', () => true, {
       document: researchDocument('talk', { agents }),
     });
-  /** Kind and payload of what agents left in the log. */
+  /** Kind and payload of all events of agents. */
   const events = async () => {
     const rows = await storage.read
       .selectFrom('bot_events')
@@ -121,7 +121,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     return rows.map((row) => [row.kind, JSON.parse(row.payload) as unknown]);
   };
   const poll = () => Promise.all(runners.map((runner) => runner.poll()));
-  /** Lets time pass until the turns that begin then have been reported. */
+  /** Advances the clock and waits until all turns have been reported. */
   const pass = async (ms: number): Promise<void> => {
     now += ms;
     await poll();
@@ -136,7 +136,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     });
   };
 
-  it('are asked once for a time by one of two servers, as who had it so, also when his token is over', async () => {
+  it('are asked once per time by one of two servers, also after the token of their administrator expired', async () => {
     await pass(24 * HOUR);
     now = START;
     expect(await turn(true)).toMatchObject({
@@ -173,7 +173,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     expect(await events()).toHaveLength(4);
   });
 
-  it('reach the API as their administrator, until it is turned off', async () => {
+  it('use the API as their administrator until the schedule is stopped', async () => {
     let found: unknown[] = [];
     answer = async ({ call }) => {
       found = [await call('read_bot', {})];
@@ -200,7 +200,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     ],
     ['administrator_disabled', () => set('administrators', { disabled_at: now })],
     ['revoked_token', () => set('api_tokens', { revoked_at: now })],
-  ])('are stopped with an event: %s', async (reason, happen) => {
+  ])('are stopped with the reason %s in an event', async (reason, happen) => {
     await turn(true);
     await happen();
     await pass(6 * HOUR);
@@ -216,7 +216,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
   const set = (table: 'administrators' | 'agent_schedules' | 'api_tokens', values: object) =>
     storage.write((tx) => tx.updateTable(table).set(values).execute());
 
-  it('are those of the current version, with its rhythm and its prompt', async () => {
+  it('follow the interval and prompt of the current version', async () => {
     await turn(true);
     await apply([watcher({ schedule: { every: '15m', prompt: 'And now?' } })]);
     await pass(0);
@@ -225,7 +225,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     expect(asked.mock.calls[0]![0].prompt).toBe('And now?');
   });
 
-  it('are asked also where another bot’s cannot be', async () => {
+  it('are asked even if the agent of another bot fails', async () => {
     const document = researchDocument('broken', { agents: [watcher()] });
     const { bot_id } = await createBot({ storage, clock: () => now }, 'operator', { document });
     const ada = { administrator_id: 'ada', token_id: null, scopes: new Set(['read'] as const) };
@@ -240,7 +240,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     expect(servers.flatMap(({ log }) => log).join()).toContain('could not be run');
   });
 
-  it('reach nothing as somebody who does not have them asked any more', async () => {
+  it('lose access when the schedule passes to another administrator', async () => {
     let found: unknown;
     answer = async ({ call }) => {
       await set('agent_schedules', { administrator_id: 'bob' });
@@ -253,7 +253,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     expect(found).toMatchObject({ error: { reason: 'agent_stopped' } });
   });
 
-  it('are asked now as who wants it, and reported at once', async () => {
+  it('can be asked now by a person, and are reported at once', async () => {
     const { body, status } = await send('POST', '/watcher/run');
     expect({ body, status }).toMatchObject({ status: 200, body: { status: 'done', number: 1 } });
     expect(await events()).toMatchObject([['agent.reported', { cause: 'person' }]]);
@@ -266,7 +266,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
     expect(await events()).toHaveLength(1);
   });
 
-  it('are not asked again of what a server that ended left, which is told', async () => {
+  it('are not asked again after their server died, and are reported as interrupted', async () => {
     await turn(true);
     answer = async ({ signal }) => {
       await new Promise((resolve) => {
@@ -294,7 +294,7 @@ describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
   });
 });
 
-it('are asked by a server that starts, when their time has come meanwhile', async () => {
+it('a starting server asks agents whose time came while it was down', async () => {
   const database = await newTables('sqlite');
   const storage = await openStorage(database.location);
   const service = { storage, clock: () => Date.now() - 7 * HOUR };

@@ -5,10 +5,9 @@ import { answererOf, CHAT_API_KEY } from '../../src/research/providers.ts';
 import type { ProviderSettings } from '../../src/research/sdk.ts';
 import type { Answer, TestApp } from '../server/in-process.ts';
 
-/** Must not be found anywhere but at the provider. */
+/** API key that only the provider may see. */
 export const CANARY = 'sk-canary-6f1d0c';
 
-/** The answers of a provider of a test. */
 export const modelAt = (kind: ProviderSettings['kind'], url: string) =>
   answererOf(
     { chat_provider: kind, chat_model: 'm-1', chat_base_url: url },
@@ -22,11 +21,10 @@ export function researchDocument(slug: string, more: object = {}, name = 'A bot 
   return { ...document, metadata: { name, slug }, spec };
 }
 
-/** Whoever talks. */
 export interface Talker {
-  /** One JSON document. */
+  /** Requests the answer as one JSON document. */
   readonly ask: (body: object, headers?: Readonly<Record<string, string>>) => Promise<Answer>;
-  /** Whatever is streamed, to its end. */
+  /** Requests a stream and reads it to its end. */
   readonly stream: (body: object, headers?: Readonly<Record<string, string>>) => Promise<Heard>;
 }
 
@@ -57,7 +55,7 @@ export function talkerOf(server: TestApp, bearer: string, bot = 'talk'): Talker 
         serverSentEvents(answer.body!),
         ({ event, data }) => [event, JSON.parse(data) as unknown] as const,
       );
-      if (begun?.[0] !== 'begun') throw new Error('it does not say what has begun');
+      if (begun?.[0] !== 'begun') throw new Error('the stream does not start with `begun`');
       const texts = events.flatMap(([event, data]) =>
         event === 'text' ? (data as ChatParts['text']).text : [],
       );

@@ -65,7 +65,7 @@ async function ok(name: string, args: unknown, ask?: Ask): Promise<Ok> {
 }
 
 describe('tools', () => {
-  it('give what the API gives, and say what they asked', async () => {
+  it('return the response of the API and its path', async () => {
     const { json } = await reader('GET', `/tasks/${first}/result`);
     const results = await ok('read_results', {}, reader);
     expect(results).toEqual({ source: `/tasks/${first}/result`, data: json });
@@ -91,7 +91,7 @@ describe('tools', () => {
     });
   });
 
-  it('take the newest backtest or paper session for the newest run, with the bot’s own parameters', async () => {
+  it('read the newest backtest or paper session that uses the parameters of the bot', async () => {
     await ok('run_backtest', { params: { fast: 11 } });
     const { storage, clock } = server.services.tasks;
     const { id } = (await ok('read_bot', {})).data as { id: string };
@@ -110,7 +110,7 @@ describe('tools', () => {
     expect(await reader('GET', '/tasks?kind=conformances')).toMatchObject({ status: 400 });
   });
 
-  it('ask other instances for passages where they are told to, and say why that cannot be', async () => {
+  it('search other instances only on request, and explain if there are none', async () => {
     const found = await call('search_knowledge', { q: 'drawdown', federated: true }, reader);
     expect(found).toMatchObject({ error: { code: 'conflict', reason: 'no_instance' } });
     expect(await ok('search_knowledge', { q: 'drawdown' }, reader)).toMatchObject({
@@ -119,7 +119,7 @@ describe('tools', () => {
     });
   });
 
-  it('give trades as rows with numbers, the worst first where they are asked for', async () => {
+  it('return trades as rows with numbers, the least profitable first on request', async () => {
     const { data } = await ok('read_trades', { which: 'worst', limit: 2 }, reader);
     const trades = data['trades'] as { pnl: number; symbol: string }[];
     expect(trades).toHaveLength(2);
@@ -127,7 +127,7 @@ describe('tools', () => {
     expect(trades[0]!.pnl).toBeLessThanOrEqual(trades[1]!.pnl);
   });
 
-  it('take the beginning of a long file for no more than that', async () => {
+  it('do not rank trades of a file that is cut', async () => {
     const line = '1,SPX,long,2000-01-03T00:00:00Z,2000-01-04T00:00:00Z,1,1,1,1,5,0.1,0,closed\n';
     const names =
       'id,symbol,side,entry_time,exit_time,bars,quantity,entry_price,exit_price,pnl,return,fees,status\n';
@@ -146,7 +146,7 @@ describe('tools', () => {
     });
   });
 
-  it('backtest and propose, and leave the bot as it is', async () => {
+  it('run backtests and propose versions without changing the bot', async () => {
     const again = await ok('run_backtest', { params: { fast: 12 } });
     const { data } = await ok('compare_results', { task_ids: [first, again.data['run_id']] });
     const figures = data['figures'] as { figure: string; values: number[]; change: number[] }[];
@@ -177,7 +177,7 @@ describe('tools', () => {
     });
   });
 
-  it('sweep parameters, and judge the best by all that were tried', async () => {
+  it('sweep parameters, and deflate the Sharpe ratio by the number of trials', async () => {
     const grid = { fast: [5, 10, 40], slow: [20, 30, 30] };
     const made = await ok('run_sweep', { grid });
     const table = made.data['table'] as { task_id: string; 'risk.sharpe': number }[];
@@ -210,7 +210,7 @@ describe('tools', () => {
     expect(await call('run_sweep', { grid: { fast: many, slow: many } })).toMatchObject({
       error: {
         reason: 'too_many_combinations',
-        detail: 'these are 64 combinations, and a sweep tries 50 at most',
+        detail: 'the grid has 64 combinations; a sweep runs at most 50',
       },
     });
     expect(await call('run_sweep', { grid: { fats: [1] } })).toMatchObject({
@@ -219,7 +219,7 @@ describe('tools', () => {
     expect((await reader('GET', '/tasks?limit=1')).json).toEqual(before);
   });
 
-  it('propose another document, but raise no limit and change nothing that is a person’s', async () => {
+  it('propose other values, but cannot raise limits or change what only a person may change', async () => {
     const limits = {
       max_order_value: '1000',
       max_position_pct: 0.5,
@@ -283,7 +283,7 @@ describe('tools', () => {
     expect((await reader('GET', path)).json).toMatchObject({ items: { length: 1 } });
   });
 
-  it('propose once, when the request is sent again', async () => {
+  it('propose only once when the request is repeated', async () => {
     const headers = { authorization: await server.bearer('write'), 'idempotency-key': 'k' };
     const body = { params: { fast: 14 }, rationale: 'It turns sooner.' };
     const propose = () => server.send('POST', '/bots/other/proposals', { headers, body });
@@ -296,7 +296,7 @@ describe('tools', () => {
     });
   });
 
-  it('do no more than the caller may, and tell of what is refused', async () => {
+  it('are limited to the scopes of the caller, and return errors of the API', async () => {
     expect(await call('run_backtest', {}, reader)).toMatchObject({
       error: { code: 'not_allowed' },
     });
@@ -315,7 +315,7 @@ describe('tools', () => {
     expect(() => toolNamed('run_backtests')).toThrow('there is no tool "run_backtests"');
   });
 
-  it('take a bot by name where none is talked about', async () => {
+  it('take the bot from the arguments if the conversation has none', async () => {
     const ask = (name: string, args: object) =>
       callTool(toolNamed(name), reader, undefined, args, new AbortController().signal);
     expect(await ask('read_bot', { bot: 'other' })).toMatchObject({ data: { slug: 'other' } });
@@ -324,14 +324,14 @@ describe('tools', () => {
   });
 });
 
-it('no tool reaches what deploys, promotes, halts, resumes, or changes limits, keys and leases', () => {
+it('no tool can deploy, promote, halt, resume, or change limits, keys and leases', () => {
   const reached = new Set(TOOLS.flatMap(({ reaches }) => reaches));
   expect([...reached].filter((reach) => reach.startsWith('POST')).toSorted()).toEqual([
     'POST /bots/{bot_ref}/backtest',
     'POST /bots/{bot_ref}/proposals',
     'POST /tasks/{task_id}/cancel',
   ]);
-  // Of runs that the call itself began.
+  // They cancel only runs that the call itself started.
   const canceling = TOOLS.filter(({ reaches }) => reaches.some((reach) => /cancel/.test(reach)));
   expect(canceling.map(({ name }) => name)).toEqual(['run_backtest', 'run_sweep']);
   const forbidden =
@@ -339,8 +339,8 @@ it('no tool reaches what deploys, promotes, halts, resumes, or changes limits, k
   expect([...reached].filter((reach) => forbidden.test(reach))).toEqual([]);
 });
 
-describe('an answer', () => {
-  it('is cut to a size, and says so', () => {
+describe('tool results', () => {
+  it('are cut to a size and marked as truncated', () => {
     const items = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'x'.repeat(50) }));
     const { data, truncated } = cutTo({ items, after: 1 }, LARGEST_ANSWER);
     expect(truncated).toBe(true);
@@ -354,7 +354,7 @@ describe('an answer', () => {
     expect(cutTo('y'.repeat(5000), 10_000)).toMatchObject({ truncated: true });
   });
 
-  it('reads cells with commas and quotes', () => {
+  it('contain CSV cells with commas and quotes', () => {
     expect(parseCsv('a,b,c\n"x,""y""",2,\n')).toEqual([{ a: 'x,"y"', b: '2', c: '' }]);
   });
 });

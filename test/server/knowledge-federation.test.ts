@@ -181,20 +181,20 @@ test('instances that do not answer are named, and do not delay the answers of ot
   expect(instances).toEqual([
     ['stalled', 'timed_out', 'it did not answer in time'],
     ['halting', 'timed_out', 'it did not answer in time'],
-    ['closed', 'unreachable', 'there is no connection to it (ECONNREFUSED)'],
+    ['closed', 'unreachable', 'cannot connect (ECONNREFUSED)'],
     ['tokyo', 'answered', null],
-    ['wrong', 'refused', 'it does not take the token in WRONG_TOKEN (not_authenticated)'],
+    ['wrong', 'refused', 'it rejected the token in WRONG_TOKEN (not_authenticated)'],
     [
       'nobody',
       'refused',
       'there is no token for nobody: NOBODY_TOKEN is not set in the environment of this server',
     ],
-    ['html', 'invalid', 'what answers is no service-local server'],
-    ['moved', 'invalid', 'what answers is no service-local server'],
-    ['nonsense', 'invalid', 'what it answers is no answer to a search'],
-    ['relayed', 'invalid', 'what it answers is no answer to a search'],
-    ['endless', 'invalid', 'its answer does not end'],
-    ['echo', 'refused', 'it does not take the token in ECHO_TOKEN (not_allowed)'],
+    ['html', 'invalid', 'the URL does not belong to a service-local server'],
+    ['moved', 'invalid', 'the URL does not belong to a service-local server'],
+    ['nonsense', 'invalid', 'its response is not a search result'],
+    ['relayed', 'invalid', 'its response is not a search result'],
+    ['endless', 'invalid', 'its response is too large'],
+    ['echo', 'refused', 'it rejected the token in ECHO_TOKEN (not_allowed)'],
   ]);
   const all = [JSON.stringify(answer.body), ...server.log].join('\n');
   expect(all).toMatch('the knowledge of stalled: it did not answer in time');

@@ -10,7 +10,6 @@ import type { Db, KnowledgeDocumentsTable, KnowledgePassagesTable } from '../../
 import { isMarkdown, linesOf, passagesOf } from './passages.ts';
 import { termsOf } from './terms.ts';
 
-/** What documents are kept with. */
 export interface Knowledge {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
@@ -18,35 +17,34 @@ export interface Knowledge {
 }
 
 export type Document = Readonly<KnowledgeDocumentsTable>;
-/** As it is listed. */
 export type DocumentHead = Omit<Document, 'text'>;
 
 const MOST_PASSAGES = 10_000;
-/** To tell them apart takes some tens of milliseconds, in which the thread does nothing else. */
+/** Splitting this many lines blocks the thread for some tens of milliseconds. */
 const MOST_LINES = 200_000;
 
-/** So many take some tens of milliseconds, in which nothing else is written. */
+/** Passages per transaction, which blocks other writes for some tens of milliseconds. */
 const PASSAGES_AT_ONCE = 100;
 
 export interface NewDocument {
   readonly name: string;
-  /** Of the text by default: its first heading, or else the name. */
+  /** Defaults to the first heading of the text, or the name. */
   readonly title?: string | undefined;
   readonly text: string;
-  /** Whether it takes the place of one with the name and another text. */
+  /** Whether to replace a document with the same name and another text. */
   readonly replace?: boolean | undefined;
 }
 
-/** A document whose passages are kept, and which nobody sees before it is published. */
+/** A document whose passages are stored but not found by searches before it is published. */
 export type Staged = Omit<Document, 'revision' | 'added_at' | 'added_by'> & {
   readonly replace: boolean;
 };
 
 /**
- * Cuts a text into passages and keeps them, little by little, so that others can write in between.
- * What comes of it is published, or cleared.
+ * Splits a text into passages and stores them in small transactions, so that other writes can happen in
+ * between. The caller publishes the result with `publishDocument`, or removes it with `clearPassages`.
  *
- * @returns the document that is there already, when it is the same.
+ * @returns the existing document if its name and text are the same.
  * @throws ServiceError `invalid_request`, `payload_too_large`
  */
 export async function stageDocument(
@@ -56,8 +54,8 @@ export async function stageDocument(
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_DOCUMENT_BYTES) {
     const most = `${MAX_DOCUMENT_BYTES / 1024} KiB`;
-    throw new ServiceError('payload_too_large', `the text is over ${most}`, {
-      remedy: 'Cut it into several documents.',
+    throw new ServiceError('payload_too_large', `the text is larger than ${most}`, {
+      remedy: 'Split it into several documents.',
     });
   }
   const sha256 = createHash('sha256').update(text).digest('hex');
@@ -95,7 +93,7 @@ export async function stageDocument(
 
 type PassageRow = Omit<KnowledgePassagesTable, 'number'>;
 
-/** @throws ServiceError `invalid_request` for more than can be kept. */
+/** @throws ServiceError `invalid_request` for more than `MOST_PASSAGES`. */
 async function cut(
   lines: readonly string[],
   { document_id, name }: Pick<Document, 'document_id' | 'name'>,
@@ -123,15 +121,15 @@ async function cut(
 
 export interface Published {
   readonly document: DocumentHead;
-  /** The id of the one in whose place it is, the passages of which are to be cleared. */
+  /** Id of the replaced document, for `clearPassages`. */
   readonly replaced: string | null;
 }
 
 /**
- * Makes the document one that all see, in the place of the one before that had its name, in one write.
- * One that is there already stays as it is.
+ * Makes a staged document visible and removes the one it replaces, in one transaction. Returns an
+ * existing document unchanged.
  *
- * @throws ServiceError `conflict` when another text has the name.
+ * @throws ServiceError `conflict` if the name belongs to another text and `replace` is not set.
  */
 export async function publishDocument(
   { storage, clock }: Knowledge,
@@ -144,7 +142,7 @@ export async function publishDocument(
     const now = clock();
     const { document_id, name, sha256, bytes } = added;
     const before = await findNamed(tx, name);
-    // Another request has added the same since it was looked for.
+    // Another request has added the same document since it was staged.
     if (before?.sha256 === sha256) return { document: before, replaced: null };
     if (before !== undefined && !replace) throw taken(name);
     const replaced = before?.document_id ?? null;
@@ -164,7 +162,7 @@ export async function publishDocument(
   });
 }
 
-/** Removes it; `clearPassages` then does the rest. @throws ServiceError `not_found` */
+/** Removes a document; call `clearPassages` afterwards. @throws ServiceError `not_found` */
 export async function removeDocument(
   { storage, clock }: Knowledge,
   actor: Actor,
@@ -192,10 +190,10 @@ async function unlist(tx: Db, document_id: string, since: number): Promise<void>
   await tx.insertInto('knowledge_unlisted').values({ document_id, since }).execute();
 }
 
-/** In which whatever is being added has been added, or is left for good. */
+/** Unpublished documents older than this are treated as abandoned. */
 const LEFT_AFTER_MS = 60 * 60_000;
 
-/** Removes what processes that were killed have left. */
+/** Removes unpublished passages left by killed processes. */
 export async function clearLeftPassages({ storage, clock }: Knowledge): Promise<void> {
   const left = await storage.read
     .selectFrom('knowledge_unlisted')
@@ -205,7 +203,7 @@ export async function clearLeftPassages({ storage, clock }: Knowledge): Promise<
   for (const { document_id } of left) await clearPassages({ storage }, document_id);
 }
 
-/** Removes the passages of a document that was removed or never published, little by little. */
+/** Removes the passages of a removed or unpublished document, in small transactions. */
 export async function clearPassages(
   { storage }: Pick<Knowledge, 'storage'>,
   document_id: string,
@@ -282,7 +280,7 @@ export async function getDocument(db: Db, document_id: string): Promise<Document
     .executeTakeFirst();
   if (document !== undefined) return document;
   throw new ServiceError('not_found', `there is no document ${JSON.stringify(document_id)}`, {
-    remedy: 'See `service-local knowledge list`: a text that was replaced has another id.',
+    remedy: 'Find its id with `service-local knowledge list`; a replaced text gets a new id.',
   });
 }
 
@@ -295,15 +293,15 @@ async function findNamed(db: Db, name: string): Promise<DocumentHead | undefined
 }
 
 function tooMany(what: 'lines' | 'passages', most: number): ServiceError {
-  return new ServiceError('invalid_request', `it has more than ${most} ${what}`, {
+  return new ServiceError('invalid_request', `the text has more than ${most} ${what}`, {
     reason: `too_many_${what}`,
-    remedy: 'Cut it into several documents.',
+    remedy: 'Split it into several documents.',
   });
 }
 
 function taken(name: string): ServiceError {
-  return new ServiceError('conflict', `there is another text called ${JSON.stringify(name)}`, {
+  return new ServiceError('conflict', `another text is already called ${JSON.stringify(name)}`, {
     reason: 'name_taken',
-    remedy: 'Have it replaced with `replace` (--replace), or give another name.',
+    remedy: 'Replace it with `replace` (--replace), or choose another name.',
   });
 }

@@ -5,30 +5,30 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { FederationSettings, Instance } from './knowledge-file.ts';
 
-/** Asks other servers for what they know. */
+/** Searches the knowledge of other servers. */
 export interface Federation {
   readonly isEmpty: boolean;
-  /** Asks all of them at the same time, and waits for none longer than its time. */
+  /** Asks all instances at the same time, each with the configured timeout. Never rejects. */
   readonly search: (q: string, limit: number) => Promise<readonly Answered[]>;
 }
 
-/** What came of asking one. */
+/** Outcome of asking one instance. */
 export interface Answered {
   readonly name: string;
   readonly status: (typeof INSTANCE_STATUSES)[number];
-  /** In words of this server: what others say could hold what they were sent. */
+  /** Written by this server, because an error text of an instance could repeat the token. */
   readonly reason: string | null;
   readonly took_ms: number;
-  /** The best first. */
+  /** Best first. */
   readonly items: readonly Passage[];
 }
 
-/** Of 50 passages with whatever is in them. */
+/** Bytes; enough for 50 passages of the largest size. */
 const LARGEST_ANSWER = 4 * 1024 * 1024;
 
 const line = z.int().min(1).max(1e9);
 
-/** Of other versions, too: what they tell beyond this is of no use here. */
+/** Instances may run other versions, so unknown fields are ignored. */
 const answerSchema = z.object({
   items: z
     .array(
@@ -40,7 +40,7 @@ const answerSchema = z.object({
         lines: z.object({ from: line, to: line }),
         text: z.string().max(10_000),
         score: z.number(),
-        // None of what they have from elsewhere.
+        // Only documents of the instance itself.
         instance: z.null(),
       }),
     )
@@ -48,7 +48,7 @@ const answerSchema = z.object({
 });
 
 /**
- * @param env where the tokens are.
+ * @param env contains the tokens of the instances.
  * @param clock monotonic, in milliseconds.
  */
 export function federationOf(
@@ -75,7 +75,11 @@ export function federationOf(
           const answered = { name, ...result, took_ms: Math.round(clock() - since) };
           if (result.reason !== null) {
             const { took_ms, status } = answered;
-            log.warn({ msg: `the knowledge of ${name}: ${result.reason}`, status, took_ms });
+            log.warn({
+              msg: `knowledge search at ${name} failed: ${result.reason}`,
+              status,
+              took_ms,
+            });
           }
           return answered;
         }),
@@ -109,18 +113,19 @@ async function ask(
 ): Promise<Result> {
   if (client === undefined) return without('refused', missingToken(instance));
   try {
-    // They ask nobody: no search goes round in circles.
+    // Without federation, so that searches cannot loop.
     const query = { q, limit, federated: 'false' as const };
     const answer: unknown = await client.call<typeof searchKnowledge>('get', '/knowledge/search', {
       query,
     });
     const { success, data } = answerSchema.safeParse(answer);
-    if (!success) return without('invalid', 'what it answers is no answer to a search');
+    if (!success) return without('invalid', 'its response is not a search result');
     const { name } = instance;
     const items = data.items.slice(0, limit).map((item) => ({ ...item, instance: name }));
     return { status: 'answered', reason: null, items };
   } catch (error) {
-    if (!(error instanceof ServiceError)) return without('invalid', 'it could not be asked');
+    if (!(error instanceof ServiceError))
+      return without('invalid', 'the request could not be sent');
     return failure(error, instance);
   }
 }
@@ -137,27 +142,28 @@ const TIMED_OUT = /^(TimeoutError|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 
 function failure({ code, cause }: ServiceError, { token_env }: Instance): Result {
   if (code === 'not_authenticated' || code === 'not_allowed') {
-    return without('refused', `it does not take the token in ${token_env} (${code})`);
+    return without('refused', `it rejected the token in ${token_env} (${code})`);
   }
   if (code === 'rate_limited' || code === 'overloaded' || code === 'storage_unavailable') {
-    return without('refused', `it asks to be asked later (${code})`);
+    return without('refused', `it is busy (${code})`);
   }
   if (code !== 'server_unreachable') {
-    return without('invalid', `it cannot search its knowledge (${code})`);
+    return without('invalid', `its search failed (${code})`);
   }
-  // Something answered, and is no such server.
-  if (cause === undefined) return without('invalid', 'what answers is no service-local server');
+  // Without a cause, an HTTP response arrived but is not from service-local.
+  if (cause === undefined)
+    return without('invalid', 'the URL does not belong to a service-local server');
   const [name, kind] = kindOf(cause);
   if (TIMED_OUT.test(name) || TIMED_OUT.test(kind)) {
     return without('timed_out', 'it did not answer in time');
   }
   if (kind === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
-    return without('invalid', 'its answer does not end');
+    return without('invalid', 'its response is too large');
   }
-  return without('unreachable', `there is no connection to it${kind === '' ? '' : ` (${kind})`}`);
+  return without('unreachable', `cannot connect${kind === '' ? '' : ` (${kind})`}`);
 }
 
-/** Name and code of what is wrapped most deeply. */
+/** Name and code of the innermost cause. */
 function kindOf(error: unknown): readonly [name: string, code: string] {
   if (error instanceof AggregateError) return kindOf(error.errors[0]);
   if (!(error instanceof Error)) return ['', ''];
@@ -166,7 +172,7 @@ function kindOf(error: unknown): readonly [name: string, code: string] {
   return [error.name, code];
 }
 
-/** One by one from each list in turn, so that what is best of each comes before what is second. */
+/** Merges ranked lists: the first items of all lists, then the second items, up to `limit`. */
 export function interleaved<T>(lists: readonly (readonly T[])[], limit: number): T[] {
   const longest = Math.max(0, ...lists.map((list) => list.length));
   const turns = Array.from({ length: longest }, (_, rank) =>

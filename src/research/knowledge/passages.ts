@@ -1,38 +1,38 @@
 /** A part of a document that can be cited. */
 export interface Passage {
-  /** The headings below which it stands, the highest first. */
+  /** Headings above the passage, outermost first. */
   readonly heading: readonly string[];
-  /** From 1, as the last one, which is in it, too. */
+  /** Counted from 1; both lines are part of the passage. */
   readonly first_line: number;
   readonly last_line: number;
-  /** The lines as they are, or, of a line that is too long for one passage, a part of it. */
+  /** Unchanged lines, or a part of one line that is too long for a passage. */
   readonly text: string;
 }
 
-/** In UTF-16 units. What begins before is added to a passage, and what would exceed the other is not. */
+/** In UTF-16 units. A passage longer than the first ends at the next paragraph; none exceeds the second. */
 const USUAL_LENGTH = 1200;
 const MOST_LENGTH = 2000;
 
-// Each looks at a character a few times at most, whatever stands there: texts are anybody's.
+// Each runs in linear time, because texts are not trusted.
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*))?$/s;
 const CLOSING = /(?:^|[ \t])#+$/;
 const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** Of a line with a heading, and of what is kept of it. */
+/** Longer lines are no headings; longer headings are cut. */
 const LONGEST_LINE = 1000;
 const LONGEST_HEADING = 200;
 
-/** Without the mark of byte order that some editors begin a file with. @param most lines. */
+/** Splits a text into at most `most` lines and removes a byte order mark. */
 export function linesOf(text: string, most?: number): readonly string[] {
   return text.slice(text.startsWith('\uFEFF') ? 1 : 0).split(/\r\n|\n|\r/, most);
 }
 
-/** Whether its headings can be told: otherwise all of it is text. */
+/** Whether the name of a document is that of a Markdown file, whose headings are recognized. */
 export function isMarkdown(name: string): boolean {
   return /\.(md|markdown|mdx)$/i.test(name);
 }
 
-/** Cuts a text at headings and, where that is too long, between paragraphs, lines, words. */
+/** Splits a text at headings, and long sections between paragraphs, lines or words. */
 export function* passagesOf(lines: readonly string[], hasHeadings: boolean): Generator<Passage> {
   for (const { heading, from, to } of sectionsOf(lines, hasHeadings)) {
     let first = from;
@@ -62,14 +62,13 @@ export function* passagesOf(lines: readonly string[], hasHeadings: boolean): Gen
   }
 }
 
-/** Lines from `from` up to `to`, which is the next one's, as indices. */
+/** Lines from index `from` to `to`, exclusive. */
 interface Section {
   readonly heading: readonly string[];
   readonly from: number;
   readonly to: number;
 }
 
-/** Each begins with its heading. */
 function* sectionsOf(lines: readonly string[], hasHeadings: boolean): Generator<Section> {
   let heading: readonly { readonly level: number; readonly text: string }[] = [];
   let from = 0;
@@ -91,7 +90,7 @@ function* sectionsOf(lines: readonly string[], hasHeadings: boolean): Generator<
   yield section(lines.length);
 }
 
-/** Of a line of `#`, or of one below a line of its own that underlines it. */
+/** Recognizes `# Heading`, and a single line underlined with `=` or `-`. */
 function headingAt(lines: readonly string[], i: number) {
   const line = lines[i]!;
   if (line === '' || line.length > LONGEST_LINE) return undefined;
@@ -109,7 +108,7 @@ function headingAt(lines: readonly string[], i: number) {
   return { level, text: above.slice(0, LONGEST_HEADING), line: i - 1 };
 }
 
-/** Without empty lines around; undefined where there are no others. */
+/** Removes empty lines around a passage; undefined if no others remain. */
 function trimmed(lines: readonly string[], from: number, to: number) {
   let [first, end] = [from, to];
   while (first < end && lines[first]!.trim() === '') first += 1;
@@ -118,7 +117,7 @@ function trimmed(lines: readonly string[], from: number, to: number) {
   return { first_line: first + 1, last_line: end, text: lines.slice(first, end).join('\n') };
 }
 
-/** Cuts after a space where there is one in the last quarter, and never within a character. */
+/** Cuts after a space in the last quarter if possible, and never within a character. */
 function* piecesOf(line: string): Generator<string> {
   let from = 0;
   while (from < line.length) {

@@ -2,26 +2,26 @@ import { sql } from 'kysely';
 import type { Storage } from '../../storage/storage.ts';
 import { queryTerms } from './terms.ts';
 
-/** A passage that has some of the words, as the API tells it. */
+/** A passage that contains some of the words, as in the API. */
 export interface Found {
   readonly document_id: string;
-  /** Its name. */
+  /** Name of the document. */
   readonly document: string;
   readonly passage_id: string;
   readonly heading: string[];
   readonly lines: { readonly from: number; readonly to: number };
   readonly text: string;
-  /** The higher the better; to be compared with those of the same search and instance alone. */
+  /** Higher is better. Comparable only within one search of one instance. */
   readonly score: number;
 }
 
-/** Words of a query that count. */
+/** Further words of a query are ignored. */
 const MOST_TERMS = 32;
 
 /**
- * The passages with any of the words, those first that have more, and rarer ones, of them. What stands
- * in the query is words and nothing else.
- * @param limit from 1.
+ * Finds passages with any of the words. Passages with more of them, or with rarer ones, come first. The
+ * text is never interpreted as query syntax.
+ * @param limit at least 1.
  */
 export async function searchPassages(
   { kind, read }: Pick<Storage, 'kind' | 'read'>,
@@ -56,7 +56,7 @@ const COLUMNS = sql`passage.document_id, document.name as document, passage.ordi
   passage.heading, passage.first_line, passage.last_line, passage.text`;
 
 function onSqlite(terms: readonly string[], limit: number) {
-  // Terms have no quotation marks; within them nothing is syntax.
+  // Terms contain no quotation marks, and nothing within quotation marks is syntax.
   const query = terms.map((term) => `"${term}"`).join(' OR ');
   return sql<Row>`select ${COLUMNS}, -bm25(knowledge_index) as score
     from knowledge_index
@@ -67,9 +67,9 @@ function onSqlite(terms: readonly string[], limit: number) {
 }
 
 /**
- * PostgreSQL weighs all words alike: here a word counts as much as it is rare, as it does for `bm25`
- * of SQLite (https://sqlite.org/fts5.html#the_bm25_function). Without `materialized` it would count
- * the passages with a word anew for each that it finds.
+ * PostgreSQL gives all words the same weight, so this query weights rare words higher, as `bm25` of
+ * SQLite does (https://sqlite.org/fts5.html#the_bm25_function). Without `materialized` it would count
+ * the passages with a word again for each match.
  */
 function onPostgres(terms: readonly string[], limit: number) {
   return sql<Row>`with term as (

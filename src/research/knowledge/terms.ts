@@ -1,8 +1,8 @@
 /**
- * The words of a text as they are compared, made here and not by the databases, so that all of them
- * find the same: in lower case, without the accents of Latin, Greek and Cyrillic letters, and nothing
- * but letters and digits. What is written without spaces is taken letter by letter. There are no
- * stems: `limit` does not find `limits`.
+ * Splits texts into words here rather than in the database, so that SQLite and PostgreSQL find the same.
+ * Words consist of lowercase letters and digits, without the accents of Latin, Greek and Cyrillic
+ * letters. Scripts without spaces are split into letters. There is no stemming: `limit` does not find
+ * `limits`.
  */
 const WITHOUT_SPACES = String.raw`\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}`;
 const ACCENTS = /(?<=[\p{sc=Latin}\p{sc=Greek}\p{sc=Cyrillic}])\p{Mn}+/gu;
@@ -11,17 +11,17 @@ const PART = new RegExp(
   'gv',
 );
 
-/** PostgreSQL leaves out words of 2 KB; none of a language is nearly as long as this. */
+/** Letters. PostgreSQL ignores words of 2 KB, and no word of a language is longer than this. */
 const LONGEST_WORD = 64;
 
-/** @returns the words with spaces between, to be indexed. */
+/** Returns the words to index, separated by spaces. */
 export function termsOf(text: string): string {
   return partsOf(text).flat().join(' ');
 }
 
 /**
- * What to look for: words, and pairs of letters where there are no spaces.
- * @returns each once, in the order of the text, at most `most`.
+ * Returns what to search for: words, and pairs of letters for scripts without spaces.
+ * @returns at most `most` distinct terms, in the order of the text.
  */
 export function queryTerms(text: string, most: number): readonly string[] {
   const terms = partsOf(text).flatMap((part) =>
@@ -32,7 +32,7 @@ export function queryTerms(text: string, most: number): readonly string[] {
   return [...new Set(terms)].slice(0, most);
 }
 
-/** Words, and letters of a run without spaces. */
+/** A string is a word; an array has the letters of a run without spaces. */
 function partsOf(text: string): (string | string[])[] {
   const plain = text.normalize('NFKD').toLowerCase().replaceAll(ACCENTS, '').normalize('NFC');
   return Array.from(plain.matchAll(PART), ([part, run]) =>

@@ -2,7 +2,7 @@ import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { LONGEST_FILE, type Ask, type Asked } from '../ask.ts';
 
-/** A route of which no more is known than that it answers. */
+/** A route whose types are unknown here. */
 interface AnyRoute {
   readonly method: string;
   readonly path: string;
@@ -11,7 +11,7 @@ interface AnyRoute {
 
 const FILE = /^\/tasks\/[^/]+\/files\//;
 
-/** Asks the API of another process, with the token of the client. */
+/** Calls the API of a server through the client, with the client's token. */
 export function askThrough(client: Client): Ask {
   return async (method, path, body, { signal } = {}) => {
     signal?.throwIfAborted();
@@ -27,7 +27,7 @@ export function askThrough(client: Client): Ask {
   };
 }
 
-/** With these the client says that there was no answer. */
+/** Codes with which the client reports that there was no response. */
 const OF_THE_CLIENT: ReadonlySet<string> = new Set(['server_unreachable', 'interrupted']);
 
 function refused({ status, code, message, reason, remedy, problems }: ServiceError): Asked {

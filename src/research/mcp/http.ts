@@ -2,11 +2,11 @@ import { createMcpHandler } from '@modelcontextprotocol/server';
 import { makeMcpServer, type McpCaller } from './server.ts';
 
 /**
- * Answers one message of the protocol: its server lives as long as that. A request is answered by a
- * stream of server-sent events, which begins at once however long a tool takes, a notification by
- * nothing (202), and what the protocol refuses by one of its errors as JSON.
+ * Answers one MCP message with a server of its own. A request gets a stream of server-sent events,
+ * which begins at once even if the tool is slow; a notification gets 202 without a body; an invalid
+ * message gets a JSON-RPC error as JSON.
  *
- * @param message the body of the request, parsed.
+ * @param message the parsed body of the request.
  */
 export function answerMessage(
   request: Request,
@@ -14,12 +14,12 @@ export function answerMessage(
   caller: McpCaller,
 ): Promise<Response> {
   const headers = new Headers(request.headers);
-  // There is one way to answer, whatever the client says that it takes.
+  // The server always answers with an event stream, whatever the client accepts.
   headers.set('accept', 'application/json, text/event-stream');
   const { url, signal } = request;
   const handler = createMcpHandler(() => makeMcpServer(caller), {
     responseMode: 'sse',
-    // Nothing that could be subscribed to ever changes.
+    // The list of tools never changes.
     maxSubscriptions: 0,
   });
   const forwarded = new Request(url, { method: 'POST', headers, signal });

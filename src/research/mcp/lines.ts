@@ -1,12 +1,12 @@
 import { pipeline, Transform, type Readable, type Writable } from 'node:stream';
 import { parseJSONRPCMessage, ProtocolErrorCode } from '@modelcontextprotocol/server';
 
-/** As many bytes as the transport takes of a line; of a longer one it says so itself. */
+/** Bytes; the limit of the transport, which rejects longer lines itself. */
 const LONGEST_LINE = 10 * 1024 * 1024;
 
 /**
- * The lines of the input that are messages of JSON-RPC, for the transport, which would leave others
- * without an answer. Those are answered here, by the errors that JSON-RPC has for them.
+ * Passes on lines that are JSON-RPC messages and answers all others with a JSON-RPC error, because the
+ * transport would ignore them.
  */
 export function messagesOf(input: Readable, output: Writable): Readable {
   let rest: Buffer = Buffer.alloc(0);
@@ -27,7 +27,7 @@ export function messagesOf(input: Readable, output: Writable): Readable {
       done();
     },
   });
-  // What ends it the transport is told by the stream that it reads.
+  // The transport notices the end and errors on the returned stream.
   pipeline(input, lines, () => {});
   return lines;
 }
@@ -45,8 +45,8 @@ function faultOf(line: string): { readonly code: number; readonly message: strin
     return undefined;
   } catch {
     const why = Array.isArray(message)
-      ? 'there are no batches'
-      : 'it is no message of JSON-RPC 2.0';
+      ? 'batches are not supported'
+      : 'the line is not a JSON-RPC 2.0 message';
     return { code: ProtocolErrorCode.InvalidRequest, message: `Invalid Request: ${why}` };
   }
 }

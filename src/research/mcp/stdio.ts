@@ -3,10 +3,7 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import { messagesOf } from './lines.ts';
 import { makeMcpServer, type McpCaller } from './server.ts';
 
-/**
- * Serves the protocol until the input or output closes, or the caller aborts. Then it cancels the
- * runs of calls in progress.
- */
+/** Serves MCP until a stream closes or the caller aborts, then cancels the runs of calls in progress. */
 export async function serveStreams(
   input: Readable,
   output: Writable,
@@ -27,7 +24,7 @@ export async function serveStreams(
   };
   const handle = serveStdio(() => makeMcpServer(own), {
     transport,
-    // Nothing that could be subscribed to ever changes.
+    // The list of tools never changes.
     maxSubscriptions: 0,
     onerror: caller.report,
   });

@@ -15,14 +15,14 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true }));
 
-test('instances are named with their origins and the variables of their tokens', () => {
+test('the file lists instances with their origins and token variables', () => {
   expect(readKnowledgeFile(file)).toEqual({ timeout_seconds: 3, instances: [] });
   const tokyo = { name: 'tokyo', url: 'https://tokyo.example', token_env: 'TOKYO_TOKEN' };
   writeFileSync(file, JSON.stringify({ timeout_seconds: 1.5, instances: [tokyo] }));
   expect(readKnowledgeFile(file)).toEqual({ timeout_seconds: 1.5, instances: [tokyo] });
 });
 
-test('what is wrong is told at once, and no token with it', () => {
+test('the error lists all problems and contains no token', () => {
   writeFileSync(
     file,
     `timeout_seconds: 60
@@ -40,11 +40,11 @@ instances:
   expect(thrown).toMatchObject({ code: 'invalid_setting' });
   expect(thrown!.problems.map(({ message }) => message)).toEqual([
     'timeout_seconds: expected number to be <=20',
-    'instances.0.name: must be a name in lower case',
+    'instances.0.name: must be a name of lowercase letters, digits, _ and -',
     'instances.0.url: must be an origin such as https://knowledge.example',
-    'instances.0.token_env: must be the name of a variable',
+    'instances.0.token_env: must be the name of an environment variable',
     'instances.1.url: must have no user, password, query or fragment',
-    'instances.1: unknown field "token"; the token belongs into the environment, and the name of its variable here',
+    'instances.1: unknown field "token"; put the token into an environment variable, and the name of the variable here',
   ]);
   expect(JSON.stringify([thrown, thrown!.message])).not.toMatch('slt_');
 });

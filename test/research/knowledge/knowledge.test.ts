@@ -50,7 +50,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     }
   };
   const search = (text: string, limit = 10) => searchPassages(world.identity.storage, text, limit);
-  /** Name and lines of what is found. */
+  /** Names and lines of the found passages. */
   const places = async (text: string, limit?: number) =>
     (await search(text, limit)).map(
       ({ document, lines }) => `${document}:${lines.from}-${lines.to}`,
@@ -58,7 +58,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
   const count = async (table: 'knowledge_passages' | 'knowledge_unlisted') =>
     (await world.identity.storage.read.selectFrom(table).selectAll().execute()).length;
 
-  test('a passage is found by its words, with where it stands', async () => {
+  test('a search for words returns the passage with its document, headings and lines', async () => {
     const { document_id } = await add('risk.md', RISK);
     await add('latency.txt', LATENCY);
     expect(await search('DRAWDOWN halts?')).toEqual([
@@ -74,7 +74,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     ]);
   });
 
-  test('accents, case and scripts are no matter', async () => {
+  test('search ignores accents and case, and works in several scripts', async () => {
     await add('risk.md', RISK);
     const alike = ['CAFÉ', 'Cafe\u0301', 'GRÖẞE', 'ΜΕΓΙΣΤΟ', 'ветер', '回撤', '最大回撤是'];
     for (const text of alike) expect([text, await places(text)]).toEqual([text, ['risk.md:9-12']]);
@@ -82,7 +82,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect(await places('limits 🙂 ¿¡')).toEqual([]);
   });
 
-  test('what has more of the words, and rarer ones, comes first', async () => {
+  test('passages with more of the words, or rarer words, come first', async () => {
     const filler = Array.from({ length: 12 }, (_, i) => `## Part ${i}\n\nThe bot trades.\n`);
     await add(
       'bots.md',
@@ -97,7 +97,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect(scores.every((score) => score > 0)).toBe(true);
   });
 
-  test('syntax of a database is words, or nothing', async () => {
+  test('query syntax of the database is treated as words or ignored', async () => {
     await add('risk.md', RISK);
     for (const text of [
       'drawdown"',
@@ -119,7 +119,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     }
   });
 
-  test('another text takes the place of one by that name when it is to', async () => {
+  test('a text replaces another one of the same name only on request', async () => {
     const first = await add('risk.md', RISK);
     expect(await add('risk.md', RISK)).toEqual(first);
     await expect(add('risk.md', LATENCY)).rejects.toMatchObject({
@@ -137,7 +137,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect([await count('knowledge_passages'), await count('knowledge_unlisted')]).toEqual([1, 0]);
   });
 
-  test('of two that add one name at the same time one does', async () => {
+  test('only one of two concurrent requests can use a name for different texts', async () => {
     const staged = await Promise.all(
       [RISK, LATENCY].map((text) => stageDocument(world.identity, { name: 'a', text })),
     );
@@ -147,7 +147,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('of two that add the same at the same time both have it', async () => {
+  test('two concurrent requests for the same text get the same document', async () => {
     const staged = await Promise.all(
       [1, 2].map(() => stageDocument(world.identity, { name: 'a', text: RISK })),
     );
@@ -157,7 +157,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect(two).toEqual({ document: one!.document, replaced: null });
   });
 
-  test('what is removed is found no more, and recorded', async () => {
+  test('a removed document is no longer found, and its removal is audited', async () => {
     const { document_id, sha256 } = await add('risk.md', RISK);
     await removeDocument(world.identity, 'operator', document_id);
     expect(await places('drawdown')).toEqual([]);
@@ -177,7 +177,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     ]);
   });
 
-  test('what a process left that was killed is not seen, and cleared in the end', async () => {
+  test('passages left by a killed process are not found, and are removed later', async () => {
     await stageDocument(world.identity, { name: 'risk.md', text: RISK });
     expect(await places('drawdown')).toEqual([]);
     await clearLeftPassages(world.identity);
@@ -187,7 +187,7 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect([await count('knowledge_passages'), await count('knowledge_unlisted')]).toEqual([0, 0]);
   });
 
-  test('documents are listed page by page, without their texts', async () => {
+  test('documents are listed in pages without their texts', async () => {
     const all: DocumentHead[] = [];
     for (const name of ['a', 'b', 'c']) {
       all.push(await add(name, `# ${name}`));

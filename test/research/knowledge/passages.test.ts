@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { isMarkdown, linesOf, passagesOf } from '../../../src/research/knowledge/passages.ts';
 import { runs } from '../../length.ts';
 
-/** Headings and lines of each passage. */
 function cut(text: string, hasHeadings = true): [heading: string, lines: string][] {
   return Array.from(passagesOf(linesOf(text), hasHeadings), (one) => [
     one.heading.join(' › '),
@@ -11,7 +10,7 @@ function cut(text: string, hasHeadings = true): [heading: string, lines: string]
   ]);
 }
 
-test('Markdown is cut at its headings, whichever way they are written', () => {
+test('Markdown is split at headings of both styles', () => {
   const text = `---
 title: front matter
 ---
@@ -43,14 +42,14 @@ Three.
   expect(cut(text, false)).toEqual([['', '1-21']]);
 });
 
-test('what stands in a fence is no heading, nor what has no space behind its marks', () => {
+test('lines in a code fence, and marks without a space, are no headings', () => {
   expect(cut('# A\n\n~~~sh\n# comment\n```\n# comment\n~~~\n\n#hashtag\n\n## B\n')).toEqual([
     ['A', '1-9'],
     ['A › B', '11-11'],
   ]);
 });
 
-test('what is long is cut between paragraphs, then lines, then words', () => {
+test('long sections are split between paragraphs, then lines, then words', () => {
   const paragraph = `${'word '.repeat(140).trim()}\n\n`;
   expect(cut(paragraph.repeat(4))).toEqual([
     ['', '1-3'],
@@ -67,27 +66,27 @@ test('what is long is cut between paragraphs, then lines, then words', () => {
   expect(pieces.every(({ text }) => text.isWellFormed() && text.length <= 2000)).toBe(true);
 });
 
-test('a mark of byte order is none of the first line', () => {
+test('the first line does not contain the byte order mark', () => {
   expect(cut('\uFEFF# Title\r\n\r\nOne.')).toEqual([['Title', '1-3']]);
 });
 
-// Minutes, where what stands in a line is looked at again and again.
-test('no line takes longer than its length', { timeout: 10_000 }, () => {
+// With backtracking, this would take minutes.
+test('splitting takes linear time for any line', { timeout: 10_000 }, () => {
   const tabs = '\t'.repeat(900);
   cut([`#${tabs}\u2028x`, `#${tabs}# ${tabs}x`, `# ${'# '.repeat(450)}x`].join('\n').repeat(50));
   expect(cut('x'.repeat(5 * 1024 * 1024))).toHaveLength(2622);
 });
 
-test('lines end as files of all systems have it', () => {
+test('lines may end with LF, CR LF or CR', () => {
   expect(linesOf('a\r\nb\nc\rd')).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('a name tells what is Markdown', () => {
+test('Markdown is recognized by the extension of the name', () => {
   const names = ['a.md', 'b/c.MARKDOWN', 'd.mdx', 'e.txt', 'md'];
   expect(names.filter(isMarkdown)).toEqual(['a.md', 'b/c.MARKDOWN', 'd.mdx']);
 });
 
-test('every line that is not empty is in one passage, as it is, and none is too long', () => {
+test('every non-empty line is kept unchanged, and only lines too long for one passage are split', () => {
   const part = fc.constantFrom(
     '# H',
     '#',
