@@ -98,7 +98,7 @@ describe('bots chat', () => {
     ]);
     const { code, stdout } = await inProcess(['bots', 'chat', 'talk'], { env, person });
     expect(stdout).toContain('0: One');
-    expect(person.shown()).toContain('error: the server failed');
+    expect(person.shown()).toContain('error: unexpected error; see the server log for turn');
     expect(person.shown()).not.toContain('canary');
     expect(code).toBe(0);
   });

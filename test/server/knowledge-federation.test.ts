@@ -197,7 +197,7 @@ test('instances that do not answer are named, and do not delay the answers of ot
     ['echo', 'refused', 'it rejected the token in ECHO_TOKEN (not_allowed)'],
   ]);
   const all = [JSON.stringify(answer.body), ...server.log].join('\n');
-  expect(all).toMatch('the knowledge of stalled: it did not answer in time');
+  expect(all).toMatch('knowledge search at stalled failed: it did not answer in time');
   expect(all).not.toMatch(SECRET);
   expect(all).not.toMatch(token);
 });
