@@ -7,7 +7,7 @@ import { readSpec } from '../bots/parse.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { resolveParams } from '../engine/params.ts';
 import { ServiceError } from '../base/errors.ts';
-import { takeAll } from '../trading/sandbox/hosted.ts';
+import { takeAllSteps } from '../trading/sandbox/hosted-run.ts';
 import { openSandbox, type SandboxOptions } from '../trading/sandbox/sandbox.ts';
 import { readCode } from './bot-files.ts';
 import type { Context } from './verb.ts';
@@ -75,8 +75,8 @@ async function executeSealed(
     const fault = sandbox.strategy.check?.(params);
     if (fault !== undefined) throw new ServiceError('usage', `--param: ${fault}`);
     const total = Math.max(...instruments.map(({ bars }) => bars.length));
-    const hosted = { watches: true, take: sandbox.take };
-    await takeAll(hosted, instruments, (done) => onProgress?.(Math.min(done, total), total));
+    const hosted = { needsSteps: true, take: sandbox.take };
+    await takeAllSteps(hosted, instruments, (done) => onProgress?.(Math.min(done, total), total));
     return await execute({ ...setup, strategy: sandbox.strategy }, { timeoutMs, signal });
   } finally {
     await sandbox.close();

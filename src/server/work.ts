@@ -10,7 +10,7 @@ import type { Storage } from '../storage/storage.ts';
 import { startTaskRunner, type TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
-import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
+import { liveMarkets, type LiveMarkets } from '../trading/live-markets.ts';
 
 /** Tasks of a database, and the services that run them in this process. */
 export interface Work {

@@ -1,7 +1,7 @@
 import type { Candle } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import type { ExchangeBar } from './venues/ccxt.ts';
+import type { ExchangeBar } from './venues/market-data.ts';
 import { Intake, type FeedItem } from './feed.ts';
 
 /** Answer of an exchange to a request for missing bars. */
@@ -22,7 +22,7 @@ interface Track {
   /** Whether the stream skipped bars, so that some before `newest` are unknown. */
   hasHole: boolean;
   /** Bars of the last message of the stream. */
-  shown: ReadonlyMap<number, ExchangeBar> | undefined;
+  lastMessage: ReadonlyMap<number, ExchangeBar> | undefined;
   /** Bars that are in no step yet. The newest may be open. */
   readonly pending: Map<number, ExchangeBar>;
 }
@@ -40,7 +40,7 @@ export class Assembler {
   readonly #timeframe: Timeframe;
   readonly #tracks: ReadonlyMap<string, Track>;
   readonly #intake: Intake;
-  #refused: FeedItem[] = [];
+  #rejected: FeedItem[] = [];
   #step = -Infinity;
 
   /** @param after time of the last step taken earlier, ms since epoch. */
@@ -57,28 +57,28 @@ export class Assembler {
     }
     const start = { begin: after, through: -Infinity, newest: -Infinity, hasHole: false };
     this.#tracks = new Map(
-      symbols.map((symbol) => [symbol, { ...start, shown: undefined, pending: new Map() }]),
+      symbols.map((symbol) => [symbol, { ...start, lastMessage: undefined, pending: new Map() }]),
     );
   }
 
   /** Takes a message of the stream: the newest bars of an instrument, most of them repeated. */
-  show(symbol: string, bars: readonly ExchangeBar[]): void {
+  update(symbol: string, bars: readonly ExchangeBar[]): void {
     const newest = bars.reduce((most, { time }) => Math.max(most, time), -Infinity);
     if (newest === -Infinity) return;
     const track = this.#tracks.get(symbol)!;
-    const { shown } = track;
+    const { lastMessage } = track;
     const changed = bars.filter((bar) =>
       // How earlier bars ended during a disconnect is unknown, so only the newest one counts.
-      shown === undefined ? bar.time === newest : !isSame(shown.get(bar.time), bar),
+      lastMessage === undefined ? bar.time === newest : !isSame(lastMessage.get(bar.time), bar),
     );
-    track.shown = new Map(bars.map((bar) => [bar.time, bar]));
-    for (const bar of changed.sort((a, b) => a.time - b.time)) this.#update(symbol, track, bar);
+    track.lastMessage = new Map(bars.map((bar) => [bar.time, bar]));
+    for (const bar of changed.sort((a, b) => a.time - b.time)) this.#updateBar(symbol, track, bar);
   }
 
-  #update(symbol: string, track: Track, bar: ExchangeBar): void {
+  #updateBar(symbol: string, track: Track, bar: ExchangeBar): void {
     const { time } = bar;
     if (!this.#isAligned(time)) {
-      this.#refuse(symbol, time);
+      this.#reject(symbol, time);
       return;
     }
     track.begin ??= time - 1;
@@ -90,7 +90,7 @@ export class Assembler {
       track.newest = Math.max(track.newest, time);
       if (!track.hasHole) track.through = Math.max(track.through, track.newest - 1);
     } else if (time <= this.#step) {
-      this.#refused.push(...this.#intake.take({ time, bars: { [symbol]: candleOf(bar) } }));
+      this.#rejected.push(...this.#intake.take({ time, bars: { [symbol]: candleOf(bar) } }));
     }
   }
 
@@ -100,7 +100,7 @@ export class Assembler {
     for (const time of track.pending.keys()) {
       if (time > track.through) track.pending.delete(time);
     }
-    Object.assign(track, { newest: -Infinity, hasHole: false, shown: undefined });
+    Object.assign(track, { newest: -Infinity, hasHole: false, lastMessage: undefined });
   }
 
   /** Whether the exchange must be queried now. */
@@ -112,7 +112,7 @@ export class Assembler {
    * Returns the instruments to query: those with a hole, and those without a closed bar for a step
    * that is closed for another instrument.
    */
-  awaited(): string[] {
+  symbolsToFetch(): string[] {
     const time = this.#due();
     const isDone = [...this.#tracks.values()].some(({ through }) => through >= time);
     return [...this.#tracks].flatMap(([symbol, { through, hasHole }]) =>
@@ -140,13 +140,13 @@ export class Assembler {
     const closed = bars.filter(({ time }) => time > floor && time <= through);
     for (const bar of closed) {
       if (this.#isAligned(bar.time)) track.pending.set(bar.time, bar);
-      else this.#refuse(symbol, bar.time);
+      else this.#reject(symbol, bar.time);
     }
     for (const time of track.pending.keys()) {
       // The bar would open more than one bar after the clock of the exchange.
       if (time < clock + this.#timeframe.ms) continue;
       track.pending.delete(time);
-      this.#refuse(symbol, time);
+      this.#reject(symbol, time);
       track.newest = Math.max(...track.pending.keys(), -Infinity);
     }
     const isBehind = closed.some(({ time }) => time > track.newest);
@@ -168,8 +168,8 @@ export class Assembler {
 
   /** Returns the new items since the last call, in order. */
   take(): FeedItem[] {
-    const items = this.#refused;
-    this.#refused = [];
+    const items = this.#rejected;
+    this.#rejected = [];
     for (let time = this.#due(); time < Infinity; time = this.#due()) {
       if ([...this.#tracks.values()].some(({ through }) => through < time)) break;
       items.push(...this.#takeStep(time));
@@ -185,7 +185,7 @@ export class Assembler {
       if (bar === undefined) continue;
       pending.delete(time);
       if (isValid(bar)) bars[symbol] = candleOf(bar);
-      else items.push(refusal(symbol, time));
+      else items.push(rejectedBar(symbol, time));
     }
     this.#step = time;
     if (Object.keys(bars).length > 0) items.push(...this.#intake.take({ time, bars }));
@@ -201,8 +201,8 @@ export class Assembler {
     return due;
   }
 
-  #refuse(symbol: string, time: number): void {
-    this.#refused.push(refusal(symbol, time));
+  #reject(symbol: string, time: number): void {
+    this.#rejected.push(rejectedBar(symbol, time));
   }
 
   /** Returns the end of the bar that is open at this time. */
@@ -230,7 +230,7 @@ export class Assembler {
 /** Stands for bars of an earlier session; only their time matters. */
 const TAKEN: Candle = { open: 1, high: 1, low: 1, close: 1, volume: 0 };
 
-function refusal(symbol: string, time: number): FeedItem {
+function rejectedBar(symbol: string, time: number): FeedItem {
   return { kind: 'data.refused', symbol, time: new Date(time).toISOString(), reason: 'invalid' };
 }
 

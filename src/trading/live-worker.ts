@@ -5,10 +5,10 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { ServiceError } from '../base/errors.ts';
 import { parseTimeframe, type TimeframeName } from '../market/timeframe.ts';
-import { openExchange, type Exchange } from './venues/ccxt.ts';
+import { openExchange, type Exchange } from './venues/market-data.ts';
 import type { Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
-import { liveFeed } from './live.ts';
+import { liveFeed } from './live-feed.ts';
 
 /** Source of live bars. */
 export interface LiveSource {
@@ -58,23 +58,23 @@ async function check(id: number, { exchange, symbols, timeframe }: LiveSource): 
 }
 
 function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): void {
-  const gone = new AbortController();
-  port.on('close', () => gone.abort());
+  const closed = new AbortController();
+  port.on('close', () => closed.abort());
   port.once('message', async (after: number | undefined) => {
     users.set(exchange, (users.get(exchange) ?? 0) + 1);
-    const tell = (message: LiveMessage): void => port.postMessage(message);
+    const post = (message: LiveMessage): void => port.postMessage(message);
     try {
       const items = liveFeed({
         exchange: exchangeOf(exchange),
         symbols,
         timeframe: parseTimeframe(timeframe),
         after,
-        signal: gone.signal,
+        signal: closed.signal,
         onTrouble: (message) => send({ trouble: `${exchange}: ${message}` }),
       });
-      for await (const item of items) tell({ item });
+      for await (const item of items) post({ item });
     } catch (error) {
-      if (!gone.signal.aborted) tell({ error: errorOf(error) });
+      if (!closed.signal.aborted) post({ error: errorOf(error) });
     } finally {
       users.set(exchange, users.get(exchange)! - 1);
       // No feed uses the streams of this exchange.

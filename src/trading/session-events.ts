@@ -6,7 +6,7 @@ import type { DataEvent } from './feed.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress } from '../events/session-state.ts';
-import type { RecordedInput } from './recorded-bars.ts';
+import type { RecordedInput } from './recorded-inputs.ts';
 
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 
@@ -50,7 +50,7 @@ export function parseSupervisionInput(
 }
 
 /** Parses a recorded input of a paper session. */
-export function recordedInput({ kind, payload }: RecordedInput): SessionInput {
+export function parseRecordedInput({ kind, payload }: RecordedInput): SessionInput {
   return kind === 'data.bars'
     ? { kind, step: stepOf(payload) }
     : parseSupervisionInput(kind, payload);

@@ -87,7 +87,7 @@ export class Session {
     recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
   ): Promise<Session> {
     const session = new Session(setup);
-    await session.retell(recorded);
+    await session.replay(recorded);
     return session;
   }
 
@@ -207,7 +207,7 @@ export class Session {
   }
 
   /** Applies the recorded inputs of an earlier session to this new one. */
-  protected async retell(
+  protected async replay(
     recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
   ): Promise<void> {
     const slice = inSlices((steps) => this.engine.advance(steps));
@@ -220,13 +220,13 @@ export class Session {
       else if (item.kind === 'data.bars') this.#append(item.step);
       else {
         await catchUp();
-        this.tell(item);
+        this.apply(item);
       }
     }
     await catchUp();
   }
 
-  protected tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
+  protected apply(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'control.denying') this.deny(input.reason);
     else if (input.kind === 'control.halted') this.halt();
     else if (input.kind !== 'venue.report' && input.kind !== 'venue.terms') this.supervise(input);

@@ -30,8 +30,8 @@ export class VenueSession extends Session {
   /** Epochs of the server's database, each with its first order number. */
   readonly #epochs = [{ from: 1, epoch: 1 }];
   #known: readonly Current[] = [];
-  #told: readonly WorkingOrder[] = [];
-  /** Whether `#known` and `#told` are up to date. */
+  #workingOrders: readonly WorkingOrder[] = [];
+  /** Whether `#known` and `#workingOrders` are up to date. */
   #isKnown = false;
 
   /** @throws ServiceError `invalid_spec` unless the account model is `cash`. */
@@ -56,7 +56,7 @@ export class VenueSession extends Session {
     inputs: Iterable<SessionInput> | AsyncIterable<SessionInput>,
   ): Promise<VenueSession> {
     const session = new VenueSession(setup);
-    await session.retell(inputs);
+    await session.replay(inputs);
     session.#isKnown = false;
     return session;
   }
@@ -70,7 +70,7 @@ export class VenueSession extends Session {
    */
   report(report: VenueReport): Progress {
     return this.progress(() => {
-      if (report.client_order_id !== this.#nameOf(report.order)) {
+      if (report.client_order_id !== this.#clientOrderId(report.order)) {
         throw new RangeError(
           `order ${report.order} does not have the client order id ${report.client_order_id}`,
         );
@@ -118,9 +118,9 @@ export class VenueSession extends Session {
     for (const one of this.#current()) {
       const { order, sent } = one;
       if (sent === undefined) continue;
-      if (sent.canceling !== undefined) requests.push({ cancel: this.#named(order) });
+      if (sent.canceling !== undefined) requests.push({ cancel: this.#orderId(order) });
       else if (!sent.isReported && isRunning) {
-        requests.push((one.request ??= { place: { ...this.#named(order), ...terms(sent) } }));
+        requests.push((one.request ??= { place: { ...this.#orderId(order), ...terms(sent) } }));
       }
     }
     return requests;
@@ -133,7 +133,7 @@ export class VenueSession extends Session {
 
   protected override working(): readonly WorkingOrder[] {
     this.#current();
-    return this.#told;
+    return this.#workingOrders;
   }
 
   protected override progress(change: () => void): Progress {
@@ -151,34 +151,34 @@ export class VenueSession extends Session {
       while (at < before.length && before[at]!.order !== order) at += 1;
       const known = before[at];
       at += 1;
-      if (known !== undefined && isAsTold(known)) return known;
+      if (known !== undefined && isUnchanged(known)) return known;
       const sent = this.engine.sent!.get(order.id);
-      const told: WorkingOrder = {
+      const state: WorkingOrder = {
         ...workingOrder(order),
-        ...(sent && { client_order_id: this.#nameOf(order.id) }),
+        ...(sent && { client_order_id: this.#clientOrderId(order.id) }),
         ...(sent?.canceling !== undefined && { pending_cancel: true as const }),
       };
-      return { order, sent, told, request: undefined };
+      return { order, sent, state, request: undefined };
     });
-    this.#told = this.#known.map(({ told }) => told);
+    this.#workingOrders = this.#known.map(({ state }) => state);
     this.#isKnown = true;
     return this.#known;
   }
 
-  #named({ id, instrument: { symbol } }: Readonly<Order>): VenueOrderId {
-    return { order: id, client_order_id: this.#nameOf(id), symbol };
+  #orderId({ id, instrument: { symbol } }: Readonly<Order>): VenueOrderId {
+    return { order: id, client_order_id: this.#clientOrderId(id), symbol };
   }
 
   /** Uses the epoch in which the order was placed. */
-  #nameOf(order: number): string {
+  #clientOrderId(order: number): string {
     const epoch = this.#epochs.findLast(({ from }) => from <= order)?.epoch;
     return clientOrderId(this.#deploymentId, order, epoch);
   }
 
-  protected override tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
+  protected override apply(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'venue.report') this.report(input.report);
     else if (input.kind === 'venue.terms') this.revise(input.rules);
-    else super.tell(input);
+    else super.apply(input);
   }
 }
 
@@ -187,17 +187,17 @@ interface Current {
   readonly order: Readonly<Order>;
   /** Undefined until the order was sent to the venue. */
   readonly sent: Readonly<SentOrder> | undefined;
-  readonly told: WorkingOrder;
+  readonly state: WorkingOrder;
   request: VenueRequest | undefined;
 }
 
 /** Compares only fields that can change after an order was sent. */
-function isAsTold({ order: { filled, triggered }, sent, told }: Current): boolean {
+function isUnchanged({ order: { filled, triggered }, sent, state }: Current): boolean {
   return (
     sent !== undefined &&
-    told.filled === filled &&
-    told.triggered === triggered &&
-    (told.pending_cancel === true) === (sent.canceling !== undefined)
+    state.filled === filled &&
+    state.triggered === triggered &&
+    (state.pending_cancel === true) === (sent.canceling !== undefined)
   );
 }
 
@@ -210,7 +210,7 @@ function terms({ order, collar }: Readonly<SentOrder>): Omit<VenueOrder, keyof V
     time_in_force: timeInForce as VenueOrder['time_in_force'],
     quantity,
     ...(!Number.isNaN(limit) && { limit }),
-    ...(!Number.isNaN(collar) && heldBack(type, collar)),
+    ...(!Number.isNaN(collar) && collarTerms(type, collar)),
     ...(!Number.isNaN(stop) && { stop }),
     ...(postOnly && { post_only: true as const }),
     ...(reduceOnly && { reduce_only: true as const }),
@@ -218,7 +218,7 @@ function terms({ order, collar }: Readonly<SentOrder>): Omit<VenueOrder, keyof V
 }
 
 /** Turns a market or stop order into one that fills at no worse price than `limit`. */
-function heldBack(type: Order['type'], limit: number): Partial<VenueOrder> {
+function collarTerms(type: Order['type'], limit: number): Partial<VenueOrder> {
   if (type === 'stop') return { type: 'stop_limit', limit };
   return { type: 'limit', time_in_force: 'ioc', limit };
 }

@@ -5,7 +5,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { prepare } from '../../src/bots/prepare.ts';
 import { hashOfLines } from '../../src/fleet/parity/rerun.ts';
-import { openHosted, takeAll } from '../../src/trading/sandbox/hosted.ts';
+import { openHosted, takeAllSteps } from '../../src/trading/sandbox/hosted-run.ts';
 import type { App } from '../../src/server/services.ts';
 import { startTaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { startPaper } from '../../src/fleet/tasks/paper.ts';
@@ -111,7 +111,7 @@ test('custom code with a model receives only the output of the model', async () 
   try {
     const { catalogueDir } = tasks;
     const { job } = await prepare(run.bot, { catalogueDir, assertions: [] });
-    await takeAll(run, job.instruments);
+    await takeAllSteps(run, job.instruments);
     const { signals } = run;
     const { journal } = await execute({ ...job, signals }, { timeoutMs: 5000 });
     expect(hashOfLines([...journal.events()].map((event) => JSON.stringify(event)))).toBe(events);

@@ -10,8 +10,8 @@ import { findGaps } from '../../src/market/gaps.ts';
 import { loadDataset } from '../../src/market/load.ts';
 import { DAY, HOUR, MINUTE } from '../../src/market/time.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
-import { Intake, ReplayFeed } from '../../src/trading/feed.ts';
-import type { Clock, FeedItem, ReplayOptions } from '../../src/trading/feed.ts';
+import { Intake, type FeedItem } from '../../src/trading/feed.ts';
+import { ReplayFeed, type Clock, type ReplayOptions } from '../../src/trading/replay-feed.ts';
 
 const MONDAY = Date.UTC(2024, 0, 1);
 const MINUTES = parseTimeframe('1m');

@@ -197,7 +197,7 @@ export const CASES_B: readonly Case[] = [
     stimulus: 'The stream loses one bar, and 100; what was missed can be asked for.',
     expectation:
       'The bot is shown every bar, each once and in order, and acts on none that is open.',
-    exercises: 'trading/live, trading/assembler',
+    exercises: 'trading/live-feed, trading/assembler',
     async play(inCase) {
       for (const count of [1, 100]) {
         await inCase(`${count} lost`, {}, async (world, check) => {
@@ -229,7 +229,7 @@ export const CASES_B: readonly Case[] = [
     articles: [DATA, 'RTS 7 9(3)(c)', '16(5)', ...GENERAL],
     stimulus: 'No market data come, and none are to be had, with an order at the venue.',
     expectation: 'Nothing is sent on old data; people are told.',
-    exercises: 'trading/live',
+    exercises: 'trading/live-feed',
     async play(inCase) {
       await inCase('silent for ten minutes', {}, async (world, check) => {
         await world.begin();
@@ -535,7 +535,7 @@ export const CASES_B: readonly Case[] = [
     stimulus:
       "1 to 1000 messages per second for 1 s, to 100 for 3 s, to 20 for 5 s, while the bot's own strategy trades.",
     expectation: 'No bar is lost or wrong; the bot acts on the newest.',
-    exercises: "The bot's own strategy; trading/live, trading/assembler",
+    exercises: "The bot's own strategy; trading/live-feed, trading/assembler",
     async play(inCase) {
       await inCase('the own strategy in bursts', { drive: 'own' }, async (world, check) => {
         const { price, quantity } = world.sizes;

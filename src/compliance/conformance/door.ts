@@ -413,7 +413,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     reports: (signal) =>
       watchReports(
         {
-          news: async () => {
+          nextOrders: async () => {
             await news.promise;
             news = Promise.withResolvers();
             const told = [...marks.values()].map(({ id, mark }) => ({ ...id, mark }));
@@ -425,7 +425,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
           refresh: async () => {
             for (const order of await openOrders()) working.set(order.client_order_id, order);
           },
-          ask: look,
+          fetch: look,
           trouble: (what, error) =>
             onTrouble(error instanceof Error ? `${what}: ${error.message}` : what),
         },

@@ -1,5 +1,5 @@
 import { MINUTE } from '../../market/time.ts';
-import type { Exchange, ExchangeBar } from '../../trading/venues/ccxt.ts';
+import type { Exchange, ExchangeBar } from '../../trading/venues/market-data.ts';
 import type { SimulatedVenue } from '../venue/simulated-venue.ts';
 
 /** How the venue's instruments are traded in a case, unless it says otherwise. */

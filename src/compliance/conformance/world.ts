@@ -12,7 +12,7 @@ import { parseTimeframe } from '../../market/timeframe.ts';
 import type { ServerConnection } from '../../trading/host/server-connection.ts';
 import type { RunnerMetrics } from '../../trading/host/metrics.ts';
 import { trade, type Doors, type RunEnd } from '../../trading/host/trade.ts';
-import { liveFeed } from '../../trading/live.ts';
+import { liveFeed } from '../../trading/live-feed.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Venue, VenueReport } from '../../trading/venue.ts';
@@ -309,7 +309,7 @@ export async function inWorld<T>(
               hash: '',
               // A bot that has models comes with files, whose strategy is not run here.
               signals: undefined,
-              watches: tried.take !== undefined,
+              needsSteps: tried.take !== undefined,
               take: (steps: readonly Step[]) =>
                 tried.take === undefined ? NOTHING : time.real(() => tried.take!(steps)),
               close: async () => {},

@@ -11,10 +11,10 @@ import type { EventFault } from '../../events/event.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import {
   openHosted,
-  takeAll,
+  takeAllSteps,
   type CodeLimits,
   type HostedRun,
-} from '../../trading/sandbox/hosted.ts';
+} from '../../trading/sandbox/hosted-run.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { firstDifferentEvent } from './differences.ts';
 import {
@@ -195,7 +195,7 @@ async function again(
   { opening, ...options }: Parameters<typeof rerun>[1] & Pick<Subject, 'opening'>,
 ): Promise<Rerun> {
   const { strategy, params, spec } = run.bot;
-  await takeAll(run, instruments);
+  await takeAllSteps(run, instruments);
   const { signals } = run;
   const setup = { instruments, strategy, params, config: engineConfig(spec), signals, opening };
   return rerun(setup, options);

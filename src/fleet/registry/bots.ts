@@ -10,7 +10,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../../events/event.ts';
 import type { StateEvent } from '../../events/state.ts';
-import type { CodeLimits } from '../../trading/sandbox/hosted.ts';
+import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { BotsTable, Db } from '../../storage/tables.ts';

@@ -2,7 +2,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { bundleHash, codeOf, versionHash } from '../../bots/bundle.ts';
 import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../../bots/hosted.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
-import { openHosted, type CodeLimits } from '../../trading/sandbox/hosted.ts';
+import { openHosted, type CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 
 /** Characters. Parsing a spec of this length takes the thread about a second. */
 const LONGEST_SPEC = 128 * 1024;

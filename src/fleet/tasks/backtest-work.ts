@@ -8,7 +8,7 @@ import type { Bundle } from '../../bots/bundle.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { prepare } from '../../bots/prepare.ts';
 import { mergeTimes } from '../../engine/steps.ts';
-import { openHosted, takeAll, type CodeLimits } from '../../trading/sandbox/hosted.ts';
+import { openHosted, takeAllSteps, type CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import { gzipFile } from '../../base/gzip-file.ts';
 import type { Progress } from './lifecycle.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
@@ -65,14 +65,14 @@ export async function doBacktest(
       onProgress({ done, total });
     };
     const total = mergeTimes(job.instruments.map(({ bars }) => bars)).length;
-    await takeAll(run, job.instruments, (done) => report(done, total));
+    await takeAllSteps(run, job.instruments, (done) => report(done, total));
     const outcome = await backtest(
       { ...job, signals: run.signals },
       {
         runId,
         timeoutMs,
         // With models or custom code, nearly all the time is spent before the engine runs.
-        onProgress: run.watches ? undefined : report,
+        onProgress: run.needsSteps ? undefined : report,
       },
     );
     return { ...(await fileRun(work.directory, job, outcome)), notes };

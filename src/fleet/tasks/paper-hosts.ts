@@ -6,14 +6,14 @@
  */
 import { availableParallelism } from 'node:os';
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
-import { NO_LIVE_MARKETS, type LiveMarkets } from '../../trading/live-thread.ts';
+import { NO_LIVE_MARKETS, type LiveMarkets } from '../../trading/live-markets.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import { DataShelf } from './data-shelf.ts';
 import type { FromSession, Question, ToSession } from './paper-messages.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
 import type { Batch } from './session-record.ts';
-import type { RecordedInput } from '../../trading/recorded-bars.ts';
+import type { RecordedInput } from '../../trading/recorded-inputs.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from './backtest-thread.ts';

@@ -6,7 +6,7 @@ import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import type { PaperDone } from './paper-session.ts';
 import type { Batch } from './session-record.ts';
-import type { RecordedInput } from '../../trading/recorded-bars.ts';
+import type { RecordedInput } from '../../trading/recorded-inputs.ts';
 
 /** A question, which has one answer. */
 export type Question =

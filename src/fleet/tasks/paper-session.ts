@@ -27,8 +27,8 @@ import { ServiceError } from '../../base/errors.ts';
 import { barsDigest } from '../../market/digest.ts';
 import type { loadDataset } from '../../market/load.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
-import { openHosted, type CodeLimits, type HostedRun } from '../../trading/sandbox/hosted.ts';
-import { liveSessionFeed } from '../../trading/live-session.ts';
+import { openHosted, type CodeLimits, type HostedRun } from '../../trading/sandbox/hosted-run.ts';
+import { liveSessionFeed } from '../../trading/live-session-feed.ts';
 import type { LiveSource } from '../../trading/live-worker.ts';
 import {
   decideSupervision,
@@ -43,7 +43,7 @@ import { Session, type SessionResult } from '../../trading/session.ts';
 import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
 import type { Batch } from './session-record.ts';
-import { replayOf } from '../../trading/replay-feed.ts';
+import { replaySessionFeed } from '../../trading/replay-feed.ts';
 import {
   barsEvent,
   toSupervisionEvent,
@@ -223,7 +223,7 @@ async function runHosted(
 async function open(
   work: PaperWork,
   desk: PaperDesk,
-  { bot, take, signals, watches }: HostedRun,
+  { bot, take, signals, needsSteps }: HostedRun,
 ): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
   const { input, catalogueDir, timeoutMs, recorded } = work;
   const { speed, live, opening } = input;
@@ -231,7 +231,7 @@ async function open(
   const timeframe = parseTimeframe(data.timeframe);
   const replay = async (): Promise<SessionFeed> => {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: desk.load });
-    return replayOf(job, timeframe, notes, speed);
+    return replaySessionFeed(job, timeframe, notes, speed);
   };
   const follow = ({ exchange }: NonNullable<PaperInput['live']>): SessionFeed => {
     const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
@@ -246,7 +246,7 @@ async function open(
   // What was recorded as over, was halted after its last bars.
   if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();
   if (stateHash(session.state()) !== stateHash(recorded.state)) throw otherState();
-  if (!watches) return { bot, feed, trader: session };
+  if (!needsSteps) return { bot, feed, trader: session };
   const push = async (step: Step): Promise<Progress> => {
     await take([step]);
     return session.push(step);

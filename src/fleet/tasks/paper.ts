@@ -14,7 +14,7 @@ import { refuseUnattributed } from '../thresholds/thresholds.ts';
 import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
 import { openingAfterLosses } from '../../trading/opening.ts';
-import { NO_LIVE_MARKETS } from '../../trading/live-thread.ts';
+import { NO_LIVE_MARKETS } from '../../trading/live-markets.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { refuseHalted } from './halt-in-force.ts';
 import { endUnattended, appendRunEvent } from './lifecycle.ts';

@@ -7,7 +7,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { readFigure, type FigureName } from '../../base/run-figures.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { recordedInputs } from '../../trading/recorded-bars.ts';
+import { recordedInputs } from '../../trading/recorded-inputs.ts';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { runBacktestThread, TaskFailure, ThreadDied } from './backtest-thread.ts';

@@ -13,7 +13,7 @@ import { ServiceError, type Problem } from '../../base/errors.ts';
 import { datasetNames, resolveDataset, type Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/time.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
-import type { LiveMarkets } from '../../trading/live-thread.ts';
+import type { LiveMarkets } from '../../trading/live-markets.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
 import { findEndingHalt, type KnownHalt } from './halt-in-force.ts';
 import { endUnattended, isUnbegun, appendRunEvent } from './lifecycle.ts';

@@ -8,12 +8,12 @@ import { prepare } from '../../bots/prepare.ts';
 import { isSystemError, ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
-import { openHosted, openRun, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
+import { openHosted, openRun, type CodeLimits, type HostedRun } from '../sandbox/hosted-run.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
-import { replayOf } from '../replay-feed.ts';
-import { openExchange } from '../venues/ccxt.ts';
+import { replaySessionFeed } from '../replay-feed.ts';
+import { openExchange } from '../venues/market-data.ts';
 import type { FeedItem } from '../feed.ts';
-import { liveFeed } from '../live.ts';
+import { liveFeed } from '../live-feed.ts';
 import type { RunConfig } from './config.ts';
 
 export interface RunningBot extends HostedRun {
@@ -102,7 +102,7 @@ export async function openFeed(
   const timeframe = parseTimeframe(data.timeframe);
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
-    const feed = replayOf(job, timeframe, notes, speed);
+    const feed = replaySessionFeed(job, timeframe, notes, speed);
     return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
   }
   const { name, ...definition } = exchange;

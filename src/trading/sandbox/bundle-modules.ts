@@ -74,7 +74,7 @@ export function secureGlobals(): void {
 }
 
 /** Properties that programs commonly assign to errors and other objects. */
-const GIVEN = ['name', 'message', 'constructor', 'toString', 'valueOf', 'toLocaleString'];
+const ASSIGNABLE = ['name', 'message', 'constructor', 'toString', 'valueOf', 'toLocaleString'];
 
 /**
  * Freezes all built-in objects. A strategy that changed one could alter the engine and the modules
@@ -83,20 +83,20 @@ const GIVEN = ['name', 'message', 'constructor', 'toString', 'valueOf', 'toLocal
 function freezeLanguage(): void {
   const names = Object.getOwnPropertyNames(globalThis).filter((name) => name !== 'globalThis');
   const globals = names.map((name) => (globalThis as Record<string, unknown>)[name]);
-  for (const one of [Object, ...globals.filter(isErrorClass)]) {
-    for (const name of GIVEN) letInherit(one.prototype as Record<string, unknown>, name);
+  for (const value of [Object, ...globals.filter(isErrorClass)]) {
+    for (const name of ASSIGNABLE) allowOverride(value.prototype as Record<string, unknown>, name);
   }
-  const left = [...globals, ...unnamed()];
+  const pending = [...globals, ...hiddenIntrinsics()];
   const seen = new Set<unknown>();
-  for (let one = left.pop(); left.length > 0; one = left.pop()) {
-    if (!isObject(one) || seen.has(one)) continue;
-    seen.add(one);
-    left.push(Object.getPrototypeOf(one));
-    for (const key of Reflect.ownKeys(one)) {
+  for (let value = pending.pop(); pending.length > 0; value = pending.pop()) {
+    if (!isObject(value) || seen.has(value)) continue;
+    seen.add(value);
+    pending.push(Object.getPrototypeOf(value));
+    for (const key of Reflect.ownKeys(value)) {
       // The value of a data property, or the getter and setter of an accessor.
-      left.push(...Object.values(Object.getOwnPropertyDescriptor(one, key)!));
+      pending.push(...Object.values(Object.getOwnPropertyDescriptor(value, key)!));
     }
-    Object.freeze(one);
+    Object.freeze(value);
   }
   Object.freeze(globalThis);
 }
@@ -113,7 +113,7 @@ function isErrorClass(value: unknown): value is typeof Error {
  * Replaces a property by an accessor. JavaScript rejects an assignment to an object that inherits a
  * frozen data property.
  */
-function letInherit(prototype: Record<string, unknown>, name: string): void {
+function allowOverride(prototype: Record<string, unknown>, name: string): void {
   if (!Object.hasOwn(prototype, name)) return;
   const value = prototype[name];
   Object.defineProperty(prototype, name, {
@@ -126,7 +126,7 @@ function letInherit(prototype: Record<string, unknown>, name: string): void {
 }
 
 /** Objects whose prototypes no global refers to. */
-function unnamed(): readonly object[] {
+function hiddenIntrinsics(): readonly object[] {
   return [
     function* () {},
     async () => {},

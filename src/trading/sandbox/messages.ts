@@ -3,7 +3,7 @@
  * its length in bytes (32 bits, little-endian), followed by these bytes. The server does not trust
  * the process: it limits the size of each message and validates it with a schema.
  *
- * The server sends a `Setup`, serialized by V8, and then steps (see `steps.ts`). The process
+ * The server sends a `Setup`, serialized by V8, and then steps (see `step-codec.ts`). The process
  * replies in JSON. It answers the setup with `Loaded` or `Refused`, and steps with any number of
  * `Ordered`. The last of these has all steps done, or has failed.
  */

@@ -43,7 +43,7 @@ export function createPlayer(name: string) {
           const before = message.commands[i - 1]?.[0] ?? (done === 0 ? -1 : done);
           return at >= before && at <= last;
         });
-      if (!isFit) throw misbehaved(name);
+      if (!isFit) throw invalidMessage(name);
       count += message.commands.length;
       if (count > MOST_COMMANDS) throw tooMany(name);
       for (const command of message.commands) {
@@ -86,7 +86,7 @@ function order({ broker, instruments }: StrategyContext, command: Command): void
   else broker.order({ ...command[3], instrument });
 }
 
-export function misbehaved(name: string): ServiceError {
+export function invalidMessage(name: string): ServiceError {
   return new ServiceError('strategy_failed', `the process of ${name} sent an invalid message`, {
     reason: 'invalid_message',
     remedy: 'Remove code that changes built-in objects such as Array.prototype.',

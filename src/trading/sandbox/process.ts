@@ -20,14 +20,14 @@ import { guardLanguage, loadGuarded, runStrategy } from '../../base/strategy-gua
 import { inSlices, underWatchdog } from '../../base/watchdog.ts';
 import { loadBundle, secureGlobals } from './bundle-modules.ts';
 import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
-import { decodeSteps } from './steps.ts';
+import { decodeSteps } from './step-codec.ts';
 
 const { stringify } = JSON;
 const Bytes = Buffer;
 const self = process as NodeJS.Process & { readonly _tickCallback: () => void };
 const soon = setImmediate;
 
-/** Steps per answer, so that an answer stays below the size limit. */
+/** Steps per reply, so that a reply stays below the size limit. */
 const SLICE_STEPS = 256;
 
 function read(length: number): Uint8Array {
@@ -49,7 +49,7 @@ function write(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += writeSync(1, bytes, at, bytes.length - at);
 }
 
-function framed(message: object): Uint8Array {
+function encodeMessage(message: object): Uint8Array {
   const body = Bytes.from(stringify(message));
   const head = Bytes.allocUnsafe(4);
   head.writeUInt32LE(body.length);
@@ -71,9 +71,9 @@ self.on('unhandledRejection', (error) => {
 });
 
 /** Wraps the broker so that each call of the strategy is recorded. */
-function recording(context: StrategyContext): StrategyContext {
+function recordCommands(context: StrategyContext): StrategyContext {
   const { broker } = context;
-  const noting: Broker = {
+  const recorder: Broker = {
     get cash() {
       return broker.cash;
     },
@@ -102,7 +102,7 @@ function recording(context: StrategyContext): StrategyContext {
       commands.push([step, 'cancel', id]);
     },
   };
-  return { ...context, broker: noting };
+  return { ...context, broker: recorder };
 }
 
 type Fields = Extract<Command, { 1: 'order' }>[3];
@@ -148,7 +148,7 @@ function load(): Loaded {
   const recorded: Strategy = {
     ...strategy,
     create(context) {
-      const run = strategy.create(recording(context));
+      const run = strategy.create(recordCommands(context));
       step = 0;
       return {
         onBar() {
@@ -194,22 +194,22 @@ function failureOf(error: unknown): Failure {
   };
 }
 
-function first(): Uint8Array {
+function loadReply(): Uint8Array {
   try {
-    return framed({ loaded: load() });
+    return encodeMessage({ loaded: load() });
   } catch (error) {
-    return framed({ refused: failureOf(error) });
+    return encodeMessage({ refused: failureOf(error) });
   }
 }
 
 /** The watchdog ends code without running its `catch` blocks, so the timeout is caught here. */
-function beginning(): Uint8Array {
+function timedLoadReply(): Uint8Array {
   try {
-    return underWatchdog(timeoutMs, first);
+    return underWatchdog(timeoutMs, loadReply);
   } catch {
     const message = `${entry} did not load within ${timeoutMs / 1000} s`;
     const remedy = 'Look for an endless loop.';
-    return framed({ refused: { code: 'strategy_timeout', message, remedy } });
+    return encodeMessage({ refused: { code: 'strategy_timeout', message, remedy } });
   }
 }
 
@@ -224,13 +224,13 @@ function advance(slice: () => boolean): boolean {
     if (late !== undefined) throw late;
     return more;
   } catch (error) {
-    failed = explained(error);
+    failed = explainFailure(error);
     return false;
   }
 }
 
 /** Runs under the watchdog, because the properties of a thrown object may be code. */
-function explained(error: unknown): Failure {
+function explainFailure(error: unknown): Failure {
   try {
     return underWatchdog(timeoutMs, () => {
       engine.endTurn();
@@ -243,7 +243,7 @@ function explained(error: unknown): Failure {
   }
 }
 
-function answer(until: number, more: boolean): Uint8Array {
+function stepReply(until: number, more: boolean): Uint8Array {
   // Once the account is ruined, the engine ignores further steps.
   const taken = failed === undefined && !more ? until : engine.done;
   // A failed step does not count as done. An error that the strategy caught or left to a promise
@@ -251,11 +251,11 @@ function answer(until: number, more: boolean): Uint8Array {
   const done = failed === undefined ? taken : Math.min(taken, until - 1);
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
   commands = [];
-  return framed(ordered);
+  return encodeMessage(ordered);
 }
 
 function serve(): void {
-  write(beginning());
+  write(timedLoadReply());
   for (let until = 0; failed === undefined;) {
     const message = readMessage();
     const steps = underWatchdog(timeoutMs, () =>
@@ -270,7 +270,7 @@ function serve(): void {
       more = advance(slice);
       const isMore = more;
       const total = until;
-      write(underWatchdog(timeoutMs, () => answer(total, isMore)));
+      write(underWatchdog(timeoutMs, () => stepReply(total, isMore)));
     }
   }
   self.exit(0);

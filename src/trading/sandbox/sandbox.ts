@@ -14,8 +14,8 @@ import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { outOfMemory } from '../../base/strategy-memory.ts';
 import { MOST_BYTES, readFirst, type Setup } from './messages.ts';
-import { createPlayer, misbehaved } from './player.ts';
-import { encodeSteps } from './steps.ts';
+import { createPlayer, invalidMessage } from './player.ts';
+import { encodeSteps } from './step-codec.ts';
 
 export interface SandboxOptions extends Omit<Setup, 'signals'> {
   /** Signals of models. Their steps must be computed before `take` is called. */
@@ -57,7 +57,7 @@ const PROCESS = fileURLToPath(new URL(`./process${import.meta.url.slice(-3)}`, i
  * Node flags for the sandbox process: no file system, network or child processes even if a module
  * leaks.
  */
-export const CONFINED: readonly string[] = [
+export const SANDBOX_FLAGS: readonly string[] = [
   // No network, child process, thread or addon; only the code of this package can be read.
   '--permission',
   `--allow-fs-read=${CODE}*`,
@@ -76,7 +76,7 @@ export const CONFINED: readonly string[] = [
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { memoryMb, signal, signals, ...setup } = options;
   const { symbols } = setup;
-  const shown = new Uint32Array(symbols.length);
+  const sentBars = new Uint32Array(symbols.length);
   const timeoutMs = Math.ceil(setup.timeoutMs);
   signal?.throwIfAborted();
   const channel = startProcess(memoryMb, signal);
@@ -84,7 +84,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   try {
     send(serialize({ ...setup, timeoutMs, signals: signals?.names ?? [] } satisfies Setup));
     const answer = readFirst(await receive(START_MS + timeoutMs));
-    if (answer === undefined) throw misbehaved(setup.entry);
+    if (answer === undefined) throw invalidMessage(setup.entry);
     if ('refused' in answer) {
       const { code, message, remedy } = answer.refused;
       throw new ServiceError(code, message, { remedy });
@@ -107,7 +107,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
           const some = steps.slice(at, at + STEPS_AT_ONCE);
           const until = player.done + some.length;
           try {
-            send(encodeSteps(symbols, some, signals, shown));
+            send(encodeSteps(symbols, some, signals, sentBars));
             while (player.done < until && !player.hasFailed) {
               player.add(await receive(timeoutMs + LATE_MS), until);
             }
@@ -135,7 +135,7 @@ interface Channel {
 function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channel {
   const child = spawn(
     process.execPath,
-    [...CONFINED, `--max-old-space-size=${memoryMb}`, PROCESS],
+    [...SANDBOX_FLAGS, `--max-old-space-size=${memoryMb}`, PROCESS],
     // Detached, so that Ctrl-C reaches only the server. UTC is the time zone of every strategy.
     { stdio: ['pipe', 'pipe', 'ignore'], env: { TZ: 'UTC' }, cwd: '/', detached: true },
   );
@@ -159,7 +159,7 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   child.on('close', (code, how) => {
     // V8 ends a process whose heap is full with one of these.
     const isFull = how === 'SIGABRT' || how === 'SIGTRAP' || code === 134 || code === 133;
-    end(isFull ? outOfMemory(memoryMb, MEMORY_SETTING) : died(how ?? `code ${code}`));
+    end(isFull ? outOfMemory(memoryMb, MEMORY_SETTING) : processEnded(how ?? `code ${code}`));
   });
   // Writing to an ended process fails; the close event reports why it ended.
   child.stdin.on('error', () => {});
@@ -167,11 +167,11 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   const reader = frameReader();
   child.stdout.on('data', (chunk: Buffer) => {
     const frames = reader(chunk);
-    if (frames === undefined) return end(misbehaved('the strategy'));
+    if (frames === undefined) return end(invalidMessage('the strategy'));
     messages.push(...frames);
     const unread = messages.reduce((sum, { length }) => sum + length, 0);
     if (messages.length > MOST_UNREAD || unread > MOST_UNREAD_BYTES)
-      end(misbehaved('the strategy'));
+      end(invalidMessage('the strategy'));
     else if (waiting !== undefined && messages.length > 0) waiting.resolve(messages.shift()!);
   });
   const looking = watchMemory(child.pid, memoryMb, () =>
@@ -190,7 +190,7 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
       if (first !== undefined) return first;
       if (ended !== undefined) throw ended;
       waiting = Promise.withResolvers();
-      const late = setTimeout(() => end(hung(withinMs)), withinMs);
+      const late = setTimeout(() => end(noAnswer(withinMs)), withinMs);
       try {
         return await waiting.promise;
       } finally {
@@ -247,7 +247,7 @@ function watchMemory(
   return setInterval(() => void look(), LOOK_EVERY_MS);
 }
 
-function hung(withinMs: number): ServiceError {
+function noAnswer(withinMs: number): ServiceError {
   return new ServiceError('strategy_timeout', `the strategy did not answer within ${withinMs} ms`, {
     remedy: 'Look for an endless loop.',
   });
@@ -256,7 +256,7 @@ function hung(withinMs: number): ServiceError {
 const MEMORY_SETTING =
   'custom_code_memory_mb on the server, or --strategy-memory for a sealed backtest';
 
-function died(how: string): ServiceError {
+function processEnded(how: string): ServiceError {
   return new ServiceError('strategy_failed', `the process of the strategy ended: ${how}`, {
     reason: 'process_ended',
     remedy: 'Correct the strategy; it must not end its own process.',

@@ -147,14 +147,14 @@ export interface ClientConnection {
   readonly ccxt: Ccxt;
   readonly client: Client;
   /** Returns the symbol of the exchange for a symbol of a bot. */
-  readonly called: (symbol: string) => string;
+  readonly exchangeSymbol: (symbol: string) => string;
   /**
    * Runs requests one at a time. Retries temporary failures, after the time that the exchange asks
    * for; other requests may run in between.
    */
   readonly ask: <T>(request: () => Promise<T>, options?: AskOptions) => Promise<T>;
   /** Whether the exchange rejected the request because of a rate limit. */
-  readonly isLimit: (error: unknown) => boolean;
+  readonly isRateLimit: (error: unknown) => boolean;
   /** Disconnects all streams, so that their users reconnect. */
   readonly drop: () => void;
   readonly close: () => Promise<void>;
@@ -179,7 +179,7 @@ export function openClient(
   name: string,
   definition: ExchangeDefinition,
   signal: AbortSignal,
-  { defaults = {}, options = {}, onClosed, ...config }: ClientConfig = {},
+  { defaults = {}, options = {}, onBlocked, ...config }: ClientConfig = {},
 ): ClientConnection {
   const ccxt = loadCcxt();
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
@@ -208,7 +208,7 @@ export function openClient(
   });
   if (definition.urls !== undefined) client.urls = { ...client.urls, api: definition.urls };
 
-  const isLimit = (error: unknown): boolean =>
+  const isRateLimit = (error: unknown): boolean =>
     error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
   /** Value of the Retry-After header by error, ms. */
   const retryAfter = new WeakMap<Error, number>();
@@ -220,7 +220,7 @@ export function openClient(
       const headers = Object.entries(client.getResponseHeaders(response));
       const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
       const ms = 1000 * Number(text ?? 0);
-      if (isLimit(error) && ms > 0) {
+      if (isRateLimit(error) && ms > 0) {
         retryAfter.set(error as Error, Math.min(ms, LONGEST_RETRY_AFTER_MS));
       }
       throw error;
@@ -231,17 +231,17 @@ export function openClient(
    * Block on all requests, as a duration since a moment: the exchange blocks clients longer that
    * keep sending.
    */
-  let closed: { readonly since: Moment; readonly ms: number } | undefined;
-  const closedForMs = (): number => (closed === undefined ? 0 : closed.ms - msSince(closed.since));
-  const opened = async (): Promise<void> => {
+  let block: { readonly since: Moment; readonly ms: number } | undefined;
+  const blockedForMs = (): number => (block === undefined ? 0 : block.ms - msSince(block.since));
+  const waitUntilUnblocked = async (): Promise<void> => {
     for (;;) {
-      const left = closedForMs();
+      const left = blockedForMs();
       if (left <= 0) return;
       await delay(left, undefined, { signal });
     }
   };
   const attempt = async <T>(request: () => Promise<T>, withinMs: number): Promise<T> => {
-    await opened();
+    await waitUntilUnblocked();
     const late = Promise.withResolvers<never>();
     const giveUp = (): void => late.reject(signal.reason);
     const expire = (): void =>
@@ -254,8 +254,8 @@ export function openClient(
       const ms = retryAfter.get(error as Error) ?? 0;
       // Code -1015 of Binance limits orders only, so other requests continue.
       if (ms > 0 && !/-1015\b/.test(String(error))) {
-        if (ms > closedForMs()) closed = { since: thisMoment(), ms };
-        onClosed?.(Math.ceil(ms / 1000));
+        if (ms > blockedForMs()) block = { since: thisMoment(), ms };
+        onBlocked?.(Math.ceil(ms / 1000));
       }
       throw error;
     } finally {
@@ -264,16 +264,16 @@ export function openClient(
     }
   };
   let before: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(request: () => Promise<T>): Promise<T> => {
+  const enqueue = <T>(request: () => Promise<T>): Promise<T> => {
     const answer = before.then(() => attempt(request, TIMEOUTS_PER_REQUEST * client.timeout));
     before = answer.catch(() => {});
     return answer;
   };
-  const atOnce = <T>(request: () => Promise<T>): Promise<T> => {
-    const left = closedForMs();
+  const runNow = <T>(request: () => Promise<T>): Promise<T> => {
+    const left = blockedForMs();
     if (left <= LONGEST_URGENT_WAIT_MS) return attempt(request, client.timeout);
-    const wish = `the exchange accepts no requests for ${Math.ceil(left / 1000)} s`;
-    return Promise.reject(new ccxt.RateLimitExceeded(wish));
+    const message = `the exchange accepts no requests for ${Math.ceil(left / 1000)} s`;
+    return Promise.reject(new ccxt.RateLimitExceeded(message));
   };
   const ask = async <T>(
     request: () => Promise<T>,
@@ -282,16 +282,16 @@ export function openClient(
     for (let count = 1; ; count += 1) {
       signal.throwIfAborted();
       try {
-        return await (isUrgent ? atOnce(request) : inTurn(request));
+        return await (isUrgent ? runNow(request) : enqueue(request));
       } catch (error) {
         signal.throwIfAborted();
         const isPassing = error instanceof ccxt.OperationFailed && only(error);
-        const wish = retryAfter.get(error as Error) ?? 0;
-        const isTooLong = isUrgent && closedForMs() > LONGEST_URGENT_WAIT_MS;
+        const retryAfterMs = retryAfter.get(error as Error) ?? 0;
+        const isTooLong = isUrgent && blockedForMs() > LONGEST_URGENT_WAIT_MS;
         if (!isPassing || count >= attempts || isTooLong) throw error;
         const wait = backoffMs(count, REST_BACKOFF, Math.random());
         const ends = quit === undefined ? signal : AbortSignal.any([signal, quit]);
-        await delay(Math.max(wait, wish), undefined, { signal: ends }).catch(() => {});
+        await delay(Math.max(wait, retryAfterMs), undefined, { signal: ends }).catch(() => {});
         signal.throwIfAborted();
         if (quit?.aborted === true) throw error;
         // The local clock has drifted. If the exchange does not report its time now, the next
@@ -309,9 +309,9 @@ export function openClient(
   return {
     ccxt,
     client,
-    called: (symbol) => definition.symbols?.[symbol] ?? symbol,
+    exchangeSymbol: (symbol) => definition.symbols?.[symbol] ?? symbol,
     ask,
-    isLimit,
+    isRateLimit,
     drop,
     async close() {
       drop();
@@ -326,7 +326,7 @@ interface ClientConfig {
   /** Options of ccxt that override the definition. */
   readonly options?: object;
   /** Called with the duration for which the exchange accepts no requests. */
-  readonly onClosed?: (seconds: number) => void;
+  readonly onBlocked?: (seconds: number) => void;
   readonly timeout?: number;
   readonly apiKey?: string;
   readonly secret?: string;
@@ -340,10 +340,10 @@ const LONGEST_REASON = 300;
  * Describes an error of ccxt in one line, without credentials in URLs. Errors may contain whole
  * pages.
  *
- * @param hide removes secrets from a text.
+ * @param redact removes secrets from a text.
  */
-export function whyOf(error: unknown, hide = (text: string): string => text): string {
-  const text = printableLine(hide(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
+export function describeCcxtError(error: unknown, redact = (text: string): string => text): string {
+  const text = printableLine(redact(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
   return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
 }
 

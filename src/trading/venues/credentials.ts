@@ -57,7 +57,7 @@ const SHORTEST_LINE = 16;
  * Creates a function that removes credentials from a text, in every form in which ccxt sends them.
  * It also removes query strings and signatures.
  */
-export function hiderOf(credentials: Credentials): (text: string) => string {
+export function createRedactor(credentials: Credentials): (text: string) => string {
   const texts = Object.values(credentials as unknown as Record<string, string>).flatMap((text) => [
     text,
     // An error may quote single lines of a key.

@@ -5,7 +5,7 @@ import type { Problem } from '../../base/errors.ts';
 import { MINUTE } from '../../market/time.ts';
 import {
   openClient,
-  whyOf,
+  describeCcxtError,
   type AskOptions,
   type Ccxt,
   type ClientConnection,
@@ -13,7 +13,7 @@ import {
   type ClientTrade,
   type Market,
 } from './ccxt-client.ts';
-import { hiderOf, readCredentials } from './credentials.ts';
+import { createRedactor, readCredentials } from './credentials.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 import { NOT_AT_VENUE, notAtVenue } from './reconcile.ts';
 import { orderOfClientId } from '../venue.ts';
@@ -101,7 +101,7 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   const connection = openClient(name, definition, signal, {
     ...credentials,
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
-    onClosed: (seconds) => options.onTrouble?.(`${name} accepts no requests for ${seconds} s`),
+    onBlocked: (seconds) => options.onTrouble?.(`${name} accepts no requests for ${seconds} s`),
     defaults: { adjustForTimeDifference: true },
     options: {
       recvWindow: RECEIVE_WINDOW_MS,
@@ -131,9 +131,9 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
     }
     return sign(path, api, method, params, ...rest);
   };
-  const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
+  const venue = new ExchangeVenue(options, connection, createRedactor(credentials));
   try {
-    refuseUnfit(options, connection);
+    checkSupport(options, connection);
     await venue.load(symbols);
     // Only the list of markets is large and needs a longer timeout.
     client.timeout = timeoutMs ?? TIMEOUT_MS;
@@ -144,7 +144,7 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   }
 }
 
-function refuseUnfit(
+function checkSupport(
   { name, definition, account }: ExchangeVenueOptions,
   { client }: ClientConnection,
 ): void {
@@ -180,7 +180,7 @@ class ExchangeVenue implements Venue {
   readonly name: string;
   readonly #options: ExchangeVenueOptions;
   readonly #connection: ClientConnection;
-  readonly #hide: (text: string) => string;
+  readonly #redact: (text: string) => string;
   /**
    * This and `#unsettled` use a clock that stops while the machine sleeps. A sent order may still
    * arrive, so waiting too long is safe and waiting too little is not.
@@ -205,22 +205,22 @@ class ExchangeVenue implements Venue {
   constructor(
     options: ExchangeVenueOptions,
     connection: ClientConnection,
-    hide: (text: string) => string,
+    redact: (text: string) => string,
   ) {
     this.name = options.name;
     this.#options = options;
     this.#connection = connection;
-    this.#hide = hide;
+    this.#redact = redact;
   }
 
   async load(symbols: readonly string[]): Promise<void> {
-    const { client, called, ask } = this.#connection;
-    await this.#known(() => ask(() => client.loadMarkets()));
+    const { client, exchangeSymbol, ask } = this.#connection;
+    await this.#translateErrors(() => ask(() => client.loadMarkets()));
     const problems = symbols.flatMap((symbol, at): Problem[] => {
-      const market = Object.hasOwn(client.markets!, called(symbol))
-        ? client.markets![called(symbol)]
+      const market = Object.hasOwn(client.markets!, exchangeSymbol(symbol))
+        ? client.markets![exchangeSymbol(symbol)]
         : undefined;
-      const message = this.#whyNot(symbol, market);
+      const message = this.#problemOf(symbol, market);
       if (message === undefined) {
         this.#markets.set(symbol, market!);
         // Accepted: it may have orders to cancel, and may trade again.
@@ -237,7 +237,7 @@ class ExchangeVenue implements Venue {
     await this.account();
   }
 
-  #whyNot(symbol: string, market: Market | undefined): string | undefined {
+  #problemOf(symbol: string, market: Market | undefined): string | undefined {
     const { currency } = this.#options;
     if (market === undefined) return `${this.name} has no symbol ${JSON.stringify(symbol)}`;
     if (market.spot !== true) return `${symbol} is not a spot market`;
@@ -281,7 +281,7 @@ class ExchangeVenue implements Venue {
         this.#placing.delete(id);
       }
     };
-    return this.#known(() => this.#inTurn(order, place));
+    return this.#translateErrors(() => this.#enqueue(order, place));
   }
 
   async #place(order: VenueOrder, quit: AbortSignal): Promise<VenueReport> {
@@ -303,7 +303,7 @@ class ExchangeVenue implements Venue {
           this.#working.delete(id);
           throw error;
         }
-        if (!this.#connection.isLimit(error)) this.#unsettle(order);
+        if (!this.#connection.isRateLimit(error)) this.#unsettle(order);
       }
     }
   }
@@ -314,24 +314,31 @@ class ExchangeVenue implements Venue {
    * @throws if the order may or may not have reached the exchange.
    */
   async #send(order: VenueOrder, quit: AbortSignal): Promise<VenueReport> {
-    const { ccxt, client, called, ask, isLimit } = this.#connection;
+    const { ccxt, client, exchangeSymbol, ask, isRateLimit } = this.#connection;
     const { symbol, side, quantity, limit } = order;
     const type = order.limit === undefined ? 'market' : 'limit';
     const request = () => {
       // The order may have been canceled while it waited in the queue.
       quit.throwIfAborted();
-      return client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
+      return client.createOrder(
+        exchangeSymbol(symbol),
+        type,
+        side,
+        quantity,
+        limit,
+        paramsOf(order),
+      );
     };
     let answer;
     try {
-      answer = await ask(request, { only: isLimit, quit });
+      answer = await ask(request, { only: isRateLimit, quit });
     } catch (error) {
       if (!(error instanceof ccxt.ExchangeError) || isDuplicate(ccxt, error)) throw error;
       const reason = reasonOf(ccxt, error, order);
       // After an unknown error, the order may exist all the same.
       if (reason === 'refused_by_venue') this.#unsettle(order);
       // A duplicate is rejected because the order exists.
-      const report = await (reason === 'refused_by_venue' ? this.#find(order) : this.#look(order));
+      const report = await (reason === 'refused_by_venue' ? this.#find(order) : this.#fetch(order));
       if (report !== undefined) return report;
       this.#working.delete(order.client_order_id);
       return { ...notAtVenue(order, Date.now()), status: 'rejected', reason };
@@ -343,12 +350,12 @@ class ExchangeVenue implements Venue {
     const { client_order_id: id } = order;
     this.#withdrawn.add(id);
     this.#placing.get(id)?.abort();
-    return this.#known(async () => {
+    return this.#translateErrors(async () => {
       // Does not wait for the queue: the order may exist although its response is pending.
       const canceled = await this.#cancel(order);
       const report =
         canceled instanceof Error
-          ? await this.#inTurn(order, () => this.#cancelKnown(order))
+          ? await this.#enqueue(order, () => this.#cancelKnown(order))
           : canceled;
       // The exchange knows the order, so placing it again finds it.
       if (report.reason !== NOT_AT_VENUE) this.#withdrawn.delete(id);
@@ -367,11 +374,14 @@ class ExchangeVenue implements Venue {
 
   /** Returns the final report of the order, or the reason why it was not canceled. */
   async #cancel(order: VenueOrderId): Promise<VenueReport | Error> {
-    const { ccxt, client, called, ask } = this.#connection;
+    const { ccxt, client, exchangeSymbol, ask } = this.#connection;
     const params = { clientOrderId: order.client_order_id };
     let answer;
     try {
-      answer = await ask(() => client.cancelOrder('', called(order.symbol), params), URGENT);
+      answer = await ask(
+        () => client.cancelOrder('', exchangeSymbol(order.symbol), params),
+        URGENT,
+      );
     } catch (error) {
       if (error instanceof ccxt.ExchangeError) return error;
       throw error;
@@ -381,8 +391,8 @@ class ExchangeVenue implements Venue {
   }
 
   find(order: VenueOrderId): Promise<VenueReport | undefined> {
-    return this.#known(() =>
-      this.#inTurn(order, async () => {
+    return this.#translateErrors(() =>
+      this.#enqueue(order, async () => {
         const report = await this.#find(order);
         if (report === undefined) this.#withdrawn.add(order.client_order_id);
         return report;
@@ -394,11 +404,11 @@ class ExchangeVenue implements Venue {
     return this.#openOrders(URGENT);
   }
 
-  async #openOrders(how: AskOptions): Promise<readonly VenueOrderId[]> {
-    const { client, called, ask } = this.#connection;
+  async #openOrders(options: AskOptions): Promise<readonly VenueOrderId[]> {
+    const { client, exchangeSymbol, ask } = this.#connection;
     const read = async (symbol: string): Promise<ClientOrder[]> => {
       try {
-        return await ask(() => client.fetchOpenOrders(called(symbol)), how);
+        return await ask(() => client.fetchOpenOrders(exchangeSymbol(symbol)), options);
       } catch (error) {
         if (this.#isGone(symbol, error)) return [];
         throw error;
@@ -406,7 +416,7 @@ class ExchangeVenue implements Venue {
     };
     const open: VenueOrderId[] = [];
     for (const symbol of this.#markets.keys()) {
-      const orders = await this.#known(() => read(symbol));
+      const orders = await this.#translateErrors(() => read(symbol));
       open.push(...orders.flatMap((order) => this.#idOf(order, symbol)));
     }
     return open;
@@ -422,7 +432,9 @@ class ExchangeVenue implements Venue {
 
   async account(): Promise<VenueAccount> {
     const { client, ask } = this.#connection;
-    const { total } = await this.#known(() => ask(() => client.fetchBalance({ type: 'spot' })));
+    const { total } = await this.#translateErrors(() =>
+      ask(() => client.fetchBalance({ type: 'spot' })),
+    );
     const held = [...this.#markets].map(([symbol, { base }]) => [symbol, total[base] ?? 0]);
     return { balances: Object.fromEntries(held), cash: total[this.#options.currency] ?? 0 };
   }
@@ -432,7 +444,7 @@ class ExchangeVenue implements Venue {
     const symbols = new Map([...this.#markets].map(([symbol, market]) => [market.symbol, symbol]));
     const { resyncMs = RESYNC_MS, onTrouble } = this.#options;
     const source = {
-      news: async () => {
+      nextOrders: async () => {
         const orders = client.watchOrders();
         // ccxt leaves promises without handlers, whose errors would end the process.
         for (const { futures } of Object.values(client.clients)) {
@@ -453,10 +465,10 @@ class ExchangeVenue implements Venue {
           this.#working.set(order.client_order_id, order);
         }
       },
-      ask: (order: VenueOrderId) => this.#known(() => this.#look(order, WATCHING)),
+      fetch: (order: VenueOrderId) => this.#translateErrors(() => this.#fetch(order, WATCHING)),
       trouble: (what: string, error: unknown) => {
         // Messages of ServiceErrors contain no secrets.
-        const why = error instanceof ServiceError ? error.message : this.#why(error);
+        const why = error instanceof ServiceError ? error.message : this.#describe(error);
         onTrouble?.(error === undefined ? what : `${what}: ${why}`);
       },
     };
@@ -467,14 +479,14 @@ class ExchangeVenue implements Venue {
   async *terms(signal: AbortSignal): AsyncGenerator<VenueRules, void> {
     const { termsMs = TERMS_MS, onTrouble } = this.#options;
     const over = AbortSignal.any([signal, this.#options.signal, this.#closed.signal]);
-    let told = '';
+    let last = '';
     while (!over.aborted) {
       try {
-        await this.#known(() => this.#reload());
+        await this.#translateErrors(() => this.#reload());
         const rules = await this.rules();
         const text = JSON.stringify(rules);
-        if (text !== told) yield rules;
-        told = text;
+        if (text !== last) yield rules;
+        last = text;
       } catch (error) {
         if (over.aborted) return;
         if (!(error instanceof ServiceError)) throw error;
@@ -486,22 +498,22 @@ class ExchangeVenue implements Venue {
 
   /** Reloads the markets. */
   async #reload(): Promise<void> {
-    const { client, called } = this.#connection;
+    const { client, exchangeSymbol } = this.#connection;
     const { symbols } = this.#options;
     const gone = symbols.filter((symbol) => this.#gone.has(symbol));
     const had = symbols.filter((symbol) => !this.#gone.has(symbol));
     // A request fails for all symbols if one is delisted.
     const questions = [had, ...gone.map((symbol) => [symbol])].map((some) =>
-      this.#marketsOf(some.map((symbol) => client.markets![called(symbol)]!.id)),
+      this.#marketsOf(some.map((symbol) => client.markets![exchangeSymbol(symbol)]!.id)),
     );
     const markets = (await Promise.all(questions)).flat();
     for (const symbol of symbols) {
-      const market = markets.find((one) => one.symbol === called(symbol));
+      const market = markets.find((one) => one.symbol === exchangeSymbol(symbol));
       if (market === undefined) this.#gone.add(symbol);
       else {
         this.#gone.delete(symbol);
         // ccxt formats quantities and prices by its own copy.
-        Object.assign(client.markets![called(symbol)]!, market);
+        Object.assign(client.markets![exchangeSymbol(symbol)]!, market);
         this.#markets.set(symbol, market);
       }
     }
@@ -539,9 +551,12 @@ class ExchangeVenue implements Venue {
    * Runs operations on the same order one at a time, so that no order is sent after another
    * operation has reported it as missing.
    */
-  async #inTurn<T>({ client_order_id: id }: VenueOrderId, doing: () => Promise<T>): Promise<T> {
+  async #enqueue<T>(
+    { client_order_id: id }: VenueOrderId,
+    operation: () => Promise<T>,
+  ): Promise<T> {
     const before = this.#turns.get(id) ?? Promise.resolve();
-    const turn = before.then(doing, doing);
+    const turn = before.then(operation, operation);
     this.#turns.set(id, turn);
     try {
       return await turn;
@@ -565,12 +580,12 @@ class ExchangeVenue implements Venue {
    * Returns undefined once the order can no longer appear: whatever this process or an earlier one
    * has sent has either arrived or expired.
    */
-  async #find(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
+  async #find(order: VenueOrderId, options?: AskOptions): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
     for (let wait = 250; ; wait = Math.min(2 * wait, 2000)) {
       const until = Math.max(this.#openedAt + this.#settleMs, this.#unsettled.get(id) ?? -Infinity);
       const left = until - performance.now();
-      const report = await this.#look(order, how);
+      const report = await this.#fetch(order, options);
       if (report !== undefined) return report;
       if (left <= 0) {
         this.#working.delete(id);
@@ -581,24 +596,27 @@ class ExchangeVenue implements Venue {
   }
 
   /** Returns undefined if the exchange does not have the order now. */
-  async #look(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
-    const { ccxt, client, called, ask } = this.#connection;
+  async #fetch(order: VenueOrderId, options?: AskOptions): Promise<VenueReport | undefined> {
+    const { ccxt, client, exchangeSymbol, ask } = this.#connection;
     const params = { clientOrderId: order.client_order_id };
     let answer;
     try {
-      answer = await ask(() => client.fetchOrder('', called(order.symbol), params), how);
+      answer = await ask(
+        () => client.fetchOrder('', exchangeSymbol(order.symbol), params),
+        options,
+      );
     } catch (error) {
       if (error instanceof ccxt.OrderNotFound || this.#isGone(order.symbol, error))
         return undefined;
       throw error;
     }
-    return this.#reportOf(order, answer, how);
+    return this.#reportOf(order, answer, options);
   }
 
   async #reportOf(
     order: VenueOrderId,
     answer: ClientOrder,
-    how?: AskOptions,
+    options?: AskOptions,
   ): Promise<VenueReport> {
     const { client_order_id: id, symbol } = order;
     const { status, filled, cost = 0, remaining = 0 } = answer;
@@ -607,8 +625,8 @@ class ExchangeVenue implements Venue {
       throw this.#unclear('the state of an order');
     }
     const times = [answer.lastUpdateTimestamp, answer.lastTradeTimestamp, answer.timestamp];
-    const traded = filled > 0 ? await this.#tradesOf(symbol, answer, filled, how) : [];
-    const fees = await this.#feesOf(symbol, traded, how);
+    const traded = filled > 0 ? await this.#allTrades(symbol, answer, filled, options) : [];
+    const fees = await this.#feesOf(symbol, traded, options);
     // More may have been filled since the query.
     const more = sumOf(traded, ({ amount }) => amount);
     const isMore = more > filled && !isSame(more, filled);
@@ -644,11 +662,11 @@ class ExchangeVenue implements Venue {
    * Fetches trades until they add up to the filled quantity: the fee of a missing trade would never
    * be recorded.
    */
-  async #tradesOf(
+  async #allTrades(
     symbol: string,
     answer: ClientOrder,
     filled: number,
-    how?: AskOptions,
+    options?: AskOptions,
   ): Promise<readonly ClientTrade[]> {
     const isAll = (trades: readonly ClientTrade[]): boolean => {
       const sum = sumOf(trades, ({ amount }) => amount);
@@ -657,24 +675,24 @@ class ExchangeVenue implements Venue {
     const { trades = [] } = answer;
     if (isAll(trades)) return trades;
     for (let attempt = 1; attempt <= TRADE_ATTEMPTS; attempt += 1) {
-      const told = await this.#toldTrades(symbol, answer, how);
-      if (isAll(told)) return told;
+      const fetched = await this.#fetchTrades(symbol, answer, options);
+      if (isAll(fetched)) return fetched;
       await delay(50 * 2 ** attempt, undefined, { signal: this.#options.signal });
     }
     throw this.#unclear('all trades of an order');
   }
 
-  async #toldTrades(
+  async #fetchTrades(
     symbol: string,
     { id }: ClientOrder,
-    how?: AskOptions,
+    options?: AskOptions,
   ): Promise<readonly ClientTrade[]> {
-    const { client, called, ask } = this.#connection;
+    const { client, exchangeSymbol, ask } = this.#connection;
     const all: ClientTrade[] = [];
     for (let params = {}; ;) {
       const request = () =>
-        client.fetchOrderTrades(id, called(symbol), undefined, TRADES_PER_PAGE, params);
-      const page = await ask(request, how);
+        client.fetchOrderTrades(id, exchangeSymbol(symbol), undefined, TRADES_PER_PAGE, params);
+      const page = await ask(request, options);
       all.push(...page);
       if (page.length < TRADES_PER_PAGE) return all;
       params = { fromId: Math.max(...page.map((trade) => Number(trade.id))) + 1 };
@@ -684,7 +702,7 @@ class ExchangeVenue implements Venue {
   async #feesOf(
     symbol: string,
     trades: readonly ClientTrade[],
-    how?: AskOptions,
+    options?: AskOptions,
   ): Promise<Pick<VenueReport, 'fee' | 'fee_units'>> {
     const { base } = this.#markets.get(symbol)!;
     const { currency: account } = this.#options;
@@ -695,7 +713,7 @@ class ExchangeVenue implements Venue {
       if (cost === 0) continue;
       if (currency === base) fee_units += cost;
       else if (currency === account) fee += cost;
-      else fee += cost * (await this.#priceOf(currency, timestamp, how));
+      else fee += cost * (await this.#priceOf(currency, timestamp, options));
     }
     return { fee, fee_units };
   }
@@ -704,7 +722,7 @@ class ExchangeVenue implements Venue {
    * Price of another currency in that of the account, from the minute before a trade, so that
    * repeated queries agree. 0 if the exchange has none.
    */
-  async #priceOf(currency: string, time: number, how?: AskOptions): Promise<number> {
+  async #priceOf(currency: string, time: number, options?: AskOptions): Promise<number> {
     const { client, ask } = this.#connection;
     const { currency: account, onTrouble } = this.#options;
     const minute = Math.floor(time / MINUTE) * MINUTE;
@@ -717,7 +735,7 @@ class ExchangeVenue implements Venue {
     ] as const) {
       if (!Object.hasOwn(client.markets!, symbol)) continue;
       const since = minute - PRICE_MINUTES * MINUTE;
-      const rows = await ask(() => client.fetchOHLCV(symbol, '1m', since, PRICE_MINUTES), how);
+      const rows = await ask(() => client.fetchOHLCV(symbol, '1m', since, PRICE_MINUTES), options);
       const close = rows.findLast(([opened]) => opened !== undefined && opened < minute)?.[4];
       if (close === undefined || close <= 0) continue;
       const price = isInverse ? 1 / close : close;
@@ -733,21 +751,21 @@ class ExchangeVenue implements Venue {
     return 0;
   }
 
-  #why(error: unknown): string {
-    return whyOf(error, this.#hide);
+  #describe(error: unknown): string {
+    return describeCcxtError(error, this.#redact);
   }
 
   /** Converts errors to ServiceErrors without secrets: errors of ccxt contain the signed URL. */
-  async #known<T>(doing: () => Promise<T>): Promise<T> {
+  async #translateErrors<T>(operation: () => Promise<T>): Promise<T> {
     try {
-      return await doing();
+      return await operation();
     } catch (error) {
       this.#options.signal.throwIfAborted();
       if (error instanceof ServiceError) throw error;
       if (error instanceof this.#connection.ccxt.AuthenticationError) {
         throw new ServiceError(
           'conflict',
-          `${this.name} rejects the credentials: ${this.#why(error)}`,
+          `${this.name} rejects the credentials: ${this.#describe(error)}`,
           {
             reason: 'credentials_refused',
             remedy:
@@ -757,7 +775,7 @@ class ExchangeVenue implements Venue {
       }
       throw new ServiceError(
         'exchange_unavailable',
-        `${this.name} does not answer: ${this.#why(error)}`,
+        `${this.name} does not answer: ${this.#describe(error)}`,
         { remedy: 'Try again later, or check that this machine can reach the exchange.' },
       );
     }

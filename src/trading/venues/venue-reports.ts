@@ -13,26 +13,26 @@ export interface ReportSource {
    * Resolves with the recently changed orders of the stream, once there are new changes; rejects on
    * a disconnect.
    */
-  news(): Promise<readonly StreamedOrder[]>;
-  /** Disconnects the stream, so that `news` rejects. */
+  nextOrders(): Promise<readonly StreamedOrder[]>;
+  /** Disconnects the stream, so that `nextOrders` rejects. */
   drop(): void;
   /** Orders that have not ended, as far as is known. */
   working(): readonly VenueOrderId[];
   /** Adds open orders of the venue to the result of `working`. */
   refresh(): Promise<void>;
   /** Fetches the full report of an order; undefined if the venue does not know it. */
-  ask(order: VenueOrderId): Promise<VenueReport | undefined>;
+  fetch(order: VenueOrderId): Promise<VenueReport | undefined>;
   /** Reports a problem that will be retried. */
   trouble(what: string, error: unknown): void;
 }
 
-/** No message confirms a subscription, so working orders are queried again after this time. */
+/** No message confirms a subscription, so working orders are queried retry after this time. */
 const SOON_MS = 2000;
 /** Time for the stream to send a change that a query has found. */
 const GRACE_MS = 2000;
 const RETRY = { shortestMs: 250, longestMs: 60_000 };
 /** Count of orders whose last report is remembered. */
-const MOST_TOLD = 1000;
+const MOST_REMEMBERED = 1000;
 
 /**
  * Yields new reports of orders. A message of the stream only names an order; its report is queried
@@ -70,9 +70,9 @@ class Watch {
   readonly #everyMs: number;
   readonly #signal: AbortSignal;
   readonly #due = new Map<string, Due>();
-  readonly #told = new Map<string, string>();
+  readonly #lastReports = new Map<string, string>();
   /** Count of messages per order since its last report. */
-  readonly #heard = new Map<string, number>();
+  readonly #messageCounts = new Map<string, number>();
   #marks: ReadonlyMap<string, string> = new Map();
   #news = Promise.withResolvers<void>();
 
@@ -93,7 +93,7 @@ class Watch {
   async listen(): Promise<void> {
     for (let failures = 0; !this.#signal.aborted;) {
       try {
-        let news = this.#source.news();
+        let news = this.#source.nextOrders();
         // Prevents an unhandled rejection if the stream disconnects during the refresh. The error
         // is handled below.
         news.catch(() => {});
@@ -103,8 +103,8 @@ class Watch {
           const orders = await news;
           if (this.#signal.aborted) return;
           failures = 0;
-          this.#hear(orders);
-          news = this.#source.news();
+          this.#receive(orders);
+          news = this.#source.nextOrders();
         }
       } catch (error) {
         if (this.#signal.aborted) return;
@@ -120,7 +120,7 @@ class Watch {
       await this.#wait(this.#everyMs);
       if (this.#signal.aborted) return;
       for (const order of this.#source.working())
-        this.#owe({ order, isRoutine: true, failures: 0 });
+        this.#enqueue({ order, isRoutine: true, failures: 0 });
     }
   }
 
@@ -128,17 +128,17 @@ class Watch {
     for (let [next] = this.#due; next !== undefined && !this.#signal.aborted; [next] = this.#due) {
       const [id, due] = next;
       this.#due.delete(id);
-      const report = await this.#ask(due);
+      const report = await this.#fetch(due);
       if (report !== undefined) yield report;
     }
   }
 
-  #hear(orders: readonly StreamedOrder[]): void {
+  #receive(orders: readonly StreamedOrder[]): void {
     for (const order of orders) {
       const { client_order_id: id, mark } = order;
       if (this.#marks.get(id) === mark) continue;
-      this.#heard.set(id, (this.#heard.get(id) ?? 0) + 1);
-      this.#owe({ order, isRoutine: false, failures: 0 });
+      this.#messageCounts.set(id, (this.#messageCounts.get(id) ?? 0) + 1);
+      this.#enqueue({ order, isRoutine: false, failures: 0 });
     }
     this.#marks = new Map(orders.map(({ client_order_id: id, mark }) => [id, mark]));
   }
@@ -151,10 +151,11 @@ class Watch {
       if (this.#signal.aborted) return;
       this.#source.trouble('cannot fetch the open orders', error);
     }
-    for (const order of this.#source.working()) this.#owe({ order, isRoutine: false, failures: 0 });
+    for (const order of this.#source.working())
+      this.#enqueue({ order, isRoutine: false, failures: 0 });
   }
 
-  #owe(due: Due): void {
+  #enqueue(due: Due): void {
     const { client_order_id: id } = due.order;
     if (due.isRoutine && this.#due.has(id)) return;
     this.#due.set(id, due);
@@ -162,38 +163,38 @@ class Watch {
   }
 
   /** Returns the report of an order if it differs from the last one. */
-  async #ask({ order, isRoutine, failures }: Due): Promise<VenueReport | undefined> {
+  async #fetch({ order, isRoutine, failures }: Due): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
     let report;
     try {
-      report = await this.#source.ask(order);
+      report = await this.#source.fetch(order);
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       this.#source.trouble(`cannot fetch the state of order ${id}, retrying`, error);
-      const again = { order, isRoutine, failures: failures + 1 };
-      const wait = backoffMs(again.failures, RETRY, Math.random());
-      void this.#wait(wait).then(() => this.#owe(again));
+      const retry = { order, isRoutine, failures: failures + 1 };
+      const wait = backoffMs(retry.failures, RETRY, Math.random());
+      void this.#wait(wait).then(() => this.#enqueue(retry));
       return undefined;
     }
     if (report === undefined) return undefined;
     const text = JSON.stringify(report);
-    if (this.#told.get(id) === text) return undefined;
-    const isNews = report.filled > 0 || report.status !== 'open';
-    if (isRoutine && isNews && !this.#heard.has(id)) void this.#dropIfSilent(id);
-    this.#heard.delete(id);
-    this.#told.delete(id);
-    this.#told.set(id, text);
-    const [oldest] = this.#told.keys();
-    if (this.#told.size > MOST_TOLD) {
-      this.#told.delete(oldest!);
-      this.#heard.delete(oldest!);
+    if (this.#lastReports.get(id) === text) return undefined;
+    const isChange = report.filled > 0 || report.status !== 'open';
+    if (isRoutine && isChange && !this.#messageCounts.has(id)) void this.#dropIfSilent(id);
+    this.#messageCounts.delete(id);
+    this.#lastReports.delete(id);
+    this.#lastReports.set(id, text);
+    const [oldest] = this.#lastReports.keys();
+    if (this.#lastReports.size > MOST_REMEMBERED) {
+      this.#lastReports.delete(oldest!);
+      this.#messageCounts.delete(oldest!);
     }
     return report;
   }
 
   async #dropIfSilent(id: string): Promise<void> {
     await this.#wait(GRACE_MS);
-    if (this.#signal.aborted || this.#heard.has(id)) return;
+    if (this.#signal.aborted || this.#messageCounts.has(id)) return;
     this.#source.trouble(`the order stream sent no change of order ${id}, reconnecting`, undefined);
     this.#source.drop();
   }

@@ -6,7 +6,7 @@ import { allocateBars } from '../../../src/market/bars.ts';
 import { readFirst, readOrdered } from '../../../src/trading/sandbox/messages.ts';
 import { createPlayer } from '../../../src/trading/sandbox/player.ts';
 import {
-  CONFINED,
+  SANDBOX_FLAGS,
   frameReader,
   type SandboxOptions,
 } from '../../../src/trading/sandbox/sandbox.ts';
@@ -98,7 +98,7 @@ test('what got hold of the modules of Node would find no file, network, process 
     ([name, one]) => `try { ${one}; console.log('${name}'); } catch {}`,
   );
   const connect = `require('net').connect(1, '127.0.0.1').on('error', ({ code }) => console.log(code));`;
-  const { stdout } = await runNode([...CONFINED, '-e', code.join('\n') + connect]);
+  const { stdout } = await runNode([...SANDBOX_FLAGS, '-e', code.join('\n') + connect]);
   expect(stdout).toBe('ERR_ACCESS_DENIED\n');
 });
 

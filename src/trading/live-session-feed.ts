@@ -4,7 +4,7 @@ import { backoffMs } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
 import { findMissing } from '../market/gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import { liveItems } from './live-thread.ts';
+import { liveItems } from './live-markets.ts';
 import type { SessionFeed } from './session-feed.ts';
 
 const REOPEN = { shortestMs: 250, longestMs: 60_000 };

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MINUTE } from '../../src/market/time.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
-import { openExchange, type Exchange } from '../../src/trading/venues/ccxt.ts';
+import { openExchange, type Exchange } from '../../src/trading/venues/market-data.ts';
 import type { FeedItem } from '../../src/trading/feed.ts';
 import { chooseExchange, readExchanges } from '../../src/trading/venues/exchanges-file.ts';
-import { liveFeed, type LiveOptions } from '../../src/trading/live.ts';
+import { liveFeed, type LiveOptions } from '../../src/trading/live-feed.ts';
 import { startExchange, type Kline, type TestExchange } from './exchange.ts';
 
 const START = Date.UTC(2026, 0, 5);

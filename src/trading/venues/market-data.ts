@@ -2,7 +2,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { TimeframeName } from '../../market/timeframe.ts';
-import { openClient, whyOf, type Row } from './ccxt-client.ts';
+import { openClient, describeCcxtError, type Row } from './ccxt-client.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
 /** A bar as the exchange sent it. Only its time has been checked. */
@@ -46,13 +46,13 @@ export function openExchange(
   signal: AbortSignal,
 ): Exchange {
   const connection = openClient(name, definition, signal, { options: { OHLCVLimit: KEPT_BARS } });
-  const { client, called, ask, drop } = connection;
+  const { client, exchangeSymbol, ask, drop } = connection;
 
   let loadedAt = -Infinity;
   const missing = async (symbols: readonly string[]): Promise<readonly number[]> => {
     const among = (): number[] =>
       symbols.flatMap((symbol, at) =>
-        Object.hasOwn(client.markets ?? {}, called(symbol)) ? [] : [at],
+        Object.hasOwn(client.markets ?? {}, exchangeSymbol(symbol)) ? [] : [at],
       );
     if (among().length > 0 && performance.now() - loadedAt > RELOAD_EVERY_MS) {
       await ask(() => client.loadMarkets(true), { attempts: 2 });
@@ -83,7 +83,7 @@ export function openExchange(
       for (const at of absent) {
         problems.push({
           code: 'no_live_data',
-          message: `${name} has no symbol ${JSON.stringify(called(symbols[at]!))}`,
+          message: `${name} has no symbol ${JSON.stringify(exchangeSymbol(symbols[at]!))}`,
           pointer: `/spec/universe/symbols/${at}`,
         });
       }
@@ -94,11 +94,16 @@ export function openExchange(
       });
     },
     async watch(symbol, timeframe) {
-      return barsOf(await client.watchOHLCV(called(symbol), ccxtTimeframe(timeframe)));
+      return barsOf(await client.watchOHLCV(exchangeSymbol(symbol), ccxtTimeframe(timeframe)));
     },
     history: (symbol, timeframe, since) =>
       ask(async () => {
-        const rows = await client.fetchOHLCV(called(symbol), ccxtTimeframe(timeframe), since, PAGE);
+        const rows = await client.fetchOHLCV(
+          exchangeSymbol(symbol),
+          ccxtTimeframe(timeframe),
+          since,
+          PAGE,
+        );
         return barsOf(rows).sort((a, b) => a.time - b.time);
       }),
     async time() {
@@ -110,10 +115,14 @@ export function openExchange(
 }
 
 function unavailable(name: string, error: unknown): ServiceError {
-  return new ServiceError('exchange_unavailable', `${name} does not answer: ${whyOf(error)}`, {
-    remedy: 'Try again later, or check that the server can reach the exchange.',
-    cause: error,
-  });
+  return new ServiceError(
+    'exchange_unavailable',
+    `${name} does not answer: ${describeCcxtError(error)}`,
+    {
+      remedy: 'Try again later, or check that the server can reach the exchange.',
+      cause: error,
+    },
+  );
 }
 
 function ccxtTimeframe(timeframe: TimeframeName): string {

@@ -20,7 +20,7 @@ export interface HostedRun {
   /** Signals of the steps passed to `take`; undefined for a bot without models. */
   readonly signals: Signals | undefined;
   /** Whether `take` must be called: the bot has models, or its strategy runs in another process. */
-  readonly watches: boolean;
+  readonly needsSteps: boolean;
   /** Must resolve before the run takes these steps. See `SignalFeed` and `Sandbox`. */
   readonly take: (steps: readonly Step[]) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -36,13 +36,13 @@ export async function openRun(bot: Bot): Promise<HostedRun> {
     return {
       bot,
       signals: undefined,
-      watches: false,
+      needsSteps: false,
       take: async () => {},
       close: async () => {},
     };
   }
   const feed = await openSignals(bot.models, bot.spec.spec.universe.symbols);
-  return { bot, watches: true, ...feed };
+  return { bot, needsSteps: true, ...feed };
 }
 
 /**
@@ -83,7 +83,7 @@ export async function openHosted(
     return {
       bot: hostedBot(hosted, sandbox.strategy),
       signals: feed?.signals,
-      watches: true,
+      needsSteps: true,
       async take(steps) {
         await feed?.take(steps);
         await sandbox.take(steps);
@@ -103,12 +103,12 @@ const STEPS_AT_ONCE = 4096;
  *
  * @param onTaken receives the count of steps passed so far.
  */
-export async function takeAll(
-  { take, watches }: Pick<HostedRun, 'take' | 'watches'>,
+export async function takeAllSteps(
+  { take, needsSteps }: Pick<HostedRun, 'take' | 'needsSteps'>,
   instruments: readonly { readonly symbol: string; readonly bars: Bars }[],
   onTaken: (steps: number) => void = () => {},
 ): Promise<void> {
-  if (!watches) return;
+  if (!needsSteps) return;
   let some: Step[] = [];
   let count = 0;
   const flush = async (): Promise<void> => {

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../base/backoff.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
-import { whyOf } from './venues/ccxt-client.ts';
-import type { Exchange } from './venues/ccxt.ts';
+import { describeCcxtError } from './venues/ccxt-client.ts';
+import type { Exchange } from './venues/market-data.ts';
 import type { FeedItem } from './feed.ts';
 
 export interface LiveOptions {
@@ -43,11 +43,11 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
   try {
     for (const symbol of symbols) {
       void live.watch(symbol);
-      void live.askWhenQuiet(symbol);
+      void live.fetchWhenQuiet(symbol);
     }
     for (;;) {
       yield* live.assembler.take();
-      await live.news();
+      await live.nextChange();
       options.signal.throwIfAborted();
     }
   } finally {
@@ -59,9 +59,9 @@ class Live {
   readonly assembler: Assembler;
   readonly #options: LiveOptions;
   readonly #signal: AbortSignal;
-  readonly #asking = new Set<string>();
-  readonly #heardAt = new Map<string, number>();
-  #news = Promise.withResolvers<void>();
+  readonly #fetching = new Set<string>();
+  readonly #messageAt = new Map<string, number>();
+  #changed = Promise.withResolvers<void>();
   #grace: NodeJS.Timeout | undefined;
 
   constructor(options: LiveOptions, signal: AbortSignal) {
@@ -71,14 +71,14 @@ class Live {
     this.assembler = new Assembler(symbols, timeframe, after);
     signal.addEventListener('abort', () => {
       clearTimeout(this.#grace);
-      this.#news.resolve();
+      this.#changed.resolve();
     });
   }
 
   /** Resolves when something has changed since the last call. */
-  async news(): Promise<void> {
-    await this.#news.promise;
-    this.#news = Promise.withResolvers();
+  async nextChange(): Promise<void> {
+    await this.#changed.promise;
+    this.#changed = Promise.withResolvers();
   }
 
   async watch(symbol: string): Promise<void> {
@@ -89,63 +89,67 @@ class Live {
         const bars = await exchange.watch(symbol, timeframe.name);
         if (this.#signal.aborted) return;
         failures = 0;
-        this.#heardAt.set(symbol, performance.now());
-        this.assembler.show(symbol, bars);
-        this.#changed();
-        if (this.assembler.hasHole(symbol)) void this.#ask(symbol);
+        this.#messageAt.set(symbol, performance.now());
+        this.assembler.update(symbol, bars);
+        this.#notify();
+        if (this.assembler.hasHole(symbol)) void this.#fetchMissing(symbol);
       } catch (error) {
         if (this.#signal.aborted) return;
         failures += 1;
-        onTrouble?.(`${symbol}: the stream was disconnected, reconnecting: ${whyOf(error)}`);
+        onTrouble?.(
+          `${symbol}: the stream was disconnected, reconnecting: ${describeCcxtError(error)}`,
+        );
         this.assembler.cutOff(symbol);
         await this.#wait(backoffMs(failures, RECONNECT, Math.random()));
       }
     }
   }
 
-  async askWhenQuiet(symbol: string): Promise<void> {
+  async fetchWhenQuiet(symbol: string): Promise<void> {
     const { exchange, quietMs = QUIET_MS, onTrouble } = this.#options;
     for (;;) {
-      const heardAt = this.#heardAt.get(symbol) ?? -Infinity;
+      const messageAt = this.#messageAt.get(symbol) ?? -Infinity;
       await this.#wait(quietMs);
       if (this.#signal.aborted) return;
-      if ((this.#heardAt.get(symbol) ?? -Infinity) > heardAt) continue;
-      const isBehind = await this.#ask(symbol);
+      if ((this.#messageAt.get(symbol) ?? -Infinity) > messageAt) continue;
+      const isBehind = await this.#fetchMissing(symbol);
       if (!isBehind || this.#signal.aborted) continue;
       onTrouble?.(`${symbol}: the exchange has bars that the stream did not send; reconnecting`);
       exchange.drop();
     }
   }
 
-  #changed(): void {
-    this.#news.resolve();
+  #notify(): void {
+    this.#changed.resolve();
     if (this.#signal.aborted || this.#grace !== undefined) return;
-    if (this.assembler.awaited().length === 0) return;
+    if (this.assembler.symbolsToFetch().length === 0) return;
     this.#grace = setTimeout(() => {
       this.#grace = undefined;
-      for (const symbol of this.assembler.awaited()) void this.#ask(symbol);
+      for (const symbol of this.assembler.symbolsToFetch()) void this.#fetchMissing(symbol);
     }, this.#options.graceMs ?? GRACE_MS);
   }
 
   /** @returns as `Assembler.fill`; false if the request failed. */
-  async #ask(symbol: string): Promise<boolean> {
-    if (this.#asking.has(symbol) || this.#signal.aborted) return false;
-    this.#asking.add(symbol);
+  async #fetchMissing(symbol: string): Promise<boolean> {
+    if (this.#fetching.has(symbol) || this.#signal.aborted) return false;
+    this.#fetching.add(symbol);
     try {
-      const answer = await this.#askExchange(symbol);
+      const answer = await this.#query(symbol);
       return answer !== undefined && this.assembler.fill(symbol, answer);
     } catch (error) {
       if (this.#signal.aborted) return false;
-      this.#options.onTrouble?.(`${symbol}: cannot fetch missing bars: ${whyOf(error)}`);
+      this.#options.onTrouble?.(
+        `${symbol}: cannot fetch missing bars: ${describeCcxtError(error)}`,
+      );
       this.assembler.giveUp(symbol);
       return false;
     } finally {
-      this.#asking.delete(symbol);
-      this.#changed();
+      this.#fetching.delete(symbol);
+      this.#notify();
     }
   }
 
-  async #askExchange(symbol: string): Promise<Answer | undefined> {
+  async #query(symbol: string): Promise<Answer | undefined> {
     const { exchange, timeframe } = this.#options;
     const missing = this.assembler.missingSince(symbol);
     if (missing === undefined) return undefined;

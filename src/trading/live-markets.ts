@@ -69,8 +69,8 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   };
 
   return {
-    async choose(asked, symbols, timeframe) {
-      const exchange = chooseExchange(exchanges, asked);
+    async choose(name, symbols, timeframe) {
+      const exchange = chooseExchange(exchanges, name);
       const source = { exchange, symbols, timeframe };
       last += 1;
       const id = last;
@@ -104,29 +104,29 @@ export async function* liveItems(
   after: number | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<FeedItem, never> {
-  const come: LiveMessage[] = [];
-  let news = Promise.withResolvers<void>();
+  const received: LiveMessage[] = [];
+  let arrival = Promise.withResolvers<void>();
   let isClosed = false;
   port.on('message', (message: LiveMessage) => {
-    come.push(message);
-    news.resolve();
+    received.push(message);
+    arrival.resolve();
   });
   port.on('close', () => {
     isClosed = true;
-    news.resolve();
+    arrival.resolve();
   });
-  const wake = (): void => news.resolve();
+  const wake = (): void => arrival.resolve();
   signal.addEventListener('abort', wake);
   port.postMessage(after);
   try {
     for (;;) {
       signal.throwIfAborted();
-      const message = come.shift();
+      const message = received.shift();
       if (message === undefined) {
         if (isClosed)
           throw new ServiceError('exchange_unavailable', 'the live market data thread has stopped');
-        await news.promise;
-        news = Promise.withResolvers();
+        await arrival.promise;
+        arrival = Promise.withResolvers();
       } else if ('item' in message) yield message.item;
       else throw errorFrom(message.error);
     }

@@ -9,13 +9,13 @@ const WIDTH = 5;
  * Encodes steps as rows of doubles: the time, then the bar and signals of each symbol. They are NaN
  * for a symbol without a bar.
  *
- * @param shown count of bars of each symbol already sent; updated by this call.
+ * @param sentBars count of bars of each symbol already sent; updated by this call.
  */
 export function encodeSteps(
   symbols: readonly string[],
   steps: readonly Step[],
   signals: Signals | undefined,
-  shown: Uint32Array,
+  sentBars: Uint32Array,
 ): Uint8Array {
   const width = WIDTH + (signals?.names.length ?? 0);
   const row = 1 + width * symbols.length;
@@ -26,10 +26,10 @@ export function encodeSteps(
       // A symbol may be named like a property that every object inherits.
       if (!Object.hasOwn(bars, symbol)) continue;
       const { open, high, low, close, volume } = bars[symbol]!;
-      const at = shown[s]!;
-      const said = signals?.columns[s]!.map((column) => column[at]!) ?? [];
-      numbers.set([open, high, low, close, volume, ...said], i * row + 1 + width * s);
-      shown[s] = at + 1;
+      const at = sentBars[s]!;
+      const values = signals?.columns[s]!.map((column) => column[at]!) ?? [];
+      numbers.set([open, high, low, close, volume, ...values], i * row + 1 + width * s);
+      sentBars[s] = at + 1;
     }
   }
   return new Uint8Array(numbers.buffer);
@@ -54,10 +54,10 @@ export function decodeSteps(
     const bars: Record<string, Candle> = {};
     for (const [s, symbol] of symbols.entries()) {
       const from = at + 1 + width * s;
-      const [open, high, low, close, volume, ...said] = numbers.subarray(from, from + width);
+      const [open, high, low, close, volume, ...values] = numbers.subarray(from, from + width);
       if (Number.isNaN(open)) continue;
       bars[symbol] = { open: open!, high: high!, low: low!, close: close!, volume: volume! };
-      onSignals(s, said);
+      onSignals(s, values);
     }
     steps.push({ time: numbers[at]!, bars });
   }
