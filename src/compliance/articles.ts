@@ -1,16 +1,15 @@
-/** A paragraph of a legal act that code or output refers to. */
+/** A paragraph of a legal act that the code or its output cites. */
 export interface Article {
-  /** As it is cited within its act: `15(1)(a)`; criteria of Annex I are `I(1)(a)`. */
+  /** Number within the act, such as `15(1)(a)`; criteria of Annex I are `I(1)(a)`. */
   readonly ref: string;
-  /** The act: RTS 6 is Commission Delegated Regulation (EU) 2017/589. */
   readonly instrument: Instrument;
-  /** What it asks for, in our words: a reminder, which does not stand in for the text. */
+  /** A reminder in our own words, which does not replace the legal text. */
   readonly requirement: string;
 }
 
 export type Instrument = 'MAR' | 'MiFID II' | 'Regulation 2017/565' | 'RTS 6' | 'RTS 7' | 'RTS 9';
 
-/** The full names of the acts, as a reader finds them. */
+/** Full names of the acts. */
 export const INSTRUMENTS: Readonly<Record<Instrument, string>> = {
   MAR: 'Regulation (EU) No 596/2014 on market abuse',
   'MiFID II': 'Directive 2014/65/EU on markets in financial instruments',
@@ -27,7 +26,7 @@ const of =
 const RTS_6: readonly (readonly [string, string])[] = [
   [
     '1',
-    'Clear lines of accountability for algorithms; trading desks are apart from control functions.',
+    'Lines of accountability for algorithms are clear; trading desks are separate from control functions.',
   ],
   ['2(1)', 'Compliance staff understand how the algorithms and trading systems work.'],
   [
@@ -40,7 +39,7 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ],
   [
     '4',
-    'Responsibility stays with the firm for what is outsourced or bought, with the documents to show it.',
+    'The firm stays responsible for outsourced or purchased software and services, and keeps their documentation.',
   ],
   [
     '5(1)',
@@ -48,15 +47,12 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ],
   [
     '5(2)',
-    'A person designated by senior management authorises each deployment and substantial update.',
+    'A person designated by senior management authorizes each deployment and substantial update.',
   ],
-  [
-    '5(3)',
-    'The methods cover design, performance, record-keeping and approval, and say who is responsible.',
-  ],
+  ['5(3)', 'The methods cover design, performance, record-keeping, approval and responsibilities.'],
   [
     '5(4)',
-    'The methods show what the algorithm, strategy or system does under the four points that follow.',
+    'The methods ensure that the algorithm, strategy or system meets the four points that follow.',
   ],
   ['5(4)(a)', 'It does not behave in an unintended way.'],
   ['5(4)(b)', "It meets the firm's duties under this regulation."],
@@ -69,11 +65,11 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ['5(6)', 'Paragraphs 2 to 5 apply only to algorithms that lead to order execution.'],
   [
     '5(7)',
-    'Of each material change of software are kept: when, by whom, approved by whom, and its nature.',
+    'Records of each material software change state its time, its author, its approver and its nature.',
   ],
   [
     '6(1)',
-    'Conformance is tested against the system of the venue or of the provider of direct market access.',
+    'Conformance is tested against the system of the venue or of the direct market access provider.',
   ],
   [
     '6(1)(a)',
@@ -94,7 +90,7 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ['8(b)', 'Limits on the price, value and number of orders are set before deployment.'],
   ['8(c)', 'Limits on the positions of the strategy are set before deployment.'],
   ['8(d)', 'A limit on the number of venues is set before deployment.'],
-  ['9(1)', 'A yearly self-assessment and validation ends in a validation report.'],
+  ['9(1)', 'A yearly self-assessment and validation results in a validation report.'],
   ['9(1)(a)', 'It covers the algorithmic trading systems, algorithms and strategies.'],
   ['9(1)(b)', 'It covers governance, accountability and approval.'],
   ['9(1)(c)', 'It covers business continuity.'],
@@ -104,110 +100,110 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ],
   [
     '9(2)',
-    'Risk management draws the report up with technical staff, and tells compliance of deficiencies.',
+    'Risk management writes the report with technical staff, and informs compliance of deficiencies.',
   ],
   ['9(3)', 'Internal audit, where there is one, audits the report; senior management approves it.'],
   ['9(4)', 'Deficiencies found are remedied.'],
-  ['9(5)', 'A firm without a risk management function has another that does the work of it.'],
+  ['9(5)', 'In a firm without a risk management function, another function does its work.'],
   [
     '10',
-    'Systems, procedures and controls withstand higher flow and market stress, tried without effect on production.',
+    'Systems, procedures and controls withstand increased order flow and market stress; the tests do not affect production.',
   ],
   [
     '10(a)',
-    'Tried at twice the highest number of messages received and sent in the previous six months.',
+    'The test runs at twice the highest number of messages received and sent in the previous six months.',
   ],
-  ['10(b)', 'Tried at twice the highest volume of trading of the previous six months.'],
+  ['10(b)', 'The test runs at twice the highest trading volume of the previous six months.'],
   [
     '11',
-    'A material change is reviewed before it is made; changes of function are told to traders in charge, compliance and risk.',
+    'A material change is reviewed in advance; traders in charge, compliance and risk management are informed of functional changes.',
   ],
   ['12', 'A kill function withdraws orders as an emergency measure.'],
-  ['12(1)', 'Any or all unexecuted orders at any or all venues can be cancelled at once.'],
-  ['12(2)', 'That includes the orders of single traders, desks and clients.'],
+  ['12(1)', 'Any or all unexecuted orders at any or all venues can be canceled at once.'],
+  ['12(2)', 'The kill function also covers the orders of single traders, desks and clients.'],
   ['12(3)', 'Every order sent is attributable to its algorithm and its trader, desk or client.'],
   [
     '13(1)',
-    "All activity through the firm's systems is watched for signs of market manipulation, that of clients too.",
+    "All activity through the firm's systems, including that of clients, is monitored for signs of market manipulation.",
   ],
-  ['13(2)', 'The watching is automated and makes alerts and reports.'],
-  ['13(3)', 'It covers the full range of trading and all orders.'],
+  ['13(2)', 'The surveillance is automated and generates alerts and reports.'],
+  ['13(3)', 'The surveillance covers all trading activity and all orders.'],
   ['13(4)', "Signs are checked against the firm's other trading."],
-  ['13(5)', 'It adapts to changes of duties and of trading.'],
-  ['13(6)', 'It is reviewed at least yearly, for false alerts and for missed ones.'],
+  ['13(5)', 'The surveillance adapts to changes in obligations and in trading.'],
+  ['13(6)', 'The surveillance is reviewed at least yearly, for false alerts and for missed ones.'],
   [
     '13(7)',
-    'Records can be read, replayed and analysed afterwards in fine grain; alerts come in time for the next trading day, and what follows is documented.',
+    'Records can be read, replayed and analyzed afterwards in detail; alerts are available by the next trading day, and follow-up actions are documented.',
   ],
-  ['13(8)', 'Signs are passed on to compliance, and from there to the venue or the authority.'],
-  ['13(9)', 'The logs that it works from are reconciled as soon as practicable.'],
-  ['14(1)', 'Business continuity arrangements fit the trading and are in a durable medium.'],
+  ['13(8)', 'Signs are reported to compliance, which reports them to the venue or the authority.'],
+  ['13(9)', 'The logs used for surveillance are reconciled as soon as practicable.'],
+  ['14(1)', 'Business continuity arrangements suit the business and are kept in a durable medium.'],
   [
     '14(2)',
     'The arrangements cover governance, adverse scenarios, relocation, training, use of the kill function, shutdown and open orders.',
   ],
-  ['14(2)(e)', 'They hold a policy for the use of the kill function.'],
-  ['14(2)(f)', 'They hold arrangements for shutting down.'],
-  ['14(2)(g)', 'They say how open orders and positions are managed otherwise.'],
+  ['14(2)(e)', 'The arrangements include a policy for the use of the kill function.'],
+  ['14(2)(f)', 'The arrangements cover shutdown.'],
+  [
+    '14(2)(g)',
+    'The arrangements state how open orders and positions are managed after a shutdown.',
+  ],
   ['14(3)', 'A shutdown causes no disorder.'],
   ['14(4)', 'The arrangements are reviewed and tested yearly.'],
-  ['15(1)', 'The four controls that follow act on every order before it is sent.'],
+  ['15(1)', 'The four controls that follow apply to every order before it is sent.'],
   [
     '15(1)(a)',
     'Price collars block or cancel orders outside set prices, per instrument, per order and over a period.',
   ],
-  ['15(1)(b)', 'A maximum order value keeps orders of uncommon value from the book.'],
-  ['15(1)(c)', 'A maximum order volume keeps orders of uncommon size from the book.'],
-  [
-    '15(1)(d)',
-    'A maximum of messages keeps orders, changes and cancels from being sent in excess.',
-  ],
-  ['15(2)', 'Every order sent counts at once towards the limits.'],
+  ['15(1)(b)', 'A maximum order value keeps orders of unusual value out of the order book.'],
+  ['15(1)(c)', 'A maximum order volume keeps orders of unusual size out of the order book.'],
+  ['15(1)(d)', 'A maximum message rate limits how many orders, amendments and cancels are sent.'],
+  ['15(2)', 'Every order sent counts immediately toward the limits.'],
   [
     '15(3)',
     'After a set number of repeated automated executions the system is disabled until a designated person enables it again.',
   ],
   [
     '15(4)',
-    'Limits of market and credit risk follow from capital, clearing, strategy, tolerance and experience.',
+    'Limits on market and credit risk depend on capital, clearing, strategy, risk tolerance and experience.',
   ],
   [
     '15(5)',
-    'Orders without permission for the instrument, or that endanger risk thresholds, are blocked or cancelled.',
+    'Orders without permission for the instrument, or that endanger risk thresholds, are blocked or canceled.',
   ],
   [
     '15(6)',
-    'A blocked order passes only as a temporary exception for a specific trade, verified by risk management and authorised by a designated person.',
+    'A blocked order passes only as a temporary exception for a specific trade, verified by risk management and authorized by a designated person.',
   ],
   [
     '16(1)',
-    'All activity under the trading code is monitored in all hours in which orders are sent.',
+    'All activity under the trading code is monitored during all hours in which orders are sent.',
   ],
   [
     '16(2)',
     'The trader in charge monitors, and so does risk management or an independent function.',
   ],
-  ['16(3)', 'Problems are responded to in time.'],
+  ['16(3)', 'Staff respond to problems in time.'],
   [
     '16(4)',
     'Authority, venues, clearers and access providers can reach staff at all times; the channels are tested.',
   ],
   [
     '16(5)',
-    'Alerts of unexpected activity and of circuit breakers are made within five seconds after the event.',
+    'Alerts on unexpected activity and on circuit breakers are raised within five seconds of the event.',
   ],
   ['17(1)', 'Post-trade controls run continuously and lead to action.'],
   ['17(2)', 'They assess market and credit risk as effective exposure.'],
   [
     '17(3)',
-    'Records are complete and are reconciled with venues, brokers and clearers, in real time where those supply data so.',
+    'Records are complete and are reconciled with venues, brokers and clearers, in real time where their data allow it.',
   ],
   [
     '17(4)',
-    'For derivatives the maximum long, short and overall position of a strategy is controlled.',
+    'For derivatives, the maximum long, short and overall positions of a strategy are controlled.',
   ],
   ['17(5)', 'The controls are carried out by the traders in charge and by risk control.'],
-  ['18(1)', 'An IT strategy with defined objectives and measures is in place and kept to.'],
+  ['18(1)', 'An IT strategy with defined objectives and measures is in place and followed.'],
   ['18(4)', 'Penetration tests and vulnerability scans are made yearly.'],
   ['18(5)', 'Users of critical access rights are known, restricted and logged.'],
   ['28(3)', 'Records of high-frequency orders are kept for five years.'],
@@ -226,7 +222,7 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ['I(2)(a)', 'Scale: algorithms and strategies that run at the same time.'],
   ['I(2)(b)', 'Scale: instruments, products and asset classes.'],
   ['I(2)(c)', 'Scale: desks, and identifiers of people and algorithms.'],
-  ['I(2)(d)', 'Scale: messaging capacity; orders submitted, adjusted, cancelled and executed.'],
+  ['I(2)(d)', 'Scale: messaging capacity; orders submitted, adjusted, canceled and executed.'],
   ['I(2)(e)', 'Scale: gross and net positions, within the day and overnight.'],
   ['I(2)(f)', 'Scale: markets accessed.'],
   ['I(2)(g)', 'Scale: clients, and those with direct access.'],
@@ -250,22 +246,22 @@ const RTS_6: readonly (readonly [string, string])[] = [
 
 const RTS_7: readonly (readonly [string, string])[] = [
   ['9(3)', "A venue's conformance test covers the three points that follow."],
-  ['9(3)(a)', 'Matching logic and the flows of data both ways work as intended.'],
+  ['9(3)(a)', 'The matching logic and the data flows in both directions work as intended.'],
   [
     '9(3)(b)',
-    'Orders are entered, changed and cancelled, static and market data downloaded, and all business flows work.',
+    'Entering, amending and canceling orders, downloading static and market data, and all business data flows work.',
   ],
   [
     '9(3)(c)',
-    'Connectivity works: cancel on disconnect, loss of market data, throttles, recovery, resumption, suspended instruments and data that is not updated.',
+    'Connectivity works: cancel on disconnect, loss of market data, throttling, recovery, resumption of trading, suspended instruments and data that are not updated.',
   ],
   ['9(5)', 'The venue reports the result of a conformance test to the member.'],
   ['9(6)', "Members use the venue's own facility for conformance testing."],
   [
     '11(1)',
-    'A venue can carry twice the highest number of messages per second of the last five years.',
+    'A venue can process twice the highest number of messages per second of the last five years.',
   ],
-  ['11(3)', 'A venue assesses its capacity again when a new peak is met.'],
+  ['11(3)', 'A venue assesses its capacity again when it reaches a new peak.'],
   [
     '18(2)(c)(i)',
     'A venue can cancel orders at the request of a member that cannot cancel them itself.',
@@ -276,7 +272,7 @@ const RTS_7: readonly (readonly [string, string])[] = [
   ],
 ];
 
-/** Every paragraph that code or output of the compliance pack refers to, in the order of the acts. */
+/** Every paragraph that the compliance code or its output cites, in the order of the acts. */
 export const ARTICLES: readonly Article[] = [
   ...RTS_6.map(of('RTS 6')),
   ...RTS_7.map(of('RTS 7')),
@@ -284,7 +280,7 @@ export const ARTICLES: readonly Article[] = [
     [
       [
         '1(a)',
-        'Cancels after a kill, an uncrossing or a lost connection do not count in the ratio of orders to trades.',
+        'Cancels after use of the kill function, an uncrossing or a lost connection do not count in the ratio of orders to trades.',
       ],
       ['1(c)', 'Volume is counted in the natural unit of the instrument.'],
     ] as const
@@ -292,12 +288,12 @@ export const ARTICLES: readonly Article[] = [
   {
     ref: '17',
     instrument: 'MiFID II',
-    requirement: 'Duties of firms that trade by algorithms.',
+    requirement: 'Obligations of firms that trade algorithmically.',
   },
   {
     ref: '19(1)',
     instrument: 'Regulation 2017/565',
-    requirement: 'Rates of messages from which trading counts as high in message rate.',
+    requirement: 'Message rates above which trading counts as having a high message intraday rate.',
   },
   {
     ref: '16',
@@ -308,14 +304,15 @@ export const ARTICLES: readonly Article[] = [
 
 const byCitation = new Map(ARTICLES.map((each) => [cite(each), each]));
 
-/** How code and output name a paragraph: `15(3)` is one of RTS 6, others bear their act: `RTS 7 9(3)(b)`. */
+/** Names a paragraph as code and output cite it: `15(3)` for RTS 6, `RTS 7 9(3)(b)` for another act. */
 export function cite({ ref, instrument }: Pick<Article, 'instrument' | 'ref'>): string {
   return instrument === 'RTS 6' ? ref : `${instrument} ${ref}`;
 }
 
 /**
- * The paragraph that a citation such as `15(3)`, `RTS 6 15(3)` or `RTS 7 9(3)(b)` names.
- * @throws Error when the table has no such paragraph: a fault of the program
+ * Finds the paragraph that a citation such as `15(3)`, `RTS 6 15(3)` or `RTS 7 9(3)(b)` names.
+ *
+ * @throws Error if the table has no such paragraph, which is a bug in the program.
  */
 export function article(citation: string): Article {
   const found = byCitation.get(citation.replace(/^RTS 6 /, ''));

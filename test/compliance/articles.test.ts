@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { article, ARTICLES, cite } from '../../src/compliance/articles.ts';
 
-/** In texts, as `Article 15(3)` or `RTS 7 Article 9(3)`; in code, as `'15(3)'` or `'RTS 7 9(3)(b)'`. */
+/** Citations in texts, such as `RTS 7 Article 9(3)`, and in code, such as `'RTS 7 9(3)(b)'`. */
 const REFERENCES = [
   /((?:RTS \d )?)(?:Articles?|Art\.) (\d{1,2}(?:\([0-9a-z]+\))*)/g,
   /'((?:RTS \d |MiFID II |MAR )?)(\d{1,2}(?:\([0-9a-z]+\))+)'/g,
@@ -11,12 +11,11 @@ const REFERENCES = [
 
 const KNOWN = new Set(ARTICLES.map(cite));
 
-/** A whole article stands for its paragraphs. */
 function isKnown(reference: string): boolean {
   return KNOWN.has(reference) || [...KNOWN].some((one) => one.startsWith(`${reference}(`));
 }
 
-test('every paragraph that code and pages refer to is in the table', () => {
+test('the table of articles contains every paragraph that code and docs cite', () => {
   const files = globSync('src/{compliance,api}/**/*.ts', { exclude: ['**/articles.ts'] }).concat(
     'docs/how-to/rts6.md',
   );
@@ -30,7 +29,7 @@ test('every paragraph that code and pages refer to is in the table', () => {
   expect([...new Set(references)].filter((one) => !isKnown(one))).toEqual([]);
 });
 
-test('no paragraph is there twice, and a citation leads to its paragraph', () => {
+test('the table of articles has no duplicates and resolves every citation', () => {
   expect(KNOWN.size).toBe(ARTICLES.length);
   expect(ARTICLES.map((one) => article(cite(one)))).toEqual(ARTICLES);
   expect(article('RTS 6 15(3)')).toBe(article('15(3)'));

@@ -13,7 +13,7 @@ import { busyHistory, idleMeters } from './stress/fixtures.ts';
 
 const PAPER = join(EXAMPLES, 'paper.yaml');
 
-test('paper.yaml states every control that a validation report asks of a spec', () => {
+test('paper.yaml sets every limit that a validation report requires', () => {
   const document: unknown = parse(readFileSync(PAPER, 'utf8'));
   const version = { version: 1, document, created_at: 0, created_by: 'operator' } as never;
   const gaps = new Gaps();
@@ -21,7 +21,7 @@ test('paper.yaml states every control that a validation report asks of a spec', 
   expect(gaps.list.map(({ missing }) => missing)).toEqual([]);
 });
 
-test('paper.yaml passes the stress test, with each control of it', async () => {
+test('paper.yaml passes the stress test', async () => {
   const tried = { bot: loadBot(PAPER) };
   const history = busyHistory(4);
   const { risk } = engineConfig(tried.bot.spec);

@@ -95,7 +95,7 @@ it('a conformance test of a bot without limits fails', async () => {
   expect(await testing()).toMatchObject([{ run_id, stale: false, not_passed: [{ id: 'C04' }] }]);
   const changed = { document: exampleDocument('sma', 12) };
   await send('PUT', '/bots/sma', changed, { 'if-match': '*' });
-  const moved = { stale: true, stale_reasons: ['spec is not what was tested'] };
+  const moved = { stale: true, stale_reasons: ['spec has changed since the test'] };
   expect((await send('GET', `/tasks/${run_id}/result`)).body).toMatchObject(moved);
   expect(await testing()).toMatchObject([{ run_id, ...moved }]);
 });
@@ -151,7 +151,7 @@ it('a stress test applies twice the peaks of the bot, outside production, and be
     multiplier: 2,
     // The verdict depends on the machine, except that the hold was too short.
     verdict: expect.not.stringMatching(/^pass$/),
-    reasons: expect.arrayContaining([expect.stringContaining('held for 60 s')]),
+    reasons: expect.arrayContaining([expect.stringContaining('held for only 60 s')]),
     passes: [{ limits: 'on' }, { limits: 'lifted' }],
     isolation: {
       before: { bots: 1, deployments: 1 },

@@ -1,8 +1,9 @@
+import { formatCountOf } from '../../base/format.ts';
 import { article } from '../articles.ts';
 import { draft, human } from './fields.ts';
 import type { Criterion, Draft, Figure, Report } from './payload.ts';
 
-/** What the records say of some criteria, by their places as `I(1)(c)`; the others are for people. */
+/** Facts and drafts by citation, such as `I(1)(c)`; people assess the other criteria without them. */
 export type AnnexFacts = Readonly<Record<string, Figure | Draft>>;
 
 const LETTERS = {
@@ -11,7 +12,6 @@ const LETTERS = {
   complexity: 'abcdefghi',
 } as const;
 
-/** The criteria of Annex I, with what is known of them. */
 export function annexI(facts: AnnexFacts): Report['annex_i'] {
   return {
     nature: criteria(1, LETTERS.nature, facts),
@@ -35,9 +35,8 @@ function criteria(number: number, letters: string, facts: AnnexFacts): Criterion
   });
 }
 
-/** What is known of the strategy by its spec, for a person to judge. */
 export function strategyDraft(name: string, timeframe: string, symbols: number): Draft {
   return draft(
-    `The strategy ${name} decides on bars of ${timeframe} over ${symbols} ${symbols === 1 ? 'instrument' : 'instruments'}. Its risks are to be described.`,
+    `The strategy ${name} makes decisions on ${timeframe} bars of ${formatCountOf(symbols, 'instrument')}. Describe its risks.`,
   );
 }

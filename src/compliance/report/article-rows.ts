@@ -2,7 +2,7 @@ import { ARTICLES } from '../articles.ts';
 import { human, type Gaps } from './fields.ts';
 import type { ArticleRow } from './payload.ts';
 
-/** What of the report bears on a paragraph, or on all paragraphs of an article. */
+/** JSON pointers to the parts of the report that concern a paragraph or all paragraphs of an article. */
 const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
   '1': ['/governance/accountability_map', '/governance/separation_evidence'],
   '2': ['/governance/holders_of_halt', '/governance/compliance_kill_access_2_2'],
@@ -29,7 +29,7 @@ const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
   '18': ['/testing/pen_test_18_4', '/testing/vuln_scan_18_4'],
 };
 
-/** Each paragraph of RTS 6, not assessed, with what there is to assess it by. */
+/** Lists each paragraph of RTS 6 with its evidence and gaps; people assess it later. */
 export function articleRows({ list }: Gaps): ArticleRow[] {
   return ARTICLES.filter(
     ({ instrument, ref }) => instrument === 'RTS 6' && !ref.startsWith('I'),
@@ -47,7 +47,7 @@ export function articleRows({ list }: Gaps): ArticleRow[] {
   }));
 }
 
-/** Whether one is the other, or a part of it: what lacks of 15(1)(a) lacks of 15(1), and the other way. */
+/** Whether two citations are equal or one contains the other: a gap in 15(1)(a) is one in 15(1), and vice versa. */
 function bearsOn(one: string, other: string): boolean {
   return one === other || one.startsWith(`${other}(`) || other.startsWith(`${one}(`);
 }

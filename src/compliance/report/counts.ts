@@ -1,16 +1,15 @@
-/** What counts of events come to. */
 import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { EventCount } from './period.ts';
 import type { Deployment } from './records.ts';
 
-/** Kinds of events: alerts, and latches after repeated execution. */
 export const ALERTS = /^alert\./;
+/** Events that stop a session after repeated executions, Article 15(3). */
 export const LATCHES = /^account\.latched$/;
 
-/** Where a run was, by its id. */
+/** Deployment targets by run id. */
 export type Environments = ReadonlyMap<string, Deployment['target']>;
 
-/** What became of orders, by where their run was. */
+/** Counts order events by deployment target and kind. */
 export function byEnvironment(counts: readonly EventCount[], environments: Environments) {
   const ofOrders = counts.filter(({ kind }) => kind.startsWith('order.'));
   return sumBy(ofOrders, ({ kind, run_id }) => ({
@@ -19,7 +18,7 @@ export function byEnvironment(counts: readonly EventCount[], environments: Envir
   }));
 }
 
-/** Orders that were denied before they were sent, by the control that did it. */
+/** Counts orders that were denied before they were sent, by limit and deployment target. */
 export function breachesOf(counts: readonly EventCount[], environments: Environments) {
   const denied = counts.filter(({ kind }) => kind === 'order.denied');
   return sumBy(denied, ({ reason, run_id }) => ({
@@ -28,7 +27,6 @@ export function breachesOf(counts: readonly EventCount[], environments: Environm
   })).map(({ count, ...row }) => ({ ...row, count, blocked: count, missed: null }));
 }
 
-/** Events of these kinds. */
 export function kindsIn(counts: readonly EventCount[], kinds: RegExp) {
   return sumBy(
     counts.filter(({ kind }) => kinds.test(kind)),
@@ -36,15 +34,15 @@ export function kindsIn(counts: readonly EventCount[], kinds: RegExp) {
   );
 }
 
-/** The same, but null, and no zero, where there are none of what nothing here may be making. */
+/** Null if there are none: the bot may not produce such events at all, so 0 would be misleading. */
 export function kindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
   const found = kindsIn(counts, kinds);
   return found.length === 0 ? null : found;
 }
 
 /**
- * Of how many orders the log tells the run, and so the bot and its version, and of how many its session
- * says for which trader, desk or client they are. `pct`: of those of which both is known.
+ * Counts the orders whose run is recorded, and those whose session names a trader, desk or client.
+ * `attributed` and `pct` count orders of which the run and at least one of the three are known.
  */
 export function attributionOf(counts: readonly EventCount[], deployments: readonly Deployment[]) {
   const subjects = new Map(deployments.map(({ task_id, subjects: whose }) => [task_id, whose]));
@@ -69,7 +67,7 @@ export function attributionOf(counts: readonly EventCount[], deployments: readon
   };
 }
 
-/** How many there are of each, in the order of what they have in common. */
+/** Sums the counts of events with the same key, in the order of the keys. */
 function sumBy<K extends object>(
   counts: readonly EventCount[],
   keyOf: (one: EventCount) => K,

@@ -55,7 +55,6 @@ import {
 } from './supervision.ts';
 import { conformanceOf, environmentOf, stressOf } from './tests.ts';
 
-/** What a report is made from. */
 export interface ReportService {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
@@ -63,22 +62,23 @@ export interface ReportService {
 }
 
 const NOTICE =
-  'Facts about one bot, drafted as an annex to the yearly self-assessment of a firm under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589). It states no compliance: nothing in it is assessed until people have assessed it, and a test against a simulated venue does not discharge Article 6, which asks for a test against the system of the venue or of the access provider. It is no legal advice.';
+  'Facts about one bot, drafted as an annex to the yearly self-assessment of a firm under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589). It is not a statement of compliance: nothing in it is assessed until people have assessed it, and a test against a simulated venue does not discharge Article 6, which requires a test against the system of the venue or of the access provider. It is not legal advice.';
 
 const HOUSE_NUMBERS = {
-  retest_after: 'results of conformance and stress count as stale after 12 months',
-  most_listed: `lists have at most ${MOST_LISTED} entries, and say how many there are`,
+  retest_after: 'results of conformance and stress tests become stale after 12 months',
+  most_listed: `lists contain at most ${MOST_LISTED} entries, and the total number of entries`,
 };
 
-/** Each reads a whole log. */
+/** Limited because each report reads the whole log of its bot. */
 const MOST_AT_ONCE = 2;
 let atOnce = 0;
 
 /**
- * Drafts the report of a bot for a calendar year, as far as that has come. Nothing is changed.
+ * Drafts the report of a bot for a calendar year, up to now if the year is not over. Stores nothing.
+ *
  * @param year the current one by default.
- * @throws ServiceError `not_found`; `overloaded`; `invalid_request` for a year that has not begun or was
- * over before there was the bot, and with the problem `not_trading` for a research bot.
+ * @throws ServiceError `not_found`; `overloaded`; `invalid_request` for a year that has not begun or
+ * ended before the bot was created, and with the problem `not_trading` for a research bot.
  */
 export async function deriveReport(
   service: ReportService,
@@ -86,8 +86,8 @@ export async function deriveReport(
   year: number | undefined,
 ): Promise<Report> {
   if (atOnce >= MOST_AT_ONCE) {
-    throw new ServiceError('overloaded', `${MOST_AT_ONCE} reports are being made already`, {
-      remedy: 'Try again when they are done.',
+    throw new ServiceError('overloaded', `the server is already creating ${MOST_AT_ONCE} reports`, {
+      remedy: 'Try again in a few seconds.',
       retryAfterSeconds: 5,
     });
   }
@@ -118,10 +118,7 @@ async function derive(
   const versions = await versionsOf(read, bot_id, period.to);
   const made = versions.filter(({ created_at }) => created_at >= period.from);
   if (versions.length > MOST_LISTED) {
-    gaps.add('versions_cut', `only the last ${MOST_LISTED} versions were looked at`, [
-      '5(7)',
-      '11',
-    ]);
+    gaps.add('versions_cut', `only the last ${MOST_LISTED} versions were examined`, ['5(7)', '11']);
   }
   const deployments = await deploymentsOf(read, bot_id, period);
   const counts = await countEvents(storage, bot_id, range);
@@ -166,19 +163,19 @@ async function derive(
     halts: halts.length,
     unattributed: attribution.orders - attribution.attributed,
   });
-  // With it comes the code that is tested, of which a server has no need otherwise.
+  // Imported here because it loads the conformance cases, which a server does not need otherwise.
   const { CATALOGUE } = await import('../conformance/catalogue.ts');
   const catalogue = CATALOGUE.map(({ id }) => id);
   sayWhatWasTried(gaps, catalogue, conformed, stressed);
   if (failed.length > MOST_LISTED) {
     gaps.add(
       'incidents_cut',
-      `more than ${MOST_LISTED} runs failed: the others are not listed`,
+      `more than ${MOST_LISTED} runs failed; the remaining ones are not listed`,
       [],
     );
   }
   for (const { id } of made.map(changeIdOf)) {
-    gaps.add(`approval_${id}`, `who approved the version ${id}`, ['5(2)', '5(7)']);
+    gaps.add(`approval_${id}`, `who approved version ${id}`, ['5(2)', '5(7)']);
   }
 
   const report: Report = {
@@ -203,7 +200,7 @@ async function derive(
       statement_of_compliance: human(),
       overall_opinion: human(),
       method: draft(
-        'Paragraph by paragraph. Figures marked A were read from the event log of the bot, the registry and the audit log, by the query named beside each; the period is that in which events were recorded. No sampling: all records of the period were read. Texts marked M are drafts.',
+        'Paragraph by paragraph. Figures marked A were read from the event log of the bot, the registry and the audit log, with the query named next to each; the period refers to the time at which events were recorded. No sampling: all records of the period were read. Texts marked M are drafts.',
       ),
       prior_year_actions: draft(null),
     },
@@ -216,14 +213,16 @@ async function derive(
         { bot_id, version: current?.version ?? 0 },
         inventoryOf(bot, current, document, venues),
       ),
-      type: draft('decision and execution: the bot decides, and its engine makes the orders'),
+      type: draft('decision and execution: the bot decides, and its engine creates the orders'),
       approved_on: human(),
       approval_scope: human(),
       restrictions: human(),
       owner: draft(document.metadata?.owner ?? null),
       approved_operators: draft(operatorsOf(made)),
       uses_ai: draft(usesAi(document)),
-      third_party: draft(venues.length === 0 ? null : `Venues and data by ${venues.join(', ')}.`),
+      third_party: draft(
+        venues.length === 0 ? null : `Venues and data providers: ${venues.join(', ')}.`,
+      ),
       doc_link: human(),
     },
     risk_controls: controls,
@@ -257,7 +256,7 @@ async function derive(
       bcp_test_14_4: draft(
         drills.length === 0
           ? null
-          : `${formatCountOf(drills.length, 'drill')} of the halt in the period: see kill.`,
+          : `${formatCountOf(drills.length, 'halt drill')} in the period; see section kill.`,
       ),
       pen_test_18_4: human(),
       vuln_scan_18_4: human(),
@@ -324,18 +323,18 @@ function refuseEmpty(
 ): void {
   if (kind === 'research') {
     const message =
-      'a research bot sends no orders: RTS 6 is about algorithmic trading, and has nothing to ask of it';
+      'a research bot sends no orders, so RTS 6 does not apply; ask for the report of a trading bot';
     const problems = [{ code: 'not_trading', message, pointer: '/bot_ref' }];
     throw new ServiceError('invalid_request', message, { problems });
   }
   if (created_at < to) return;
-  const message = `there was no bot ${slug} in ${year}: it was created on ${instant(created_at).slice(0, 10)}`;
+  const message = `bot ${slug} did not exist in ${year}; it was created on ${instant(created_at).slice(0, 10)}`;
   throw new ServiceError('invalid_request', message, {
     problems: [{ code: 'invalid_value', message, pointer: '/year' }],
   });
 }
 
-/** With the hashes of what it has by now. */
+/** Sets `inputs_hash` and `content_hash` from the other fields. */
 export function withHashes(report: Report): Report {
   const figures = [...fieldsIn(report)].flatMap(([, field]) =>
     field.marker === 'A' ? [field.hash] : [],

@@ -1,4 +1,3 @@
-/** What a report tells of the bot, its versions and its runs. */
 import type { getBot } from '../../fleet/registry/bots.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { strategyDraft, type AnnexFacts } from './annex.ts';
@@ -13,12 +12,11 @@ import {
   type Version,
 } from './records.ts';
 
-/** Exchanges at which the bot traded, or of which it took data. */
+/** Exchanges on which the bot traded or whose data it used. */
 export function venuesOf(deployments: readonly Deployment[]): string[] {
   return [...new Set(deployments.flatMap(({ exchange }) => exchange ?? []))].toSorted();
 }
 
-/** What the records say of the criteria of Annex I. */
 export function annexFacts(
   bot_id: string,
   { spec }: Document,
@@ -49,12 +47,14 @@ export function annexFacts(
   const clusters = [...new Set(deployments.flatMap(({ cluster }) => cluster ?? []))].toSorted();
   const traded = { venues, deployments: targets };
   return {
-    'I(1)(c)': draft('Fully automated: the bot decides and its engine orders, without a person.'),
+    'I(1)(c)': draft(
+      'Fully automated: the bot decides and its engine submits orders without human intervention.',
+    ),
     'I(1)(d)': ofBot({ currency: spec.universe?.currency ?? null, symbols }),
     'I(1)(e)': strategyDraft(strategy, timeframe, symbols.length),
     'I(1)(g)': ofDeployments(traded),
     'I(1)(h)': ofDeployments({ clusters, venues }),
-    'I(1)(i)': draft('Exchange libraries and data sources named in the spec are to be listed.'),
+    'I(1)(i)': draft('List the exchange libraries and the data sources that the spec names.'),
     'I(2)(a)': fleet,
     'I(2)(b)': ofBot({ instruments: symbols.length }),
     'I(2)(c)': ofBot({ bot_id, strategy }),
@@ -67,7 +67,9 @@ export function annexFacts(
       params: spec.strategy?.params ?? {},
       models: spec.ml_models?.length ?? 0,
     }),
-    'I(3)(c)': draft('One engine for all bots, of the version named above; control by one server.'),
+    'I(3)(c)': draft(
+      'All bots use one engine, of the version named above, and are controlled by one server.',
+    ),
     'I(3)(e)': draft(venues.length === 0 ? null : `Connected to ${venues.join(', ')}.`),
     'I(3)(i)': ofBot({ decides_once_each: timeframe }),
   };
@@ -87,7 +89,6 @@ function positionsOf(deployments: readonly Deployment[]) {
   return listed(sessions);
 }
 
-/** The bot as an inventory of algorithms has it. */
 export function inventoryOf(
   { bot_id, slug, name, status }: Awaited<ReturnType<typeof getBot>>,
   current: Version | undefined,
@@ -112,15 +113,14 @@ export function inventoryOf(
   };
 }
 
-/** Who made versions: a draft of who operates it. */
+/** Drafts the list of operators from the authors of versions; null without versions. */
 export function operatorsOf(versions: readonly Version[]): string | null {
   const names = new Set(
     versions.map(({ created_by, created_by_name }) => created_by_name ?? created_by),
   );
-  return names.size === 0 ? null : `Made its versions: ${[...names].join(', ')}.`;
+  return names.size === 0 ? null : `Authors of its versions: ${[...names].join(', ')}.`;
 }
 
-/** By what the spec names. */
 export function usesAi({ spec }: Document): string {
   const models = spec.ml_models?.length ?? 0;
   const agents = spec.agents?.length ?? 0;
@@ -128,15 +128,15 @@ export function usesAi({ spec }: Document): string {
   return `The spec names ${formatCountOf(models, 'model')} and ${formatCountOf(agents, 'agent')}.`;
 }
 
-/** `v3`: a number would be taken for a place in a list. */
+/** Returns an id such as `v3`; a bare number could be mistaken for a list index. */
 export function changeIdOf({ version }: Version): { readonly id: string } {
   return { id: `v${version}` };
 }
 
-/** What decides how a bot trades, and under which limits. */
+/** JSON pointers to the parts of a spec that decide how a bot trades and within which limits. */
 const MATERIAL = /^\/spec\/(strategy|risk|universe|data|engine|ml_models|agents|deployment)(\/|$)/;
 
-/** Of a version: the four things that Article 5(7) asks for, of which one only people know. */
+/** Records the four facts that Article 5(7) requires of a version; only people know the approver. */
 export function changeOf(bot_id: string, version: Version): VersionChange {
   const { changes, isCodeChanged, created_at, created_by, created_by_name, hash, bundle_hash } =
     version;
@@ -160,17 +160,16 @@ export function changeOf(bot_id: string, version: Version): VersionChange {
     approved_by: human(),
     material: draft(
       version.version === 1
-        ? 'The first version: new, so all of it is to be reviewed.'
+        ? 'This is the first version; review all of it.'
         : what.length === 0
-          ? 'Nothing that decides how it trades has changed.'
-          : `Probably: it changes ${what.slice(0, 10).join(', ')}.`,
+          ? 'This version changes nothing that decides how the bot trades.'
+          : `Probably: this version changes ${what.slice(0, 10).join(', ')}.`,
     ),
     review_11_ref: human(),
     notified: human(),
   };
 }
 
-/** What versions changed of the limits. */
 export function limitChangesOf(versions: readonly Version[]) {
   return listed(
     versions.flatMap(({ version, created_at, created_by, created_by_name, changes }) =>
@@ -186,7 +185,7 @@ export function limitChangesOf(versions: readonly Version[]) {
   );
 }
 
-/** A run that failed: whether it is an incident, a person says. */
+/** Describes a failed run as a candidate: a person decides whether it was an incident. */
 export function incidentOf(task: FailedTask): Incident {
   return {
     id: task.task_id,

@@ -3,42 +3,43 @@ import canonicalize from 'canonicalize';
 import { article } from '../articles.ts';
 import type { Draft, Figure, Gap, Human, Report } from './payload.ts';
 
-/** What is asked of the records, by name: what an auditor has to ask to get the same. */
+/** Descriptions of the queries by name, from which an auditor can reproduce every figure. */
 export const QUERIES = {
   'administrators.list': 'administrators that are not disabled',
-  'bot.current': 'the current version of the bot, as its spec has it',
-  'bot.deployments': 'deployments of the bot that were there in the period, by target and place',
+  'bot.current': 'the spec of the current version of the bot',
+  'bot.deployments':
+    'deployments of the bot that were open in the period, by target, cluster and exchange',
   'bot.positions':
-    'the newest recorded state of each session of the bot that was there in the period',
-  'bot.versions': 'versions of the bot made in the period, each against the one before',
+    'the newest recorded state of each trading session of the bot that was open in the period',
+  'bot.versions': 'versions of the bot created in the period, each compared with the one before',
   'bots.list': 'bots that are not archived, by slug, with their current versions',
   'halts.of_bot':
-    'halts of the bot, or of all bots, asked for in the period, what of the bot they ended, and by the audit log how long each took to be in force',
-  'halts.of_drills': 'halts of the bots that `bots drill` makes, asked for in the period',
+    'halts of the bot or of all bots that were requested in the period, the deployments of the bot that they ended, and the time from the audit log until each was in force',
+  'halts.of_drills': 'halts of the bots that `bots drill` creates, requested in the period',
   'log.alerts':
-    'events alert.raised of the bot in the part of its log that was recorded in the period: how many, and their latency_ms',
+    'events alert.raised of the bot that were recorded in the period: their number and their latency_ms',
   'log.counts':
-    'events of the bot in the part of its log that was recorded in the period, by kind, target of the run, and reason',
+    'events of the bot that were recorded in the period, by kind, target of the run, and reason',
   'log.head': 'the newest event of the bot that was recorded before the end of the period',
-  'overrides.of_bot': 'overrides of the bot asked for in the period, and what became of each',
-  'risk.controls': 'a limit of the spec: its value, and the version that changed it last',
+  'overrides.of_bot': 'overrides of the bot requested in the period, and the outcome of each',
+  'risk.controls': 'a limit in the spec: its value, and the version that last changed it',
   'risk.limit_changes':
-    'what versions made in the period changed below /spec/risk, and all thresholds set or removed in it',
+    'changes below /spec/risk in versions created in the period, and all thresholds set or removed in the period',
   'risk.thresholds':
-    'a threshold of one for whom the bot trades, by its current version, as it was in force at the end of the period',
+    'a threshold that applies to the current version of the bot, as in force at the end of the period',
   'tasks.failed': 'a task of the bot that failed in the period',
-  'tasks.of_kind': 'the newest tasks of a kind that were a success by the end of the period',
-  'tokens.with_halt': 'administrators with a token that may halt, and is good',
+  'tasks.of_kind': 'the newest tasks of a kind that had succeeded by the end of the period',
+  'tokens.with_halt': 'administrators with a valid token that may halt',
 } as const;
 
 export type Query = keyof typeof QUERIES;
 
-/** @param value what JSON can hold. */
+/** @param value a JSON value. */
 export function figure(name: Query, params: Figure['query']['params'], value: unknown): Figure {
   return { marker: 'A', value, query: { name, params }, hash: digest(value) };
 }
 
-/** SHA-256, in hex, of the canonical JSON (RFC 8785) of a value. */
+/** Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of a value. */
 export function digest(value: unknown): string {
   return createHash('sha256').update(canonicalize(value)!).digest('hex');
 }
@@ -53,11 +54,10 @@ export function draft(text: string | null): Draft {
   return { marker: 'M', draft: text, ...NOBODY };
 }
 
-/** Collects what is missing. */
 export class Gaps {
   readonly list: Gap[] = [];
 
-  /** @param articles paragraphs as `cite` names them. */
+  /** @param articles citations, see `cite`. @throws Error for a citation that does not exist. */
   add(id: string, missing: string, articles: readonly string[]): void {
     for (const one of articles) article(one);
     this.list.push({ id, missing, articles });
@@ -69,8 +69,8 @@ export function isField(value: unknown): value is Figure | Draft | Human {
 }
 
 /**
- * All fields below a value, each with its place: as a JSON pointer, but that an item of a list goes by its
- * `id`, which stays the same when the report is made anew.
+ * Yields all fields below a value, each with its path. A path is a JSON pointer, except that it names a
+ * list item by its `id`, which stays the same when the report is drafted again.
  */
 export function* fieldsIn(
   value: unknown,
@@ -86,7 +86,7 @@ export function* fieldsIn(
   }
 }
 
-/** What is attested of a report: all but what comes with freezing and attesting it. */
+/** Hashes what people attest: all of a report except what freezing and attesting add. */
 export function contentHash({
   status: _status,
   signed_with_open: _open,

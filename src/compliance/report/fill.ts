@@ -3,16 +3,16 @@ import { article, ARTICLES, cite } from '../articles.ts';
 import { fieldsIn } from './fields.ts';
 import { ASSESSMENTS, type Assessment, type Deficiency, type Report } from './payload.ts';
 
-/** What people put into a report, by the place of the field; null empties it. */
+/** Values that people enter, by the path of the field (see `fieldsIn`); null clears a field. */
 export type Filling = Readonly<Record<string, string | null>>;
 
 type Writable = { value: string | null; by: string | null; at: string | null };
 
 /**
- * A draft with what people have put into the version before it, as far as its fields are still there, and
- * with what one puts there now.
+ * Fills a draft with the values of the previous version, except for fields that no longer exist, and with
+ * the new values.
  *
- * @throws ServiceError `invalid_request` with the pointers of what cannot be put there.
+ * @throws ServiceError `invalid_request` with a pointer for each value that cannot be entered.
  */
 export function fillReport(
   derived: Report,
@@ -36,7 +36,8 @@ export function fillReport(
   const problems: Problem[] = [];
   for (const [place, value] of Object.entries(filling)) {
     const field = fields.get(place);
-    const message = field === undefined ? 'is no field for people' : faultOf(place, value);
+    const message =
+      field === undefined ? 'is not a field that people can fill' : faultOf(place, value);
     if (message !== undefined) {
       const pointer = `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;
       problems.push({ code: 'invalid_value', message, pointer });
@@ -44,9 +45,9 @@ export function fillReport(
   }
   problems.push(...problemsOf(deficiencies ?? []));
   if (problems.length > 0) {
-    throw new ServiceError('invalid_request', 'not all of it can be put into the report', {
+    throw new ServiceError('invalid_request', 'some values cannot be entered into the report', {
       problems,
-      remedy: 'Name fields that a draft marks with H or M, by their places in it.',
+      remedy: 'Use the paths of fields that the draft marks with H or M.',
     });
   }
   return {
@@ -78,7 +79,7 @@ function problemsOf(deficiencies: readonly Pick<Deficiency, 'article'>[]): Probl
       : [
           {
             code: 'invalid_value',
-            message: `is no paragraph of the table, such as ${cite(article('15(3)'))}`,
+            message: `is not a known paragraph; cite one such as ${cite(article('15(3)'))}`,
             pointer: `/deficiencies/${i}/article`,
           },
         ],

@@ -11,7 +11,6 @@ import { fillReport, type Filling } from './fill.ts';
 import type { Attestation, Deficiency, Report, Role } from './payload.ts';
 import { instant } from './records.ts';
 
-/** A report that never changes. */
 export interface FrozenReport {
   readonly report: Report;
   /** SHA-256, in hex, of the report in canonical JSON (RFC 8785). */
@@ -19,31 +18,31 @@ export interface FrozenReport {
 }
 
 export interface FreezeRequest {
-  /** The current one by default. */
+  /** The current year by default. */
   readonly year?: number | undefined;
-  /** The version that it takes the place of: the newest of the year; null where there is none. */
+  /** The newest version of the year; null before the first one. */
   readonly supersedes?: number | null | undefined;
   readonly human?: Filling | undefined;
-  /** All of them; by default those of the version before. */
+  /** Replaces all deficiencies; by default the previous version's are kept. */
   readonly deficiencies?: readonly Omit<Deficiency, 'id'>[] | undefined;
 }
 
 export interface AttestRequest {
   readonly attest: Role;
-  /** The newest of its year. */
+  /** The newest version of its year. */
   readonly version: number;
-  /** What was read: the step-up is for it. */
+  /** Content that the caller has read; the step-up must name it. */
   readonly content_hash: string;
 }
 
-/** Of step-ups that allow to attest; their target is `validation_report:` and the `content_hash`. */
+/** Step-up action for attesting; the target is `validation_report:` followed by the `content_hash`. */
 const ATTEST_ACTION = 'bots.validation_report.attest';
 
 /**
- * Drafts the report anew, puts into it what people have to say, and keeps it as the next version.
+ * Drafts the report again, fills in the values of people, and stores it as the next version.
  *
  * @throws ServiceError `not_found`; `invalid_request`; `overloaded`; `conflict` with the reason
- * `superseded` when another version of the year is the newest.
+ * `superseded` if another version of the year is the newest.
  */
 export async function freezeReport(
   service: ReportService,
@@ -70,11 +69,10 @@ export async function freezeReport(
 }
 
 /**
- * Keeps the next version of a report, which differs by one attestation: that of the caller, who has read
- * what he attests.
+ * Stores the next version of a report, which differs only by the attestation of the caller.
  *
  * @throws ServiceError `not_found`; `step_up_required`; `conflict` with the reason `superseded`,
- * `other_content`, `attested` for a role that somebody has filled, or `same_person`.
+ * `other_content`, `attested` if another person has attested in the role, or `same_person`.
  */
 export async function attestReport(
   { storage, clock }: ReportService,
@@ -89,9 +87,9 @@ export async function attestReport(
     const newest = await newestOf(tx, row.bot_id, row.year);
     refuseSuperseded(newest, version);
     if (row.content_hash !== content_hash) {
-      throw new ServiceError('conflict', `version ${version} has another content_hash`, {
+      throw new ServiceError('conflict', `version ${version} has a different content_hash`, {
         reason: 'other_content',
-        remedy: 'Read the version, and attest what you have read.',
+        remedy: `Read version ${version} and attest its content_hash.`,
       });
     }
     const report = JSON.parse(row.document) as Report;
@@ -126,17 +124,16 @@ export async function frozenReport(db: Db, ref: string, version: number): Promis
   return { report: JSON.parse(document) as Report, hash };
 }
 
-/** What a list tells of a version. */
 export type FrozenVersion = Pick<
   ValidationReportsTable,
   'version' | 'year' | 'hash' | 'content_hash' | 'frozen_at'
 > &
   Pick<Report, 'status'> & {
-    /** See `listOpenItems`; of one that is not signed, empty. */
+    /** See `listOpenItems`; empty unless the report is signed. */
     readonly signed_with_open: readonly string[];
   };
 
-/** All versions of a bot, the newest first. @throws ServiceError `not_found` for the bot. */
+/** Lists all versions of a bot, newest first. @throws ServiceError `not_found` for the bot. */
 export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
   const rows = await db
     .selectFrom('validation_reports')
@@ -151,7 +148,7 @@ export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion
   });
 }
 
-/** All whom Article 9 names: internal audit, too, or why there is none. */
+/** Whether all roles of Article 9 have attested; a reason for the lack of an internal audit is enough. */
 function isSigned({
   risk_management_9_2: risk,
   technical_staff_involved_9_2: technical,
@@ -215,9 +212,13 @@ async function rowOf(db: Db, ref: string, version: number): Promise<ValidationRe
     .where('version', '=', version)
     .executeTakeFirst();
   if (row !== undefined) return row;
-  throw new ServiceError('not_found', `the bot ${ref} has no validation report ${version}`, {
-    remedy: 'Ask without a version for a draft, and freeze it.',
-  });
+  throw new ServiceError(
+    'not_found',
+    `bot ${ref} has no validation report with version ${version}`,
+    {
+      remedy: `List the versions with \`service-local bots validation-report list ${ref}\`.`,
+    },
+  );
 }
 
 async function newestOf(
@@ -241,29 +242,33 @@ function refuseSuperseded(
 ): void {
   const version = newest?.version ?? null;
   if (version === expected) return;
-  const what = version === null ? 'there is no version of the year' : `the newest is ${version}`;
-  throw new ServiceError('conflict', `of the validation report, ${what}`, {
+  const message =
+    version === null
+      ? 'no version of the validation report has been frozen for the year'
+      : `the newest version of the validation report is ${version}`;
+  throw new ServiceError('conflict', message, {
     reason: 'superseded',
     remedy:
       version === null
-        ? 'Freeze the first one without `--supersedes` (`supersedes` of the request).'
-        : `Read that one, and go on from it: \`--supersedes ${version}\` to freeze, \`--version ${version}\` to attest.`,
+        ? 'Freeze the first version without `--supersedes` (`supersedes` in the request).'
+        : `Read version ${version}, then pass \`--supersedes ${version}\` to freeze or \`--version ${version}\` to attest.`,
   });
 }
 
 function refuseSecond({ attestations }: Report, role: Role, administrator_id: string): void {
   const { internal_audit_absent_reason: _reason, ...all } = attestations;
   if (all[role] !== null) {
-    throw new ServiceError('conflict', `${all[role].name} has attested as ${role}`, {
+    throw new ServiceError('conflict', `${all[role].name} has already attested as ${role}`, {
       reason: 'attested',
-      remedy: 'Freeze a new version, which everybody has to attest anew.',
+      remedy:
+        'To replace the attestation, freeze a new version, which all roles must attest again.',
     });
   }
   const other = Object.entries(all).find(([, one]) => one?.administrator_id === administrator_id);
   if (other === undefined) return;
-  throw new ServiceError('conflict', `you have attested as ${other[0]}`, {
+  throw new ServiceError('conflict', `you have already attested as ${other[0]}`, {
     reason: 'same_person',
-    remedy: 'Have another person attest: each of the attestations is by its own.',
+    remedy: 'Have another person attest: each role needs a different person.',
   });
 }
 

@@ -1,17 +1,15 @@
-/** What a report has to say that the records do not hold. */
 import { ALERTS, LATCHES } from './counts.ts';
 import { formatCountOf } from '../../base/format.ts';
 import type { Gaps } from './fields.ts';
 import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';
 
-/** What a log without such events leaves open: that there was nothing, or that nothing makes them. */
+/** Gaps of a log without such events: either none occurred, or the bot does not produce them. */
 const UNTOLD = [
-  ['no_alerts', ALERTS, 'the log has no alerts, and so nothing of how fast they were', ['16(5)']],
+  ['no_alerts', ALERTS, 'the log has no alerts, so their latency is unknown', ['16(5)']],
   ['no_latches', LATCHES, 'the log has no stops after repeated execution', ['15(3)']],
 ] as const;
 
-/** How much of the year there is. */
 export function sayHowMuchThereIs(
   gaps: Gaps,
   { year, isOver }: Period,
@@ -19,11 +17,11 @@ export function sayHowMuchThereIs(
 ): void {
   if (!isOver) gaps.add('period_not_over', `the year ${year} is not over`, ['9(1)']);
   if (through_seq === after_seq) {
-    gaps.add('no_events', 'the log of the bot has no event of the period', ['9(1)(a)']);
+    gaps.add('no_events', 'the log of the bot has no event in the period', ['9(1)(a)']);
   }
 }
 
-/** What the log does not tell, and what is not done here. */
+/** Adds gaps of the log, and the duties that this program does not cover. */
 export function sayWhatIsMissing(
   gaps: Gaps,
   {
@@ -37,44 +35,47 @@ export function sayWhatIsMissing(
     readonly environments: ReadonlyMap<string, string>;
     readonly drills: number;
     readonly halts: number;
-    /** Orders. */
+    /** Orders without a trader, desk or client. */
     readonly unattributed: number;
   },
 ): void {
   const isLive = counts.some(({ run_id }) => environments.get(run_id ?? '') === 'k8s');
   if (!isLive) {
-    gaps.add('no_production', 'there is no event of production: what was counted is of paper', [
-      '9(1)(a)',
-    ]);
+    gaps.add(
+      'no_production',
+      'the log has no production event; all counts come from paper trading',
+      ['9(1)(a)'],
+    );
   }
   gaps.add(
     'halt_of_subjects',
-    'a halt of one trader, desk or client: there are those of a bot and of all bots',
+    'a halt for one trader, desk or client; halts stop one bot or all bots',
     ['12(2)'],
   );
   if (unattributed > 0) {
     gaps.add(
       'unattributed_orders',
-      `for which trader, desk or client ${formatCountOf(unattributed, 'order')} were`,
+      `the trader, desk or client of ${formatCountOf(unattributed, 'order')}`,
       ['12(3)'],
     );
   }
-  if (drills === 0) gaps.add('no_drill', 'no drill of the halt in the period', ['12', '14(4)']);
+  if (drills === 0) gaps.add('no_drill', 'no halt drill in the period', ['12', '14(4)']);
   if (Math.max(drills, halts) > MOST_LISTED) {
     gaps.add('halts_cut', `only the first ${MOST_LISTED} halts are listed`, ['12']);
   }
   gaps.add(
     'missed_breaches',
-    'how many breaches of a limit went unnoticed: the log tells only those denied',
+    'how many breaches of a limit went unnoticed; the log has only denied orders',
     ['15(1)'],
   );
   for (const [id, kinds, missing, articles] of UNTOLD) {
     if (!counts.some(({ kind }) => kinds.test(kind))) gaps.add(id, missing, articles);
   }
-  gaps.add('no_surveillance', 'surveillance for market abuse, which is not done here', [
-    '13(1)',
-    '13(2)',
-  ]);
+  gaps.add(
+    'no_surveillance',
+    'surveillance for market abuse, which this program does not perform',
+    ['13(1)', '13(2)'],
+  );
   gaps.add(
     'no_external_reconciliation',
     'reconciliation with clearers, brokers and data providers',
@@ -83,8 +84,9 @@ export function sayWhatIsMissing(
 }
 
 /**
- * Not run is never a pass, and neither is what was run of something else than now, or came to no pass.
- * @param catalogue ids of all cases. @param conformance the newest first, as is `stress`.
+ * Adds gaps for tests that were not run, are stale or were not passed.
+ *
+ * @param catalogue ids of all cases. @param conformance newest first, like `stress`.
  */
 export function sayWhatWasTried(
   gaps: Gaps,
@@ -96,38 +98,43 @@ export function sayWhatWasTried(
   if (conformance.length === 0) {
     gaps.add('conformance_not_run', 'conformance: not run', ofConformance);
   } else if (conformance.every(({ stale }) => stale)) {
-    gaps.add('conformance_stale', 'conformance: not run of what there is now', ofConformance);
+    gaps.add(
+      'conformance_stale',
+      'conformance: not run on the current version and program',
+      ofConformance,
+    );
   } else {
     const last = lastOfCases(conformance.filter(({ stale }) => !stale));
-    const not = catalogue.filter((id) => !last.has(id));
-    if (not.length > 0) {
-      const how = `${not.length} of ${catalogue.length} cases not run`;
-      const missing = `conformance: ${how} of what there is now: ${not.join(', ')}`;
+    const notRun = catalogue.filter((id) => !last.has(id));
+    if (notRun.length > 0) {
+      const how = `${notRun.length} of ${catalogue.length} cases not run`;
+      const missing = `conformance: ${how} on the current version and program: ${notRun.join(', ')}`;
       gaps.add('conformance_in_part', missing, ofConformance);
     }
     for (const [id, status] of last) {
       if (status !== 'fail' && status !== 'inconclusive') continue;
-      const what = status === 'fail' ? 'failed' : 'was inconclusive, which is no pass';
+      const what =
+        status === 'fail' ? 'failed' : 'was inconclusive, which does not count as passed';
       gaps.add(`conformance_${id}`, `conformance: ${id} ${what}`, ofConformance);
     }
   }
   gaps.add(
     'conformance_at_venue',
-    "the venue's own report of a conformance test, which nothing here stands in for",
+    "the venue's own report of a conformance test, which no test of this program replaces",
     ['6(1)(a)'],
   );
   if (stress.length === 0) gaps.add('stress_not_run', 'stress test: not run', ['10']);
   else if (stress.every(({ stale }) => stale)) {
-    gaps.add('stress_stale', 'stress test: not run of what there is now', ['10']);
+    gaps.add('stress_stale', 'stress test: not run on the current version and program', ['10']);
   } else {
     const { verdict } = stress.find(({ stale }) => !stale)!;
     if (verdict !== 'pass') {
-      const missing = `stress test: the newest came to the verdict ${String(verdict)}, which is no pass`;
+      const missing = `stress test: the newest has the verdict ${String(verdict)}, which does not count as passed`;
       gaps.add('stress_not_passed', missing, ['10']);
     }
   }
   if (!stress.some(({ stale, scope }) => !stale && scope === 'firm')) {
-    gaps.add('stress_of_firm', 'a stress test with the load of the firm: none of this bot', ['10']);
+    gaps.add('stress_of_firm', 'a stress test of this bot with the load of the whole firm', ['10']);
   }
 }
 
@@ -140,7 +147,7 @@ interface Conformed {
   readonly not_passed: readonly { readonly id: string; readonly status: string }[];
 }
 
-/** What each case came to when it was played last, by id. */
+/** Returns the newest status of each case, by id. */
 function lastOfCases(newestFirst: readonly Conformed[]): ReadonlyMap<string, string> {
   const all = newestFirst
     .toReversed()

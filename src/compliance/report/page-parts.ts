@@ -2,12 +2,10 @@ import { html, type Child, type Html } from '../../backtest/report/html.ts';
 import { isField } from './fields.ts';
 import type { Draft, Figure, Human } from './payload.ts';
 
-/** A name of the payload as words. */
 export function words(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-/** Rows of a name and what belongs to it. */
 export function fieldTable(
   name: string,
   rows: readonly (readonly [name: string, value: Child])[],
@@ -34,7 +32,7 @@ export function fieldTable(
   </table>`;
 }
 
-/** A table whose first column names the row; browsers repeat its head on each page of paper. */
+/** Renders a table whose first column names the row; browsers repeat its header on each printed page. */
 export function table(
   name: string,
   titles: readonly string[],
@@ -61,7 +59,7 @@ export function table(
   </table>`;
 }
 
-/** A field with its marker, which says in a letter where it comes from. */
+/** Renders a field with its marker, a letter that states its source. */
 export function fieldCell(field: Figure | Draft | Human): Html {
   if (field.marker === 'A') {
     return html`<span class="marker">A</span> ${shown(field.value)}
@@ -76,20 +74,21 @@ export function fieldCell(field: Figure | Draft | Human): Html {
   const isDrafted = field.marker === 'M' && field.draft !== null;
   return html`<span class="marker">${field.marker}</span> ${
       isDrafted
-        ? html`<span class="words">Draft, to be edited: ${field.draft}</span>`
+        ? html`<span class="words">Draft, for a person to edit: ${field.draft}</span>`
         : html`<span class="empty"
-            >${field.marker === 'M' ? 'nothing to draft it from: ' : ''}for a person to fill</span
+            >${field.marker === 'M' ? 'no records to draft it from; ' : ''}to be filled by a
+            person</span
           >`
     }`;
 }
 
 const MOST_SHOWN = 50;
-/** Within a column of a page of paper. */
+/** Wider tables do not fit into a column of a printed page. */
 const MOST_COLUMNS = 5;
 
-/** What a figure says: texts and numbers as they are, lists of alike objects as tables. */
+/** Renders the value of a figure: texts and numbers unchanged, lists of objects as tables. */
 function shown(value: unknown): Child {
-  if (value === null || value === undefined) return 'not known: see the gaps';
+  if (value === null || value === undefined) return 'unknown; see the gaps';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number' || typeof value === 'string') return value;
   if (Array.isArray(value)) return shownList(value);
@@ -112,7 +111,7 @@ function shownList(all: readonly unknown[]): Child {
   if (all.length === 0) return 'none recorded';
   const first = all.slice(0, MOST_SHOWN);
   const more =
-    all.length > first.length ? ` and ${all.length - first.length} more, in the JSON` : '';
+    all.length > first.length ? ` and ${all.length - first.length} more in the JSON version` : '';
   const isTable = first.every((one) => typeof one === 'object' && one !== null);
   if (!isTable) return `${first.map(String).join(', ')}${more}`;
   const titles = [...new Set(first.flatMap((one) => Object.keys(one)))];

@@ -8,25 +8,24 @@ import { ROLES, type Report } from './payload.ts';
 import { fieldCell, fieldTable, table, words } from './page-parts.ts';
 import { STYLE } from './style.ts';
 
-/** A page and the policy that it is to be sent with. */
 export interface ReportPage {
   readonly source: string;
-  /** `Content-Security-Policy`: this style, and nothing else. */
+  /** Value of the header `Content-Security-Policy`, which allows only the style of the page. */
   readonly policy: string;
 }
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 const CONTENT_POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'`;
-// The hash covers the text to the byte, which a formatted template would change.
+// The hash covers every byte of the text, and a formatted template would change some of them.
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
 const STATUS = {
   draft: 'Draft: not frozen, not attested',
-  frozen: 'Frozen, and not attested by all',
-  signed: 'Frozen, and attested by all whom Article 9 names',
+  frozen: 'Frozen, not yet attested by all roles',
+  signed: 'Frozen, and attested by all roles that Article 9 names',
 } as const;
 
-/** A report as one file of HTML, without scripts: it opens offline, and prints on A4. */
+/** Renders a report as one HTML file without scripts, which opens offline and prints on A4. */
 export function reportPage(report: Report, hash: string | null): ReportPage {
   const { scope, period, status } = report;
   const title = `Validation report of ${scope.name}, ${period.year}`;
@@ -60,7 +59,7 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
         </main>
         <footer>
           <p>
-            Made by service-local ${report.generated_by.version}. This file is complete: it opens
+            Created by service-local ${report.generated_by.version}. This file is complete: it opens
             offline and contacts no server.
           </p>
         </footer>
@@ -69,7 +68,7 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
   return { source, policy: `${CONTENT_POLICY}; frame-ancestors 'none'; sandbox` };
 }
 
-/** Never that all have attested without what they have attested. */
+/** Names the open items, so that a signed report never looks complete while something is open. */
 function still(report: Report): string {
   const open = listOpenItems(report);
   if (open.length === 0) return '';
@@ -80,40 +79,41 @@ function cover(report: Report, hash: string | null): Html {
   const { number, period, as_of, scope, content_hash, generated_by } = report;
   const rows = [
     ['Bot', `${scope.bot_ref} (${scope.bot_id})`],
-    ['Period', `${period.from} until before ${period.to}`],
+    ['Period', `from ${period.from} to before ${period.to}`],
     ['As of', as_of],
-    ['Version', number === null ? 'none: a draft' : String(number.version)],
+    ['Version', number === null ? 'none (draft)' : String(number.version)],
     ...(number === null
       ? []
       : [
           ['Frozen', `${number.frozen_at} by ${number.frozen_by}`],
           [
-            'In place of',
+            'Supersedes',
             number.supersedes === null
-              ? 'nothing: the first'
+              ? 'none (first version)'
               : `version ${number.supersedes.version}, ${number.supersedes.hash}`,
           ],
         ]),
-    ['Missing', `${formatCountOf(generated_by.gaps.length, 'gap')}, in section 2`],
-    ['Hash of the report', hash ?? 'none: a draft'],
-    ['Hash of what is attested', content_hash],
+    ['Missing', `${formatCountOf(generated_by.gaps.length, 'gap')}, see section 2`],
+    ['Hash of the report', hash ?? 'none (draft)'],
+    ['Hash of the attested content', content_hash],
     ['Hash of all figures', generated_by.inputs_hash],
     ['Engine', generated_by.engine],
   ] as const;
   return html`${fieldTable(
-      'What this is',
+      'About this report',
       rows.map(([name, value]) => [name, value]),
     )}
     <h2>How to read it</h2>
     <ul>
       <li>
-        <span class="marker">A</span> read from the records; the query and its hash stand below
+        <span class="marker">A</span> read from the records; the query and the hash of the value
+        follow
       </li>
       <li>
         <span class="marker">M</span> drafted from the records; the answer stays open until a person
-        has edited or confirmed the draft
+        edits or confirms the draft
       </li>
-      <li><span class="marker">H</span> only a person can fill it</li>
+      <li><span class="marker">H</span> only a person can fill this field</li>
     </ul>
     <nav aria-label="Contents">
       <ol>
@@ -122,7 +122,7 @@ function cover(report: Report, hash: string | null): Html {
     </nav>`;
 }
 
-/** On paper. */
+/** Sections that begin a new page when printed. */
 const BEGINS_PAGE: ReadonlySet<string> = new Set([
   'articles',
   'inventory',
@@ -211,13 +211,13 @@ function sections(report: Report): Section[] {
           ]),
         ),
         table(
-          'House numbers: ours, and no rule',
-          ['Number', 'What'],
+          'Internal thresholds, which no rule prescribes',
+          ['Name', 'Value'],
           Object.entries(report.house_numbers),
         ),
       ],
     },
-    { id: 'paragraphs', name: 'The paragraphs that are cited', body: paragraphTables() },
+    { id: 'paragraphs', name: 'Cited paragraphs', body: paragraphTables() },
   ];
 }
 
@@ -241,7 +241,7 @@ function itemTables<T extends { readonly id: string }>(
 
 function gapTable({ generated_by: { gaps } }: Report): Html {
   return table(
-    'What the records do not hold; nothing of it is assumed',
+    'Facts that the records do not contain and the report does not assume',
     ['Gap', 'What is missing', 'Paragraphs'],
     gaps.map(({ id, missing, articles }) => [
       html`<code>${id}</code>`,
@@ -253,7 +253,7 @@ function gapTable({ generated_by: { gaps } }: Report): Html {
 
 function articleTable({ articles }: Report): Html {
   return table(
-    'Each paragraph of RTS 6; assessed by people alone',
+    'Each paragraph of RTS 6, assessed only by people',
     ['Paragraph', 'Requirement, in our words', 'Status', 'Evidence and gaps', 'Narrative'],
     articles.map(({ id, requirement, status, evidence, gaps, final, narrative }) => [
       id,
@@ -269,7 +269,7 @@ function articleTable({ articles }: Report): Html {
 
 function deficiencyTable({ deficiencies }: Report): Html {
   if (deficiencies.length === 0) {
-    return html`<p>Nobody has entered any. That says nothing of whether there are some.</p>`;
+    return html`<p>No deficiency has been entered, which does not mean that there is none.</p>`;
   }
   return table(
     'Deficiencies',
@@ -290,11 +290,11 @@ function deficiencyTable({ deficiencies }: Report): Html {
 function criterionTable(name: string, criteria: Report['annex_i']['nature']): Html {
   return table(
     name,
-    ['Criterion', 'What it asks', 'Fact', 'Assessment'],
+    ['Criterion', 'Requirement', 'Fact', 'Assessment'],
     criteria.map(({ ref, requirement, fact, draft, assessment }) => [
       ref,
       requirement,
-      (fact ?? draft) ? fieldCell((fact ?? draft)!) : 'for a person to say',
+      (fact ?? draft) ? fieldCell((fact ?? draft)!) : 'to be filled by a person',
       fieldCell(assessment),
     ]),
   );
@@ -302,11 +302,11 @@ function criterionTable(name: string, criteria: Report['annex_i']['nature']): Ht
 
 function attestationTable({ attestations }: Report): Html {
   return html`${table(
-    'Each by another person; an empty line is for ink',
-    ['Role', 'Name', 'When', 'Of the content'],
+    'Each role needs a different person; empty rows can be signed by hand',
+    ['Role', 'Name', 'Time', 'Content hash'],
     ROLES.map((role) => {
       const one = attestations[role];
-      return [words(role), one?.name ?? 'nobody', one?.at ?? '', one?.content_hash ?? ''];
+      return [words(role), one?.name ?? 'not attested', one?.at ?? '', one?.content_hash ?? ''];
     }),
   )}
   ${fieldsOf('Internal audit', { absent_because: attestations.internal_audit_absent_reason })}`;

@@ -1,20 +1,20 @@
 /**
- * The shape of a validation report. Times are RFC 3339 in UTC. Each of its fields bears a marker: `A` was
- * read from the records, `M` was drafted from them for a person to edit, and `H` only a person can fill.
+ * The JSON of a validation report. Times are RFC 3339 in UTC. Each field has a marker: `A` was read from
+ * the records, `M` was drafted from the records for a person to edit, and only a person can fill `H`.
  */
 
-/** Read from the records: who asks the same again gets a value with the same hash. */
+/** A value read from the records; running its query again gives a value with the same hash. */
 export interface Figure {
   readonly marker: 'A';
-  /** Null where the records do not say; why is among the gaps. */
+  /** Null if the records do not contain the value; the gaps state why. */
   readonly value: unknown;
-  /** What was asked, of those in `queries`, and with which values. */
+  /** Name of a query in `queries`, and its parameters. */
   readonly query: { readonly name: string; readonly params: Readonly<Record<string, unknown>> };
   /** SHA-256, in hex, of the value in canonical JSON (RFC 8785). */
   readonly hash: string;
 }
 
-/** What a person has put there, who, and when. */
+/** A value that a person entered, with the name of the person and the time. */
 interface Filled {
   readonly value: string | null;
   readonly by: string | null;
@@ -23,7 +23,7 @@ interface Filled {
 
 export interface Draft extends Filled {
   readonly marker: 'M';
-  /** What the records suggest. It counts for nothing until a person has put a value. */
+  /** Suggestion from the records, which has no effect until a person enters a value. */
   readonly draft: string | null;
 }
 
@@ -31,17 +31,16 @@ export interface Human extends Filled {
   readonly marker: 'H';
 }
 
-/** What is missing, or too short, and so is said nowhere in the report. */
+/** A fact that is missing or incomplete in the records. */
 export interface Gap {
   readonly id: string;
   readonly missing: string;
-  /** Paragraphs that it matters to, as `cite` names them. */
+  /** Citations of the affected paragraphs, see `cite`. */
   readonly articles: readonly string[];
 }
 
-/** A criterion of Annex I. */
 export interface Criterion {
-  /** The letter. */
+  /** Letter within its list of Annex I. */
   readonly id: string;
   readonly ref: string;
   readonly requirement: string;
@@ -51,7 +50,7 @@ export interface Criterion {
 }
 
 export interface ReportedLimit {
-  /** As the spec names it; `threshold_…` and `overrides` are settled by people beside it. */
+  /** Name in the spec; `threshold_…` or `overrides` for what people set outside the spec. */
   readonly id: string;
   readonly articles: readonly string[];
   readonly facts: Figure;
@@ -61,9 +60,9 @@ export interface ReportedLimit {
 }
 
 export interface VersionChange {
-  /** `v3`. */
+  /** Such as `v3`. */
   readonly id: string;
-  /** When, by whom, and what differs from the version before. */
+  /** Time, author and differences from the previous version. */
   readonly facts: Figure;
   readonly approved_by: Human;
   readonly material: Draft;
@@ -72,7 +71,7 @@ export interface VersionChange {
 }
 
 export interface Incident {
-  /** Of the task. */
+  /** Id of the task. */
   readonly id: string;
   readonly facts: Figure;
   readonly impact: Human;
@@ -85,31 +84,31 @@ export const ASSESSMENTS = ['compliant', 'partly', 'non_compliant', 'n_a', 'not_
 export type Assessment = (typeof ASSESSMENTS)[number];
 
 export interface ArticleRow {
-  /** The paragraph of RTS 6. */
+  /** Citation of the paragraph. */
   readonly id: string;
   readonly requirement: string;
-  /** What `final` says; `not_assessed` until a person has. */
+  /** Value of `final`; `not_assessed` until a person fills it. */
   readonly status: Assessment;
-  /** Never an opinion: what the records alone allow to be said. */
+  /** Always `not_assessed`, because records alone allow no opinion. */
   readonly auto_suggested: 'not_assessed';
-  /** One of `ASSESSMENTS`. */
+  /** Filled with one of `ASSESSMENTS`. */
   readonly final: Human;
-  /** JSON pointers to what of this report bears on it. */
+  /** JSON pointers to the parts of this report that concern the paragraph. */
   readonly evidence: readonly string[];
-  /** `id` of those that bear on it. */
+  /** Ids of the gaps that concern the paragraph. */
   readonly gaps: readonly string[];
   readonly narrative: Human;
 }
 
-/** Only a person finds one. */
+/** A deficiency that a person has entered; the program finds none. */
 export interface Deficiency {
-  /** `D1` and so on. */
+  /** `D1`, `D2` and so on. */
   readonly id: string;
   readonly article: string;
   readonly finding: string;
   readonly severity: string;
   readonly owner: string;
-  /** A day. */
+  /** Date, `YYYY-MM-DD`. */
   readonly due: string;
   readonly closed: string | null;
   readonly compliance_informed_on: string | null;
@@ -123,37 +122,36 @@ export const ROLES = [
 ] as const;
 export type Role = (typeof ROLES)[number];
 
-/** That a person stands for the content of a report. */
 export interface Attestation {
   readonly administrator_id: string;
   readonly name: string;
   readonly at: string;
-  /** Of the report that was before him. */
+  /** Content hash of the report that the person read. */
   readonly content_hash: string;
 }
 
 export interface Report {
   readonly schema: 'rts6-validation/1';
-  /** `signed` once all whom Article 9 names have attested. */
+  /** `signed` once all roles that Article 9 names have attested. */
   readonly status: 'draft' | 'frozen' | 'signed';
-  /** Of a signed one alone: what it leaves open, in words; see `listOpenItems`. */
+  /** Items that a signed report leaves open, see `listOpenItems`; absent unless signed. */
   readonly signed_with_open?: readonly string[];
   readonly notice: string;
-  /** Null of a draft. */
+  /** Null for a draft. */
   readonly number: {
-    /** From 1 for each bot. */
+    /** Counts from 1 for each bot. */
     readonly version: number;
-    /** The one before it, of the same year; that one stays as it is. */
+    /** The previous version of the same year, which stays unchanged. */
     readonly supersedes: { readonly version: number; readonly hash: string } | null;
     readonly frozen_at: string;
     readonly frozen_by: string;
   } | null;
-  /** SHA-256, in hex, of the report but for status, number and attestations: what is attested. */
+  /** SHA-256, in hex, of the attested content: the report without status, number and attestations. */
   readonly content_hash: string;
   readonly period: {
     readonly year: number;
     readonly from: string;
-    /** Not itself included. */
+    /** Exclusive. */
     readonly to: string;
   };
   readonly as_of: string;
@@ -167,15 +165,15 @@ export interface Report {
   readonly generated_by: {
     readonly version: string;
     readonly engine: string;
-    /** The event of the bot up to which this was read. */
+    /** The newest event that the report includes. */
     readonly log: Figure;
-    /** SHA-256, in hex, of the hashes of all figures in their order, in canonical JSON. */
+    /** SHA-256, in hex, of the list of the hashes of all figures, in canonical JSON. */
     readonly inputs_hash: string;
     readonly gaps: readonly Gap[];
   };
-  /** What each query reads, by name. */
+  /** Descriptions of the queries, by name. */
   readonly queries: Readonly<Record<string, string>>;
-  /** Ours, by no rule: RTS 6 has no such number. */
+  /** Internal thresholds, which RTS 6 does not prescribe. */
   readonly house_numbers: Readonly<Record<string, string>>;
   readonly summary: {
     readonly statement_of_compliance: Human;

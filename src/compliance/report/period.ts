@@ -4,10 +4,10 @@ import { seqAt } from '../../events/snapshot.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 
-/** A calendar year, as far as it has come, and the events that were recorded in it. */
+/** A calendar year, up to now if it is not over. */
 export interface Period {
   readonly year: number;
-  /** Milliseconds since the Unix epoch; `to` is not in it. */
+  /** Milliseconds since the Unix epoch; `to` is exclusive. */
   readonly from: number;
   readonly to: number;
   readonly isOver: boolean;
@@ -30,13 +30,13 @@ export function periodOf(year: number | undefined, now: number): Period {
   return { year: asked, from, to: Math.min(end, now + 1), isOver: end <= now };
 }
 
-/** Events after the first and up to the second, by `seq`. */
+/** The events with `after_seq` < `seq` ≤ `through_seq`. */
 export interface SeqRange {
   readonly after_seq: number;
   readonly through_seq: number;
 }
 
-/** What was recorded in a period: the log has times in the order of `seq`. */
+/** Finds the events that were recorded in a period; recording times grow with `seq`. */
 export async function rangeOf(db: Db, bot_id: string, { from, to }: Period): Promise<SeqRange> {
   return {
     after_seq: await lastBefore(db, bot_id, from),
@@ -56,15 +56,15 @@ async function lastBefore(db: Db, bot_id: string, time: number): Promise<number>
 export interface EventCount {
   readonly kind: string;
   readonly run_id: string | null;
-  /** Of orders that were denied or rejected. */
+  /** Null unless an order was denied or rejected. */
   readonly reason: string | null;
   readonly count: number;
 }
 
-/** SQLite reads in the thread that serves: so many events take it about 10 ms. */
+/** SQLite blocks the server's thread while it reads; this number of events takes about 10 ms. */
 const EVENTS_AT_ONCE = 8192;
 
-/** How many events of each kind, run and reason there are in a part of a log, however long. */
+/** Counts the events of each kind, run and reason, in pages between which other work continues. */
 export async function countEvents(
   storage: Storage,
   bot_id: string,
@@ -72,7 +72,7 @@ export async function countEvents(
   atOnce = EVENTS_AT_ONCE,
 ): Promise<EventCount[]> {
   const counts = new Map<string, EventCount>();
-  // What was tampered with may be no JSON, and is to be counted all the same.
+  // A payload that was tampered with may not be JSON; the event still counts.
   const reasonIn =
     storage.kind === 'sqlite'
       ? sql`case when json_valid(payload) then json_extract(payload, '$.reason') end`

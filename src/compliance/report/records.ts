@@ -1,4 +1,4 @@
-/** What a report asks of the database. Times in what is answered are RFC 3339 in UTC. */
+/** Database queries of the report. Times in results that go into the report are RFC 3339 in UTC. */
 import { diffDocuments, type Change } from '../../bots/diff.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
@@ -6,10 +6,9 @@ import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { TestKind } from '../tests/result.ts';
 import type { Period } from './period.ts';
 
-/** Of one kind, in one report: what is beyond is counted, and the gaps say so. */
+/** Maximum length of a list in a report; longer lists are cut and their total is reported. */
 export const MOST_LISTED = 200;
 
-/** The first of a list, and how many there are. */
 export interface Listed<T> {
   readonly total: number;
   readonly items: readonly T[];
@@ -35,12 +34,12 @@ export interface Version {
   readonly created_by: string;
   readonly created_by_name: string | null;
   readonly document: unknown;
-  /** Against the version before; of the first one none. */
+  /** Differences from the previous version; empty for the first one. */
   readonly changes: readonly Change[];
   readonly isCodeChanged: boolean;
 }
 
-/** The last versions of a bot made before a time, oldest first, each against the one before. */
+/** Lists the newest versions created before a time (ms since epoch), oldest first. */
 export async function versionsOf(db: Db, bot_id: string, before: number): Promise<Version[]> {
   const rows = await db
     .selectFrom('bot_versions')
@@ -72,17 +71,17 @@ export interface Activation {
   readonly lifted_at: string | null;
   readonly lifted_by: string | null;
   readonly targets: Readonly<Record<string, number>>;
-  /** Those that were working; null where nobody knows them all. */
+  /** Number of orders that were working; null if the orders of a deployment are unknown. */
   readonly orders: number | null;
-  /** Of those, the ones that are not known to have ended. */
+  /** Number of those orders whose end is not confirmed. */
   readonly unconfirmed: number | null;
-  /** From when it was asked for until it was written; null where the audit log does not say. */
+  /** Time from the request until the halt was in force, ms; null if the audit log does not have it. */
   readonly latched_ms: number | null;
-  /** From then on until the log has the last end; null where it ended nothing. */
+  /** Time from the request until the last deployment ended, ms; null if the halt ended none. */
   readonly ended_ms: number | null;
 }
 
-/** Halts of a bot, or of all, with what of the bot they ended. */
+/** Lists the halts of a bot or of all bots, with the deployments of the bot that they ended. */
 export async function haltsOf(db: Db, bot_id: string, period: Period): Promise<Activation[]> {
   const halts = await haltsIn(db, period)
     .where((is) => is.or([is('halts.bot_id', '=', bot_id), is('halts.bot_id', 'is', null)]))
@@ -90,10 +89,10 @@ export async function haltsOf(db: Db, bot_id: string, period: Period): Promise<A
   return activations(db, halts, bot_id);
 }
 
-/** Halts of the bots that `bots drill` makes. */
+/** Lists the halts of the bots that `bots drill` creates. */
 export async function drillsOf(db: Db, period: Period): Promise<Activation[]> {
   const halts = await haltsIn(db, period).where('bots.slug', 'like', 'drill-________').execute();
-  // A drill halts once; what follows is the cleaning up.
+  // A drill halts its bot once with this reason; further halts are part of its cleanup.
   return activations(
     db,
     halts.filter(({ slug, reason }) => /^drill-[0-9a-f]{8}$/.test(slug!) && reason === 'a drill'),
@@ -145,7 +144,7 @@ async function activations(
   });
 }
 
-/** How long each halt took to be in force, ms: as its entry in the audit log has it. */
+/** Reads from the audit log how long each halt took to be in force, ms by halt id. */
 async function latchedBy(
   db: Db,
   halts: readonly { readonly halt_id: string; readonly requested_at: number }[],
@@ -209,11 +208,11 @@ export interface Deployment {
   readonly cluster: string | null;
   readonly exchange: string | null;
   readonly state: unknown;
-  /** For whom its session trades; null where nobody knows. */
+  /** The trader, desk and client of its trading session; null if unknown. */
   readonly subjects: Subjects | null;
 }
 
-/** Deployments of a bot that were there at some moment of the period, with where they trade. */
+/** Lists the deployments of a bot that were open at some time in the period, newest first. */
 export async function deploymentsOf(
   db: Db,
   bot_id: string,
@@ -248,7 +247,7 @@ export async function deploymentsOf(
   }));
 }
 
-/** Of a plan of production, or of what a paper session was asked for. */
+/** Reads the exchange from a production plan or from the input of a paper session. */
 function exchangeIn(text: string | null): string | null {
   const { exchange, live } = JSON.parse(text ?? '{}') as {
     readonly exchange?: { readonly name?: string };
@@ -303,7 +302,7 @@ export interface EndedTask {
   readonly result: Readonly<Record<string, unknown>>;
 }
 
-/** The newest tasks of a kind that came to a result before a time. */
+/** Lists the newest five tasks of a kind that succeeded before a time (ms since epoch). */
 export async function tasksOfKind(
   db: Db,
   bot_id: string,
@@ -328,7 +327,7 @@ export async function tasksOfKind(
   }));
 }
 
-/** Bots that are not archived, with what their current versions trade. */
+/** Lists the bots that are not archived, with facts about their current versions. */
 export async function fleetOf(db: Db) {
   const rows = await db
     .selectFrom('bots')
@@ -361,7 +360,7 @@ export async function fleetOf(db: Db) {
   return { total, items };
 }
 
-/** What of a spec, as it was authored and checked, is looked at. */
+/** The parts of a stored bot document that the report reads. */
 export interface Document {
   readonly metadata?: { readonly owner?: string; readonly description?: string };
   readonly spec: {
@@ -395,7 +394,7 @@ export async function administratorsOf(db: Db) {
   return rows.map(({ created_at, ...row }) => ({ ...row, since: instant(created_at) }));
 }
 
-/** Who has a token that may halt. In a session of the console, every administrator may. */
+/** Lists administrators with a token that may halt; in the console every administrator may halt. */
 export async function holdersOfHalt(db: Db, now: number) {
   const rows = await db
     .selectFrom('api_tokens as token')

@@ -2,7 +2,7 @@ import { digest, figure, human, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { instant, type Document, type Version } from './records.ts';
 
-/** The paragraphs that a limit of the spec serves. */
+/** The paragraphs that each limit of the spec implements. */
 const SERVES: Readonly<Record<string, readonly string[]>> = {
   max_order_value: ['15(1)(b)', '8(b)'],
   max_order_qty: ['15(1)(c)', '8(b)'],
@@ -17,7 +17,7 @@ const SERVES: Readonly<Record<string, readonly string[]>> = {
   repeated_execution: ['15(3)'],
 };
 
-/** What a control is wanted for, and what is missing where no limit of the spec serves it. */
+/** Paragraphs that require a limit, with the text for the gap if the spec has no such limit. */
 const WANTED: readonly (readonly [ref: string, what: string])[] = [
   ['8(a)', 'a limit on the number of instruments'],
   ['8(b)', 'a limit on the price, value or number of orders'],
@@ -28,11 +28,11 @@ const WANTED: readonly (readonly [ref: string, what: string])[] = [
   ['15(1)(c)', 'a limit on the volume of an order'],
   ['15(1)(d)', 'a limit on messages'],
   ['15(3)', 'a limit on repeated automated execution'],
-  ['15(4)', 'a limit of market or credit risk'],
+  ['15(4)', 'a limit on market or credit risk'],
   ['15(5)', 'a permission to trade the instruments'],
 ];
 
-/** The limits of the current version, which the engine checks before every order. */
+/** Lists the limits of the current version, which the engine checks before every order. */
 export function reportLimits(
   bot_id: string,
   versions: readonly Version[],
@@ -47,7 +47,7 @@ export function reportLimits(
     if (reason === undefined) for (const ref of articles) served.add(ref);
     else gaps.add(`unlimited_${id}`, `${id} is unlimited: ${reason}`, articles);
     if (articles.length === 0 && id !== 'permitted')
-      gaps.add(`unknown_${id}`, `what the limit ${id} serves`, []);
+      gaps.add(`unknown_${id}`, `which paragraphs the limit ${id} implements`, []);
     const facts = {
       value: reason === undefined ? limit : null,
       unlimited: reason ?? null,
@@ -69,7 +69,7 @@ export function reportLimits(
   return controls;
 }
 
-/** Permissions are lists, and one that is absent permits all. */
+/** An absent list permits everything, so only lists that are present implement a paragraph. */
 function permittedServes(permitted: unknown): string[] {
   const lists = Object(permitted) as Readonly<Record<string, unknown>>;
   return [
@@ -83,7 +83,7 @@ function unlimitedIn(limit: unknown): string | undefined {
   return String(limit.unlimited);
 }
 
-/** The version that gave the limit the value it has. */
+/** Finds the version that set the limit to its current value. */
 function sinceWhen(
   versions: readonly Version[],
   id: string,

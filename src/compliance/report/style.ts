@@ -1,9 +1,6 @@
 import { STYLE as REPORT_STYLE } from '../../backtest/report/style.ts';
 
-/**
- * The style of the backtest's report, and what a long document of tables needs: above all on paper, of
- * the size A4. Headers and footers of pages are the browser's to draw, where it can.
- */
+/** Style of the backtest report, extended for long tables and for printing on A4. */
 export const STYLE = `${REPORT_STYLE}
 body { max-width: 70rem; }
 nav ol { columns: 18rem; padding-left: 1.5rem; margin: 0.5rem 0 0; }

@@ -1,4 +1,3 @@
-/** What a report tells of alerts, of overrides, and of thresholds. */
 import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
 import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
@@ -8,11 +7,11 @@ import type { ReportedLimit } from './payload.ts';
 import type { Period, SeqRange } from './period.ts';
 import { instant, listed, type Document } from './records.ts';
 
-/** Of Article 16(5). */
+/** Maximum latency of an alert under Article 16(5). */
 const LATEST_MS = 5000;
 const AT_ONCE = 4096;
 
-/** How many alerts there were, and how fast; null where there are none, as nothing may be making them. */
+/** Counts alerts and their latency; null without alerts, as the bot may not produce any. */
 export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq }: SeqRange) {
   const found = {
     raised: 0,
@@ -45,7 +44,7 @@ export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq 
   }
 }
 
-/** What was tampered with may be no JSON. */
+/** Returns null also for a payload that is not JSON because it was tampered with. */
 function latencyIn(payload: string): number | null {
   try {
     const { latency_ms } = JSON.parse(payload) as { readonly latency_ms?: unknown };
@@ -55,7 +54,7 @@ function latencyIn(payload: string): number | null {
   }
 }
 
-/** Orders that people let pass a limit, or were asked to. */
+/** Lists requests to let an order exceed a limit, with their approvals. */
 export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) {
   const rows = await db
     .selectFrom('overrides')
@@ -85,14 +84,13 @@ export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) 
   );
 }
 
-/** For whom a spec says that its bot trades. */
 export function subjectsIn({ spec: { universe, attribution } }: Document): Subjects {
   const { trader = null, desk = null, client = null } = attribution ?? {};
   const { currency = '', symbols = [] } = universe ?? {};
   return { currency, trader, desk, client, symbols };
 }
 
-/** Thresholds that hold for a bot, as its other limits are listed. @param before ms since the epoch. */
+/** Lists the thresholds that apply to a bot. @param before ms since the epoch. */
 export async function reportThresholds(
   db: Db,
   asked: Readonly<Record<string, string>>,
@@ -110,13 +108,15 @@ export async function reportThresholds(
   for (const { level } of findUnattributed(subjects, known)) {
     const id = `unnamed_${level}`;
     if (gaps.list.some((gap) => gap.id === id)) continue;
-    gaps.add(id, `for which ${level} the bot trades: there are thresholds of others`, ['15(5)']);
+    gaps.add(id, `the ${level} for which the bot trades; thresholds exist for others`, ['15(5)']);
   }
   const own = known.filter(({ level, subject }) => appliesTo(subjects, level, subject));
   if (own.length === 0) {
-    gaps.add('no_thresholds', 'thresholds of the firm, or of another for whom the bot trades', [
-      '15(5)',
-    ]);
+    gaps.add(
+      'no_thresholds',
+      'thresholds of the firm, or of the trader, desk or client for whom the bot trades',
+      ['15(5)'],
+    );
   }
   const named = await withNames(db, own, 'set_by');
   return named.map(({ level, subject, currency, version, limits, rationale, ...row }) => {
@@ -140,7 +140,7 @@ export async function reportThresholds(
   });
 }
 
-/** Thresholds, of whomever: they may hold for the bot, or be why it traded as it did. */
+/** Lists all threshold changes of the period, including those that do not apply to the bot now. */
 export async function thresholdChangesOf(db: Db, { from, to }: Period) {
   const rows = await db
     .selectFrom('thresholds')

@@ -1,15 +1,14 @@
-/** What a report tells of tests that were run. */
 import type { Staleness } from '../stress/stale.ts';
 import type { TestKind } from '../tests/result.ts';
 import { instant, type EndedTask } from './records.ts';
 
-/** Where a test ran, and what shows that it was apart from production. */
+/** Describes where a test ran, with the proof that it was isolated from production. */
 export function environmentOf(kind: TestKind, { task_id, result }: EndedTask) {
   const { environment, isolation } = result;
   return { kind, run_id: task_id, environment: environment ?? null, isolation: isolation ?? null };
 }
 
-/** A run of the conformance catalogue, which never discharges Article 6. */
+/** Summarizes a conformance test, which never discharges Article 6. */
 export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
   const { result, task_id, version } = task;
   const cases = Array.isArray(result['cases'])
@@ -37,7 +36,6 @@ export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
   };
 }
 
-/** A stress test. */
 export function stressOf(task: EndedTask, { stale, reasons }: Staleness) {
   const { result, task_id, version } = task;
   const of = (name: string): unknown => result[name] ?? null;

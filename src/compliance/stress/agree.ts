@@ -1,7 +1,7 @@
 import { finalOf } from '../conformance/case.ts';
 import type { World } from '../conformance/world.ts';
 
-/** Whether venue and session say the same of orders, holdings and cash. */
+/** Whether venue and session have the same orders, positions and cash, within rounding. */
 export function agree(world: World): boolean {
   const { orders, positions, cash } = finalOf(world);
   const symbols = new Set([...Object.keys(positions.venue), ...Object.keys(positions.bot)]);

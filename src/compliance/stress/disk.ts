@@ -7,21 +7,22 @@ import type { SessionState } from '../../events/session-state.ts';
 import type { Meters } from './load.ts';
 import { percentiles, type Percentiles } from './samples.ts';
 
-/** What the log of a deployment on disk makes of the events of the load. */
+/** Measurements of a log on disk that is written with the events of the load. */
 export interface OnDisk {
   readonly generated: number;
-  /** Read back, its chain of hashes verified. */
+  /** Number of events read back after the hash chain was verified. */
   readonly persisted: number;
   readonly per_second: number | null;
-  /** Of one write, so many events at once as a deployment has when it keeps up. */
+  /** Duration of one write of `events_per_write` events, ms. */
   readonly write_ms: Percentiles;
   readonly events_per_write: number;
 }
 
+/** Number of events in one write of a deployment that keeps up with its load. */
 const AT_ONCE = 32;
-const NOBODY = { deployment_id: 'stress', version: 1, spec_hash: '', venue: 'simulated' };
+const SESSION = { deployment_id: 'stress', version: 1, spec_hash: '', venue: 'simulated' };
 
-/** Writes events to a log of its own, and reads it back. @param directory for what is gone afterwards. */
+/** Writes events to a temporary log below `directory` and reads them back. */
 export async function writeToDisk(
   directory: string,
   events: readonly SessionEvent[],
@@ -30,7 +31,7 @@ export async function writeToDisk(
 ): Promise<OnDisk> {
   const own = await mkdtemp(join(directory, 'stress-log-'));
   try {
-    const journal = await openJournal(own, NOBODY);
+    const journal = await openJournal(own, SESSION);
     const writes: number[] = [];
     for (let at = 0; at < events.length; at += AT_ONCE) {
       const some = events.slice(at, at + AT_ONCE);
@@ -39,8 +40,8 @@ export async function writeToDisk(
       writes.push(now() - begun);
     }
     await journal.close();
-    // It is verified when it is opened.
-    await (await openJournal(own, NOBODY)).close();
+    // Opening a journal verifies its hash chain.
+    await (await openJournal(own, SESSION)).close();
     const kinds = [...new Set(events.map(({ kind }) => kind))];
     const storage = await openStorage({ file: join(own, 'runner.sqlite') });
     const { count } = await storage.read

@@ -1,19 +1,18 @@
-/** Proof that a test has left production alone: RTS 6 Articles 7(1) and 10. */
+/** Proof that a test did not affect production: RTS 6 Articles 7(1) and 10. */
 import { formatActor } from '../../base/format.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { digest } from '../report/fields.ts';
 
-/** What production is like at a moment. */
+/** State of production at one time. */
 export interface Fingerprint {
   /** RFC 3339 UTC. */
   readonly at: string;
   readonly bots: number;
-  /** Deployments in production that are not over. */
+  /** Number of open production deployments. */
   readonly deployments: number;
-  /** Over which versions they have, which each bot has, and how these are set. */
+  /** SHA-256 of `config`, with the hashes of the current versions. */
   readonly config_hash: string;
-  /** What the hash is over. */
   readonly config: {
     readonly bots: readonly {
       readonly bot_id: string;
@@ -22,7 +21,7 @@ export interface Fingerprint {
     }[];
     readonly deployments: readonly { readonly deployment_id: string }[];
   };
-  /** Last event of the log of each bot. */
+  /** The newest event of each bot. */
   readonly heads: readonly {
     readonly bot_id: string;
     readonly seq: number;
@@ -33,17 +32,17 @@ export interface Fingerprint {
 export interface Isolation {
   readonly before: Omit<Fingerprint, 'heads' | 'config'>;
   readonly after: Omit<Fingerprint, 'heads' | 'config'>;
-  /** Production goes on meanwhile, and its logs grow: what was there is there as it was. */
+  /** Whether earlier events are unchanged; production continues during the test, so logs may grow. */
   readonly logs_kept: boolean;
-  /** False also where somebody changed or deployed a bot while the test ran. */
+  /** False also if a person changed or deployed a bot during the test. */
   readonly config_unchanged: boolean;
-  /** What was changed or deployed meanwhile, and by whom, in words. */
+  /** Descriptions of changes and deployments during the test, with their authors. */
   readonly changed: readonly string[];
-  /** Events about orders that the log has of the run of the test; 0. */
+  /** Number of order events of the test in production logs; 0 if isolated. */
   readonly orders_of_test: number;
 }
 
-/** @param bot_id all bots where none is named. @param now ms since the epoch. */
+/** @param bot_id undefined for all bots. @param now ms since the epoch. */
 export async function takeFingerprint(
   { read }: Storage,
   bot_id: string | undefined,
@@ -88,7 +87,7 @@ export async function takeFingerprint(
   };
 }
 
-/** @param run_id of the test. */
+/** Compares production before and after a test. @param run_id task id of the test. */
 export async function proveIsolation(
   storage: Storage,
   run_id: string,
@@ -140,9 +139,10 @@ async function changesIn({ read }: Storage, before: Config, after: Config): Prom
         .execute();
       for (const row of await withNames(read, rows, 'created_by')) {
         const by = formatActor(row.created_by, row.created_by_name);
-        changed.push(`version ${row.version} of the bot ${row.slug} was applied by ${by}`);
+        changed.push(`${by} applied version ${row.version} of bot ${row.slug}`);
       }
-    } else if (then.status !== status) changed.push(`the bot ${bot_id} became ${status}`);
+    } else if (then.status !== status)
+      changed.push(`the status of bot ${bot_id} changed to ${status}`);
   }
   const those = ({ deployments }: Config): ReadonlySet<string> =>
     new Set(deployments.map(({ deployment_id }) => deployment_id));
@@ -159,8 +159,8 @@ async function changesIn({ read }: Storage, before: Config, after: Config): Prom
           .execute();
   for (const row of await withNames(read, rows, 'created_by')) {
     const by = formatActor(row.created_by, row.created_by_name);
-    changed.push(`the deployment ${row.deployment_id} was asked for by ${by}`);
+    changed.push(`${by} started deployment ${row.deployment_id}`);
   }
-  for (const id of open) if (!now.has(id)) changed.push(`the deployment ${id} ended`);
-  return changed.length > 0 ? changed : ['the records do not say what, or by whom'];
+  for (const id of open) if (!now.has(id)) changed.push(`deployment ${id} ended`);
+  return changed.length > 0 ? changed : ['an unknown change, of which the records have no author'];
 }

@@ -4,10 +4,10 @@ import type { PassResult } from './pass.ts';
 import type { Plan } from './plan.ts';
 
 export interface Judged {
-  /** `inconclusive`: the test failed only by time that the host withheld; run it again. */
+  /** `inconclusive`: only time that the host withheld made the test fail; run it again. */
   readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];
-  /** What the run was too small to tell: the verdict says nothing of it. */
+  /** Questions that the run was too small to answer; the verdict does not cover them. */
   readonly not_judged: readonly string[];
 }
 
@@ -63,9 +63,7 @@ function verdictOf({ faults, byHost }: Findings, { provisional }: Plan): Judged[
 function faultsOfLimits({ limiter, positions }: PassResult): string[] {
   const faults: string[] = [];
   if (limiter.limit === null) {
-    faults.push(
-      'limits on: the bot has no message limit that could engage; set spec.risk.max_messages_per_second',
-    );
+    faults.push('limits on: the bot has no message limit; set spec.risk.max_messages_per_second');
   } else if (limiter.offered > 0 && limiter.caught === 0) {
     faults.push('limits on: the message limit did not engage');
   }
@@ -80,10 +78,10 @@ function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
   const { before, after } = waits(phases);
   return [
     ...(limits === 'on' && limiter.limit !== null && limiter.offered === 0
-      ? ['whether the message limit engages: the load is within it']
+      ? ['whether the message limit engages: the load did not exceed the limit']
       : []),
     ...(before === null || after === null
-      ? ['how much longer orders wait under the load: there were too few of them']
+      ? ['how much longer orders wait under the load: there were too few orders']
       : []),
     ...(memory.heap_slope === null || memory.messages < BOUNDS.heapMessages
       ? [`whether memory grows: there were fewer than ${BOUNDS.heapMessages} messages`]
@@ -91,7 +89,7 @@ function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
   ];
 }
 
-/** What one order in a hundred waited, before the load and under it, ms. */
+/** Returns p99 of the time until the venue acknowledges an order, before and under the load, ms. */
 function waits(phases: PassResult['phases'], by: 'ack_ms' | 'ack_net_ms' = 'ack_ms') {
   const of = (name: string) => phases.find(({ phase }) => phase === name)?.[by].p99 ?? null;
   return { before: of('warm-up'), after: of('hold') };
@@ -101,17 +99,17 @@ function findingsOf(pass: PassResult): Findings {
   const { orders, drops, limiter, log, memory, reconciliation } = pass;
   const faults: string[] = [];
   if (orders.sent === 0) {
-    faults.push('no order came to the venue: a bot that is blocked shows nothing');
+    faults.push('no order reached the venue, so the test shows nothing about the bot');
   }
   if (!pass.went_on) faults.push('the session ended under the load');
-  if (drops !== 0) faults.push(`${drops} orders were lost on the way`);
+  if (drops !== 0) faults.push(`${drops} orders were lost between session and venue`);
   if (log.persisted !== log.generated) {
     faults.push(`the log has ${log.persisted} of ${log.generated} order events`);
   }
   if (reconciliation.breaks > 0) {
-    faults.push(`venue and session were found to differ ${reconciliation.breaks} times`);
+    faults.push(`venue and session differed ${reconciliation.breaks} times`);
   }
-  if (!reconciliation.agrees) faults.push('venue and session do not agree at the end');
+  if (!reconciliation.agrees) faults.push('venue and session differ at the end');
   if (limiter.missed > 0) faults.push(`${limiter.missed} messages passed the message limit`);
   if (limiter.false_blocks > 0) {
     faults.push(`${limiter.false_blocks} orders were denied within the message limit`);

@@ -1,4 +1,4 @@
-/** What of a bot is not as in production, in a stress test alone. */
+/** Changes to a bot that apply only within a stress test. */
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import type { Plan } from './plan.ts';
@@ -6,18 +6,17 @@ import { targetOf } from './schedule.ts';
 
 export interface Changed {
   readonly tried: TriedBot;
-  /** What was changed. */
   readonly changes: readonly string[];
 }
 
-/** Of what the harness has traded, currency, at most. */
+/** Upper bound of prices in the test, in units of the currency. */
 const HIGHEST_PRICE = 100;
-/** Beyond the target, so much is tried to find out where it breaks. */
+/** Largest multiple of the target that the search for the headroom may reach. */
 const BEYOND = 2 ** 5;
 
 /**
- * Without the limits of how much may be sent and executed, and with money enough that no other stands in
- * for it.
+ * Removes the limits on message rates and, with `latch` `lifted`, on repeated executions. Adds enough cash
+ * that no other limit restricts the load.
  */
 export function lift({ tried, changes }: Changed, plan: Plan, latch: 'lifted' | 'kept'): Changed {
   const { spec } = tried.bot;
@@ -40,7 +39,7 @@ export function lift({ tried, changes }: Changed, plan: Plan, latch: 'lifted' | 
       risk: {
         ...others,
         max_messages_per_second: {
-          unlimited: 'lifted in the second pass of a stress test, and nowhere else',
+          unlimited: 'lifted only in the second pass of a stress test',
         },
         ...(isKept && { repeated_execution }),
       },
@@ -58,7 +57,7 @@ export function lift({ tried, changes }: Changed, plan: Plan, latch: 'lifted' | 
   };
 }
 
-/** With the instruments of all bots, so that the load of the firm can be what it was. */
+/** Adds the instruments of all bots, so that the load of the firm keeps its mix of instruments. */
 export function widen(tried: TriedBot, plan: Plan): Changed {
   const { spec } = tried.bot;
   const own = spec.spec.universe.symbols;
@@ -86,7 +85,7 @@ export function widen(tried: TriedBot, plan: Plan): Changed {
   return {
     tried: { ...tried, bot: { ...tried.bot, spec: changed } },
     changes: [
-      `universe: the ${symbols.length} instruments of all bots, ${own.length} of them its own`,
+      `universe: the ${symbols.length} instruments of all bots, including ${own.length} of this bot`,
       ...(max_instruments === undefined ? [] : ['max_instruments']),
       ...(permitted === undefined ? [] : ['permitted']),
     ],

@@ -1,4 +1,4 @@
-/** Load on the session code of a bot: so much with each bar, whether or not it keeps up. */
+/** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
 import type { Order } from '../../engine/orders.ts';
 import { MINUTE } from '../../market/time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
@@ -8,33 +8,33 @@ import type { MessageClass } from './peaks.ts';
 
 /** Counters of the real world, which continue in virtual time. */
 export interface Meters extends HostMeters {
-  /** Bytes. */
+  /** Resident memory of the process, bytes. */
   readonly rss: () => number;
-  /** Bytes that are in use, of this thread, once garbage was collected. */
+  /** Memory in use by this thread after a forced garbage collection, bytes. */
   readonly heap: () => number;
-  /** Of collecting garbage so far, ms; what `heap` collects is left out. */
+  /** Time spent on garbage collection so far, ms, without the collections that `heap` forces. */
   readonly gc: () => { readonly total: number; readonly longest: number };
 }
 
-/** How much of something falls to each instrument. */
+/** Relative weights of the instruments. */
 export type Shares = readonly (readonly [symbol: string, weight: number])[];
 
 export interface Load {
-  /** Messages out: orders, and cancels of those that rest. */
+  /** Outgoing messages: orders, and cancels of resting orders. */
   readonly out: number;
-  /** The part of them that cancels. */
+  /** Number of cancels in `out`. */
   readonly cancels: number;
-  /** Orders of them that are to be filled; those that are left rest. */
+  /** Number of orders in `out` that are filled; the remaining orders rest. */
   readonly fills: number;
-  /** Trades of others. */
+  /** Trades of other market participants. */
   readonly trades: number;
-  /** To which instruments they fall; to all alike by default. */
+  /** Distribution over instruments; even by default. */
   readonly mix?: { readonly orders: Shares; readonly cancels: Shares; readonly trades: Shares };
-  /** What the orders are that are to be filled; by default the mix has it, of the least quantity. */
+  /** Orders to be filled; by default the minimum quantity, with instruments by `mix`. */
   readonly lots?: readonly Lot[];
 }
 
-/** So many orders that are filled, each of so many units. */
+/** A number of filled orders with the same quantity. */
 export interface Lot {
   readonly symbol: string;
   readonly orders: number;
@@ -42,8 +42,8 @@ export interface Lot {
 }
 
 /**
- * To which instruments so many fall: at each place to the one that is furthest behind its share, so that
- * each beginning has the same mix as the whole.
+ * Distributes `count` items over instruments. Each item goes to the instrument that is furthest behind its
+ * share, so that every prefix has the same mix as the whole.
  */
 function deal(count: number, shares: Shares): string[] {
   const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
@@ -60,22 +60,22 @@ function deal(count: number, shares: Shares): string[] {
   });
 }
 
-/** What came of one bar. */
+/** Results of one bar. */
 export interface Beat extends Span {
   readonly asked: { readonly orders: number; readonly cancels: number };
   /** Messages of each class that the venue and the bot have exchanged. */
   readonly counts: Readonly<Record<MessageClass, number>>;
   readonly sent: { readonly orders: number; readonly cancels: number };
   readonly denied: Readonly<Record<string, number>>;
-  /** By instrument. */
+  /** Fills by instrument. */
   readonly fills: Readonly<Record<string, Filled>>;
-  /** What the venue has refused, by reason. */
+  /** Number of orders that the venue rejected, by reason. */
   readonly rejected: Readonly<Record<string, number>>;
-  /** Times that both sides were found to differ. */
+  /** Number of differences found between venue and session. */
   readonly breaks: number;
   /** The largest position, as a share of the equity. */
   readonly position: number;
-  /** Longest from the end of the bar to an alert about it, ms: virtual time, and the real time it took. */
+  /** Longest time from the end of the bar to an alert, ms: virtual time plus real time; null without alerts. */
   readonly alertMs: number | null;
   /** The same by net time. */
   readonly alertNetMs: number | null;
@@ -88,24 +88,24 @@ export interface Filled {
 }
 
 export interface Durations {
-  /** Of a strategy's turn at a bar, all its orders included. */
+  /** Durations of a strategy's decision at a bar, including all its orders, ms. */
   readonly decision: number[];
-  /** Of one order to the engine, with all checks before the trade. */
+  /** Durations of submitting one order to the engine, with all pre-trade checks, ms. */
   readonly check: number[];
-  /** From when the venue is asked for an order until its answer is there, the queue included. */
+  /** Durations from sending an order until the venue answers, including queueing, ms. */
   readonly ack: number[];
 }
 
 export interface Loader {
   readonly durations: Durations;
   beat(load: Load): Promise<Beat>;
-  /** Orders that the session has made and the venue has not heard of, nor has the session ended them. */
+  /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
   lost(): number;
-  /** Order events that the session made, and those of them that its log has. */
+  /** Number of order events that the session generated, and of those that its log contains. */
   logged(): { readonly generated: number; readonly persisted: number };
 }
 
-/** @param onEvents handed what the bot's log has of a bar, before it is forgotten. */
+/** @param onEvents receives the events that the bot logged during a bar. */
 export function openLoad(
   world: World,
   meters: Meters,
@@ -127,7 +127,7 @@ export function openLoad(
     else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
   });
 
-  /** Of those of the instrument, or else of any: the oldest that works. */
+  /** Takes the oldest working order of the instrument, or else of any instrument. */
   const oldest = (symbol: string): Readonly<Order> | undefined =>
     resting.get(symbol)!.shift() ??
     [...resting.values()].find((those) => those.length > 0)?.shift();
@@ -175,19 +175,18 @@ export function openLoad(
       const notes = { alerts: world.alerts.length };
       const lots = load.lots ?? lotsOf(deal(load.fills, load.mix?.orders ?? evenly), sizes.unit);
       const plan: Plan = lots.map((lot) => {
-        // What some bars bought, a later one sells.
+        // Sells what earlier bars bought, as soon as the position is large enough.
         const wanted = lot.orders * lot.quantity;
         const isThere = (world.state()?.positions[lot.symbol] ?? 0) >= wanted * (1 - 1e-9);
         return { ...lot, side: isThere ? 'sell' : 'buy' };
       });
       for (const { symbol, side, orders, quantity } of plan) {
-        // The others take of it, too, as they trade with each other.
+        // Trades between other participants consume some of this liquidity.
         const units = world.units(orders * quantity) + load.trades + 2;
         const there = { price: sizes.price, units };
         if (side === 'sell') others.quote(symbol, there, undefined);
         else others.quote(symbol, undefined, there);
       }
-      // Within one second, as far as the market goes.
       for (const symbol of deal(load.trades, load.mix?.trades ?? evenly)) {
         others.print(symbol, sizes.price);
       }
@@ -247,7 +246,7 @@ function lotsOf(symbols: readonly string[], quantity: number): Lot[] {
   }));
 }
 
-/** What a venue says about orders without being asked about them. */
+/** Whether a message reports a change of an order, rather than answering a status request. */
 function isAboutOrders(type: string | undefined, exec: string | undefined): boolean {
   return type === 'cancel_reject' || (type === 'execution' && exec !== 'status');
 }
@@ -258,7 +257,7 @@ function largest(world: World): number {
   return equity > 0 ? (most * world.sizes.price) / equity : 0;
 }
 
-/** What the bot's own log has since it was forgotten last. */
+/** Counts the bot's log events since the last call of `forget`. */
 function tally(world: World) {
   const denied: Record<string, number> = {};
   const rejected: Record<string, number> = {};
@@ -284,7 +283,7 @@ function tally(world: World) {
   return { ...made, denied, rejected, fills };
 }
 
-/** Notes that nobody reads any more, so that what is measured of memory is the bot's. */
+/** Clears the logs of the test, so that memory measurements cover only the bot. */
 function forget(world: World): void {
   (world.venueLog as VenueLine[]).length = 0;
   (world.botLog as BotLine[]).length = 0;

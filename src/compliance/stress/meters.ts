@@ -8,7 +8,7 @@ interface Detail {
   readonly flags?: number;
 }
 
-/** Of this machine and thread; to be opened before any clock is another one. Closing it ends the observer. */
+/** Opens the meters of this thread. Call this before the clocks are replaced, and close the meters at the end. */
 export function openMeters(): Meters & { readonly close: () => void } {
   const now = performance.now.bind(performance);
   const gc = { total: 0, longest: 0 };
@@ -16,7 +16,7 @@ export function openMeters(): Meters & { readonly close: () => void } {
     for (const entry of entries) {
       const { duration, detail } = entry as PerformanceEntry & { readonly detail?: Detail };
       const flags = detail?.flags ?? 0;
-      // What was asked for in order to measure is none of the bot's.
+      // A collection that `heap` forced does not count.
       if ((flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0) continue;
       gc.total += duration;
       gc.longest = Math.max(gc.longest, duration);

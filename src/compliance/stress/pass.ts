@@ -1,4 +1,4 @@
-/** One pass of a stress test: the schedule, bar by bar, and what came of it. */
+/** Runs one pass of a stress test: plays the schedule bar by bar and measures the results. */
 import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
@@ -23,56 +23,57 @@ import { loadOf, refuseTooMuch, scheduleOf, targetOf, type Phase } from './sched
 export interface PhaseResult {
   readonly phase: Phase;
   readonly bars: number;
-  /** At the venue. */
+  /** Virtual time at the venue. */
   readonly virtual_s: number;
   readonly asked: number;
   readonly sent: number;
   readonly denied: Readonly<Record<string, number>>;
-  /** Of the machine, for all of it. */
   readonly real_ms: number;
   /** The part in which the host ran other work. */
   readonly withheld_ms: number;
   readonly ack_ms: Percentiles;
-  /** The same by net time. */
+  /** `ack_ms` by net time, see `Span`. */
   readonly ack_net_ms: Percentiles;
 }
 
 export interface PassResult {
   readonly limits: 'on' | 'lifted';
-  /** What is not as in production, in this pass alone. */
+  /** Differences from production that apply only to this pass. */
   readonly lifted: readonly string[];
-  /** SHA-256 of what was to be generated: of plan, limits and seed alone. */
+  /** SHA-256 of the planned load, which depends only on plan, limits and seed. */
   readonly schedule_hash: string;
-  /** SHA-256 of what came of each bar, times aside; null where not all was played. */
+  /** SHA-256 of the results of all bars without times; null if the pass was cut short. */
   readonly evidence_hash: string | null;
   readonly phases: readonly PhaseResult[];
   readonly reached: readonly Reached[];
   readonly volume: readonly VolumeReached[];
   readonly orders: { readonly asked: number; readonly sent: number; readonly denied: number };
   readonly limiter: {
-    /** Orders and cancels per second; null where there is no such limit. */
+    /** Orders and cancels per second; null without such a limit. */
     readonly limit: number | null;
-    /** Orders beyond it that were asked for, denied, and sent all the same. */
+    /** Number of orders beyond the limit. */
     readonly offered: number;
+    /** Number of those that were denied. */
     readonly caught: number;
+    /** Number of those that were sent. */
     readonly missed: number;
-    /** Orders within it that were denied for it. */
+    /** Number of orders within the limit that it denied. */
     readonly false_blocks: number;
   };
-  /** Orders that the venue has refused, by reason. */
+  /** Number of orders that the venue rejected, by reason. */
   readonly venue_rejects: Readonly<Record<string, number>>;
-  /** Orders that nobody knows what became of. */
+  /** Number of orders that neither reached the venue nor were closed. */
   readonly drops: number;
-  /** Order events that the session made, and those of them that its log has. */
+  /** Number of order events that the session generated, and of those that its log contains. */
   readonly log: { readonly generated: number; readonly persisted: number };
   readonly reconciliation: {
-    /** Times that venue and session were found to differ. */
+    /** Number of differences found between venue and session. */
     readonly breaks: number;
-    /** Whether both say the same of orders and holdings at the end. */
+    /** Whether orders, positions and cash match at the end. */
     readonly agrees: boolean;
   };
   readonly positions: {
-    /** The largest in one instrument, as a share of the equity. */
+    /** Largest position in one instrument, as a share of the equity. */
     readonly largest: number;
     readonly limit: number | null;
   };
@@ -91,17 +92,17 @@ export interface PassResult {
   readonly memory: {
     readonly rss_start: number;
     readonly rss_max: number;
-    /** Of the process, over the hold, bytes per 1,000 messages; null of fewer than three bars. */
+    /** Growth of process memory during the hold, bytes per 1,000 messages; null below three bars. */
     readonly rss_slope: number | null;
-    /** Of what the thread has in use once garbage was collected, likewise. */
+    /** Growth of memory in use after garbage collection, in the same unit. */
     readonly heap_slope: number | null;
-    /** Messages over which they were measured. */
+    /** Number of messages during the measurement. */
     readonly messages: number;
     readonly gc_ms: number;
     readonly gc_longest_ms: number;
   };
   readonly cpu_ms: number;
-  /** Whether the session went on to the end. */
+  /** Whether the session ran until the end. */
   readonly went_on: boolean;
 }
 
@@ -111,14 +112,15 @@ export interface PassOptions {
   readonly holdBars: number;
   readonly mostMessages: number;
   readonly budgetMs: number;
-  /** Told how many bars are done, of how many. */
+  /** Called after each bar with the number of completed bars and their total. */
   readonly onBar: (done: number, of: number) => void;
 }
 
 export interface Passed {
   readonly result: PassResult;
-  /** The first events of the hold, and the state at its end: as much as is kept. */
+  /** The first events of the hold. */
   readonly sample: readonly SessionEvent[];
+  /** State of the session after the last bar. */
   readonly state: SessionState | undefined;
 }
 
@@ -166,7 +168,7 @@ export async function runPass(
       onBar(beats.length, schedule.length);
     }
     const state = world.state();
-    // What waits for another look at the venue has it.
+    // Lets pending reconciliations of the session with the venue finish.
     await world.time.pass(SETTLE_MS);
     const isWhole = beats.length === schedule.length;
     const limit = config.risk.max_position_pct;
@@ -221,12 +223,12 @@ export async function runPass(
   });
 }
 
-/** How far beyond the target it goes. */
+/** How far beyond the target the bot keeps up. */
 export interface Headroom {
-  /** Of the best second. */
+  /** Throughput of the best second. */
   readonly messages_per_second: number;
   readonly times_target: number;
-  /** What came of what was offered, step by step, each half as much again. */
+  /** Results of each step, which offers 50 % more than the previous one. */
   readonly steps: readonly {
     readonly offered: number;
     readonly done: number;
@@ -238,15 +240,15 @@ export interface Headroom {
    */
   readonly broke_by: 'slow' | 'host' | 'ended' | null;
   /**
-   * Whether it processes all messages within one second afterwards, at half the peak; null if it
-   * ended or the host withheld the time.
+   * Whether the session afterwards processes all messages within one second at half the peak; null if
+   * the session ended or the host withheld the time.
    */
   readonly recovered: boolean | null;
 }
 
 const RECOVERY_BARS = 3;
 
-/** With half as much again each time, until a second is not enough; and then at half the peak. */
+/** Raises the load by 50 % per step until one second is not enough, then checks recovery at half the peak. */
 export async function findHeadroom(
   tried: TriedBot,
   plan: Plan,
@@ -275,7 +277,7 @@ export async function findHeadroom(
     for (let bar = 0; bar < RECOVERY_BARS && recovered !== null; bar += 1) {
       const out = Math.ceil((target * 0.5) / plan.multiplier);
       const after = await beat(out);
-      // The first of them has what was left over.
+      // Earlier bars may still process a backlog.
       if (bar < RECOVERY_BARS - 1) continue;
       const isDoneWithin = (ms: number): boolean => doneWithin(after, ms, 'out', 1) >= out;
       recovered = isDoneWithin(after.realMs) || (isDoneWithin(after.netMs) ? null : false);
@@ -328,12 +330,12 @@ function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] 
   const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
   if (!Number.isFinite(limit)) return { limit: null, ...made };
   for (const { asked, sent, denied } of beats) {
-    // Cancels count, and are never denied.
+    // Cancels count toward the limit but are never denied.
     const room = Math.max(0, Math.ceil(limit - kept) - asked.cancels);
     const caught =
       (denied['max_messages_per_second'] ?? 0) + (denied['messages_kept_for_cancels'] ?? 0);
     const others = total(denied) - caught;
-    // An order that another limit stopped came to none of these.
+    // An order that another limit denied is not counted here.
     made.offered += Math.max(0, asked.orders - others - room);
     made.caught += caught;
     made.missed += Math.max(0, sent.orders - room);
@@ -363,7 +365,7 @@ function perThousand(value: number | null): number | null {
   return value === null ? null : Math.round(value * 1000);
 }
 
-/** Notes how long the venue takes to answer an order, by the clock of the machine. */
+/** Wraps the adapter to record how long the venue takes to answer an order, by the real clock. */
 function timed(tried: TriedBot, { now }: Meters, acks: number[]): TriedBot {
   return {
     ...tried,

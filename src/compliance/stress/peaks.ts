@@ -1,4 +1,4 @@
-/** The busiest moments of the last six months, from the event log: RTS 6 Article 10(a) and (b). */
+/** Finds the peaks of the last six months in the event log, for RTS 6 Article 10(a) and (b). */
 import { ServiceError } from '../../base/errors.ts';
 import { seqAt } from '../../events/snapshot.ts';
 import { DAY } from '../../market/time.ts';
@@ -7,11 +7,11 @@ import type { Db } from '../../storage/tables.ts';
 import { digest } from '../report/fields.ts';
 import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 
-/** What is sent; what comes of orders; what comes of the market. */
+/** Outgoing messages, incoming messages about orders, and incoming market data. */
 export const CLASSES = ['out', 'in_order', 'in_md'] as const;
 export type MessageClass = (typeof CLASSES)[number];
 
-/** Seconds. RTS 6 names no time bucket: these are house numbers. The longest stands for a trading day. */
+/** Window lengths in seconds. RTS 6 names none, so they are our choice; the longest stands for a trading day. */
 export const WINDOWS = [1, 60, 86_400] as const;
 export type WindowSeconds = (typeof WINDOWS)[number];
 
@@ -24,18 +24,18 @@ export interface Mix {
 export interface MessagePeak {
   readonly class: MessageClass;
   readonly window_s: WindowSeconds;
-  /** The most messages in any such stretch of time. */
+  /** Maximum number of messages in any window of that length. */
   readonly M: number;
-  /** When that began, RFC 3339 UTC; null where there were none. */
+  /** Start of the window, RFC 3339 UTC; null without messages. */
   readonly peak_ts: string | null;
   readonly instruments: readonly string[];
-  /** What those were. */
+  /** The messages in that window, by kind and instrument. */
   readonly mix: readonly Mix[];
 }
 
 export interface VolumePeak {
   readonly measure: 'value' | 'quantity' | 'fills';
-  /** The currency of a value, the instrument of a quantity; null of fills. */
+  /** Currency of a value, instrument of a quantity; null for fills. */
   readonly of: string | null;
   readonly window_s: WindowSeconds;
   readonly M: number;
@@ -48,7 +48,7 @@ export interface Peaks {
   readonly volume: readonly VolumePeak[];
 }
 
-/** A part of the period of which the log does not tell all. */
+/** A part of the period for which the log is incomplete. */
 export interface LogGap {
   readonly bot_id: string;
   readonly why: 'data_gap' | 'data_refused' | 'log_lost';
@@ -59,30 +59,29 @@ export interface LogGap {
 
 export interface History {
   readonly scope: 'bot' | 'firm';
-  /** RFC 3339 UTC; `to` is not in it. */
+  /** RFC 3339 UTC; `to` is exclusive. */
   readonly window: { readonly from: string; readonly to: string };
   readonly production: Peaks;
-  /** Of paper sessions: for assumptions only. */
+  /** Peaks of paper sessions, which are used only for assumptions. */
   readonly paper: Peaks;
-  /** Days, of the window's `days`, on which a production run of these bots was there. */
+  /** Number of days within the window on which a production run was open. */
   readonly coverage_days: number;
+  /** Length of the window. */
   readonly days: number;
-  /** Since when they have had production runs within the window; null where they had none. */
+  /** Start of the first production run within the window; null without production runs. */
   readonly since: string | null;
   readonly gaps: readonly LogGap[];
   readonly counted: string;
-  /** What was asked, so that the same can be asked again. `hash`: of the query and the peaks. */
+  /** The query, so that it can be repeated; `hash` covers its parameters and the peaks. */
   readonly query: { readonly name: 'stress.peaks'; readonly params: object; readonly hash: string };
 }
 
 /**
- * What counts as a message, and what the log cannot show.
- *
- * At a venue each report is one that came in; a paper session has none, and what happens to its orders
- * stands for it.
+ * States what counts as a message, and what the log cannot show. A paper session receives no venue reports,
+ * so its order events count instead.
  */
 const COUNTED =
-  'One event of the log is one message: orders and cancels out; reports of the venue in; closed bars, each instrument of a step by itself, for market data. All that a strategy does at one bar counts as of one moment. Not in the log, and not counted: heartbeats, questions about orders, repetitions of what was not answered, and what market data are sent within a bar.';
+  'Each event in the log counts as one message: orders and cancels are outgoing; venue reports are incoming; closed bars are market data, one message per instrument. All actions of a strategy at one bar count at the same time. The log does not contain, and the count omits: heartbeats, order status requests, retries of unanswered requests, and market data within a bar.';
 
 const OUT: Readonly<Record<Target, readonly string[]>> = {
   k8s: ['order.submitted', 'order.pending_cancel'],
@@ -106,23 +105,23 @@ const KINDS = [
 
 type Target = 'k8s' | 'paper';
 
-/** SQLite reads in the thread that serves: so many events take it some milliseconds. */
+/** SQLite blocks the server's thread while it reads; this number of events takes a few milliseconds. */
 const EVENTS_AT_ONCE = 4096;
-/** A house number: each message or fill takes some dozen bytes of the memory of a server that trades. */
+/** Bounds the memory used in a server that also trades; each message or fill takes 16 to 32 bytes. */
 const MOST_ROWS = 2 ** 25;
 
 export interface PeaksRequest {
-  /** All bots, archived ones included, where none is named. */
+  /** Undefined for all bots, including archived ones. */
   readonly bot_id?: string | undefined;
-  /** ms since the epoch; the end of the six months. */
+  /** End of the six months, ms since the epoch. */
   readonly asOf: number;
   readonly eventsAtOnce?: number;
   readonly mostRows?: number;
 }
 
 /**
- * Reads the log of `[as_of − 6 calendar months, as_of)`, page by page, and lets others go on between
- * the pages. Nothing is left out as an outlier: the Article says highest.
+ * Reads the log of `[asOf − 6 calendar months, asOf)` in pages, between which other work of the thread
+ * continues. Outliers count as well, because the Article requires the highest figures.
  *
  * @throws ServiceError `conflict` with the reason `too_much_history`.
  */
@@ -175,7 +174,7 @@ export async function readHistory(
     window: { from: instant(from), to: instant(asOf) },
     production,
     paper,
-    // Of the first day and the last, only a part is in the window.
+    // The first and the last day are only partly in the window.
     coverage_days: Math.min(daysOf(ran), days),
     days,
     since: since === undefined ? null : instant(since),
@@ -192,17 +191,17 @@ function rowsIn({ messages, fills }: Counts): number {
 function tooMuchHistory(most: number): ServiceError {
   return new ServiceError(
     'conflict',
-    `the last six months have more than ${most} messages, which are not held in memory at once`,
-    { reason: 'too_much_history', remedy: 'Test each bot by itself, with the scope bot.' },
+    `the last six months have more than ${most} messages, more than the server can hold in memory`,
+    { reason: 'too_much_history', remedy: 'Test each bot separately with scope bot.' },
   );
 }
 
-/** Whoever else is served by this thread. */
+/** Lets other work of this thread run. */
 function othersTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The same day and time of day six months before, or the last of the month where it has no such day. */
+/** Returns the same UTC time six calendar months earlier, on the last day of a month without that day. */
 export function sixMonthsBefore(time: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();
@@ -217,13 +216,13 @@ function instant(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-// ---- What is asked of the database -------------------------------------------------------------
+// ---- Database queries ---------------------------------------------------------------------------
 
 interface Run {
   readonly bot_id: string;
   readonly task_id: string;
   readonly target: Target;
-  /** ms since the epoch, as far as it lies in the window. */
+  /** Start and end, ms since the epoch, clipped to the window. */
   readonly begun: number;
   readonly over: number;
   readonly ended_at: number | null;
@@ -261,11 +260,11 @@ async function runsOf(
 interface Range {
   readonly after_seq: number;
   readonly through_seq: number;
-  /** Of the last event in it: with it, all before are what they were. */
+  /** Hash of the last event, which fixes all earlier events; null without events. */
   readonly hash: string | null;
 }
 
-/** What happened in the window was recorded in it or later; what was, is read up to its end. */
+/** Finds the events recorded in the window. */
 async function rangeOf(db: Db, bot_id: string, from: number, to: number): Promise<Range> {
   const through_seq = await lastBefore(db, bot_id, to);
   const last = await db
@@ -322,7 +321,7 @@ function isLost(error: string | null): boolean {
   );
 }
 
-/** Days of UTC that were touched. */
+/** Counts the UTC days on which at least one run was open. */
 function daysOf(runs: readonly Run[]): number {
   let days = 0;
   let last = -Infinity;
@@ -357,12 +356,12 @@ class Gaps {
   }
 }
 
-// ---- What is made of it ------------------------------------------------------------------------
+// ---- Peaks --------------------------------------------------------------------------------------
 
 interface Counts {
-  /** Time, and the place of kind and instrument in `keys`. */
+  /** Columns: time; index of kind and instrument in `keys`. */
   readonly messages: Readonly<Record<MessageClass, Columns>>;
-  /** Time, place of currency and instrument in `keys`, value, quantity. */
+  /** Columns: time; index of currency and instrument in `keys`; value; quantity. */
   readonly fills: Columns;
   readonly keys: Map<string, number>;
 }
@@ -393,7 +392,7 @@ function count(
   const symbol = told.symbol ?? '';
   if (OUT[target].includes(kind)) messages.out.push(time, keyOf(kind, symbol));
   if (IN_ORDER[target].includes(kind)) {
-    // A venue's report names the order alone, whose instrument another event has.
+    // A venue report names only the order; its instrument is in another event.
     const what = told.status === undefined ? kind : `report.${told.status}`;
     messages.in_order.push(time, keyOf(what, symbol));
   }
@@ -411,7 +410,7 @@ interface Told {
   readonly bars?: object;
 }
 
-/** What was tampered with may be no JSON, and counts as a message all the same. */
+/** A payload that was tampered with may not be JSON; its event still counts as a message. */
 function parsed(payload: string): Told {
   try {
     return (JSON.parse(payload) as Told | null) ?? {};
@@ -504,7 +503,7 @@ async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> 
     }
   };
   await add('fills', null, rows, undefined);
-  // Money of different currencies, and quantities of different instruments, are not added up.
+  // Values in different currencies, and quantities of different instruments, cannot be added.
   for (const [currency, some] of Map.groupBy(rows, (row) => names[keys[row]!]![0])) {
     await add('value', currency, some, values);
   }

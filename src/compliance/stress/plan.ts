@@ -1,4 +1,4 @@
-/** From the busiest moments to what a bot has to withstand. */
+/** Derives the load that a bot must withstand from the peaks of its history. */
 import type { RiskLimits } from '../../engine/config.ts';
 import { DAY } from '../../market/time.ts';
 import {
@@ -17,9 +17,9 @@ export type Basis = 'observed_full' | 'observed_partial' | 'assumed';
 export interface MessageTarget {
   readonly class: MessageClass;
   readonly window_s: WindowSeconds;
-  /** Messages in a stretch of that length. */
+  /** Messages in a window of that length. */
   readonly count: number;
-  /** Of the peak, whose parts it keeps; empty where there is none. */
+  /** Mix of the peak, which the target keeps; empty without a peak. */
   readonly mix: readonly Mix[];
 }
 
@@ -27,10 +27,10 @@ export type VolumeTarget = Pick<VolumePeak, 'measure' | 'of' | 'window_s'> & {
   readonly amount: number;
 };
 
-/** What stands in for six months of production. */
+/** Replaces the peaks of a bot without production history. */
 export interface Assumption {
   readonly text: string;
-  /** Messages out in a second, a minute and a day, by where they come from; the largest counts. */
+  /** Outgoing messages per second, minute and day, by source; the largest applies. */
   readonly candidates: readonly {
     readonly source:
       | 'paper_peak'
@@ -40,9 +40,9 @@ export interface Assumption {
       | 'declared';
     readonly counts: readonly [second: number, minute: number, day: number];
   }[];
-  /** A house number: so many messages in a second at least. */
+  /** Minimum messages per window (an internal threshold). */
   readonly floor: number;
-  /** For a person: nobody is named by default. */
+  /** Always null: a person has to take ownership of the assumption. */
   readonly owner: null;
 }
 
@@ -52,40 +52,41 @@ export interface Plan {
   readonly messages: readonly MessageTarget[];
   readonly volume: readonly VolumeTarget[];
   readonly assumption: Assumption | null;
-  /** Why a verdict can be no more than provisional. */
+  /** Reasons why the verdict cannot be better than provisional. */
   readonly provisional: readonly string[];
 }
 
 export interface PlanOptions {
-  /** 2 by Article 10; more is allowed. */
+  /** Article 10 requires 2, which is the default and the minimum. */
   readonly multiplier?: number;
   readonly risk: RiskLimits;
   readonly instruments: number;
-  /** Of the bars at which it decides, ms. */
+  /** Length of the bars on which the bot decides, ms. */
   readonly timeframeMs: number;
-  /** Of its venue, where that is known. */
+  /** Message limit of the venue, if known. */
   readonly throttle?: { readonly limit: number; readonly per_ms: number } | undefined;
-  /** By whoever asks for the test: messages out per second. */
+  /** Outgoing messages per bar that the caller expects. */
   readonly declaredPeak?: number | undefined;
-  /** Messages per second that are assumed at least, before nothing else is. */
+  /** Minimum messages per window without history; 1,000 by default. */
   readonly floor?: number;
 }
 
 const FLOOR = 1000;
 const VENUES = 1;
-/** To place an order and to cancel it. */
+/** One message to place an order and one to cancel it. */
 const MESSAGES_OF_AN_ORDER = 2;
 
 export function planStress(history: History, options: PlanOptions): Plan {
   const { multiplier = 2 } = options;
-  if (!(multiplier >= 2)) throw new RangeError('the multiplier is 2 at least');
+  if (!(multiplier >= 2)) throw new RangeError('the multiplier must be at least 2');
   const { production, paper, gaps, coverage_days, days } = history;
   const basis = basisOf(history);
   const provisional = gaps.map(
-    ({ why, count, first }) => `the log has gaps: ${why}, ${count} times, first at ${first}`,
+    ({ why, count, first }) =>
+      `the log has gaps: ${why} occurred ${count} times, first at ${first}`,
   );
   if (basis === 'observed_partial') {
-    provisional.push(`production is known of ${coverage_days} days of ${days} only`);
+    provisional.push(`the log covers only ${coverage_days} of ${days} days of production`);
   }
   if (basis !== 'assumed') {
     return {
@@ -104,11 +105,11 @@ export function planStress(history: History, options: PlanOptions): Plan {
       const known = peakOf(paper.messages, one, window_s);
       const out = Math.max(Math.ceil(multiplier * most), assumption.floor);
       const own = Math.ceil(multiplier * (known?.M ?? 0));
-      // Whatever is sent is answered.
+      // The venue answers every message, so `out` is a minimum for every class.
       return { class: one, window_s, count: Math.max(out, own), mix: known?.mix ?? [] };
     }),
   );
-  provisional.push(`what is to be withstood is assumed: ${assumption.text}`);
+  provisional.push(`the load is assumed: ${assumption.text}`);
   const volume = volumeTargets(paper.volume, multiplier);
   return { basis, multiplier, messages, volume, assumption, provisional };
 }
@@ -120,12 +121,12 @@ function basisOf({ since, window, production }: History): Basis {
   return isFull ? 'observed_full' : 'observed_partial';
 }
 
-/** The rule where there is no history: the largest of what is known, and a floor. */
+/** Estimates the load of a bot without history: the largest known candidate, and at least a floor. */
 function assume(
   { paper }: History,
   { risk, instruments, timeframeMs, throttle, declaredPeak, floor = FLOOR }: PlanOptions,
 ): Assumption {
-  // All that it does at a bar it does at once: so many bars can close in each window.
+  // Number of bars that can close in each window; a strategy sends all its messages at the close of a bar.
   const bars = WINDOWS.map((window_s) => Math.max(1, Math.floor((window_s * 1000) / timeframeMs)));
   const atBars = (count: number) => bars.map((number) => number * count) as unknown as Counts;
   const perSecond = (count: number) =>
@@ -154,10 +155,10 @@ function assume(
       : [{ source: 'declared' as const, counts: atBars(declaredPeak) }]),
   ];
   const text =
-    'There is no production history to take peaks from. Twice the largest of the peaks of paper trading, ' +
-    'of what the limits of orders allow on each instrument and venue, of the message limit, of the throttle of the ' +
-    `venue and of what was declared is taken, and at least ${floor} messages in a second (a house number). ` +
-    'Somebody has to own this assumption; the test is to be run again after one, three and six months of production.';
+    'There is no production history to take peaks from. The load is a multiple of the largest of these: the peaks of paper trading, ' +
+    'one order and one cancel per instrument and bar, the message limit, the throttle of the venue, and the declared peak. ' +
+    `The load is at least ${floor} messages per window (an internal threshold). ` +
+    'A person has to take ownership of this assumption. Run the test again after one, three and six months of production.';
   return { text, candidates, floor, owner: null };
 }
 

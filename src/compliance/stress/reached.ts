@@ -29,12 +29,12 @@ export interface VolumeReached {
   readonly is_reached: boolean;
 }
 
-/** Share of work that took `ms` that was done within the window. */
+/** Returns the share of work of duration `ms` that was completed within the window. */
 function partWithin(ms: number, window_s: number): number {
   return Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
 }
 
-/** @param ms that the bar took. */
+/** @param ms duration of the bar. */
 export function doneWithin(beat: Beat, ms: number, of: MessageClass, window_s: number): number {
   return Math.floor(beat.counts[of] * partWithin(ms, window_s));
 }
@@ -48,7 +48,7 @@ export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
       const target = targetOf(plan, one, window_s)?.count ?? 0;
       const isDay = window_s === 86_400;
       const all = sum(beats, ({ counts }) => counts[one]);
-      // Denied orders and cancels count as offered, too.
+      // Denied orders count as offered, too.
       const amounts = beats.map(({ asked, counts }) =>
         one === 'out' ? asked.orders + asked.cancels : counts[one],
       );
@@ -68,7 +68,7 @@ export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
 
 export function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
   return plan.volume.map(({ measure, of, window_s, amount: target }) => {
-    // Prices are of one currency here: of several, each has its part of the value.
+    // The test trades in one currency, so each currency of the target gets its share of the value.
     const together = sum(
       plan.volume.filter((one) => one.measure === measure && one.window_s === window_s),
       ({ amount }) => amount,

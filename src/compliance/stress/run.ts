@@ -1,4 +1,4 @@
-/** The stress run: twice the busiest of six months, with the session code that production has. */
+/** Runs the stress test: a multiple of the peaks of six months, on the session code of production. */
 import { availableParallelism, tmpdir } from 'node:os';
 import { digest } from '../report/fields.ts';
 import type { TriedBot } from '../conformance/world.ts';
@@ -17,7 +17,6 @@ export interface StressResult extends Judged {
   readonly schema: 'stress/1';
   readonly environment: 'simulated_venue';
   readonly scope: 'bot' | 'firm';
-  /** What of the scope was in the test, and what was not. */
   readonly coverage: {
     readonly covered: readonly string[];
     readonly not_covered: readonly string[];
@@ -40,11 +39,11 @@ export interface StressResult extends Judged {
   };
   readonly log_on_disk: OnDisk | null;
   readonly controls: readonly SafeguardResult[];
-  /** Law are the multiplier, the six months and the five seconds; all other numbers are ours. */
+  /** Internal thresholds, except for `alertMs`, which Article 16(5) prescribes. */
   readonly house_numbers: typeof BOUNDS;
   readonly method: string;
   readonly seed: number;
-  /** SHA-256 of what was generated, and what came of it; null where it was cut short. No times are in it. */
+  /** SHA-256 of the generated load and its results without times; null if a pass was cut short. */
   readonly evidence_hash: string | null;
 }
 
@@ -52,17 +51,17 @@ export interface StressOptions {
   readonly seed: number;
   /** See `openMeters`. */
   readonly meters: Meters;
-  /** Bars of the hold; 30 by default, which is half an hour. */
+  /** Length of the hold in bars of one minute; 30 by default. */
   readonly holdBars?: number;
-  /** So many messages are offered by the end of the soak; the target of a day beyond it is not reached. */
+  /** Maximum number of messages until the end of the soak; 200,000 by default. A larger daily target is missed. */
   readonly mostMessages?: number;
-  /** Steps beyond the target, each half as much again; 8 by default. */
+  /** Maximum number of steps beyond the target, each 50 % more than the last; 8 by default. */
   readonly steps?: number;
-  /** A pass offers nothing new after so long, ms of the machine; what is left is not reached. */
+  /** Real time after which a pass is cut short, ms; 300,000 by default. */
   readonly budgetMs?: number;
-  /** For a log that is gone afterwards; that of the system by default. */
+  /** Directory for a temporary log; the system's by default. */
   readonly directory?: string;
-  /** Told how far it is: in steps, of how many. */
+  /** Called with the number of completed steps and their total. */
   readonly onProgress?: (done: number, of: number) => void;
 }
 
@@ -71,14 +70,13 @@ const MOST_MESSAGES = 200_000;
 const STEPS = 8;
 const BUDGET_MS = 300_000;
 const PARTS = 5;
-/** In which progress is counted. */
 const STEPS_OF_PART = 100;
 const METHOD =
-  'The engine decides at bars: all messages that are due before the next bar are sent at once, so that a minute of the target arrives within one second. Time at the venue is virtual and waits for the machine. Durations are measured on the machine and include the simulated venue; messages that are not processed within a window do not count as achieved in it. The log of the passes is in memory; log_on_disk measures separately how a log on disk handles the same events. Time in which the host ran other work, measured as the time this thread waited for a processor, does not count against the bot: figures named net exclude it. If the host withheld more than a tenth of a period, net is the processor time of the thread; if the processor ran slower than at its best in this run, net is scaled to that best. A figure that is too high only because of the host makes the verdict inconclusive. The venue passes messages as objects, so decoding is not measured. The venue and the bot share one clock, so there is no offset. Production files and connections are not part of the run.';
+  'The engine decides at bars: all messages that are due before the next bar are sent at once, so that a minute of the target arrives within one second. Time at the venue is virtual and waits for the machine. Durations are measured on the machine and include the simulated venue; messages that are not processed within a window do not count as achieved in it. The log of the passes is in memory; log_on_disk measures separately how a log on disk handles the same events. Time in which the host ran other work, measured as the time for which this thread waited for a processor, does not count against the bot: figures named net exclude it. If the host withheld more than a tenth of a period, net is the processor time of the thread; if the processor ran slower than at its best in this run, net is scaled to that best. A figure that is too high only because of the host makes the verdict inconclusive. The venue passes messages as objects, so decoding is not measured. The venue and the bot share one clock, so there is no offset. Production files and connections are not part of the run.';
 
 /**
- * Tries a bot, or with the history of a firm the load of all bots through the session code of one. It
- * takes over the clocks of its thread (see `inVirtualTime`), and touches nothing but what it is handed.
+ * Tests a bot with its own load, or with the history of a firm, with the load of all bots in one session.
+ * Replaces the clocks of its thread during the test (see `inVirtualTime`).
  */
 export async function runStress(
   tried: TriedBot,
@@ -178,21 +176,21 @@ function coverageOf(scope: History['scope']): StressResult['coverage'] {
       covered: ['engine, risk checks, session, runner and reports of this bot, at its own peaks'],
       not_covered: [
         venue,
-        'other bots, and what all of them share: Article 10 asks for the firm, see scope firm',
+        'other bots and shared systems: Article 10 concerns the whole firm, see scope firm',
       ],
     };
   }
   return {
     covered: [
-      'the peaks of all bots together, at the moments at which they were highest',
-      'engine, risk checks, session, runner and reports, with the whole of that load in one session',
+      'the highest peaks of all bots together',
+      'engine, risk checks, session, runner and reports, with all of that load in one session',
     ],
     not_covered: [
       venue,
-      'sessions of several bots beside each other, on one machine or on several',
-      'the server and its database under the reports of all bots at once',
-      'limits that bots have in common: each session has those of its own bot',
-      'several currencies: all is traded in that of the bot which is tried',
+      'concurrent sessions of several bots, on one machine or on several',
+      'the server and its database while all bots report at once',
+      'limits that bots share: each session has only the limits of its own bot',
+      'several currencies: all trades are in the currency of the tested bot',
     ],
   };
 }

@@ -1,4 +1,4 @@
-/** Controls of Articles 12 to 17, tried while the bot is under the load that it has to withstand. */
+/** Tests the controls of RTS 6 Articles 12 to 17 while the bot is under the target load. */
 import type { Order } from '../../engine/orders.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
@@ -24,43 +24,44 @@ export interface SafeguardResult {
     | 'alerts'
     | 'surveillance'
     | 'shutdown';
-  /** As `article` resolves them. */
+  /** Citations, see `article`. */
   readonly articles: readonly string[];
-  /** Inconclusive: only its time was too long, and would not have been but for the host. */
+  /** `inconclusive`: only the duration was too long, and only because of a busy host. */
   readonly status: 'pass' | 'fail' | 'inconclusive';
-  /** Whether all holds but how long it took, which is another machine's on another machine. */
+  /** Whether all checks hold except for durations, which depend on the machine. */
   readonly holds: boolean;
   readonly reason: string | null;
   readonly measured: Readonly<Record<string, number | null>>;
 }
 
-/** House numbers, but for the last, which is of Article 16(5). */
+/** Internal thresholds, except for `alertMs`, which Article 16(5) prescribes. */
 export const BOUNDS = {
   killSentMs: 1000,
   killConfirmedMs: 5000,
   drainMs: 30_000,
-  /** For p99 under load, against that before it. */
+  /** Maximum ratio of p99 under load to p99 before the load. */
   slowerTimes: 3,
-  /** Below it, the machine's own noise decides. */
+  /** Shorter waits pass, because noise of the machine dominates them. */
   noiseMs: 50,
-  /** Of memory in use, bytes for a thousand messages, once there were enough of them to tell. */
+  /** Maximum growth of memory in use, bytes per 1,000 messages. */
   heapPerThousand: 4 * 2 ** 20,
+  /** Number of messages below which memory growth is not judged. */
   heapMessages: 5000,
   alertMs: 5000,
 } as const;
 
-/** The bots that controls are tried with. */
+/** Variants of the bot under test. */
 export interface Tried {
-  /** As it is. */
+  /** The unchanged bot. */
   readonly own: TriedBot;
-  /** Without the limits of messages and executions. */
+  /** The bot without limits on messages and repeated executions. */
   readonly lifted: TriedBot;
-  /** Without the limit of messages alone. */
+  /** The bot without the limit on messages. */
   readonly latching: TriedBot;
 }
 
 const SETTLE_MS = 40_000;
-/** Of virtual time, for a limit that looks back for longer. */
+/** Maximum virtual time to wait for a limit with a long window. */
 const LONG_MS = 3 * 3_600_000;
 const ENDS: ReadonlySet<string> = new Set([
   'order.canceled',
@@ -69,7 +70,7 @@ const ENDS: ReadonlySet<string> = new Set([
   'order.denied',
 ]);
 
-/** @param load of one bar, at the rate that is to be withstood. */
+/** @param load the target load of one bar. */
 export async function trySafeguards(
   { own, lifted, latching }: Tried,
   seed: number,
@@ -124,7 +125,7 @@ export async function trySafeguards(
     const span = openSpan(meters);
     world.command('halt');
     const done = await world.time.until(() => world.end !== undefined, 2 * MINUTE);
-    // Time that the machine needs does not pass at the venue: both count.
+    // The venue's virtual clock stands still while the machine computes, so both times count.
     const { realMs, netMs } = span();
     const after = (ms: number) => ({ ms: ms + realMs, netMs: ms + netMs });
     const allSent = open === 0 ? { ms: 0, netMs: 0 } : after(sent - begun);
@@ -134,8 +135,11 @@ export async function trySafeguards(
     measure('sent_net_ms', allSent.netMs);
     measure('confirmed_ms', allConfirmed.ms);
     measure('confirmed_net_ms', allConfirmed.netMs);
-    check(open > 0 || load.cancels === 0, 'there was something to cancel');
-    check(done && world.end?.verified === true, 'the bot is halted, and the venue says so');
+    check(open > 0 || load.cancels === 0, 'the bot has an open order to cancel');
+    check(
+      done && world.end?.verified === true,
+      'the bot is halted, and the venue confirms that no order is open',
+    );
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
     inTime(allSent, BOUNDS.killSentMs, 'all cancels are sent');
     inTime(allConfirmed, BOUNDS.killConfirmedMs, 'all cancels are confirmed');
@@ -144,13 +148,13 @@ export async function trySafeguards(
   await under('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
     const breaches = breachesOf(world);
     const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ reason }) => reason === name));
-    check(unset.length === 0, 'limits of price, value and volume are set', none(...unset));
+    check(unset.length === 0, 'limits on price, value and volume are set', none(...unset));
     const refused: string[] = [];
     world.exerciser.tell(({ broker, instruments }) => {
       for (const { request, reason } of breaches) {
         const order = broker.order({ instrument: instruments[0]!, side: 'buy', ...request });
         if (order.status === 'denied') refused.push(String(order.reason));
-        else check(false, `an order beyond ${reason} is denied`, `it is ${order.status}`);
+        else check(false, `an order beyond ${reason} is denied`, `the order is ${order.status}`);
       }
     });
     await loader.beat(load);
@@ -163,7 +167,7 @@ export async function trySafeguards(
     const collar = world.config.optionalLimits?.price_collar_period;
     check(collar !== undefined, 'a collar over a period is set', none('price_collar_period'));
     if (collar === undefined) return;
-    // The market goes so far within the period, and an order at its price would go with it.
+    // The market moves beyond the collar of the period, and the order follows it.
     const price = Number((world.sizes.price * (1 + (collar.bps / 10_000) * 1.1)).toFixed(2));
     await world.bar(price);
     let reason: string | undefined;
@@ -181,8 +185,8 @@ export async function trySafeguards(
     measure('missed', isCaught ? 0 : 1);
     check(
       isCaught,
-      'an order too far from those of the period is denied',
-      reason === undefined ? 'it is not' : `denied as ${reason}`,
+      'an order beyond the collar of the period is denied',
+      reason === undefined ? 'the order was accepted' : `denied as ${reason}`,
     );
   });
 
@@ -192,7 +196,7 @@ export async function trySafeguards(
     async (world, _, { check, measure }) => {
       const limit = world.config.risk.max_messages_per_second;
       const kept = world.config.optionalLimits?.messages_kept_for_cancels ?? 0;
-      check(Number.isFinite(limit), 'a limit of messages is set', none('max_messages_per_second'));
+      check(Number.isFinite(limit), 'a limit on messages is set', none('max_messages_per_second'));
       check(kept > 0, 'capacity is kept for cancels', none('messages_kept_for_cancels'));
       if (!Number.isFinite(limit)) return;
       let resting: Readonly<Order>[] = [];
@@ -224,13 +228,13 @@ export async function trySafeguards(
       measure('cancels_sent', heard);
       check(
         denied > 0 || load.out <= limit - kept,
-        'the limit of messages engages',
+        'the limit on messages engages',
         `${denied} orders denied`,
       );
       check(
         canceled > 0 && heard >= canceled,
-        'cancels pass where orders do not',
-        `${heard} of ${canceled} cancels at the venue`,
+        'cancels are sent while orders are denied',
+        `${heard} of ${canceled} cancels reached the venue`,
       );
     },
     { tried: own, first: { ...load, fills: 0, cancels: 0, out: 1 } },
@@ -243,12 +247,12 @@ export async function trySafeguards(
       const latch = world.config.optionalLimits?.repeated_execution;
       check(
         latch !== undefined,
-        'a limit of repeated executions is set',
+        'a limit on repeated executions is set',
         none('repeated_execution'),
       );
       if (latch === undefined) return;
       const isTried = latch.count <= MOST_AT_ONCE;
-      const few = `the limit of repeated executions is one that can be tried: ${MOST_AT_ONCE} at most`;
+      const few = `the limit on repeated executions is at most ${MOST_AT_ONCE}, which this test can reach`;
       check(isTried, few, `${latch.count} (spec.risk.repeated_execution)`);
       if (!isTried) return;
       const lots = [
@@ -266,17 +270,17 @@ export async function trySafeguards(
       measure('sent_after', after.sent.orders);
       check(
         after.sent.orders === 0,
-        'no order is sent once it was executed so often',
+        'no order is sent after the limit on repeated executions is reached',
         `${after.sent.orders} sent`,
       );
-      // Nor does time by itself enable it again.
+      // Only a person may enable the bot again.
       await world.time.pass(Math.min(latch.seconds * 1000, LONG_MS));
       await loader.beat(load);
       const later = await loader.beat(load);
       measure('sent_later', later.sent.orders);
       check(
         later.sent.orders === 0 && (later.denied['repeated_execution'] ?? 0) > 0,
-        'it is not enabled again by time',
+        'the bot does not resume by itself',
         `${later.sent.orders} orders sent later`,
       );
     },
@@ -295,7 +299,10 @@ export async function trySafeguards(
     world.do({ do: 'throttle', session: SESSION, throttle: undefined });
     await world.time.pass(SETTLE_MS);
     measure('limit_per_second', limit);
-    check(agree(world), 'after the throttle of the venue both sides agree on orders and holdings');
+    check(
+      agree(world),
+      'after the venue throttles, venue and session have the same orders and positions',
+    );
   });
 
   await under('market', ['10', '16(5)'], async (world, loader, { check, measure }) => {
@@ -315,8 +322,11 @@ export async function trySafeguards(
     await loader.beat(load);
     await world.time.pass(SETTLE_MS);
     measure('open_orders', world.venue.openOrders(SESSION).length);
-    check(world.end === undefined, 'it goes on after a gap of prices, a halt and a loss of data');
-    check(agree(world), 'both sides agree on orders and holdings');
+    check(
+      world.end === undefined,
+      'the session continues after a price gap, a trading halt and a loss of market data',
+    );
+    check(agree(world), 'venue and session have the same orders and positions');
   });
 
   await under('reconciliation', ['17(3)', '10'], async (world, loader, { check, measure }) => {
@@ -325,11 +335,14 @@ export async function trySafeguards(
     await loader.beat(load);
     await world.time.pass(SETTLE_MS);
     measure('lost', loader.lost());
-    check(agree(world), 'after a cut of the connection both sides agree on orders and holdings');
+    check(
+      agree(world),
+      'after a lost connection, venue and session have the same orders and positions',
+    );
   });
 
   await under('alerts', ['16(5)', '10'], async (world, loader, { check, inTime, measure }) => {
-    // It has nothing of so much to sell.
+    // The order exceeds the position and is denied.
     world.exerciser.tell(({ broker, instruments }) => {
       broker.order({
         instrument: instruments[0]!,
@@ -359,10 +372,10 @@ export async function trySafeguards(
       measure('replay_ms', meters.now() - begun);
       const { positions } = world.held();
       const symbols = new Set([...Object.keys(positions), ...told.positions.keys()]);
-      check(told.isWhole, 'the log has every event of an order, in order');
+      check(told.isWhole, 'the log has all order events in sequence');
       check(
         told.open.size === world.venue.openOrders(SESSION).length,
-        'by the log alone, those orders are open that the venue has',
+        'the log and the venue have the same number of open orders',
       );
       check(
         [...symbols].every(
@@ -370,7 +383,7 @@ export async function trySafeguards(
             Math.abs((positions[symbol] ?? 0) - (told.positions.get(symbol) ?? 0)) <=
             world.sizes.unit / 1000,
         ),
-        'by the log alone, that is held which the venue says',
+        'positions computed from the log match those of the venue',
       );
     },
   );
@@ -384,16 +397,19 @@ export async function trySafeguards(
     const done = await world.time.until(() => world.end !== undefined, 2 * MINUTE);
     measure('open_orders', open);
     measure('took_ms', world.venue.now - begun + meters.now() - real);
-    check(done && world.end?.verified === true, 'it ends, and the venue says that nothing is open');
+    check(
+      done && world.end?.verified === true,
+      'the session ends, and the venue confirms that no order is open',
+    );
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
-    check(agree(world), 'both sides agree on holdings');
+    check(agree(world), 'venue and session have the same orders and positions');
   });
   return results;
 }
 
-/** What the log of orders alone says. */
+/** Rebuilds open orders and positions from the order events alone. */
 function positionsFromLog(events: readonly SessionEvent[]) {
-  /** Units of each order that are not filled. */
+  /** Unfilled quantity by order. */
   const open = new Map<unknown, number>();
   const positions = new Map<string, number>();
   let seq = 0;
@@ -418,7 +434,7 @@ function positionsFromLog(events: readonly SessionEvent[]) {
 
 interface Note {
   readonly check: Check;
-  /** Requires `took` to be at most `mostMs`, ms. */
+  /** Requires that `took` is at most `mostMs`, ms. */
   readonly inTime: (
     took: { readonly ms: number; readonly netMs: number },
     mostMs: number,
@@ -429,7 +445,7 @@ interface Note {
 
 const ORDER_LIMITS = ['price_collar_bps', 'max_order_value', 'max_order_qty'] as const;
 
-/** That settings below `spec.risk` are absent. */
+/** Describes settings below `spec.risk` that are missing. */
 function none(...settings: readonly string[]): string {
   return `none (set ${settings.map((name) => `spec.risk.${name}`).join(', ')})`;
 }
@@ -443,7 +459,7 @@ function milliseconds(ms: number): string {
   return `${rounded(ms)} ms`;
 }
 
-/** One order beyond each limit that an order has by itself. */
+/** Creates one order beyond each limit on a single order. */
 function breachesOf({ config: { risk }, sizes }: World) {
   const all = [
     {

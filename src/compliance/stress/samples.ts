@@ -1,7 +1,6 @@
-/** What durations were like: how many there were is part of it. */
 export interface Percentiles {
   readonly samples: number;
-  /** ms; null where there are too few samples to tell. */
+  /** ms; null with too few samples. */
   readonly p50: number | null;
   readonly p95: number | null;
   readonly p99: number | null;
@@ -9,10 +8,10 @@ export interface Percentiles {
   readonly max: number | null;
 }
 
-/** So many samples at least before one in so many can be told of. */
+/** Minimum number of samples for each percentile. */
 const LEAST = { p50: 1, p95: 20, p99: 100, p999: 1000 } as const;
 
-/** By the nearest rank. @param samples ms. */
+/** Computes percentiles by the nearest rank. @param samples ms. */
 export function percentiles(samples: readonly number[]): Percentiles {
   const sorted = Float64Array.from(samples).sort();
   const { length } = sorted;
@@ -28,7 +27,7 @@ export function percentiles(samples: readonly number[]): Percentiles {
   };
 }
 
-/** Of a straight line through the points, by least squares; null of fewer than three. */
+/** Computes the slope of the least-squares line through the points; null below three points. */
 export function slope(points: readonly (readonly [x: number, y: number])[]): number | null {
   if (points.length < 3) return null;
   const mean = (place: 0 | 1): number =>

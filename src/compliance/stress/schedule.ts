@@ -1,4 +1,4 @@
-/** What is generated, bar by bar: by the plan alone, whatever machine it is generated on. */
+/** Creates the load of each bar from the plan; the result does not depend on the machine. */
 import type { EngineConfig } from '../../engine/config.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Sizes } from '../conformance/world.ts';
@@ -25,9 +25,9 @@ export interface ScheduleOptions {
   readonly symbols: readonly string[];
   readonly sizes: Sizes;
   readonly config: Pick<EngineConfig, 'risk' | 'units'>;
-  /** Bars of the hold. */
+  /** Length of the hold in bars. */
   readonly holdBars: number;
-  /** Messages and fills that are offered by its end at most. */
+  /** Maximum number of messages, and of fills, in the schedule. */
   readonly mostMessages: number;
 }
 
@@ -37,25 +37,25 @@ const PULSES = 3;
 const RECOVERY_BARS = 5;
 const DAY_BARS = 1440;
 
-/** So many messages fall to one bar at most, a house number: all of them are in memory at once. */
+/** Maximum number of messages per bar (an internal threshold), since all are in memory at once. */
 export const MOST_AT_ONCE = 20_000;
 
-/** @throws ServiceError `invalid_request` with the reason `too_much_load`, before any of it is made. */
+/** @throws ServiceError `invalid_request` with the reason `too_much_load`. */
 export function refuseTooMuch(schedule: readonly Scheduled[]): void {
   const most = Math.max(...schedule.map(({ load }) => Math.max(load.out, load.trades)));
   if (most <= MOST_AT_ONCE) return;
   throw new ServiceError(
     'invalid_request',
-    `its peaks, limits and multiplier come to ${most} messages at one bar: a test plays ${MOST_AT_ONCE} at most`,
+    `the peaks, limits and multiplier require ${most} messages at one bar; a test can send at most ${MOST_AT_ONCE}`,
     {
       reason: 'too_much_load',
       remedy:
-        'Ask for a lower multiplier or declared peak. Without a history, max_messages_per_second of the bot counts as well: set it to what the bot needs.',
+        'Lower the multiplier or the declared peak. For a bot without production history, also lower spec.risk.max_messages_per_second to what the bot needs.',
     },
   );
 }
 
-/** Warm-up at the peak, up to the target, held; pulses of a second; a day of volume and of messages; half. */
+/** Plans warm-up at the peak, ramp to the target, hold, pulses, volume, soak and recovery at half the peak. */
 export function scheduleOf(plan: Plan, options: ScheduleOptions): Scheduled[] {
   const { symbols, holdBars, mostMessages } = options;
   const { multiplier } = plan;
@@ -71,7 +71,7 @@ export function scheduleOf(plan: Plan, options: ScheduleOptions): Scheduled[] {
   add('ramp', RAMP_BARS, (bar) =>
     share((1 + (bar / (RAMP_BARS - 1)) * (multiplier - 1)) / multiplier),
   );
-  // Of a minute, all comes in one second.
+  // A strategy sends all messages of a minute at the close of its bar.
   add('hold', holdBars, () => loadOf(plan, symbols, Math.max(minute, second), 60));
   add('pulse', PULSES, () => loadOf(plan, symbols, second, 1));
   for (const { phase, lots } of volumeBars(plan, options)) {
@@ -94,7 +94,7 @@ export function targetOf(
   return plan.messages.find((one) => one.class === of && one.window_s === window_s);
 }
 
-/** So many messages out, of the mix of a peak, with the market data that belong to them. */
+/** Creates the load of one bar with `out` messages, in the mix of the peak, with matching market data. */
 export function loadOf(
   plan: Plan,
   symbols: readonly string[],
@@ -113,7 +113,7 @@ export function loadOf(
   return {
     out,
     cancels,
-    // Those that are not filled rest, and are canceled by the bar that comes next.
+    // The remaining orders rest until the next bar cancels them.
     fills: Math.max(0, out - 2 * cancels),
     trades: minute === 0 ? md : Math.ceil(md * (out / minute)),
     mix: {
@@ -128,7 +128,7 @@ function countOf(mix: readonly Mix[]): number {
   return mix.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** As they were at the peak; what is of no instrument here, or of none that is known, falls to all alike. */
+/** Returns the shares of the peak; messages of other or unknown instruments are spread evenly. */
 function sharesOf(mix: readonly Mix[], symbols: readonly string[]): Shares {
   const own = mix.filter(({ instrument }) => symbols.includes(instrument));
   const others = countOf(mix) - countOf(own);
@@ -139,7 +139,7 @@ function sharesOf(mix: readonly Mix[], symbols: readonly string[]): Shares {
   ]);
 }
 
-/** Bars that trade twice the volume of a second and of a minute, and then of a day. */
+/** Plans bars that trade the target volume of a second and of a minute, and then of a day. */
 function volumeBars(
   plan: Plan,
   { symbols, sizes, config, mostMessages }: ScheduleOptions,
@@ -148,7 +148,7 @@ function volumeBars(
   const most = mostOf(sizes, config);
   const short = volumeOf(plan, [1, 60]);
   const lots = lotsFor(short, symbols, sizes, most);
-  // One buys, and the next one sells what it bought.
+  // The first bar buys, and the second one sells what the first bought.
   const bars: { phase: 'volume' | 'volume-day'; lots: readonly Lot[] }[] = [
     { phase: 'volume', lots },
     { phase: 'volume', lots },
@@ -177,7 +177,7 @@ function volumeBars(
   return bars;
 }
 
-/** Units of one order at most. */
+/** Returns the maximum quantity of one order. */
 function mostOf(sizes: Sizes, { risk, units }: ScheduleOptions['config']): number {
   const limit = Math.min(
     sizes.quantity,
@@ -190,9 +190,9 @@ function mostOf(sizes: Sizes, { risk, units }: ScheduleOptions['config']): numbe
 
 interface Volume {
   readonly fills: number;
-  /** Currency: all of them together. */
+  /** Sum over all currencies. */
   readonly value: number;
-  /** By instrument. */
+  /** Keys are instruments. */
   readonly quantity: ReadonlyMap<string, number>;
 }
 
@@ -212,7 +212,7 @@ function volumeOf({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
   return { fills: sum(most('fills')), value: sum(most('value')), quantity: most('quantity') };
 }
 
-/** Orders that trade so much: of each instrument as many as its quantity needs, and more for value and fills. */
+/** Creates orders that reach the quantity of each instrument, and the total value and number of fills. */
 function lotsFor(
   { fills, value, quantity }: Volume,
   symbols: readonly string[],
@@ -223,7 +223,7 @@ function lotsFor(
   const those = asked.length === 0 ? symbols.slice(0, 1) : asked;
   const units = those.map((symbol) => quantity.get(symbol) ?? 0);
   const known = units.reduce((sum, one) => sum + one, 0);
-  // Prices here are not those of the market: what the value lacks, more units make up for.
+  // Prices of the test differ from the market's, so quantities are raised to reach the value.
   const factor = known === 0 ? 0 : Math.max(1, value / (known * price));
   return those.map((symbol, at) => {
     const wanted = known === 0 ? value / price / those.length : units[at]! * factor;
@@ -234,7 +234,7 @@ function lotsFor(
   });
 }
 
-/** Without the error that a product of decimal numbers has in binary. */
+/** Removes the binary rounding error of a product of decimal numbers. */
 function onGrid(value: number): number {
   return Number(value.toFixed(9));
 }

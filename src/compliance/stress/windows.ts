@@ -1,22 +1,21 @@
-/** What happened when, and how much of it fell into the busiest stretch of time. */
 export interface Series {
-  /** Milliseconds since the epoch, whole; in any order. */
+  /** Whole milliseconds since the epoch, in any order. */
   readonly times: Float64Array;
-  /** Not below 0; where absent, each counts 1. */
+  /** Never negative; by default, each event counts 1. */
   readonly amounts?: Float64Array;
 }
 
 export interface BusiestWindow {
   readonly amount: number;
-  /** Its first moment, ms since the epoch; `undefined` where nothing happened. */
+  /** Start of the window, ms since the epoch; undefined for an empty series. */
   readonly from: number | undefined;
 }
 
 /**
- * The most that falls into any stretch `[t, t + width)`, exactly: fixed buckets would tell as little as
- * half of it. Of equal ones the earliest.
+ * Finds the window `[t, t + width)` with the exact maximum; fixed buckets could show as little as half of
+ * it. Returns the earliest of equal windows.
  *
- * @param order of the series, see `orderInTime`. @param width ms.
+ * @param order indexes in order of time, see `orderInTime`. @param width ms.
  */
 export function busiestWindow(
   { times, amounts }: Series,
@@ -34,7 +33,7 @@ export function busiestWindow(
       sum -= amounts === undefined ? 1 : amounts[order[first]!]!;
       first += 1;
     }
-    // What is added and taken away a million times leaves a rounding error behind.
+    // A running sum accumulates rounding errors over millions of additions.
     if (sum > most * (1 + 1e-12)) {
       most = sum;
       from = times[order[first]!]!;
@@ -46,7 +45,7 @@ export function busiestWindow(
 const BITS = 11;
 const DIGITS = 2 ** BITS;
 
-/** The places of a series from its earliest to its latest, by a radix sort that lets others go on. */
+/** Returns the indexes in order of time, by a radix sort between whose passes other work continues. */
 export async function orderInTime(times: Float64Array): Promise<Uint32Array> {
   let order = Uint32Array.from(times, (_, at) => at);
   if (times.length === 0) return order;
@@ -73,7 +72,7 @@ export async function orderInTime(times: Float64Array): Promise<Uint32Array> {
   return order;
 }
 
-/** Columns of numbers that grow. */
+/** A growing table of numbers, stored by column. */
 export class Columns {
   #rows = 1024;
   #count = 0;

@@ -1,4 +1,3 @@
-/** What a conformance or a stress test of a bot leaves, and of what it tells. */
 import type { Bundle } from '../../bots/bundle.ts';
 import { digestsOf } from '../../bots/bundle.ts';
 import { specHash } from '../../bots/version.ts';
@@ -11,24 +10,24 @@ import type { StressResult } from '../stress/run.ts';
 
 export type TestKind = Extract<TasksTable['kind'], 'conformance' | 'stress'>;
 
-/** All that decides what a test tells: once a part is another one, it tells of something else. */
+/** Everything that a test result depends on; the result is stale once a part changes. */
 export interface TestLock extends Readonly<Record<string, unknown>> {
   /** See `specHash`. */
   readonly spec: string;
   /** Name of a built-in strategy, or SHA-256 of each file that came with the bot. */
   readonly strategy: string | Readonly<Record<string, string>>;
-  /** As they stand in the spec; null where there are none. */
+  /** Risk limits as written in the spec; null without limits. */
   readonly limits: unknown;
   readonly engine: string;
-  /** Of the session code, which is tried with the engine. */
+  /** Version of the program, whose session code the test runs. */
   readonly program: string;
   readonly venue: string;
 }
 
-/** Of the rules that the simulated venue has: to be counted up when they change. */
+/** Version of the simulated venue's rules; increase it when they change. */
 const VENUE = 'simulated_venue/1';
 
-/** @param document a spec as authored, with the code that came with it. */
+/** @param document the spec as written. @param files the strategy's files; undefined for a built-in one. */
 export function testLock(document: unknown, files: Bundle | undefined): TestLock {
   const { spec } = document as {
     readonly spec: { readonly strategy: { readonly name: string }; readonly risk?: unknown };
@@ -43,11 +42,11 @@ export function testLock(document: unknown, files: Bundle | undefined): TestLock
   };
 }
 
-/** Which test it was, and of what; never of the venue's own. */
+/** Identity of a test, which never replaces a test of the venue itself. */
 interface Tested {
-  /** That of the task. */
+  /** Id of the task. */
   readonly run_id: string;
-  /** Slug. */
+  /** Slug of the bot. */
   readonly bot_ref: string;
   readonly version: number;
   readonly lock: TestLock;
@@ -57,7 +56,7 @@ interface Tested {
   readonly isolation: Isolation;
 }
 
-/** What of a case its task keeps; `conformance.json` has all of it. */
+/** The part of a case result that the task stores; `conformance.json` has all of it. */
 type CaseSummary = Pick<
   CaseResult,
   'id' | 'title' | 'articles' | 'status' | 'reason' | 'evidence_hash'

@@ -1,4 +1,3 @@
-/** Whether tests tell of a bot as it is now. */
 import { getBot, type BotRegistry } from '../../fleet/registry/bots.ts';
 import { readBundle, getVersion } from '../../fleet/registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
@@ -8,8 +7,8 @@ import { readHistory, type Peaks } from '../stress/peaks.ts';
 import { stressStaleness, type Staleness, type TestedLock } from '../stress/stale.ts';
 import { testLock, type ConformanceSummary, type StressReport } from './result.ts';
 
-/** What a task has come to, and when: ms since the epoch. */
 export interface EndedTest {
+  /** ms since the epoch. */
   readonly ended_at: number;
   readonly result: Readonly<Record<string, unknown>>;
 }
@@ -17,11 +16,9 @@ export interface EndedTest {
 const NONE: Peaks = { messages: [], volume: [] };
 
 /**
- * Says of tests of a bot, one after the other, whether they are stale and why: what was tested is
- * another thing now, they are twelve months old (a house number) or, of stress tests, production came
- * too near to what was reached. What there is now is read once for all of them.
- *
- * @param current_version of the bot.
+ * Returns a function that checks whether tests of a bot are stale. A test is stale if a tested part has
+ * changed, after twelve months (an internal threshold), and for a stress test, if production comes too close
+ * to the tested load. The current state is read once for all checks.
  */
 export function stalenessOf(
   { storage, clock }: Pick<BotRegistry, 'storage' | 'clock'>,
@@ -53,7 +50,7 @@ export function stalenessOf(
   };
 }
 
-/** What came of a task: of a test, with whether it is stale, which is worked out whenever it is read. */
+/** Adds to the result of a test whether the result is stale now; returns other results unchanged. */
 export async function testResult(
   service: Pick<BotRegistry, 'storage' | 'clock'>,
   task_id: string,
@@ -66,12 +63,12 @@ export async function testResult(
   return { ...result, stale, stale_reasons: reasons };
 }
 
-const UNTOLD = 'what production came to since cannot be told: there is too much of it';
-/** Reads of whole logs that may wait for each other. */
+const UNTOLD = 'production since the test has too many messages to compare';
+/** Maximum number of logs that are being read or waiting to be read. */
 const MOST_WAITING = 4;
 
 interface Reading {
-  /** Those that are asked for, by bot. */
+  /** Pending reads by bot; undefined is the key for all bots. */
   readonly open: Map<string | undefined, Promise<Peaks | undefined>>;
   last: Promise<unknown>;
 }
@@ -79,8 +76,9 @@ interface Reading {
 const reading = new WeakMap<Storage, Reading>();
 
 /**
- * Of one log at a time, and of each once for all who ask for it meanwhile; undefined where there is more
- * than is read.
+ * Reads production peaks, one log at a time; concurrent callers share a read. Undefined if the history is
+ * too long.
+ *
  * @throws ServiceError `overloaded`.
  */
 function peaksInTurn(
@@ -93,8 +91,8 @@ function peaksInTurn(
   const asked = own.open.get(bot_id);
   if (asked !== undefined) return asked;
   if (own.open.size >= MOST_WAITING) {
-    throw new ServiceError('overloaded', `${MOST_WAITING} logs are being read already`, {
-      remedy: 'Try again when they are done.',
+    throw new ServiceError('overloaded', `the server is already reading ${MOST_WAITING} logs`, {
+      remedy: 'Try again in a few seconds.',
       retryAfterSeconds: 5,
     });
   }

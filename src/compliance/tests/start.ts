@@ -1,4 +1,3 @@
-/** How tests of bots are asked for. */
 import { activateDraft, getBot } from '../../fleet/registry/bots.ts';
 import { getRunnableVersion } from '../../fleet/registry/versions.ts';
 import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
@@ -9,35 +8,35 @@ import { MOST_AT_ONCE } from '../stress/schedule.ts';
 import type { TestKind } from './result.ts';
 
 interface TestRequest {
-  /** Of the bot; the current one by default. */
+  /** The current version of the bot by default. */
   readonly version?: number | undefined;
   /** 1 by default. */
   readonly seed?: number | undefined;
 }
 
 export interface ConformanceRequest extends TestRequest {
-  /** Ids of the catalogue; all of it when absent. */
+  /** Ids of cases; all cases by default. */
   readonly cases?: readonly string[] | undefined;
 }
 
-/** What a task keeps of it. */
+/** Input of a conformance task. */
 export interface ConformanceInput {
   readonly seed: number;
   readonly cases?: readonly string[];
 }
 
 export interface StressRequest extends TestRequest {
-  /** Whose peaks are taken: those of the bot by default, or of all bots. */
+  /** Uses the peaks of the bot, which is the default, or of all bots. */
   readonly scope?: 'bot' | 'firm' | undefined;
-  /** Of the hold at the target; half an hour of the venue's time by default. */
+  /** Length of the hold at the target load in virtual time, seconds; 1,800 by default. */
   readonly duration_s?: number | undefined;
-  /** Of the peaks; 2 by default, as Article 10 has it. */
+  /** Target as a multiple of the peaks; 2 by default, as Article 10 requires. */
   readonly multiplier?: number | undefined;
-  /** Messages out per bar, for whoever has no six months of production. */
+  /** Expected outgoing messages per bar, for bots without production history. */
   readonly declared_peak?: number | undefined;
 }
 
-/** What a task keeps of it. */
+/** Input of a stress task. */
 export interface StressInput {
   readonly seed: number;
   readonly scope: 'bot' | 'firm';
@@ -47,15 +46,15 @@ export interface StressInput {
 }
 
 const SEED = 1;
-/** A house number. */
+/** Shorter holds give a provisional verdict (an internal threshold). */
 export const HOLD_S = 1800;
 
 /**
- * Queues a conformance test of a version of a bot. A draft becomes active.
+ * Queues a conformance test of a version of a bot. A draft bot becomes active.
  *
- * @param by who asks for it, as in the audit log: `administrator:…`.
- * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
- * `invalid_spec` for a bot that does not trade; `invalid_request` for a case that there is not.
+ * @param by the actor for the audit log, such as `administrator:…`.
+ * @throws ServiceError `not_found` for the bot or the version; `conflict` for an archived bot;
+ * `invalid_spec` for a bot that does not trade; `invalid_request` for an unknown case.
  */
 export async function startConformance(
   service: TaskService,
@@ -68,7 +67,7 @@ export async function startConformance(
   return start(service, by, ref, version, 'conformance', { ...input });
 }
 
-/** Queues a stress test in the same way; `invalid_request` for more than a test plays. */
+/** Queues a stress test with the errors of `startConformance`; `invalid_request` also for too high a load. */
 export async function startStress(
   service: TaskService,
   by: string,
@@ -78,7 +77,7 @@ export async function startStress(
   const { version, seed = SEED, scope = 'bot', duration_s = HOLD_S, multiplier = 2 } = request;
   const { declared_peak } = request;
   if ((declared_peak ?? 0) * multiplier > MOST_AT_ONCE) {
-    const message = `times the multiplier is more than ${MOST_AT_ONCE}, which a test plays at most`;
+    const message = `times multiplier is more than ${MOST_AT_ONCE} messages per bar, the maximum of a test`;
     const problems = [{ code: 'invalid_value', pointer: '/declared_peak', message }];
     throw new ServiceError('invalid_request', `declared_peak ${message}`, { problems });
   }
@@ -99,10 +98,9 @@ async function start(
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document, files } = await getRunnableVersion(service, bot_id, version);
-  // One without limits is tried, and fails for that.
+  // Specs without limits are accepted here; the test reports their absence.
   if (readChangedSpec(document, {}, files).spec.spec.kind === 'research') {
-    const message =
-      'a research bot sends no orders: there is nothing of it that could be tested so';
+    const message = 'a research bot sends no orders, so it cannot be tested; name a trading bot';
     throw invalidSpec([{ code: 'not_trading', pointer: '/spec/kind', message }], false);
   }
   return storage.write(async (tx) => {
@@ -114,19 +112,19 @@ async function start(
 }
 
 async function refuseUnknown(cases: readonly string[]): Promise<void> {
-  // With it comes the code that is tested, of which a server has no need otherwise.
+  // Imported here because it loads the conformance cases, which a server does not need otherwise.
   const { CATALOGUE } = await import('../conformance/catalogue.ts');
   const ids = CATALOGUE.map(({ id }) => id);
   const problems = cases.flatMap((one, place) => {
     if (ids.includes(one)) return [];
     const suggestion = closest(one, ids);
-    const message = `there is no case ${JSON.stringify(one)}`;
+    const message = `unknown case ${JSON.stringify(one)}`;
     const pointer = `/cases/${place}`;
     return [{ code: 'unknown_case', pointer, message, ...(suggestion && { suggestion }) }];
   });
   if (problems.length === 0) return;
-  throw new ServiceError('invalid_request', 'the catalogue has not all of these cases', {
+  throw new ServiceError('invalid_request', 'some of the cases do not exist', {
     problems,
-    remedy: `It has ${ids.join(', ')}.`,
+    remedy: `Use these cases: ${ids.join(', ')}.`,
   });
 }

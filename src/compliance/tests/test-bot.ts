@@ -1,4 +1,3 @@
-/** Tests of bots as tasks: apart from production, with the proof of that beside the result. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { getBot } from '../../fleet/registry/bots.ts';
@@ -13,20 +12,19 @@ import type { ConformanceInput, StressInput } from './start.ts';
 import { testInThread } from './thread.ts';
 
 const METHOD =
-  'The engine and the session code of production, with the spec and the limits of the bot, at a simulated venue. The orders are those of the test and not of the strategy, whose code is not run. Thresholds and overrides that people have settled (Article 15(5) and (6)) are not in force in it. It stands in for no test at the venue itself.';
+  'The test runs the engine and the session code of production with the spec and the limits of the bot at a simulated venue. The test creates the orders; the code of the strategy is not run. Thresholds and overrides under Article 15(5) and (6) do not apply in the test. It does not replace a test at the venue itself.';
 
-/** For a task runner: see `TestBot`. */
+/** Runs tests of bots as tasks and adds to each result the proof of isolation from production. */
 export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'clock'>): TestBot {
   return async (claim, tested, { directory, signal, onProgress, persist }) => {
     const { task_id: run_id, bot_id, version } = claim;
     const input = JSON.parse(claim.input) as ConformanceInput | StressInput;
-    // Of a test for the firm, all bots.
-    const among = 'scope' in input && input.scope === 'firm' ? undefined : bot_id;
+    const scopeBotId = 'scope' in input && input.scope === 'firm' ? undefined : bot_id;
     const { slug } = await persist(() => getBot(storage.read, bot_id));
-    const fingerprint = () => persist(() => takeFingerprint(storage, among, clock()));
+    const fingerprint = () => persist(() => takeFingerprint(storage, scopeBotId, clock()));
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const before = await fingerprint();
-    const apart = async (): Promise<Isolation> => {
+    const checkIsolation = async (): Promise<Isolation> => {
       const after = await fingerprint();
       return persist(() => proveIsolation(storage, run_id, before, after));
     };
@@ -43,7 +41,7 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
       const evidence = join(directory, EVIDENCE);
       const work = { kind: 'conformance', ...tested, ...input, evidence } as const;
       const result = await testInThread(work, signal, onProgress);
-      const report: ConformanceReport = { ...result, ...own, isolation: await apart() };
+      const report: ConformanceReport = { ...result, ...own, isolation: await checkIsolation() };
       await gzipFile(evidence);
       await keep(directory, 'conformance.json', report);
       const { counts, evidence_hash } = report;
@@ -53,10 +51,12 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
         files: ['conformance.json', EVIDENCE],
       };
     }
-    const history = await persist(() => readHistory(storage, { bot_id: among, asOf: clock() }));
+    const history = await persist(() =>
+      readHistory(storage, { bot_id: scopeBotId, asOf: clock() }),
+    );
     const work = { kind: 'stress', ...tested, ...input, history, directory } as const;
     const result = await testInThread(work, signal, onProgress);
-    const report = judged(result, own, await apart());
+    const report = judged(result, own, await checkIsolation());
     await keep(directory, 'stress.json', report);
     const { verdict, basis } = report;
     return { result: report, summary: { verdict, basis }, files: ['stress.json'] };
@@ -71,7 +71,7 @@ async function keep(directory: string, name: string, document: object): Promise<
   await gzipFile(path);
 }
 
-/** A test that was not apart from production has failed, whatever it shows. */
+/** Lowers the verdict of a test that was not isolated from production. */
 function judged(
   { method, ...result }: StressResult,
   {
@@ -84,13 +84,15 @@ function judged(
 ): StressReport {
   const { logs_kept, orders_of_test, config_unchanged, changed } = isolation;
   const touched = [
-    ...(logs_kept ? [] : ['isolation: the log of production is not what it was']),
-    ...(orders_of_test === 0 ? [] : [`isolation: ${orders_of_test} orders are in its log`]),
+    ...(logs_kept ? [] : ['isolation: the production log was altered during the test']),
+    ...(orders_of_test === 0
+      ? []
+      : [`isolation: the production log has ${orders_of_test} order events of the test`]),
   ];
   const moved = config_unchanged
     ? []
     : [
-        `isolation: a bot was changed or deployed meanwhile, so that the test cannot be told apart from it: ${changed.join('; ')}. Test it again while nobody does so`,
+        `isolation: a bot was changed or deployed during the test: ${changed.join('; ')}. Run the test again without changing or deploying bots`,
       ];
   const verdict =
     touched.length > 0

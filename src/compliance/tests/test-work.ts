@@ -1,4 +1,3 @@
-/** A test as the thread does it that is there for nothing else: the clocks of the thread are taken over. */
 import { appendFileSync } from 'node:fs';
 import type { Bundle } from '../../bots/bundle.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
@@ -18,27 +17,31 @@ import { runStress, type StressResult } from '../stress/run.ts';
 import { HOLD_S, type ConformanceInput, type StressInput } from './start.ts';
 
 interface Tested {
-  /** As it was authored. */
+  /** The bot spec as written. */
   readonly document: unknown;
   readonly files: Bundle | undefined;
 }
 
 export interface ConformanceWork extends Tested, ConformanceInput {
   readonly kind: 'conformance';
-  /** File for the evidence, which must not be there. */
+  /** Path of the evidence file, which must not exist. */
   readonly evidence: string;
 }
 
 export interface StressWork extends Tested, StressInput {
   readonly kind: 'stress';
   readonly history: History;
-  /** For what is gone afterwards. */
+  /** Directory for temporary files. */
   readonly directory: string;
 }
 
 export type TestWork = ConformanceWork | StressWork;
 
-/** @throws ServiceError `invalid_spec` for a spec that this version does not take any more. */
+/**
+ * Runs a test in a thread of its own, since the test replaces the clocks of its thread.
+ *
+ * @throws ServiceError `invalid_spec` for a spec that this version no longer accepts.
+ */
 export async function doTest(
   work: TestWork,
   onProgress: (progress: Progress) => void,
@@ -72,7 +75,7 @@ async function stress(
     timeframeMs: parseTimeframe(spec.spec.data.timeframe).ms,
     declaredPeak: declared_peak,
   });
-  const short = `the load was held for ${duration_s} s of the venue's time only (a house number: ${HOLD_S} s)`;
+  const short = `the load was held for only ${duration_s} s of virtual time (an internal threshold: ${HOLD_S} s)`;
   const provisional = [...plan.provisional, ...(duration_s < HOLD_S ? [short] : [])];
   const holdBars = Math.ceil((duration_s * 1000) / MINUTE);
   const meters = openMeters();
@@ -84,7 +87,7 @@ async function stress(
   }
 }
 
-/** The orders are those of the tests: code that came with the bot is not run here, and need not be. */
+/** Replaces a custom strategy, whose code is not run, since the test creates the orders. */
 function triedBot({ document, files }: Tested): TriedBot {
   const hosted = readChangedSpec(document, {}, files);
   if (files === undefined) return { bot: hostedBot(hosted) };
@@ -93,7 +96,7 @@ function triedBot({ document, files }: Tested): TriedBot {
 
 const UNTRIED: Strategy = {
   name: 'untried',
-  description: 'Stands for code that came with a bot.',
+  description: 'Placeholder for a custom strategy.',
   params: {},
   create() {
     throw new ServiceError('strategy_failed', 'a test does not run the code of a strategy');

@@ -7,20 +7,20 @@ import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
 import { doTest, type TestWork } from './test-work.ts';
 
-/** What the thread of a test tells: how far it is, and last of all how it ended. */
+/** Messages of a test thread: its progress, then its result or error. */
 export type TestMessage =
   | { readonly progress: Progress }
   | { readonly done: ConformanceResult | StressResult }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
-/** Of 19: what trades in the same process comes first. */
+/** Priority (nice value, at most 19) below the trading threads of the same process. */
 const BELOW_TRADING = 10;
 
 function send(message: TestMessage): void {
   parentPort!.postMessage(message);
 }
 
-// On Linux that is about this thread alone; elsewhere it would be about all that the process does.
+// On Linux this changes only this thread; on other systems it would change the whole process.
 if (process.platform === 'linux') setPriority(BELOW_TRADING);
 
 try {

@@ -10,9 +10,9 @@ import type { TestMessage } from './test-worker.ts';
 const FILE = new URL(`./test-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
- * Does a test in a thread of its own, which ends with it: who takes over the clocks of a thread is not
- * to be followed there by anybody.
- * @throws TaskFailure, or whatever `signal` was aborted with.
+ * Runs a test in a new thread, because the test replaces the clocks of its thread.
+ *
+ * @throws TaskFailure; the reason of `signal` if it is aborted.
  */
 export async function testInThread(
   work: ConformanceWork,
@@ -50,7 +50,7 @@ export async function testInThread(
 }
 
 function ended(why: string, cause?: unknown): TaskFailure {
-  const message = `its thread ended before its time: ${why}`;
-  const remedy = 'See whether the machine has memory enough.';
+  const message = `the thread of the test ended unexpectedly: ${why}`;
+  const remedy = 'Check that the machine has enough free memory, then start the test again.';
   return new TaskFailure({ code: 'failure', reason: 'worker_died', message, remedy }, cause);
 }

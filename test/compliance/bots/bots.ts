@@ -1,4 +1,4 @@
-/** Bots that are wrong in one way each, and one that is not. */
+/** A correct bot, and bots with one fault each. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadBot } from '../../../src/bots/load.ts';
@@ -13,10 +13,10 @@ import {
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
-/** States every limit. */
+/** Sets every limit. */
 export const correct: TriedBot = { bot: loadBot(join(import.meta.dirname, 'correct.yaml')) };
 
-/** States none of them. */
+/** Sets no limit. */
 export const noLimits: TriedBot = { bot: loadBot(join(EXAMPLES, 'sma-crossover.yaml')) };
 
 const alwaysOpen = ({ types, instruments }: VenueRules): VenueRules => ({
@@ -31,7 +31,7 @@ const broken = (change: (venue: Venue, deploymentId: string) => Partial<Venue>):
   adapter: (venue, { deploymentId }) => ({ ...venue, ...change(venue, deploymentId) }),
 });
 
-/** Believes its orders canceled as soon as it wants them to be, and asks nobody. */
+/** Reports orders as canceled without sending the cancels to the venue. */
 export const brokenKill = broken((venue) => ({
   async cancel({ order, client_order_id }) {
     const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
@@ -43,7 +43,7 @@ export const brokenKill = broken((venue) => ({
   },
 }));
 
-/** Adds what it is told of a part to what it has counted of it. */
+/** Counts partial fills twice. */
 export const doubleCounts = broken((venue) => ({
   async *reports(signal) {
     for await (const report of venue.reports(signal)) {
@@ -53,7 +53,7 @@ export const doubleCounts = broken((venue) => ({
   },
 }));
 
-/** Where no answer comes, it makes the order anew, under another name. */
+/** Sends an unanswered order again with another client order id. */
 export const resends = broken((venue, deploymentId) => {
   const names = new Map<number, number>();
   return {
@@ -72,7 +72,7 @@ export const resends = broken((venue, deploymentId) => {
   };
 });
 
-/** Takes every market for open, and tries an order that a closed one refuses until it is taken. */
+/** Treats every market as open and retries an order until the venue accepts it. */
 export const ignoresHalts = broken((venue, deploymentId) => ({
   rules: async () => alwaysOpen(await venue.rules()),
   async *terms(signal) {

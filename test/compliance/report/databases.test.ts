@@ -13,7 +13,7 @@ import { DATABASES, newTables, type TestDatabase } from '../../storage/databases
 
 const NOW = CREATED.occurred_at + 60_000;
 
-describe.each(DATABASES)('a report on %s', (kind) => {
+describe.each(DATABASES)('a validation report on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let session: MadeSession;
@@ -39,7 +39,7 @@ describe.each(DATABASES)('a report on %s', (kind) => {
     log: { warn() {} },
   });
 
-  test('tells the same of the same events, and is kept as it was frozen', async () => {
+  test('has the same figures for the same events, and keeps its frozen content', async () => {
     const { bot_id, task_id } = session;
     const event = (of: string, reason?: string) => ({
       kind: of,
@@ -62,7 +62,7 @@ describe.each(DATABASES)('a report on %s', (kind) => {
     const range = await rangeOf(storage.read, bot_id, periodOf(undefined, NOW + 500));
     const whole = await countEvents(storage, bot_id, range);
     expect(await countEvents(storage, bot_id, range, 2)).toEqual(whole);
-    // Of one that began before sessions said for whom they are.
+    // The session started before sessions recorded a trader, desk or client.
     const nobody = { with_trader: 0, with_desk: 0, with_client: 0, attributed: 0, pct: 0 };
     expect(report.kill.attribution_coverage.value).toEqual({ orders: 1, with_run: 1, ...nobody });
     const gapsOf = ({ generated_by: { gaps } }: typeof report) => gaps.map(({ id }) => id);

@@ -62,7 +62,7 @@ async function administrators(): Promise<readonly string[]> {
   return rows.map(({ administrator_id }) => administrator_id);
 }
 
-/** Somebody who writes, and can show a second factor. */
+/** Creates an administrator with write access and a second factor. */
 async function person(): Promise<Person> {
   const { storage } = server.services.identity;
   const before = await administrators();
@@ -104,7 +104,7 @@ async function attest(by: Person, { content_hash, number }: ValidationReport, ro
   return post(by, body, { 'service-step-up': await by.stepUp(content_hash) });
 }
 
-/** Leaves what a conformance run has come to. @param id the end of that of its task. */
+/** Stores a finished conformance test. @param id last four digits of the task id. */
 async function conformed(id: string, lock: object, cases: readonly object[]): Promise<void> {
   const { storage } = server.services.identity;
   const { bot_id } = (await draft()).scope;
@@ -143,8 +143,8 @@ function sha256(value: unknown): string {
 
 const hashOf = ({ hash: _hash, ...report }: ValidationReport): string => sha256(report);
 
-describe('a draft', () => {
-  it('assesses nothing, signs nothing, and says what is missing', async () => {
+describe('a drafted validation report', () => {
+  it('has no assessments or attestations, and lists what is missing', async () => {
     const report = await draft();
     expect(report).toMatchObject({ status: 'draft', hash: null, number: null, deficiencies: [] });
     const { internal_audit_absent_reason: reason, ...attestations } = report.attestations;
@@ -178,7 +178,7 @@ describe('a draft', () => {
     expect(report.monitoring.alerts.value).toBeNull();
   });
 
-  it('has the query and the hash of every figure, and the same figures when it is asked again', async () => {
+  it('has a query and a hash for every figure, and the same figures when drafted again', async () => {
     const report = await draft();
     const figures = [...fieldsIn(report)].flatMap(([place, field]) =>
       field.marker === 'A' ? [[place, field] as const] : [],
@@ -191,7 +191,7 @@ describe('a draft', () => {
     expect(await draft()).toEqual(report);
   });
 
-  it('leads from each paragraph to what bears on it', async () => {
+  it('links each paragraph to existing evidence and gaps', async () => {
     const report = await draft();
     for (const { id, evidence, gaps } of report.articles) {
       expect(article(id).ref).toBe(id);
@@ -208,7 +208,7 @@ describe('a draft', () => {
     expect(collar.gaps).toContain('unlimited_price_collar_bps');
   });
 
-  it('tells who changed which limit and when, and what the limit is by now', async () => {
+  it('states who changed which limit and when, and its current value', async () => {
     const report = await draft();
     expect(report.pretrade.limit_changes.value).toMatchObject({
       of_thresholds: { total: 0, items: [] },
@@ -239,7 +239,7 @@ describe('a draft', () => {
     ]);
   });
 
-  it('counts denials by control, of the year alone', async () => {
+  it('counts denied orders by limit within its year only', async () => {
     const { storage } = server.services.identity;
     const { bot_id } = (await draft()).scope;
     const denied = (reason: string) => ({
@@ -265,7 +265,7 @@ describe('a draft', () => {
     expect(await get('?year=2028')).toMatchObject({ status: 400 });
   });
 
-  it('never takes a test for one that discharges an article, or an old one for one of now', async () => {
+  it('never reports a simulated test as discharging Article 6, or a stale test as current', async () => {
     await conformed('cccc', { spec: 'another' }, [
       { id: 'A01', status: 'pass' },
       { id: 'A02', status: 'inconclusive', reason: 'no fill' },
@@ -284,7 +284,7 @@ describe('a draft', () => {
     expect(gaps).not.toContain('conformance_not_run');
   });
 
-  it('takes no case for passed that was not run, or did not pass when it was run last', async () => {
+  it('lists conformance cases that were not run or whose last run did not pass as gaps', async () => {
     const gapsOf = async (): Promise<readonly string[]> => {
       const { generated_by } = await draft();
       return generated_by.gaps
@@ -304,15 +304,19 @@ describe('a draft', () => {
     ]);
     expect(await gapsOf()).toEqual([
       expect.stringContaining('37 of 40 cases not run'),
-      'conformance_A01 conformance: A01 was inconclusive, which is no pass',
+      'conformance_A01 conformance: A01 was inconclusive, which does not count as passed',
     ]);
   });
 
-  it('is refused for a year without the bot, and of a bot that sends no orders', async () => {
+  it('is rejected for a year before the bot existed, a future year and a research bot', async () => {
     const created = new Date(server.now).getUTCFullYear();
     expect(await get('?year=1999')).toMatchObject({
       status: 400,
-      body: { detail: expect.stringMatching(`no bot sma in 1999: it was created on ${created}-`) },
+      body: {
+        detail: expect.stringMatching(
+          `bot sma did not exist in 1999; it was created on ${created}-`,
+        ),
+      },
     });
     expect(await get(`?year=${created + 1}`)).toMatchObject({
       status: 400,
@@ -329,7 +333,7 @@ describe('a draft', () => {
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ code: 'not_trading' }] } });
   });
 
-  it('tells halts, with what of the bot they ended', async () => {
+  it('lists halts with the orders of the bot that they ended', async () => {
     const { tasks, log } = server.services;
     await haltBot({ ...tasks, log }, 'operator', 'sma', 'it buys too much');
     const { kill } = await draft();
@@ -349,8 +353,8 @@ describe('a draft', () => {
   });
 });
 
-describe('the page', () => {
-  it('has every name escaped, no script, and a policy that allows its style alone', async () => {
+describe('the page of a validation report', () => {
+  it('escapes names, has no script, and sends a policy that allows only its own style', async () => {
     const { status, headers, body } = await get('?format=html');
     expect(status).toBe(200);
     const page = body as string;
@@ -368,7 +372,7 @@ describe('the page', () => {
   });
 });
 
-test('the pages of the bot in the console lead to it, and to what was frozen', async () => {
+test('the console pages of a bot link to its draft and frozen validation reports', async () => {
   const { visitor } = await newSignedIn(server);
   const { text } = await visitor.open('/console/bots/sma');
   const [, link] = /href="([^"]*)"[^>]*>RTS 6 report</.exec(text)!;
@@ -381,11 +385,11 @@ test('the pages of the bot in the console lead to it, and to what was frozen', a
   const [, kept] = /href="([^"]*version=1[^"]*)"/.exec(await versions())!;
   expect(
     await visitor.open(kept!.replaceAll('&amp;', '&'), { 'sec-fetch-site': 'same-origin' }),
-  ).toMatchObject({ status: 200, text: expect.stringContaining('Frozen, and not attested') });
+  ).toMatchObject({ status: 200, text: expect.stringContaining('Frozen, not yet attested') });
 });
 
-describe('a frozen report', () => {
-  it('stays as it is whatever happens, and is followed by versions that name it', async () => {
+describe('a frozen validation report', () => {
+  it('never changes, and later versions name it as superseded', async () => {
     const ada = await person();
     const human = {
       '/testing/methodology_ref': 'Manual, edition 4',
@@ -438,7 +442,7 @@ describe('a frozen report', () => {
     ]);
   });
 
-  it('takes only what people may fill, and says what else there is', async () => {
+  it('accepts values only for fields that people may fill, and rejects others with a pointer', async () => {
     const human = {
       '/kill/drills': 'plenty',
       '/__proto__/value': 'x',
@@ -460,7 +464,7 @@ describe('a frozen report', () => {
     expect(await get('?version=1')).toMatchObject({ status: 404 });
   });
 
-  it('names all that is wrong with what is to be frozen, however much that is', async () => {
+  it('reports every error of a request to freeze', async () => {
     const deficiencies = [{}, { article: '15(3)', closed: 'soon' }];
     const { status, body } = await post(await person(), { human: { '/x': 1 }, deficiencies });
     expect(status).toBe(400);
@@ -479,7 +483,7 @@ describe('a frozen report', () => {
     expect(all.join()).not.toContain('attest');
   });
 
-  it('is signed once each of those whom Article 9 names has attested what he has read', async () => {
+  it('is signed once a different person has attested in each role of Article 9', async () => {
     const [ada, bob, cyd, dan] = [await person(), await person(), await person(), await person()];
     const first = await frozen(ada, {});
     const without = { attest: 'risk_management_9_2', version: 1, content_hash: first.content_hash };
@@ -533,7 +537,7 @@ describe('a frozen report', () => {
     expect(last.signed_with_open).toEqual(open);
     const page = String((await get('?version=5&format=html')).body);
     expect(page).toMatch(
-      /attested by all whom Article 9 names, with \d+ of \d+ paragraphs not assessed, .*opinion empty/,
+      /attested by all roles that Article 9 names, with \d+ of \d+ paragraphs not assessed, .*opinion empty/,
     );
     const anew = await frozen(ada, { supersedes: 5 });
     expect(anew).toMatchObject({ status: 'frozen', attestations: { internal_audit_9_3: null } });

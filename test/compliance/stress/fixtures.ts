@@ -2,7 +2,7 @@ import type { Meters } from '../../../src/compliance/stress/load.ts';
 import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 
 const NONE: Peaks = { messages: [], volume: [] };
-/** Of a bot without production. */
+/** History of a bot without production runs. */
 export const HISTORY: History = {
   scope: 'bot',
   window: { from: '2026-01-05T00:00:00.000Z', to: '2026-07-05T00:00:00.000Z' },
@@ -16,7 +16,7 @@ export const HISTORY: History = {
   query: { name: 'stress.peaks', params: {}, hash: '' },
 };
 
-/** A bot that sent so many orders at a bar, canceled half as many, and traded a little. */
+/** History of a bot that sent `orders` orders per bar, canceled half of them and traded a little. */
 export const busyHistory = (orders: number): History => ({
   ...HISTORY,
   since: HISTORY.window.from,
@@ -40,7 +40,7 @@ export const busyHistory = (orders: number): History => ({
   },
 });
 
-/** A machine on which everything takes a moment. */
+/** Meters of a machine on which every step takes 0.01 ms. */
 export const idleMeters = (): Meters => {
   let now = 0;
   return {

@@ -14,7 +14,7 @@ import { busyHistory } from './fixtures.ts';
 
 type Cause = 'computes' | 'waits' | 'is kept waiting' | 'computes and is kept waiting';
 
-/** A machine on which only the bot takes time, and a bot that takes so much for each order and cancel. */
+/** Creates a bot that needs `ms` for each order and cancel, on a machine where nothing else takes time. */
 function slowBot(ms: number, cause: Cause): { readonly tried: TriedBot; readonly meters: Meters } {
   const clock = { now: 0, cpu: 0, withheld: 0 };
   const takeTime = (): void => {
@@ -55,7 +55,7 @@ test.each<[Cause, string]>([
   ['waits', 'fail'],
   ['computes and is kept waiting', 'fail'],
   ['is kept waiting', 'inconclusive'],
-])('a halt that takes too long since the bot %s: %s', async (cause, status) => {
+])('the kill test of a bot that %s for too long has the status %s', async (cause, status) => {
   const { tried, meters } = slowBot(400, cause);
   const load = { out: 8, cancels: 2, fills: 2, trades: 1 };
   const tries = { own: tried, lifted: tried, latching: tried };
@@ -70,18 +70,21 @@ test.each<[Cause, string, RegExp]>([
     'inconclusive',
     /^inconclusive, the host was busy: the target was not reached: out in 1 s: \d+ of 12, and 12 without/m,
   ],
-])('a bot that misses its target since it %s comes to %s', async (cause, verdict, reason) => {
-  const { tried, meters } = slowBot(400, cause);
-  const history = busyHistory(4);
-  const { risk } = engineConfig(tried.bot.spec);
-  const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
-  const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters };
-  const result = await runStress(tried, history, plan, options);
-  expect(result.reasons.join('\n')).toMatch(reason);
-  expect(result.verdict).toBe(verdict);
-  expect(result.host.withheld_ms).toBeGreaterThan(0);
-  expect(result.headroom.broke_by).toBe(verdict === 'fail' ? 'slow' : 'host');
-});
+])(
+  'the stress test of a bot that misses its target because it %s has the verdict %s',
+  async (cause, verdict, reason) => {
+    const { tried, meters } = slowBot(400, cause);
+    const history = busyHistory(4);
+    const { risk } = engineConfig(tried.bot.spec);
+    const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
+    const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters };
+    const result = await runStress(tried, history, plan, options);
+    expect(result.reasons.join('\n')).toMatch(reason);
+    expect(result.verdict).toBe(verdict);
+    expect(result.host.withheld_ms).toBeGreaterThan(0);
+    expect(result.headroom.broke_by).toBe(verdict === 'fail' ? 'slow' : 'host');
+  },
+);
 
 test('withheld time and a slower processor do not count against the bot', () => {
   const clock = { now: 0, withheld: 0 };
@@ -95,7 +98,7 @@ test('withheld time and a slower processor do not count against the bot', () => 
   expect(slower()).toEqual({ realMs: 100, withheldMs: 0, netMs: 50 });
 });
 
-test('a session of a test continues after a bar for which the host needed more than a second', async () => {
+test('a test session continues after a bar that took the host more than a second', async () => {
   const never = new Int32Array(new SharedArrayBuffer(4));
   await inWorld(bots.correct, { seed: 7 }, async (world) => {
     await world.begin();
@@ -107,7 +110,7 @@ test('a session of a test continues after a bar for which the host needed more t
   });
 });
 
-test('measures that a busy host withholds the processor', async () => {
+test('the host meter detects that a busy host withholds the processor', async () => {
   const threads = Array.from(
     { length: 2 * availableParallelism() },
     () =>

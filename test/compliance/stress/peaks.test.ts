@@ -22,7 +22,7 @@ function message({ task_id }: MadeSession, kind: string, after: number, payload 
 const outIn = (history: History, window_s: number) =>
   history.production.messages.find((one) => one.class === 'out' && one.window_s === window_s);
 
-describe.each(DATABASES)('peaks on %s', (kind) => {
+describe.each(DATABASES)('production history on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let one: MadeSession;
@@ -50,7 +50,7 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
         .execute(),
     );
 
-  test('are of production alone, of sliding windows, and of the firm at one time', async () => {
+  test('counts only production runs in sliding windows, and the messages of all bots of a firm together', async () => {
     await produce(one);
     await produce(two);
     const { bot_id } = one;
@@ -58,7 +58,7 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
       message(session, 'order.submitted', after, { order: 1, symbol: 'SPX' });
     await storage.write(async (tx) => {
       await appendEvents(tx, bot_id, BEGUN + 10_000, [
-        // Three within a second, which no second of the clock has.
+        // Three orders within 0.9 s that lie in two calendar seconds.
         ...[600, 800, 1500].map((after) => order(one, 3000 + after)),
         message(one, 'order.pending_cancel', 90_000, { order: 1, symbol: 'SPX' }),
         message(one, 'venue.report', 4000, { order: 1, status: 'filled' }),
@@ -67,10 +67,10 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
         message(one, 'order.filled', 5000, { symbol: 'NDX', quantity: 3, price: 10 }),
         message(one, 'data.bars', 5000, { time: '', bars: { SPX: [], NDX: [] } }),
         message(one, 'data.gap', 6000),
-        // Of no run in production.
+        // Belongs to no production run.
         { ...order(one, 3700), run_id: undefined },
       ]);
-      // As many, but when the other was quiet.
+      // As many orders in a second, at a time when the first bot sends none.
       await appendEvents(tx, two.bot_id, BEGUN + 10_000, [
         order(two, 3700),
         order(two, 8000),
@@ -134,12 +134,12 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     });
     const firm = await readHistory(storage, { asOf: NOW });
     expect(firm.scope).toBe('firm');
-    // At the one time 3 + 1, at the other 0 + 3.
+    // The first peak has 3 + 1 orders, the second 0 + 3.
     expect(outIn(firm, 1)?.M).toBe(4);
     expect(outIn(firm, 60)?.M).toBe(7);
   });
 
-  test('are found without a trace in production, of which there is proof', async () => {
+  test('is read without changes to production, and the isolation proof shows later changes', async () => {
     await produce(one);
     const { bot_id } = one;
     const before = await takeFingerprint(storage, undefined, NOW);
@@ -158,24 +158,24 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     const fewer = { ...before, config_hash: '', config: none };
     expect(await proveIsolation(storage, 'a-test', fewer, after)).toMatchObject({
       config_unchanged: false,
-      changed: [expect.stringMatching(/^the deployment [\w-]+ was asked for by \S+$/)],
+      changed: [expect.stringMatching(/^\S+ started deployment [\w-]+$/)],
     });
     expect(await proveIsolation(storage, 'a-test', after, fewer)).toMatchObject({
-      changed: [expect.stringMatching(/^the deployment [\w-]+ ended$/)],
+      changed: [expect.stringMatching(/^deployment [\w-]+ ended$/)],
     });
-    // As a test would have left it that traded where production does.
+    // Simulates a test that traded in production.
     await storage.write((tx) => tx.updateTable('bot_versions').set({ hash: 'x' }).execute());
     await storage.write((tx) => tx.updateTable('bot_events').set({ hash: 'x' }).execute());
     const spoiled = await takeFingerprint(storage, undefined, NOW + 2);
     expect(await proveIsolation(storage, one.task_id, before, spoiled)).toMatchObject({
       logs_kept: false,
       config_unchanged: false,
-      changed: ['the records do not say what, or by whom'],
+      changed: ['an unknown change, of which the records have no author'],
       orders_of_test: 1,
     });
   });
 
-  test('of paper count for nothing but what is assumed', async () => {
+  test('reports peaks of paper sessions separately from production', async () => {
     const { bot_id } = one;
     const events = [1, 2].map((after) => message(one, 'order.submitted', after, { symbol: 'SPX' }));
     await storage.write((tx) => appendEvents(tx, bot_id, BEGUN + 1000, events));
@@ -183,13 +183,13 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     expect(outIn(history, 1)?.M).toBe(0);
     expect(history).toMatchObject({ since: null, coverage_days: 0 });
     expect(history.paper.messages[0]).toMatchObject({ class: 'out', window_s: 1, M: 2 });
-    // What is older than six months is not told of.
+    // Events older than six months do not count.
     const later = await readHistory(storage, { bot_id, asOf: BEGUN + 190 * 86_400_000 });
     expect(later.paper.messages[0]?.M).toBe(0);
   });
 });
 
-test('six months before the last of a month is the last of a month', () => {
+test('six months before a day that the month lacks is the last day of that month', () => {
   expect(new Date(sixMonthsBefore(Date.UTC(2026, 7, 31, 5))).toISOString()).toBe(
     '2026-02-28T05:00:00.000Z',
   );

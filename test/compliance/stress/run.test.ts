@@ -25,7 +25,7 @@ const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
 const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
 
-test('a bot withstands twice its peaks, with limits and without the limit of messages', async () => {
+test('a correct bot passes at twice its peaks, with all limits and without the message limit', async () => {
   const plan = planFor(busyHistory(4), bots.correct);
   expect(plan.basis).toBe('observed_full');
   expect(plan.messages.map(({ count }) => count)).toEqual([12, 12, 48, 12, 12, 48, 2, 2, 8]);
@@ -35,13 +35,13 @@ test('a bot withstands twice its peaks, with limits and without the limit of mes
   });
   expect(result.reasons).toEqual([]);
   expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
-  // So few messages tell nothing of it.
+  // Too few messages to measure memory growth.
   expect(result.not_judged).toContainEqual(
     expect.stringMatching(/limits lifted: whether memory grows/),
   );
 
   const [on, lifted] = result.passes as [PassResult, PassResult];
-  // Of ten messages in a second, two are kept for cancels.
+  // Two of ten messages per second are kept for cancels.
   expect(on.limiter).toMatchObject({ limit: 10, missed: 0, false_blocks: 0 });
   expect(on.limiter.offered).toBeGreaterThan(0);
   expect(on.limiter.caught).toBe(on.limiter.offered);
@@ -74,7 +74,7 @@ test('a bot withstands twice its peaks, with limits and without the limit of mes
   for (const { articles } of result.controls) for (const one of articles) article(one);
 });
 
-/** Several bots, which together trade two instruments. */
+/** History of several bots that trade two instruments. */
 const firm = (): History => {
   const mix = [
     { kind: 'order.submitted', instrument: 'SPX', count: 2 },
@@ -102,7 +102,7 @@ const firm = (): History => {
   };
 };
 
-test('a firm is tried with the load of all bots, and the same comes of it on any machine', async () => {
+test('a firm test offers the load of all bots and gives the same evidence on any machine', async () => {
   const history = firm();
   const plan = planFor(history, bots.correct);
   const run = async (seed: number, tick: number) => {
@@ -115,7 +115,9 @@ test('a firm is tried with the load of all bots, and the same comes of it on any
   expect(result).toMatchObject({ scope: 'firm', verdict: 'pass', reasons: [] });
   expect(result.coverage.not_covered.join()).toMatch(/sessions of several bots/);
   const [on, lifted] = result.passes as [PassResult, PassResult];
-  expect(on.lifted.join()).toMatch(/universe: the 2 instruments of all bots, 1 of them its own/);
+  expect(on.lifted.join()).toMatch(
+    /universe: the 2 instruments of all bots, including 1 of this bot/,
+  );
   expect(lifted.volume.map(({ target, is_reached }) => [target, is_reached])).toEqual(
     [6, 6, 18, 1800, 1800, 5400, 24, 24, 72].map((target) => [target, true]),
   );
@@ -134,7 +136,7 @@ test('a firm is tried with the load of all bots, and the same comes of it on any
   expect(hashesOf(result)).not.toContain(null);
 });
 
-test('what is generated has the mix of the peak, and all of a day', () => {
+test('the schedule keeps the mix of the peak and reaches the volume and messages of a day', () => {
   const history = firm();
   const symbols = ['SPX', 'NDX'];
   const sizes = { price: 100, quantity: 2, unit: 0.5, below: 99, above: 101 };
@@ -143,7 +145,7 @@ test('what is generated has the mix of the peak, and all of a day', () => {
   const plan = planFor(history, bots.correct);
   const schedule = scheduleOf(plan, options);
   const hold = schedule.find(({ phase }) => phase === 'hold')?.load;
-  // Twice nine: of them a third cancels, all of it in one instrument.
+  // Twice nine messages, a third of which are cancels in one instrument.
   expect(hold).toMatchObject({
     out: 18,
     cancels: 6,
@@ -168,7 +170,7 @@ test('what is generated has the mix of the peak, and all of a day', () => {
   expect(lots.reduce((sum, { orders }) => sum + orders, 0)).toBeGreaterThanOrEqual(18);
 });
 
-test('on a machine that is too slow the targets are not reached, and it says so', async () => {
+test('a stress test on a slow machine fails and names the missed target', async () => {
   let now = 0;
   const meters = { ...idleMeters(), now: () => (now += 500) };
   const plan = planFor(busyHistory(4), bots.correct);
@@ -179,7 +181,7 @@ test('on a machine that is too slow the targets are not reached, and it says so'
   expect(second?.offered).toBeGreaterThan(second?.achieved ?? Infinity);
 });
 
-test('a bot that does not let itself be halted fails under load, and so does one without limits', async () => {
+test('a bot that ignores cancels fails the kill test, and a bot without limits fails the limit test', async () => {
   const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
   const failedOf = async (bot: TriedBot) => {
     const results = await trySafeguards(
@@ -197,12 +199,12 @@ test('a bot that does not let itself be halted fails under load, and so does one
   expect(await failedOf(bots.noLimits)).toContainEqual([
     'limits',
     expect.stringMatching(
-      /^expected: limits of price, value and volume are set; seen: none \(set spec/,
+      /^expected: limits on price, value and volume are set; seen: none \(set spec/,
     ),
   ]);
 });
 
-test('more than a test can play is refused before any of it is made', async () => {
+test('a load above the maximum of a test is rejected', async () => {
   const { risk } = engineConfig(bots.correct.bot.spec);
   const asked = { risk, instruments: 1, timeframeMs: 60_000 };
   const options = { ...SHORT, meters: idleMeters() };
@@ -228,7 +230,7 @@ test('more than a test can play is refused before any of it is made', async () =
   expect(controls.find(({ id }) => id === 'repetition')).toMatchObject({ status: 'fail' });
 });
 
-test('without a history what is assumed is said, and nothing is more than provisional', () => {
+test('a test without full production history states its assumption and never passes', () => {
   const plan = planFor(HISTORY, bots.correct, 40);
   expect(plan.basis).toBe('assumed');
   expect(plan.messages.slice(0, 3).map(({ count }) => count)).toEqual([40, 40, 28_800]);
@@ -244,7 +246,7 @@ test('without a history what is assumed is said, and nothing is more than provis
   const half = { ...busyHistory(4), since: '2026-04-01T00:00:00.000Z', coverage_days: 95 };
   expect(planFor(half, bots.correct)).toMatchObject({
     basis: 'observed_partial',
-    provisional: ['production is known of 95 days of 181 only'],
+    provisional: ['the log covers only 95 of 181 days of production'],
   });
   const gaps = [{ bot_id: 'b', why: 'data_gap', count: 2, first: 'T' }] as const;
   expect(judge(planFor({ ...busyHistory(4), gaps }, bots.correct), NOTHING).verdict).not.toBe(
@@ -252,12 +254,12 @@ test('without a history what is assumed is said, and nothing is more than provis
   );
 });
 
-test('a run that shows nothing does not pass', () => {
+test('a stress test without results fails', () => {
   const plan = planFor(busyHistory(4), bots.correct);
   expect(judge(plan, NOTHING)).toMatchObject({ verdict: 'fail' });
 });
 
-test('meters tell of this machine and thread', () => {
+test('meters measure time, processor use and memory of this thread', () => {
   const meters = openMeters();
   const [begun, used] = [meters.now(), meters.cpu()];
   const gc = meters.gc();
@@ -268,7 +270,7 @@ test('meters tell of this machine and thread', () => {
   meters.close();
 });
 
-test('percentiles are told of enough samples only', () => {
+test('percentiles and slopes are null with too few samples', () => {
   const all = Array.from({ length: 999 }, (_, at) => at + 1);
   expect(percentiles(all)).toEqual({
     samples: 999,

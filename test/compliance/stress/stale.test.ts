@@ -33,28 +33,30 @@ const live = (M: number, value = 0): Peaks => {
   };
 };
 
-test('a stress test goes stale by a higher peak, by another lock, and by age', () => {
+test('a stress test becomes stale by a higher peak, a changed lock or its age', () => {
   expect(stressStaleness(RESULT, MADE + 1, live(10, 4), LOCK)).toEqual({
     stale: false,
     reasons: [],
   });
   expect(stressStaleness(RESULT, MADE + 1, live(11, 5), LOCK).reasons).toEqual([
-    'live peak: 11 messages (out) in 1 s at T, more than half of the 20 that were tested',
-    'live peak: value of USD 5 in 60 s at T, more than half of the 8 that was tested',
+    'live peak: 11 messages (out) in 1 s at T, more than half of the tested 20',
+    'live peak: value of USD 5 in 60 s at T, more than half of the tested 8',
   ]);
   const moved = { ...LOCK, limits: { max_order_qty: 6 }, model: 'm' };
   expect(stressStaleness(RESULT, MADE + 1, live(1), moved).reasons).toEqual([
-    'limits is not what was tested',
-    'model is not what was tested',
+    'limits has changed since the test',
+    'model has changed since the test',
   ]);
   const year = Date.UTC(2027, 6, 5);
   expect(stressStaleness(RESULT, year - 1, live(1), LOCK).stale).toBe(false);
-  expect(stressStaleness(RESULT, year, live(1), LOCK).reasons).toEqual(['it is twelve months old']);
-  // What was never reached covers nothing.
+  expect(stressStaleness(RESULT, year, live(1), LOCK).reasons).toEqual([
+    'the test is twelve months old',
+  ]);
+  // Without a reached load, any live peak is too high.
   expect(stressStaleness({ ...RESULT, passes: [] }, MADE, live(1), LOCK).stale).toBe(true);
 });
 
-test('logs are read once for all who ask, and for so many at a time only', async () => {
+test('concurrent staleness checks share one read of a log, and a fifth pending log is rejected', async () => {
   const database = await newTables('sqlite');
   const storage = await openStorage(database.location);
   try {

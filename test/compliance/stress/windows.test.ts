@@ -10,7 +10,7 @@ const EVENTS = fc.array(
   { maxLength: 60 },
 );
 
-test('the busiest window is that of all there are', async () => {
+test('busiestWindow finds the maximum of all windows', async () => {
   await fc.assert(
     fc.asyncProperty(EVENTS, fc.integer({ min: 1, max: 40 }), async (events, width) => {
       const begun = Date.UTC(2026, 0);
@@ -33,13 +33,13 @@ test('the busiest window is that of all there are', async () => {
   );
 });
 
-test('what straddles the border of two seconds counts as what it is', async () => {
+test('busiestWindow finds a peak that straddles two calendar seconds', async () => {
   const times = Float64Array.from([900, 950, 1000, 1050, 1899, 1900]);
   const order = await orderInTime(times);
   expect(busiestWindow({ times }, order, 1000)).toEqual({ amount: 5, from: 900 });
 });
 
-test('columns keep what they hold as they grow', () => {
+test('columns keep their values while they grow', () => {
   const columns = new Columns(2);
   for (let i = 0; i < 3000; i += 1) columns.push(i, -i);
   expect(columns.column(0).length).toBe(3000);

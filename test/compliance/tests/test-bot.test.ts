@@ -27,7 +27,7 @@ import {
 import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { correct } from '../bots/bots.ts';
 
-/** In a process of this machine that there is not. */
+/** Worker id of a process that does not exist on this machine. */
 const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
 const SEED = 7;
 const CASES = ['A03', 'C05'];
@@ -74,12 +74,12 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
   const start = (cases?: readonly string[]) =>
     startConformance(service, 'operator', 'correct', { seed: SEED, cases });
 
-  test('gives the same evidence wherever it runs, and goes stale with what was tested', async () => {
+  test('gives the same evidence in any process, and becomes stale when the limits change', async () => {
     const { task_id } = await start(CASES);
     if (kind === 'sqlite') {
       const first = run(2);
       await until(task_id, 'running');
-      // As a server does that stops: whoever starts next does it again.
+      // A stopping server returns the task to the queue, and the next one runs it again.
       await first.stop();
       expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
     } else {
@@ -127,15 +127,15 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
     await updateBot(service, 'operator', 'correct', () => true, changed);
     const after = await takeFingerprint(service.storage, undefined, 2);
     expect(await proveIsolation(service.storage, task_id, before, after)).toMatchObject({
-      changed: ['version 2 of the bot correct was applied by operator'],
+      changed: ['operator applied version 2 of bot correct'],
     });
     expect(await asRead()).toMatchObject({
       stale: true,
-      stale_reasons: ['limits is not what was tested', 'spec is not what was tested'],
+      stale_reasons: ['limits has changed since the test', 'spec has changed since the test'],
     });
   });
 
-  test.runIf(kind === 'sqlite')('is canceled amid its cases, and leaves nothing', async () => {
+  test.runIf(kind === 'sqlite')('leaves no files when it is canceled while it runs', async () => {
     const { task_id } = await start();
     const runner = run(1);
     await until(task_id, 'running');
