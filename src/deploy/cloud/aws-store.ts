@@ -7,8 +7,8 @@ import type { SecretStore, SecretVersion } from './secret-store.ts';
 const CURRENT = 'AWSCURRENT';
 
 /**
- * AWS Secrets Manager. Its rules for tokens: the same with the same value does nothing, and with
- * another is refused; the token is the version's id.
+ * Stores secrets in AWS Secrets Manager, which uses the token as the version ID. Writing the same
+ * value with the same token again has no effect; AWS rejects a different value with that token.
  *
  * @throws ServiceError `conflict`, reason `not_installed`
  */
@@ -23,12 +23,12 @@ export async function openAwsStore(
 
   const isNamed = (error: unknown, name: string): boolean => (error as Error).name === name;
 
-  /** @returns the id of the current version, which has that value. */
+  /** @returns the ID of the version that is current afterward. */
   const change = async (SecretId: string, SecretString: string, token: string): Promise<string> => {
     const put = { SecretId, SecretString, ClientRequestToken: token };
     const { VersionStages = [] } = await client.send(new sdk.PutSecretValueCommand(put));
     if (VersionStages.includes(CURRENT)) return token;
-    // An older version with that token stays an older one: the value needs a new token.
+    // A version with this token exists but is not current. Only a new token makes its value current.
     const again = { ...put, ClientRequestToken: randomUUID() };
     await client.send(new sdk.PutSecretValueCommand(again));
     return again.ClientRequestToken;
@@ -47,7 +47,7 @@ export async function openAwsStore(
       await client.send(new sdk.CreateSecretCommand({ ...secret, ...version }));
       return token;
     } catch (error) {
-      // Somebody else has made it since.
+      // Another client created the secret in the meantime.
       if (!isNamed(error, 'ResourceExistsException')) throw error;
     }
     return change(name, value, token);
@@ -73,15 +73,21 @@ export async function openAwsStore(
         return await write(name, value, token);
       } catch (error) {
         if (isNamed(error, 'ResourceExistsException')) {
-          throw new ServiceError('conflict', `${name} has another value of the id ${token}`, {
-            reason: 'token_reused',
-          });
+          throw new ServiceError(
+            'conflict',
+            `cannot write ${name}: its version ${token} exists with a different value`,
+            { reason: 'token_reused' },
+          );
         }
         if (isNamed(error, 'InvalidRequestException')) {
-          throw new ServiceError('conflict', `cannot write ${name}: it cannot be changed now`, {
-            reason: 'cloud_refused',
-            remedy: `If it is scheduled for deletion, take that back with \`aws secretsmanager restore-secret --secret-id ${name}\`.`,
-          });
+          throw new ServiceError(
+            'conflict',
+            `cannot write ${name}: AWS does not allow changes to this secret now`,
+            {
+              reason: 'cloud_refused',
+              remedy: `If the secret is scheduled for deletion, restore it with \`aws secretsmanager restore-secret --secret-id ${name}\`.`,
+            },
+          );
         }
         throw awsFailure(`write ${name}`, error);
       }

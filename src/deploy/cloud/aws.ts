@@ -1,9 +1,8 @@
-/** What the two clients of AWS have in common. Each is loaded when it is used. */
 import { ServiceError } from '../../base/errors.ts';
 
 const MOST_ATTEMPTS = 5;
 
-/** What an answer of AWS may take, before it is asked for once more. */
+/** Milliseconds per attempt; the SDK retries after a timeout. */
 const TIMEOUTS = { connectionTimeout: 5000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
 export interface AwsPlace {
@@ -11,7 +10,7 @@ export interface AwsPlace {
   readonly endpoint?: string | undefined;
 }
 
-/** Options of a client; credentials are found by the SDK, and region and endpoint unless given. */
+/** The SDK finds the credentials, and the region and endpoint if they are not given. */
 export function clientOptions({ region, endpoint }: AwsPlace) {
   return {
     ...(region !== undefined && { region }),
@@ -27,14 +26,14 @@ export async function installed<T>(name: string, loading: Promise<T>): Promise<T
     return await loading;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', `this needs the package ${name}`, {
+    throw new ServiceError('conflict', `the package ${name} is not installed`, {
       reason: 'not_installed',
-      remedy: `Install it beside service-local with \`npm install ${name}\`.`,
+      remedy: `Install it next to service-local with \`npm install ${name}\`.`,
     });
   }
 }
 
-/** What is used of an error of the SDK. */
+/** The fields of an SDK error that are used here. */
 interface Thrown {
   readonly name: string;
   readonly message: string;
@@ -55,10 +54,10 @@ const REFUSED_CALLERS = new Set([
 const NO_CREDENTIALS = new Set(['CredentialsProviderError', 'TokenProviderError']);
 
 /**
- * An error of the SDK as one of ours. What AWS says of it is left out, since it may quote what was
- * sent: the name says what was wrong.
+ * Converts an SDK error. The message contains the name of the AWS error but not its text, because
+ * that can quote the request, which contains secrets.
  *
- * @param what was to be done: `write NAME`.
+ * @param what The action that failed, such as `write NAME`.
  */
 export function awsFailure(what: string, error: unknown): ServiceError {
   const { name, message, code, $metadata } = error as Thrown;
@@ -67,26 +66,26 @@ export function awsFailure(what: string, error: unknown): ServiceError {
   const kind = typeof code === 'string' ? code : name;
   const text = `cannot ${what}: ${kind}${request}`;
   if (name === 'Error' && message === 'Region is missing') {
-    return new ServiceError('invalid_setting', `cannot ${what}: no region is named`, {
-      remedy: 'Name it in cloud_file, or set AWS_REGION.',
+    return new ServiceError('invalid_setting', `cannot ${what}: no AWS region is set`, {
+      remedy: 'Set `region` in cloud_file, or set the environment variable AWS_REGION.',
     });
   }
   if (NO_CREDENTIALS.has(name)) {
-    return new ServiceError('not_allowed', `cannot ${what}: there are no credentials for AWS`, {
+    return new ServiceError('not_allowed', `cannot ${what}: no AWS credentials found`, {
       reason: 'no_credentials',
-      remedy: 'Set AWS_PROFILE or the variables of a role, as for the command `aws`.',
+      remedy: 'Set AWS_PROFILE or the environment variables of a role, as for the `aws` command.',
     });
   }
   if (REFUSED_CALLERS.has(name)) {
     return new ServiceError('not_allowed', text, {
       reason: 'cloud_denied',
-      remedy: 'See `service-local cloud iam` for what each role must be allowed.',
+      remedy: 'Grant the permissions that `service-local cloud iam` prints.',
     });
   }
   const isUnclear = status === undefined || status >= 500 || status === 429 || /Throttl/.test(name);
   return isUnclear
     ? new ServiceError('cloud_unavailable', text, {
-        remedy: 'Run it again when that is over: it goes on where it stopped.',
+        remedy: 'Run the command again later; it resumes where it stopped.',
       })
     : new ServiceError('conflict', text, { reason: 'cloud_refused' });
 }

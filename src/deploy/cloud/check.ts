@@ -15,17 +15,17 @@ import { factsOf, type LeaseFacts, type SeedManifest } from './manifest.ts';
 import type { SecretStore, SecretVersion } from './secret-store.ts';
 
 /**
- * | status             |                                                                         |
- * |--------------------|-------------------------------------------------------------------------|
- * | `ok`               | with a `reason` where this machine's clock cannot be right              |
- * | `due`              | works, and is to be renewed now                                         |
- * | `grace`, `expired` | was not renewed in time; `expired` also a signed keyset                 |
- * | `missing`          | there is no such secret, or it has no value                             |
- * | `denied`           | whoever asks may not read it                                            |
- * | `malformed`        | is no keyset or no lease; `reason` is a `LeaseReason`                  |
- * | `unverified`       | a lease not signed by these keys, or a keyset not by the pinned root   |
- * | `other_deployment` | a lease of another installation                                           |
- * | `older`            | what was written later is not the current value any more                |
+ * | status             | meaning                                                                    |
+ * |--------------------|----------------------------------------------------------------------------|
+ * | `ok`               | valid; `reason` is set if the clock of this machine must be wrong          |
+ * | `due`              | valid, but should be renewed now                                           |
+ * | `grace`, `expired` | the lease was not renewed in time; `expired` also applies to signed keysets |
+ * | `missing`          | the secret does not exist or has no value                                  |
+ * | `denied`           | the caller is not allowed to read the secret                               |
+ * | `malformed`        | not a keyset or not a lease; `reason` says why                             |
+ * | `unverified`       | these keys did not sign the lease, or the pinned root not the keyset       |
+ * | `other_deployment` | the lease belongs to another installation                                  |
+ * | `older`            | a lease that was written later is no longer the current value              |
  */
 export interface CheckedSecret {
   readonly name: string;
@@ -41,32 +41,31 @@ export interface CheckedSecret {
     | 'other_deployment'
     | 'older';
   readonly reason: LeaseReason | null;
-  /** For people. */
   readonly message: string | null;
   readonly version_id: string | null;
 }
 
-/** When a version of the lease became the current one (ms since the epoch), and what it is. */
 export interface LeaseVersion {
+  /** When this version became current, ms since the epoch. */
   readonly since: number;
-  /** Undefined where it does not verify. */
+  /** Undefined if the lease does not verify. */
   readonly facts: LeaseFacts | undefined;
 }
 
-/** Why the keys of the secret are trusted. */
+/** Why the keys in the secret are trusted. */
 export type SecretTrust = Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>;
 
-/** What the secrets of an install are worth, without their values. */
+/** Result of checking the two secrets of an installation. Contains no secret values. */
 export interface Checked {
-  /** Undefined where the keyset is missing or refused. */
+  /** Undefined if the keyset is missing or not trusted. */
   readonly trust: SecretTrust | undefined;
   readonly public_key: CheckedSecret;
   readonly lease: CheckedSecret;
-  /** Of the lease, where it verifies and is of that installation. */
+  /** Undefined unless the lease verifies and belongs to the installation. */
   readonly facts: LeaseFacts | undefined;
-  /** When the lease became the current one (ms since the epoch), where that is known. */
+  /** When the lease became current, ms since the epoch; undefined if unknown. */
   readonly since: number | undefined;
-  /** The one before, where the store keeps it. */
+  /** The previous lease; undefined if the store does not keep it. */
   readonly previous: LeaseVersion | undefined;
 }
 
@@ -106,7 +105,7 @@ export async function checkSecrets(
     since: before.created_at,
     facts: former && factsOf(former),
   };
-  // What was made the current one again is no newer than it was, and nobody says since when it is.
+  // Restoring an earlier version keeps its creation time, so the time of the change is unknown.
   const isSetBack = previous !== undefined && previous.since > lease.version.created_at;
   const since = isSetBack ? undefined : lease.version.created_at;
   const { verified, ours } = claimsOf(lease.version);
@@ -143,8 +142,8 @@ interface TrustIn {
 }
 
 /**
- * Verifies the keyset as a gate does that starts with it and holds no other keys. Under an expired
- * one, running gates still accept leases, so its keys are returned beside the fault.
+ * Verifies the keyset as a newly started gate does, which holds no other keys. Running gates still
+ * accept leases under an expired keyset, so its keys are returned along with the fault.
  */
 function trustIn(text: string, pin: string | undefined, now: number): TrustIn {
   const keyset = { path: 'the keyset', read: { ok: true, text } as const };
@@ -160,12 +159,12 @@ function trustIn(text: string, pin: string | undefined, now: number): TrustIn {
   return { ...(trusted && { trusted }), status: 'expired', reason };
 }
 
-/** Whether what is started with it has a license. */
+/** Whether a container that starts with these secrets is licensed. */
 export function isUsable({ public_key, lease, facts }: Checked): boolean {
   return public_key.status === 'ok' && facts !== undefined && lease.status !== 'expired';
 }
 
-/** Why the secrets are not as they should be; undefined when they are, or are due for renewal. */
+/** The error to report if a secret is unusable; undefined if both are valid, even if renewal is due. */
 export function checkFailure({ public_key, lease }: Checked): ServiceError | undefined {
   const bad = [public_key, lease].filter(({ status }) => status !== 'ok' && status !== 'due');
   if (bad.length === 0) return undefined;
@@ -178,7 +177,7 @@ export function checkFailure({ public_key, lease }: Checked): ServiceError | und
 }
 
 function remedyOf({ status, reason }: CheckedSecret): string {
-  const write = 'Write them with `service-local cloud renew`, for this customer and environment.';
+  const write = 'Run `service-local cloud renew` for this customer and environment.';
   if (status === 'expired') {
     return `The issuer must renew the signed keyset with \`service-local identity root sign-keyset\`. ${write}`;
   }
@@ -197,14 +196,14 @@ const UNVERIFIED: ReadonlySet<LeaseReason> = new Set([
 ]);
 
 const MESSAGES: Readonly<Partial<Record<CheckedSecret['status'], string>>> = {
-  due: 'It works, and is to be renewed now.',
-  missing: 'There is no such secret, or it has no value.',
-  denied: 'Whoever runs this may not read it.',
-  other_deployment: 'It is the lease of another installation.',
-  older: 'A later one was written, and is not the current one any more.',
+  due: 'The lease is valid, but should be renewed now.',
+  missing: 'The secret does not exist or has no value.',
+  denied: 'You are not allowed to read this secret.',
+  other_deployment: 'The lease belongs to another installation.',
+  older: 'A lease that was written later is no longer the current value.',
 };
 
-/** What a value is like is told by the reason alone: a detail may quote it. */
+/** Describes a fault by its reason only, because the detail can quote the secret value. */
 function told(
   name: string,
   version: SecretVersion | undefined,

@@ -5,48 +5,47 @@ import { ServiceError } from '../../base/errors.ts';
 import { ID_FORMAT, ID_FORMAT_RULE } from '../../base/id-format.ts';
 import { plainUrl, readYamlFile } from '../../base/yaml-file.ts';
 
-/** It stands in names of secrets, of files, and of objects of Kubernetes. */
+/** Slugs are part of the names of secrets, files and Kubernetes objects. */
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-const SLUG_RULE = 'must be lower-case letters, digits and dashes, at most 63';
+const SLUG_RULE = 'must consist of at most 63 lower-case letters, digits and dashes';
 
 const slug = z.string().regex(SLUG, SLUG_RULE);
 const id = z.string().regex(ID_FORMAT, ID_FORMAT_RULE);
 const name = z.string().min(1).max(255);
 
-/** Credentials come from where the SDK finds them: environment, profile, role of the machine. */
+/** The SDK takes credentials from the environment, the profile or the role of the machine. */
 const aws = {
-  /** As the environment or the profile says when none is named. */
+  /** Defaults to the region of the environment or profile. */
   region: z
     .string()
     .regex(/^[a-z0-9-]{1,64}$/, 'must be a region such as eu-west-1')
     .optional(),
-  /** Another service that speaks the same; without it that of the region, or AWS_ENDPOINT_URL. */
+  /** URL of a compatible service; defaults to AWS_ENDPOINT_URL, then to AWS in the region. */
   endpoint: plainUrl.optional(),
 };
 
 const secretObject = z
   .string()
-  .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a name of Kubernetes');
+  .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a valid Kubernetes name');
 
 const storeSchema = z.discriminatedUnion('type', [
-  /** Files, in a directory relative to the file. */
+  /** `path` is relative to the cloud file. */
   z.strictObject({ type: z.literal('directory'), path: name.default('secrets') }),
-  /** AWS Secrets Manager. */
   z.strictObject({
     type: z.literal('aws'),
     ...aws,
-    // It stands in policies, where a wildcard would allow more.
+    // The key is copied into IAM policies, where a wildcard would grant more.
     kms_key: z
       .string()
       .regex(/^[\w:/-]{1,2048}$/, 'must be the id, alias or ARN of a key')
       .optional(),
   }),
-  /** One Secret with `lease` and `public_key`. */
+  /** One Secret with the keys `lease` and `public_key`. */
   z.strictObject({
     type: z.literal('kubernetes'),
-    /** Name in `clusters_file`. */
+    /** Name of a cluster in `clusters_file`. */
     cluster: name,
-    /** That of the cluster's definition when none is named. */
+    /** Defaults to the namespace of the cluster in `clusters_file`. */
     namespace: slug.optional(),
     secret: secretObject.optional(),
   }),
@@ -56,7 +55,7 @@ const ecsName = z.string().regex(/^[\w-]{1,255}$/, 'must be a name, not an ARN')
 
 const servicesSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
-  /** Services of AWS ECS; region and endpoint are those of the store when none are named. */
+  /** AWS ECS services; region and endpoint default to the ones of the store. */
   z.strictObject({
     type: z.literal('ecs'),
     ...aws,
@@ -65,7 +64,7 @@ const servicesSchema = z.discriminatedUnion('type', [
     worker: ecsName,
     scheduler: ecsName,
   }),
-  /** Deployments, in the namespace of the Secret: nobody else can read it. */
+  /** Deployments in the namespace of the Secret, because pods elsewhere cannot read it. */
   z.strictObject({
     type: z.literal('kubernetes'),
     api: slug,
@@ -74,20 +73,20 @@ const servicesSchema = z.discriminatedUnion('type', [
   }),
 ]);
 
-/** Services that read from each store: what others run with does not follow from what is in it. */
+/** Maps each type of store to the type of service that can read from it. */
 const READERS = { directory: 'none', aws: 'ecs', kubernetes: 'kubernetes' } as const;
 
 const installSchema = z
   .strictObject({
     license_deployment_id: id,
-    /** Of the registry, which refuses when the deployment is another's; by default the slug. */
+    /** The customer in the registry who owns the installation; defaults to the slug. */
     customer_id: id.optional(),
     store: storeSchema.default({ type: 'directory', path: 'secrets' }),
     services: servicesSchema.default({ type: 'none' }),
   })
   .refine(({ store, services }) => ['none', READERS[store.type]].includes(services.type), {
     path: ['services', 'type'],
-    message: 'must be ecs with a store of type aws, kubernetes with kubernetes, and else none',
+    message: 'must match store.type: ecs for aws, kubernetes for kubernetes, none for any store',
   });
 
 const fileSchema = z.strictObject({ customers: z.record(slug, z.record(slug, installSchema)) });
@@ -95,7 +94,6 @@ const fileSchema = z.strictObject({ customers: z.record(slug, z.record(slug, ins
 type Store = z.output<typeof storeSchema>;
 type Services = z.output<typeof servicesSchema>;
 
-/** In which namespace of which cluster. */
 export interface ClusterPlace {
   readonly cluster: string;
   readonly namespace?: string | undefined;
@@ -110,7 +108,7 @@ export type EcsDefinition = Extract<Services, { readonly type: 'ecs' }>;
 export type DeploymentsDefinition = Extract<Services, { readonly type: 'kubernetes' }> &
   ClusterPlace;
 
-/** An environment of a customer, to which leases are delivered as secrets. */
+/** An environment of a customer that receives its lease and keys as secrets. */
 export interface Install {
   readonly customer: string;
   readonly env: string;
@@ -119,11 +117,11 @@ export interface Install {
   readonly store: DirectoryDefinition | AwsDefinition | SecretDefinition;
   readonly services: { readonly type: 'none' } | EcsDefinition | DeploymentsDefinition;
   readonly secrets: SecretNames;
-  /** Fingerprint of the root that the keys must descend from. */
+  /** Fingerprint of the root that must have signed the keyset. */
   readonly pin?: string | undefined;
 }
 
-/** What the two secrets are called, in every store. */
+/** Names of the two secrets, the same in every store. */
 export interface SecretNames {
   readonly public_key: string;
   readonly lease: string;
@@ -132,8 +130,8 @@ export interface SecretNames {
 /**
  * @param file YAML or JSON: `customers: {SLUG: {ENV: {license_deployment_id, store, services}}}`.
  * Paths in the result are absolute.
- * @throws ServiceError `file_not_found`; `invalid_setting` with every problem; `not_found` for a
- * customer or an environment that the file does not have.
+ * @throws ServiceError `file_not_found`; `invalid_setting` with every problem; `not_found` if the
+ * file does not contain the customer or the environment.
  */
 export function readInstall(file: string, customer: string, env: string): Install {
   const { customers } = readCloudFile(file);
@@ -149,7 +147,7 @@ export function readInstall(file: string, customer: string, env: string): Instal
   };
 }
 
-/** @param secret what an object of Kubernetes is called; no slug has a dot in it. */
+/** @param secret Default name of the Kubernetes Secret. Its dots keep names unique: no slug has one. */
 function placesOf(
   { store, services }: z.output<typeof installSchema>,
   file: string,
@@ -180,11 +178,11 @@ function readCloudFile(file: string): z.output<typeof fileSchema> {
   const found = readYamlFile(file, {
     schema: fileSchema,
     refuse: (problems) => invalid(file, problems),
-    secretsHint: 'credentials come from the environment or the profile',
+    secretsHint: 'provide credentials through the environment or the AWS profile',
   });
   if (found !== undefined) return found;
-  throw new ServiceError('file_not_found', `there is no file ${file}`, {
-    remedy: `Write there ${FORM}; or name another file with --config.`,
+  throw new ServiceError('file_not_found', `the file ${file} does not exist`, {
+    remedy: `Create it with ${FORM}, or specify another file with --config.`,
   });
 }
 
@@ -192,9 +190,9 @@ const FORM =
   '`customers: {SLUG: {ENV: {license_deployment_id: ID, store: {type: directory}, services: {type: none}}}}`';
 
 function invalid(file: string, problems: ServiceError['problems']): ServiceError {
-  return new ServiceError('invalid_setting', `cloud_file ${file} cannot be used`, {
+  return new ServiceError('invalid_setting', `cloud_file ${file} is invalid`, {
     problems,
-    remedy: `Correct it: ${FORM}, without any credentials.`,
+    remedy: `Correct the file. It has the form ${FORM} and contains no credentials.`,
   });
 }
 

@@ -5,7 +5,10 @@ import { writePrivateFile } from '../../client/private-file.ts';
 import { isSystemError, ServiceError } from '../../base/errors.ts';
 import type { SecretStore, SecretVersion } from './secret-store.ts';
 
-/** A file for each secret, which only this user can read: to try it, or to carry it elsewhere. */
+/**
+ * Writes each secret to a file that only the current user can read, for trials and for copying to
+ * another machine.
+ */
 export function directoryStore(root: string): SecretStore {
   const current = (name: string): Promise<SecretVersion | undefined> => read(join(root, name));
   return {
@@ -26,9 +29,9 @@ async function read(path: string): Promise<SecretVersion | undefined> {
   try {
     const stats = await lstat(path);
     if (!stats.isFile()) {
-      // A link leads to what is no secret of this store, a pipe to waiting for ever.
-      throw new ServiceError('invalid_data', `${path} is no file`, {
-        remedy: 'Move away what is there.',
+      // A link can point outside the store, and reading from a pipe can block forever.
+      throw new ServiceError('invalid_data', `${path} is not a regular file`, {
+        remedy: 'Move or delete it, then run the command again.',
       });
     }
     const value = await readFile(path, 'utf8');
@@ -37,7 +40,7 @@ async function read(path: string): Promise<SecretVersion | undefined> {
     if (isSystemError(error, 'ENOENT')) return undefined;
     if (!isSystemError(error)) throw error;
     throw new ServiceError('not_allowed', `cannot read ${path} (${error.code})`, {
-      remedy: 'Check the path and its permissions.',
+      remedy: 'Check that the path is correct and that you may read the file.',
     });
   }
 }

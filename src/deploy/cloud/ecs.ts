@@ -4,15 +4,12 @@ import { awsFailure, clientOptions, installed } from './aws.ts';
 import type { EcsDefinition } from './cloud-file.ts';
 import type { Role, Rollout, RunningTask, Services, ServiceState } from './services.ts';
 
-/** As many as AWS describes at once. */
+/** Maximum number of tasks in one DescribeTasks request. */
 const PAGE = 100;
 
 const ROLES = ['api', 'worker', 'scheduler'] as const;
 
-/**
- * Services of AWS ECS.
- * @throws ServiceError `conflict`, reason `not_installed`
- */
+/** @throws ServiceError `conflict`, reason `not_installed` */
 export async function openEcs(definition: EcsDefinition): Promise<Services> {
   const { cluster } = definition;
   const sdk = await installed('@aws-sdk/client-ecs', import('@aws-sdk/client-ecs'));
@@ -50,7 +47,7 @@ export async function openEcs(definition: EcsDefinition): Promise<Services> {
 
   return {
     inferred_from:
-      'ECS gives a task its secrets when it starts: what a task holds is inferred from the times at which it was created and started, and from those at which the versions of the lease were written. The tasks were not asked.',
+      'ECS gives a task its secrets when the task starts. Which lease a task holds is therefore inferred from its creation and start times and from the times at which the leases were written; the tasks themselves were not queried.',
     async states() {
       try {
         const { services = [], failures = [] } = await client.send(
@@ -70,7 +67,7 @@ export async function openEcs(definition: EcsDefinition): Promise<Services> {
           }),
         );
       } catch (error) {
-        throw failed(`look at the services of ${cluster}`, cluster, error);
+        throw failed(`describe the services of the ECS cluster ${cluster}`, cluster, error);
       }
     },
     async restart({ name }) {
@@ -83,7 +80,7 @@ export async function openEcs(definition: EcsDefinition): Promise<Services> {
         const { service } = await client.send(command);
         return rolloutOf(primaryOf(service));
       } catch (error) {
-        throw failed(`deploy ${name} anew`, cluster, error);
+        throw failed(`redeploy ${name}`, cluster, error);
       }
     },
     close: () => client.destroy(),
@@ -112,7 +109,7 @@ function stateOf(
   const state =
     primary?.rolloutState === 'FAILED'
       ? 'failed'
-      : // Only the controller of ECS itself tells of its rollouts.
+      : // Only services with the ECS deployment controller report a rollout state.
         primary?.rolloutState === 'COMPLETED' || (!primary?.rolloutState && isSteady)
         ? 'done'
         : 'in_progress';
@@ -127,8 +124,8 @@ function stateOf(
 }
 
 function noService(cluster: string, name: string): ServiceError {
-  return new ServiceError('not_found', `the cluster ${cluster} has no service ${name}`, {
-    remedy: 'Correct the names in cloud_file.',
+  return new ServiceError('not_found', `the ECS cluster ${cluster} has no active service ${name}`, {
+    remedy: 'Correct the service names in cloud_file.',
   });
 }
 
@@ -136,7 +133,7 @@ function failed(what: string, cluster: string, error: unknown): unknown {
   if (error instanceof ServiceError) return error;
   const { name } = error as Error;
   if (name === 'ClusterNotFoundException') {
-    return new ServiceError('not_found', `there is no cluster ${cluster}`, {
+    return new ServiceError('not_found', `the ECS cluster ${cluster} does not exist`, {
       remedy: 'Correct its name or its region in cloud_file.',
     });
   }

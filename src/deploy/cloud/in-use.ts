@@ -7,13 +7,13 @@ import type { RunningTask, Services, ServiceState } from './services.ts';
 
 export interface InUse {
   readonly checked: Checked;
-  /** Undefined where it is not known what runs. */
+  /** Undefined if cloud_file lists no services. */
   readonly running: readonly RunningService[] | undefined;
   readonly outlook: Outlook;
 }
 
 /**
- * Which lease is where.
+ * Determines which lease the store and each service hold.
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError as `SecretStore` and `Services`
  */
@@ -30,8 +30,8 @@ export async function leaseInUse(
 }
 
 /**
- * Which version a task was started with. `older`: one before those that are known. `unclear`: the
- * current one was written while the task was being started, or nobody knows when.
+ * The version of the lease that a task started with. `older` precedes the known versions. `unclear`
+ * means that the current one was written while the task started, or at an unknown time.
  */
 type Holds = 'current' | 'previous' | 'older' | 'unclear';
 
@@ -46,13 +46,12 @@ function holdsOf(
   return previous !== undefined && created_at >= previous ? 'previous' : 'older';
 }
 
-/** What a service runs with. */
 export interface RunningService {
   readonly role: string;
   readonly name: string;
   readonly rollout: ServiceState['rollout']['state'];
   readonly tasks: Readonly<Record<Holds | 'wanted', number>>;
-  /** The lease that ends first among those that its tasks hold; null where one is not known. */
+  /** The first lease to end among the leases of the tasks; null if any of them is unknown. */
   readonly lease_id: string | null;
   readonly grace_ends_at: string | null;
 }
@@ -86,7 +85,7 @@ export function runningService(
   };
 }
 
-/** Null when one of them is not known, or there is none. */
+/** Null if a lease is unknown or the list is empty. */
 function firstToEnd<T extends Pick<LeaseFacts, 'grace_ends_at'>>(
   leases: readonly (T | undefined)[],
 ): T | null {
@@ -100,25 +99,24 @@ function isRunning({ current, previous, older, unclear }: RunningService['tasks'
   return current + previous + older + unclear > 0;
 }
 
-/** Whether it runs with anything but the current lease. */
+/** Whether any task may hold a lease other than the current one. */
 export function isOutdated({ tasks }: RunningService): boolean {
   return tasks.previous + tasks.older + tasks.unclear > 0;
 }
 
-/** What somebody has to do: `wait` for a rollout that is under way. */
+/** The next step of the operator; `wait` for a rollout that is in progress. */
 export type Action = 'none' | 'wait' | 'redeploy' | 'renew';
 
 export interface Outlook {
   readonly action: Action;
   /**
-   * Until when all works that runs or is started anew, if nobody does anything, as far as it is
-   * known what runs; null where that is not known of a service, and where what is started has no
-   * license now.
+   * Time at which the first running or newly started task loses its license if nothing is done. Null
+   * if the lease of a service is unknown, or if tasks that start now have no license.
    */
   readonly act_by: string | null;
 }
 
-/** @param services undefined where it is not known what runs. */
+/** @param services undefined if cloud_file lists no services. */
 function outlook(checked: Checked, services: readonly RunningService[] | undefined = []): Outlook {
   if (!isUsable(checked)) return { action: 'renew', act_by: null };
   const running = services.filter(({ tasks }) => isRunning(tasks));

@@ -11,7 +11,7 @@ const ROLES = ['api', 'worker', 'scheduler'] as const;
 
 type Names = Readonly<Record<Role, string>>;
 
-/** What is used of a Deployment. */
+/** The fields of a Deployment that are used here. */
 interface Deployment {
   readonly metadata: { readonly generation?: number; readonly creationTimestamp?: string };
   readonly spec: {
@@ -57,7 +57,6 @@ export function openKubernetesServices(
   return kubernetesServices(connectPlace(definition, clustersFile), definition);
 }
 
-/** Deployments, whose pods have the lease in their environment. */
 function kubernetesServices(place: Place, names: Names): Services {
   const { namespace, cluster } = place;
   let nextSecond: Promise<void> | undefined;
@@ -65,11 +64,11 @@ function kubernetesServices(place: Place, names: Names): Services {
     `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
   const read = async (name: string): Promise<Deployment> => {
     const request = { method: 'GET', path: pathOf(name) } as const;
-    const found = await askPlace(place, `look at the deployment ${name}`, request);
+    const found = await askPlace(place, `read the Deployment ${name}`, request);
     if (found !== undefined) return found as Deployment;
     const where = `the namespace ${namespace} of the cluster ${cluster}`;
-    throw new ServiceError('not_found', `there is no deployment ${name} in ${where}`, {
-      remedy: 'Correct the names in cloud_file.',
+    throw new ServiceError('not_found', `there is no Deployment ${name} in ${where}`, {
+      remedy: 'Correct the names of the services in cloud_file.',
     });
   };
   const podsOf = async (deployment: Deployment): Promise<readonly Pod[]> => {
@@ -83,7 +82,7 @@ function kubernetesServices(place: Place, names: Names): Services {
   };
   return {
     inferred_from:
-      'Kubernetes gives a container its environment when it starts: what a pod holds is inferred from the times, in whole seconds, at which it was created and started, and from that at which the Secret was changed. The pods were not asked.',
+      'Kubernetes gives a container its environment when the container starts. Which lease a pod holds is therefore inferred from its creation and start times and from the time at which the Secret was changed, all in whole seconds; the pods themselves were not queried.',
     async states() {
       const states: ServiceState[] = [];
       for (const role of ROLES) {
@@ -94,13 +93,13 @@ function kubernetesServices(place: Place, names: Names): Services {
       return states;
     },
     async restart({ name }) {
-      // Where there is none, applying would try to make one.
+      // Applying to a missing Deployment would try to create it; reading it fails with `not_found`.
       await read(name);
-      // In the second in which the Secret was written, nobody could tell which value a pod has.
+      // Pod times are whole seconds. A pod must start in a later second than the Secret was written.
       await (nextSecond ??= delay(1000));
-      // To the millisecond: what is as it was starts nothing.
+      // Kubernetes starts a rollout only if the value changes, hence milliseconds.
       const id = new Date().toISOString();
-      await applyTo(place, `deploy ${name} anew`, {
+      await applyTo(place, `redeploy ${name}`, {
         path: pathOf(name),
         manager: MANAGER,
         object: {
@@ -154,8 +153,8 @@ function isRunning({ metadata, status }: Pod): boolean {
 }
 
 /**
- * Times are in whole seconds. A container that was started anew in its pod may have read another
- * value than the pod at first.
+ * Kubernetes reports times in whole seconds, so the last millisecond of that second is assumed. A
+ * restarted container can have read a newer value than the pod did at first.
  */
 function taskOf({ metadata, status }: Pod): RunningTask {
   const started = (status?.containerStatuses ?? []).map(({ state }) =>

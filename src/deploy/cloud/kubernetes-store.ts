@@ -3,7 +3,7 @@ import type { SecretDefinition } from './cloud-file.ts';
 import { applyTo, askPlace, connectPlace, type Place } from './kubernetes.ts';
 import type { SecretStore } from './secret-store.ts';
 
-/** What is used of a Secret. */
+/** The fields of a Secret that are used here. */
 interface Secret {
   readonly data?: Readonly<Record<string, string>>;
   readonly metadata: {
@@ -24,9 +24,9 @@ export function openKubernetesStore(
 }
 
 /**
- * One Secret, with a key for the last part of each name: `lease`, `public_key`. Each key is applied
- * by a field manager of its own, so that writing one needs not read the other, and Kubernetes keeps
- * for each when it was changed. It keeps no earlier values.
+ * Stores all values in one Secret, under the last part of each name (`lease`, `public_key`). Each key
+ * has its own field manager, so writing one does not require reading the other, and Kubernetes
+ * records when each changed. Previous values are not available.
  */
 export function kubernetesStore(place: Place, object: string): SecretStore {
   const { namespace, cluster } = place;
@@ -61,7 +61,7 @@ export function kubernetesStore(place: Place, object: string): SecretStore {
   };
 }
 
-/** When somebody last changed it, as far as Kubernetes tells: at the latest, of that second. */
+/** Latest possible time of the last change, ms since the epoch; Kubernetes records whole seconds. */
 function since({ metadata }: Secret, key: string): number {
   const times = (metadata.managedFields ?? [])
     .filter(({ fieldsV1 }) => Object.hasOwn(fieldsV1?.['f:data'] ?? {}, `f:${key}`))

@@ -1,4 +1,3 @@
-/** What secrets and services in a cluster have in common: how the cluster is asked. */
 import { ServiceError } from '../../base/errors.ts';
 import { readClusters } from '../kubernetes/clusters-file.ts';
 import { connectRest, USUAL_PACE, type Rest, type RestRequest } from '../kubernetes/rest.ts';
@@ -20,8 +19,8 @@ export function connectPlace({ cluster, namespace }: ClusterPlace, clustersFile:
 }
 
 /**
- * What the API server has there; undefined when there is nothing.
- * @param what was to be done, for errors: `read NAME`.
+ * Sends a request and returns the body of the response; undefined for a GET of a missing object.
+ * @param what The action, for errors, such as `read NAME`.
  * @throws ServiceError `cluster_unavailable`, `not_allowed`, `conflict`
  */
 export async function askPlace(
@@ -38,15 +37,15 @@ export async function askPlace(
   if (status === 401 || status === 403) {
     throw new ServiceError('not_allowed', `${text}: ${message || reason}`, {
       reason: 'cloud_denied',
-      remedy: 'See `service-local cloud iam` for what each role must be allowed.',
+      remedy: 'Grant the permissions that `service-local cloud iam` prints.',
     });
   }
   throw new ServiceError('conflict', `${text}: ${message || reason}`, { reason: 'cloud_refused' });
 }
 
 /**
- * Sets some fields of an object, whoever set them before, and makes it when there is none.
- * @param manager of these fields: what it had set and does not name is removed.
+ * Applies fields to an object, taking them over from other field managers; creates the object if it
+ * does not exist. Fields that `manager` applied before and that `object` lacks are removed.
  */
 export async function applyTo(
   place: Place,

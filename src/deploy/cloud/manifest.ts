@@ -13,7 +13,7 @@ const leaseFacts = {
   issued_at: time,
   expires_at: time,
   grace_ends_at: time,
-  /** When it is to be renewed. */
+  /** When renewal is due. */
   due_at: time,
 };
 
@@ -22,23 +22,23 @@ const manifestSchema = z.strictObject({
   customer: z.string(),
   env: z.string(),
   license_deployment_id: z.string(),
-  /** For people. */
+  /** Human-readable location, such as `AWS Secrets Manager in eu-west-1`. */
   store: z.string(),
   status: z.literal('seeded'),
   seeded_at: time,
   ...leaseFacts,
-  /** In the order in which they were written. */
+  /** In the order of writing. */
   secrets: z.array(
     z.strictObject({ name: z.string(), version_id: z.string(), status: z.literal('seeded') }),
   ),
 });
 
-/** What was written to a secret store, without any value. */
+/** Describes what was written to a secret store. Contains no secret values. */
 export type SeedManifest = z.output<typeof manifestSchema>;
 
 const factsSchema = z.object(leaseFacts);
 
-/** What may be told of a lease. */
+/** The public facts of a lease. */
 export type LeaseFacts = Readonly<z.output<typeof factsSchema>>;
 
 export function factsOf(claims: LeaseClaims): LeaseFacts {
@@ -47,10 +47,7 @@ export function factsOf(claims: LeaseClaims): LeaseFacts {
   return { lease_id, public_key_id, issued_at, expires_at, grace_ends_at, due_at };
 }
 
-/**
- * @param install of which it must be: what it says of another must not pass for this one.
- * @throws ServiceError `invalid_data`
- */
+/** @throws ServiceError `invalid_data` if the manifest describes another installation. */
 export function refuseOther(manifest: SeedManifest, install: Install): void {
   const { customer, env, license_deployment_id, secrets } = install;
   const isIt =
@@ -60,8 +57,8 @@ export function refuseOther(manifest: SeedManifest, install: Install): void {
     manifest.secrets.map(({ name }) => name).join() === [secrets.public_key, secrets.lease].join();
   if (isIt) return;
   const what = `${customer} ${env} with the installation ${license_deployment_id}`;
-  throw new ServiceError('invalid_data', `the manifest is not that of ${what}`, {
-    remedy: 'Name the right one, or see whether it or cloud_file was changed since.',
+  throw new ServiceError('invalid_data', `the manifest does not belong to ${what}`, {
+    remedy: 'Specify the right manifest, or check whether the manifest or cloud_file was changed.',
   });
 }
 
@@ -69,8 +66,8 @@ export function refuseOther(manifest: SeedManifest, install: Install): void {
 export function readManifest(text: string, path: string): SeedManifest {
   const { success, data } = manifestSchema.safeParse(parsed(text));
   if (success) return data;
-  throw new ServiceError('invalid_data', `${path} is no secret_seed_manifest`, {
-    remedy: 'Name the file that `service-local cloud seed --out FILE` wrote.',
+  throw new ServiceError('invalid_data', `${path} is not a secret_seed_manifest`, {
+    remedy: 'Specify the file that `service-local cloud seed --out FILE` wrote.',
   });
 }
 

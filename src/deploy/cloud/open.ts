@@ -2,7 +2,7 @@ import type { Install } from './cloud-file.ts';
 import type { SecretStore } from './secret-store.ts';
 import type { Services } from './services.ts';
 
-/** @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs. */
+/** @throws ServiceError `conflict`, reason `not_installed`, if the required package is missing. */
 export async function openSecretStore(
   { store }: Pick<Install, 'store'>,
   clustersFile: string,
@@ -16,8 +16,8 @@ export async function openSecretStore(
 }
 
 /**
- * @returns undefined where nobody has said what runs.
- * @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs.
+ * @returns undefined if cloud_file lists no services.
+ * @throws ServiceError `conflict`, reason `not_installed`, if the required package is missing.
  */
 export async function openServices(
   { services }: Pick<Install, 'services'>,

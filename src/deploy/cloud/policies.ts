@@ -6,17 +6,17 @@ import type {
   SecretNames,
 } from './cloud-file.ts';
 
-/** What each role must be allowed, and no more: for AWS policies, for Kubernetes Roles. */
+/** The least permissions per role: IAM policies for AWS, Roles for Kubernetes. Null if none needed. */
 export interface Policies {
-  /** Whoever seeds; it gives no right to read. */
+  /** For `cloud seed` and `cloud renew`; does not allow reading. */
   readonly seed: object | null;
-  /** The tasks; also preflight, status and renew, which read what the tasks read. */
+  /** For the tasks, and for preflight, status and renew, which read the same secrets. */
   readonly tasks: object | null;
-  /** Whoever redeploys; also status and renew. */
+  /** For redeploy, status and renew. */
   readonly redeploy: object | null;
 }
 
-/** @param account of AWS; any when it is not told. */
+/** @param account AWS account ID; any account by default. */
 export function policiesOf(install: Install, account = '*'): Policies {
   const { store, services } = install;
   const secrets =
@@ -47,7 +47,7 @@ function awsSecrets(
   { region = '*', kms_key }: AwsDefinition,
   account: string,
 ): Pick<Policies, 'seed' | 'tasks'> {
-  // AWS ends the name of each secret in a dash and six characters of its own.
+  // AWS appends a dash and six random characters to the name of each secret.
   const Resource = [names.public_key, names.lease].map(
     (name) => `arn:${partition(region)}:secretsmanager:${region}:${account}:secret:${name}-??????`,
   );
@@ -122,7 +122,7 @@ function kubernetesSecrets(
   const secrets = { apiGroups: [''], resources: ['secrets'] };
   const own = { ...secrets, resourceNames: [secret] };
   return {
-    // A right to create cannot be limited to a name.
+    // Kubernetes cannot restrict `create` to a name.
     seed: role('seed', install, namespace, [
       { ...secrets, verbs: ['create'] },
       { ...own, verbs: ['patch'] },

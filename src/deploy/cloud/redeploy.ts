@@ -4,18 +4,18 @@ import type { Rollout, Services, ServiceState } from './services.ts';
 
 const FIRST_LOOK_MS = 250;
 const LONGEST_WAIT_MS = 10_000;
-/** Longer than a load balancer takes to drain a task, several times over. */
+/** Several times what a load balancer needs to drain a task. */
 const PATIENCE_MS = 30 * 60_000;
 
-/** A rollout to wait for, and of which service. */
 export interface Awaited extends Rollout {
+  /** Name of the service. */
   readonly name: string;
 }
 
 /**
- * Resolves when each of them, or a later one of the same service, is done.
- * @param message told how far each is, when that changes.
- * @throws ServiceError `rollout_failed`
+ * Resolves when each rollout, or a later one of the same service, is done.
+ * @param message receives the progress of a service when it changes.
+ * @throws ServiceError `rollout_failed`; its reason is `too_slow` after 30 minutes.
  */
 export async function waitForRollouts(
   services: Services,
@@ -29,10 +29,10 @@ export async function waitForRollouts(
     const waiting = rollouts.filter(({ name, id, began_at }) => {
       const state = states.find((each) => each.name === name)!;
       refuseFailed(state, id);
-      // What was asked for may show only a little later.
+      // A rollout that was just started may not be listed yet.
       const isThere = state.rollout.id === id || state.rollout.began_at > began_at;
       const isDone = isThere && state.rollout.state === 'done';
-      const text = `${state.role} ${name}: ${isDone ? 'runs anew' : 'is being replaced'}, ${state.tasks.length} of ${state.wanted} tasks`;
+      const text = `${state.role} ${name}: ${isDone ? 'redeployed' : 'redeploying'}, ${state.tasks.length} of ${state.wanted} tasks`;
       if (told.get(name) !== text) message(text);
       told.set(name, text);
       return !isDone;
@@ -40,9 +40,9 @@ export async function waitForRollouts(
     if (waiting.length === 0) return;
     if (performance.now() - began > PATIENCE_MS) {
       const names = waiting.map(({ name }) => name).join(', ');
-      throw new ServiceError('rollout_failed', `half an hour was not enough for ${names}`, {
+      throw new ServiceError('rollout_failed', `${names} did not redeploy within 30 minutes`, {
         reason: 'too_slow',
-        remedy: 'See why its new tasks do not come up. What runs keeps the lease it has.',
+        remedy: 'Find out why the new tasks do not start. Running tasks keep their lease.',
       });
     }
     await delay(wait);
@@ -54,7 +54,7 @@ function refuseFailed({ name, rollout, failed_rollouts }: ServiceState, id: stri
     failed_rollouts.includes(id) || (rollout.id === id && rollout.state === 'failed');
   if (!isFailed) return;
   const why = rollout.detail === null ? '' : `: ${rollout.detail}`;
-  throw new ServiceError('rollout_failed', `the new tasks of ${name} did not come up${why}`, {
-    remedy: 'See why, then run it again. What runs keeps the lease it has.',
+  throw new ServiceError('rollout_failed', `the new tasks of ${name} did not start${why}`, {
+    remedy: 'Correct the cause, then run the command again. Running tasks keep their lease.',
   });
 }

@@ -8,21 +8,21 @@ import { deliver, forgetIssue, plan, putKeyset, type Seeded, type Seeding } from
 import type { Services, ServiceState } from './services.ts';
 
 export interface Renewal {
-  /** `redeployed`: a run before this one had written the lease, and was broken off. */
+  /** `redeployed`: an earlier, interrupted run had already written the lease. */
   readonly status: 'not_due' | 'renewed' | 'redeployed';
   readonly seeded: Seeded | undefined;
-  /** Those whose tasks were replaced. */
+  /** Names of the services whose tasks were replaced. */
   readonly redeployed: readonly string[];
   readonly checked: Checked;
 }
 
 /**
- * Does what is due: seeds when the lease is to be renewed or is not good, has the services that run
- * with another lease deployed anew, and verifies both. All of it follows from what the store and the
- * services say, so that a run that was broken off is gone on with.
+ * Seeds a new lease if the current one is due or invalid, redeploys the services that hold another
+ * lease, and verifies both. It decides by the state of the store and the services alone, so running
+ * it again resumes an interrupted run.
  *
- * @throws ServiceError as `seed` and `waitForRollouts`; `not_allowed` when the secrets cannot be
- * read; `license_invalid` and `rollout_failed` when what was done did not help.
+ * @throws ServiceError as `seed` and `waitForRollouts`; `not_allowed` if the secrets cannot be read;
+ * `license_invalid` or `rollout_failed` if the final check fails.
  */
 export async function renew(seeding: Seeding, services: Services | undefined): Promise<Renewal> {
   const { checked, seeded } = await renewSecrets(seeding);
@@ -38,24 +38,24 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
   const first = await checkSecrets(install, store, clock());
   refuseDenied(first);
   if (isAsItShouldBe(first)) {
-    // What a run that was broken off was issued is in the store, or was replaced since.
+    // The lease of an interrupted run is in the store or has been replaced since.
     await forgetIssue(journal);
     return { checked: first, seeded: undefined };
   }
   const planned = await plan(seeding);
-  // By a wrong clock of this machine, a lease would be due anew each time.
+  // By a wrong clock of this machine, a new lease could be due at every run.
   const now = parseTime(planned.issued_at)!;
   tellClock(clock(), now, message);
   const checked = await checkSecrets(install, store, now);
   if (isAsItShouldBe(checked)) return { checked, seeded: undefined };
   if (checkFailure(checked) === undefined && !lastsLonger(planned, checked)) {
     message(
-      `The lease is due, but a new one would last no longer: see the contract and the plan of ${install.license_deployment_id}.`,
+      `The lease is due for renewal, but a new one would not last longer. Check the contract and the plan of the installation ${install.license_deployment_id}.`,
     );
     return { checked, seeded: undefined };
   }
   if (checked.public_key.reason === 'keyset_expired' && checked.lease.status === 'ok') {
-    // A new lease would be as little use to a new container as this one.
+    // A new container accepts no lease under an expired keyset, so a new lease would not help.
     await putKeyset(seeding);
     return { checked: await checkSecrets(install, store, now), seeded: undefined };
   }
@@ -72,10 +72,10 @@ function refuseDenied({ public_key, lease }: Checked): void {
   if (denied === undefined) return;
   throw new ServiceError(
     'not_allowed',
-    `${denied.name} cannot be read, so that nobody knows what is due`,
+    `cannot read ${denied.name} to find out whether renewal is due`,
     {
       reason: 'cloud_denied',
-      remedy: 'Give whoever renews the policy `tasks` of `service-local cloud iam`, too.',
+      remedy: 'Also grant yourself the policy `tasks` that `service-local cloud iam` prints.',
     },
   );
 }
@@ -83,7 +83,7 @@ function refuseDenied({ public_key, lease }: Checked): void {
 function tellClock(own: number, servers: number, message: (text: string) => void): void {
   if (Math.abs(own - servers) <= CLOCK_TOLERANCE_SECONDS * 1000) return;
   message(
-    `The clock of this machine says ${formatTime(own)}, and that of the server ${formatTime(servers)}, which is taken to be right.`,
+    `The clock of this machine shows ${formatTime(own)}, but the server reports ${formatTime(servers)}. Using the time of the server.`,
   );
 }
 
@@ -96,7 +96,7 @@ function lastsLonger(planned: Ends, { facts }: Checked): boolean {
   );
 }
 
-/** @returns the names of those that were. */
+/** @returns the names of the redeployed services. */
 async function redeployOutdated(
   services: Services,
   checked: Checked,
@@ -107,7 +107,7 @@ async function redeployOutdated(
   const rollouts: Awaited[] = [];
   for (const state of await outdated()) {
     const { rollout, name } = state;
-    // Begun by a run that was broken off, or by somebody else: its tasks have the new lease.
+    // An interrupted run or another client started this rollout; its tasks have the new lease.
     const isUnderWay = rollout.state === 'in_progress' && rollout.began_at >= checked.since!;
     rollouts.push({ name, ...(isUnderWay ? rollout : await services.restart(state)) });
   }
@@ -117,7 +117,7 @@ async function redeployOutdated(
   if (left.length > 0) {
     const names = left.map(({ name }) => name).join(', ');
     throw new ServiceError('rollout_failed', `${names} still runs with another lease`, {
-      remedy: 'See why its tasks were not replaced, then run it again.',
+      remedy: 'Find out why the tasks were not replaced, then run the command again.',
     });
   }
   return rollouts.map(({ name }) => name);

@@ -1,31 +1,30 @@
-/** One version of a secret. */
 export interface SecretVersion {
   readonly value: string;
   readonly version_id: string;
-  /** By the clock of the store, at the latest: ms since the epoch. */
+  /** Latest possible creation time by the clock of the store, ms since the epoch. */
   readonly created_at: number;
 }
 
 /**
- * Where a customer's services get their secrets from. Every method throws ServiceError
- * `cloud_unavailable` (of Kubernetes `cluster_unavailable`) when there is no usable answer after
- * several attempts, `not_allowed` when the store refuses who asks, and `conflict` for what it
- * refuses otherwise. No error, nor its cause, has a value in it.
+ * The place from which the services of a customer read their secrets. Every method throws
+ * ServiceError: `cloud_unavailable` (`cluster_unavailable` for Kubernetes) without a usable response
+ * after several attempts, `not_allowed` if the store denies access, and `conflict` if it rejects the
+ * request otherwise. Neither errors nor their causes contain a secret value.
  */
 export interface SecretStore {
-  /** Where it is, for people: `AWS Secrets Manager in eu-west-1`. */
+  /** Human-readable location, such as `AWS Secrets Manager in eu-west-1`. */
   readonly place: string;
   /**
-   * Makes the value the current one, and the secret if there is none. Needs no right to read. What
-   * is current already stays as it is, so that it may be called again when an answer was lost.
+   * Makes the value current, creating the secret if necessary. Requires no permission to read.
+   * Idempotent: writing the current value again changes nothing.
    *
-   * @param token stands for the value, 32 to 64 characters: never the same with another.
-   * @returns the id of the current version.
+   * @param token Identifies the value, 32 to 64 characters; must differ for different values.
+   * @returns the ID of the current version.
    */
   put(name: string, value: string, token: string): Promise<string>;
-  /** Undefined when there is no such secret, or none with a value. */
+  /** Undefined if the secret does not exist or has no value. */
   current(name: string): Promise<SecretVersion | undefined>;
-  /** The one before; undefined also where the store keeps none. */
+  /** The version before the current one; always undefined if the store does not keep it. */
   previous(name: string): Promise<SecretVersion | undefined>;
   close(): void;
 }

@@ -20,28 +20,27 @@ export interface Seeding {
   readonly install: Install;
   readonly store: SecretStore;
   readonly server: Client;
-  /** Where it is kept, over the end of the process, under which id a lease is asked for. */
+  /** Path of the file that keeps the issue ID of an unfinished request across restarts. */
   readonly journal: string;
-  /** Told what a person should know. */
+  /** Receives notices for the user. */
   readonly message: (text: string) => void;
   readonly clock: () => number;
 }
 
 export interface Seeded {
   readonly manifest: SeedManifest;
-  /** Where less time was given than was due, and why. */
+  /** Why the lease is shorter than the plan allows. */
   readonly limits: LeaseAnswer['limits'];
 }
 
 /**
- * Issues a lease for the install, and writes the keyset and then the lease to its secrets; what the
- * lease gives and how long it lasts, the registry says. The keyset has all keys under which a lease
- * can still be good, and is in place before anything is issued: so verifiers never see a lease
- * without its key, and a store that cannot be written costs no lease. Wherever it is broken off,
- * running it again is all that is needed.
+ * Issues a lease for the installation and stores the keyset, then the lease, as secrets. The registry
+ * decides what the lease grants and how long it lasts. The keyset contains all keys of leases that
+ * can still be valid and is written first. Verifiers therefore never see a lease without its key,
+ * and a store that rejects writes costs no lease. After an interruption, run it again.
  *
- * @throws ServiceError as `SecretStore.put`, and as the server says; `invalid_data` for an answer
- * that is no lease of that installation.
+ * @throws ServiceError as `SecretStore.put` and the server; `invalid_data` if the server does not
+ * return a valid lease for the installation.
  */
 export async function seed(seeding: Seeding): Promise<Seeded> {
   await plan(seeding);
@@ -49,9 +48,9 @@ export async function seed(seeding: Seeding): Promise<Seeded> {
 }
 
 /**
- * What would be issued now. To be asked before anything is written: the keys of a server that would
- * issue nothing are not those of the lease that is there.
- * @throws ServiceError as the server says
+ * Returns the lease that the server would issue now. Call it before writing anything: if the server
+ * would issue no lease, its keys must not replace the keys of the existing lease.
+ * @throws ServiceError as the server
  */
 export async function plan({ install, server }: Seeding): Promise<DryRun> {
   return server.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
@@ -60,7 +59,7 @@ export async function plan({ install, server }: Seeding): Promise<DryRun> {
 }
 
 /**
- * The rest of `seed`.
+ * Issues the lease and writes both secrets, after `plan`.
  * @throws ServiceError as `seed`
  */
 export async function deliver(seeding: Seeding): Promise<Seeded> {
@@ -71,12 +70,16 @@ export async function deliver(seeding: Seeding): Promise<Seeded> {
   const text = JSON.stringify(answer.lease);
   let claims = verified(text, keyset.keys);
   if (claims === undefined) {
-    // The server has begun to sign with another key since.
+    // The server switched to another signing key after the keyset was read.
     keyset = await putKeyset(seeding);
     claims = verified(text, keyset.keys);
   }
   if (claims?.deployment_id !== license_deployment_id) {
-    throw new ServiceError('invalid_data', 'what the server issued does not verify by its keys');
+    throw new ServiceError(
+      'invalid_data',
+      `the server issued a lease that its keys do not verify for ${license_deployment_id}`,
+      { remedy: 'Ask the issuer of the lease to check the signing keys of the server.' },
+    );
   }
   const version = await store.put(secrets.lease, text, claims.lease_id);
   await forgetIssue(journal);
@@ -98,10 +101,10 @@ export async function deliver(seeding: Seeding): Promise<Seeded> {
 }
 
 /**
- * Stores the keys that the server publishes. An expired keyset is stored, too: running gates still
- * accept the leases that it verifies.
+ * Stores the keyset that the server publishes, even if it has expired, because running gates still
+ * accept leases under it.
  *
- * @throws ServiceError `invalid_data` for keys that the pinned root does not sign.
+ * @throws ServiceError `invalid_data` if the pinned root did not sign the keyset.
  */
 export async function putKeyset({ install, store, server, clock }: Seeding) {
   const keys: Keyset = await server.call<typeof getKeyset>(
@@ -114,9 +117,13 @@ export async function putKeyset({ install, store, server, clock }: Seeding) {
   const isExpired = !current.ok && current.reason === 'keyset_expired';
   const judged = isExpired ? judge(BEFORE_ANY_EXPIRY) : current;
   if (!judged.ok) {
-    throw new ServiceError('invalid_data', `the server's keys: ${LEASE_REASONS[judged.reason]}`, {
-      reason: judged.reason,
-    });
+    throw new ServiceError(
+      'invalid_data',
+      `cannot use the keys of the server: ${LEASE_REASONS[judged.reason]}`,
+      {
+        reason: judged.reason,
+      },
+    );
   }
   const text = JSON.stringify(keys);
   const version_id = await store.put(install.secrets.public_key, text, hash('sha256', text));
@@ -128,7 +135,7 @@ function verified(text: string, keys: Parameters<typeof verifyLease>[1]): LeaseC
   return lease.ok ? lease.claims : undefined;
 }
 
-/** The customer is named so that the registry refuses where the installation is another's. */
+/** Includes the customer so that the registry rejects the installation of another customer. */
 function wanted({ license_deployment_id, customer_id }: Install) {
   return { deployment_id: license_deployment_id, customer_id };
 }
@@ -143,7 +150,7 @@ async function issue({ install, server, journal, message }: Seeding): Promise<Le
   } catch (error) {
     if (!(error instanceof ServiceError && error.reason === 'already_issued')) throw error;
     message(
-      `A run that was broken off had got a lease. Unless that is in the store, nobody has it: ${error.message}.`,
+      `An earlier run was interrupted: ${error.message}. If the store does not contain that lease, it is lost. Requesting another lease.`,
     );
     await forgetIssue(journal);
     return ask();
@@ -151,9 +158,9 @@ async function issue({ install, server, journal, message }: Seeding): Promise<Le
 }
 
 /**
- * That of the run that was broken off, or a new one, which is on disk when this returns. The server
- * gives none twice under the same one: a request that is sent again does not make two leases, and
- * one that was issued and never arrived is told.
+ * Returns the issue ID of an interrupted run, or a new one that is already on disk. The server issues
+ * one lease per issue ID: repeating a request creates no second lease, and reveals a lease that was
+ * issued but never arrived.
  */
 async function issueId(journal: string): Promise<string> {
   const begun = await begunIssue(journal);
@@ -168,13 +175,12 @@ async function begunIssue(journal: string): Promise<string | undefined> {
     const begun = JSON.parse(await readFile(journal, 'utf8')) as { issue_id?: unknown } | null;
     return isId(begun?.issue_id) ? (begun?.issue_id as string) : undefined;
   } catch (error) {
-    // A torn file is as good as none.
+    // A partly written file counts as missing.
     if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return undefined;
     throw error;
   }
 }
 
-/** Ends what was begun. */
 export async function forgetIssue(journal: string): Promise<void> {
   await rm(journal, { force: true });
 }

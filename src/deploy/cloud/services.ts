@@ -1,50 +1,46 @@
 export type Role = 'api' | 'worker' | 'scheduler';
 
-/** A process that runs, or is about to. */
 export interface RunningTask {
   readonly id: string;
-  /**
-   * Its secrets are read between these two, the first at the earliest and the second at the latest:
-   * ms since the epoch; null while it has not started.
-   */
+  /** Earliest time at which the task read its secrets, ms since the epoch. */
   readonly created_at: number;
+  /** Latest time at which the task read its secrets, ms since the epoch; null before its start. */
   readonly started_at: number | null;
 }
 
 export interface ServiceState {
   readonly role: Role;
-  /** Where it runs. */
   readonly name: string;
-  /** How far what was last deployed is. */
+  /** The latest rollout. */
   readonly rollout: Rollout & {
     readonly state: 'done' | 'in_progress' | 'failed';
-    /** Why it failed, for people. */
+    /** Why the rollout failed. */
     readonly detail: string | null;
   };
-  /** Those that were given up, which may be followed by what was deployed before. */
+  /** IDs of abandoned rollouts. The cloud may have rolled back to the deployment before them. */
   readonly failed_rollouts: readonly string[];
+  /** Configured number of tasks. */
   readonly wanted: number;
-  /** Without those that are being stopped. */
+  /** Excludes tasks that are stopping. */
   readonly tasks: readonly RunningTask[];
 }
 
 /** One replacement of all tasks of a service. */
 export interface Rollout {
   readonly id: string;
-  /** ms since the epoch */
+  /** Milliseconds since the epoch. */
   readonly began_at: number;
 }
 
 /**
- * What a customer runs with the lease in its environment. Every method throws ServiceError
- * `cloud_unavailable` or `cluster_unavailable`, `not_allowed` and `conflict` as `SecretStore` does,
- * and `not_found` where there is no such service.
+ * The services of a customer that have the lease in their environment. Every method throws the
+ * errors of `SecretStore`, and `not_found` if a service does not exist.
  */
 export interface Services {
-  /** How it is known what a task holds, as a sentence. */
+  /** Explains to the user how the lease of a task is determined. */
   readonly inferred_from: string;
   states(): Promise<readonly ServiceState[]>;
-  /** Has all its tasks replaced, one after the other, by such as read what was written before. */
+  /** Starts a rolling replacement of all tasks; the new tasks read the current secrets. */
   restart(service: Pick<ServiceState, 'role' | 'name'>): Promise<Rollout>;
   close(): void;
 }

@@ -1,4 +1,3 @@
-/** What objects of a cluster say of a deployment, in the words of `ClusterState`. */
 import { printableLine } from '../../base/printable.ts';
 import type { ClusterPod, ClusterReason, ClusterState } from './cluster.ts';
 import { LABEL_PREFIX } from './manifests.ts';
@@ -7,9 +6,9 @@ import type { Condition, ContainerStatus, Deployment, Namespace, Pod, PodEvent }
 export interface Seen {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
-  /** Of pods that do not start, as far as it may be asked for. */
+  /** Warnings about pods that do not start; undefined if not needed or not readable. */
   readonly events?: readonly PodEvent[] | undefined;
-  /** `null`: there is none; `undefined`: it was not asked for, or may not be. */
+  /** `null` if the namespace is missing; undefined if not needed or not readable. */
   readonly namespace?: Namespace | null | undefined;
 }
 
@@ -31,7 +30,10 @@ const CONFIG_REASONS: ReadonlySet<string> = new Set([
   'RunContainerError',
 ]);
 
-/** Whether only events can say why it does not start: volumes are mounted before containers begin. */
+/**
+ * Whether only events can explain why the pod does not start: Kubernetes mounts volumes before it
+ * creates containers, so no container has a status yet.
+ */
 export function needsEvents(pod: Pod): boolean {
   const { phase, conditions = [], containerStatuses = [] } = pod.status ?? {};
   if (phase !== 'Pending' || pod.metadata.deletionTimestamp !== undefined) return false;
@@ -55,12 +57,12 @@ export function stateOf(seen: Seen, now: number): ClusterState {
   const { spec, status = {}, metadata } = seen.deployment;
   const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   if (spec.replicas === 0) {
-    // Until it has been taken notice of, another pod may come.
+    // Until the controller has observed the change, it can still create a pod.
     const isDown = pods.length === 0 && isObserved && (status.replicas ?? 0) === 0;
-    const names = pods.map((pod) => pod.name).join(', ') || 'a pod that may have begun';
+    const names = pods.map((pod) => pod.name).join(', ') || 'a pod that may have started';
     return isDown
       ? { phase: 'scaled_down', message: null, reason: null, ...told }
-      : { phase: 'progressing', message: `${names} is still ending`, reason: null, ...told };
+      : { phase: 'progressing', message: `${names} is still stopping`, reason: null, ...told };
   }
   const conditions = isObserved ? (status.conditions ?? []) : [];
   const isUp = (status.updatedReplicas ?? 0) > 0 && (status.readyReplicas ?? 0) > 0;
@@ -74,9 +76,9 @@ export function stateOf(seen: Seen, now: number): ClusterState {
 
 function progressOf(pods: readonly ClusterPod[]): string {
   const [pod] = pods;
-  if (pod === undefined) return 'no pod yet';
+  if (pod === undefined) return 'the cluster has not created a pod yet';
   return pod.phase === 'Running'
-    ? `${pod.name} runs, not ready yet`
+    ? `${pod.name} is running, but not ready yet`
     : `${pod.name} is ${pod.phase}`;
 }
 
@@ -86,7 +88,8 @@ function faultOf({ name, reason, message }: ClusterPod): Fault | null {
 
 function namespaceFault({ namespace }: Seen): Fault | undefined {
   if (namespace === undefined) return undefined;
-  if (namespace === null) return { reason: 'namespace_missing', message: 'the namespace is gone' };
+  if (namespace === null)
+    return { reason: 'namespace_missing', message: 'the namespace does not exist' };
   const isEnding =
     namespace.metadata.deletionTimestamp !== undefined || namespace.status?.phase === 'Terminating';
   return isEnding
@@ -99,16 +102,18 @@ function deploymentFault(conditions: readonly Condition[]): Fault | undefined {
     conditions.find((each) => each.type === type && each.status === status);
   const failure = find('ReplicaFailure', 'True');
   if (failure !== undefined) {
-    const message = shown(failure.message ?? 'no pod can be made');
+    const message = shown(failure.message ?? 'the cluster cannot create a pod');
     return { reason: /exceeded quota/.test(message) ? 'quota' : 'replica_failure', message };
   }
   const stuck = find('Progressing', 'False');
   if (stuck?.reason === 'ProgressDeadlineExceeded') {
-    return { reason: 'deadline_exceeded', message: shown(stuck.message ?? 'it takes too long') };
+    return { reason: 'deadline_exceeded', message: shown(stuck.message ?? 'rollout timed out') };
   }
-  // It was ready once: a rollout that is over.
+  // Kubernetes sets this reason when a rollout completes, so the pod has been ready.
   const done = find('Progressing', 'True')?.reason === 'NewReplicaSetAvailable';
-  return done ? { reason: 'not_ready', message: 'it was ready, and no longer is' } : undefined;
+  return done
+    ? { reason: 'not_ready', message: 'the pod was ready, but is not ready now' }
+    : undefined;
 }
 
 function podOf(pod: Pod, events: readonly PodEvent[]): ClusterPod {
@@ -136,7 +141,10 @@ function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
       type === 'PodScheduled' && value === 'False' && reason === 'Unschedulable',
   );
   if (unplaced !== undefined) {
-    return { reason: 'unschedulable', message: shown(unplaced.message ?? 'no node takes it') };
+    return {
+      reason: 'unschedulable',
+      message: shown(unplaced.message ?? 'no node can run the pod'),
+    };
   }
   const fault = (status.containerStatuses ?? []).map(containerFault).find(Boolean);
   if (fault !== undefined) return fault;
@@ -161,13 +169,16 @@ function containerFault({
   }
   const ended = state?.terminated ?? lastState?.terminated;
   if (ended === undefined || state?.running !== undefined) return undefined;
-  const how = `ended with ${ended.exitCode}${ended.reason === undefined ? '' : ` (${shown(ended.reason)})`}`;
+  const how = `exit code ${ended.exitCode}${ended.reason === undefined ? '' : ` (${shown(ended.reason)})`}`;
   if (ended.reason === 'OOMKilled') {
-    return { reason: 'out_of_memory', message: `it took more memory than it may, and ${how}` };
+    return { reason: 'out_of_memory', message: `the container exceeded its memory limit: ${how}` };
   }
   const isLooping = waiting === 'CrashLoopBackOff' || restartCount > 0 || ended.exitCode !== 0;
   return isLooping
-    ? { reason: 'crash_loop', message: `it ${how}, after ${restartCount} restarts` }
+    ? {
+        reason: 'crash_loop',
+        message: `the container stopped with ${how} after ${restartCount} restarts`,
+      }
     : undefined;
 }
 
@@ -175,7 +186,7 @@ function missingSecret(message: string): boolean {
   return /\bsecrets? "[^"]+" not found|references non-existent secret key/.test(message);
 }
 
-/** Ended for good, whatever is left of it. */
+/** Whether the pod has stopped permanently, even if its object still exists. */
 function hasEnded({ status }: Pod): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

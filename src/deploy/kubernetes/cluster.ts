@@ -1,6 +1,6 @@
 import type { DeployPlan, KubernetesObject } from './manifests.ts';
 
-/** Why a deployment is not as it should be; stable, for programs. */
+/** Why a deployment is not healthy. The values are part of the API. */
 export type ClusterReason =
   | 'namespace_missing'
   | 'namespace_terminating'
@@ -19,32 +19,31 @@ export type ClusterReason =
 
 export interface ClusterPod {
   readonly name: string;
-  /** `Pending`, `Running`, `Succeeded`, `Failed`, `Unknown`; `Terminating` while it is deleted. */
+  /** `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; `Terminating` during deletion. */
   readonly phase: string;
   readonly ready: boolean;
-  /** Of its containers. */
+  /** Total restarts of all containers. */
   readonly restarts: number;
   readonly reason: ClusterReason | null;
   readonly message: string | null;
 }
 
 /**
- * What a cluster has of a deployment. With the reason `unreachable`, everything but the message is
- * what was last seen, so that no pod listed does not mean that there is none.
+ * State of a deployment in a cluster. If the reason is `unreachable`, everything except the message
+ * is as last seen: an empty list of pods then does not mean that no pod exists.
  */
 export interface ClusterState {
   readonly phase: 'missing' | 'progressing' | 'ready' | 'degraded' | 'scaled_down';
-  /** For people. */
   readonly message: string | null;
   readonly reason: ClusterReason | null;
-  /** Of the bot, as the cluster's Deployment has it. */
+  /** Version of the bot on the Deployment in the cluster. */
   readonly version: number | null;
   /**
-   * All that have not ended, those of other versions included. There is none and comes none when the
-   * phase is `scaled_down`; that there is none now does not say that.
+   * All pods that have not stopped, of any version. Only the phase `scaled_down`
+   * guarantees that no pod exists and none will be created; an empty list does not.
    */
   readonly pods: readonly ClusterPod[];
-  /** When the cluster told: ms since the epoch. */
+  /** Time of the last response from the cluster, ms since the epoch. */
   readonly observed_at: number;
 }
 
@@ -52,33 +51,34 @@ export interface ObjectDiff {
   readonly kind: string;
   readonly name: string;
   readonly change: 'create' | 'change' | 'none';
-  /** `+ path: value`, `- path: value`, in order of path; of Secrets without the values. */
+  /** `+ path: value` or `- path: value`, sorted by path; the values of Secrets are hidden. */
   readonly lines: readonly string[];
 }
 
 /**
- * A cluster as one deployment needs it. Every method but `watch` throws ServiceError
- * `cluster_unavailable` when the API server gives no usable answer after several attempts, and
- * `conflict` for what it refuses, the reason one of `field_conflict`, `namespace_missing`,
- * `namespace_terminating`, `quota`, `cluster_forbidden`, `cluster_credentials`, `cluster_refused`.
+ * Operations of one deployment on a cluster. Every method except `watch` throws ServiceError:
+ * `cluster_unavailable` without a usable response after several attempts, and `conflict` if the API
+ * server rejects the request. The reason of a `conflict` is one of `field_conflict`,
+ * `namespace_missing`, `namespace_terminating`, `quota`, `cluster_forbidden`, `cluster_credentials`
+ * and `cluster_refused`.
  */
 export interface Cluster {
-  /** Server-side apply, in the order given: doing it again changes nothing. */
+  /** Server-side apply in the given order. Idempotent. */
   apply(objects: readonly KubernetesObject[]): Promise<void>;
-  /** What `apply` would change, as the API server says. */
+  /** Returns what `apply` would change, from a dry run of the API server. */
   diff(objects: readonly KubernetesObject[]): Promise<readonly ObjectDiff[]>;
   /**
-   * To no pod, whoever else has set the number, and for good: to apply the manifests again is a
-   * `field_conflict` from then on. Nothing happens where there is no Deployment.
+   * Permanently scales the deployment to zero pods, even if another manager set the number. Applying
+   * its manifests afterward fails with `field_conflict`. Does nothing without a Deployment.
    */
   scaleDown(plan: DeployPlan): Promise<void>;
-  /** All but the volume claim, which has the log; what is gone already is no error. */
+  /** Deletes all objects except the volume claim, which holds the log. Ignores missing objects. */
   remove(plan: DeployPlan): Promise<void>;
-  /** Read anew: where it matters that there is no pod, ask this and not `watch`, which may be behind. */
+  /** Reads the current state. Use this to confirm that no pod exists, as `watch` can lag behind. */
   state(plan: DeployPlan): Promise<ClusterState>;
   /**
-   * The state at once, then each time it changes; resolves when `signal` is aborted, and never
-   * rejects: while the cluster does not answer, the state says since when.
+   * Reports the state immediately, then after each change. Resolves when `signal` is aborted and
+   * never rejects: while the cluster does not respond, the state is `unreachable`.
    */
   watch(
     plan: DeployPlan,

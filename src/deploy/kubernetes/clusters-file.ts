@@ -11,28 +11,28 @@ const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/;
 const port = z.int().min(1).max(65_535);
 
 const egressSchema = z.strictObject({
-  /** Anywhere but the node's own addresses when there is none. */
+  /** Defaults to all addresses except link-local ones. */
   cidr: z.union([z.cidrv4(), z.cidrv6()]).optional(),
   ports: z.array(port).min(1).max(20),
 });
 
-/** Unknown fields are refused, and with them tokens and keys: these stay in the kubeconfig. */
+/** Rejects unknown fields, which also keeps tokens and keys out of the file. */
 const definitionSchema = z
   .strictObject({
-    /** Relative to the file, or below `~/`. */
+    /** Path relative to the clusters file, or starting with `~/`. */
     kubeconfig: z.string().min(1).optional(),
-    /** Of the kubeconfig; its current one when none is named. */
+    /** Defaults to the current context of the kubeconfig. */
     context: z.string().min(1).optional(),
-    /** The server runs in the cluster, and uses what the cluster gave its pod. */
+    /** Uses the service account of the pod that the server runs in. */
     in_cluster: z.literal(true).optional(),
     owner: z.enum(['own', 'customer']),
-    namespace: z.string().regex(DNS_LABEL, 'must be the name of a namespace'),
-    /** Of the runner. */
-    image: z.string().regex(/^[\w][\w./:@-]{0,511}$/, 'must be the name of an image'),
-    /** How the runner reaches the server, seen from within the cluster. */
+    namespace: z.string().regex(DNS_LABEL, 'must be a valid namespace name'),
+    /** Container image of the runner. */
+    image: z.string().regex(/^[\w][\w./:@-]{0,511}$/, 'must be a valid image name'),
+    /** URL of the server as runners in the cluster reach it. */
     control_url: plainUrl,
     storage_class: z.string().min(1).max(253).optional(),
-    /** `ReadWriteOncePod` keeps two pods apart even on one node, where the driver can do it. */
+    /** `ReadWriteOncePod` prevents two pods from sharing the volume even on one node, if supported. */
     access_mode: z.enum(['ReadWriteOnce', 'ReadWriteOncePod']).optional(),
     resources: z
       .strictObject({
@@ -40,40 +40,45 @@ const definitionSchema = z
         memory: z.string().regex(QUANTITY, 'must be a quantity such as 512Mi'),
       })
       .optional(),
-    /** Where a runner may connect to besides DNS; by default the ports of exchanges and that of `control_url`. */
+    /** Addresses that runners may connect to besides DNS; defaults to the ports of exchanges and `control_url`. */
     egress: z.array(egressSchema).max(50).optional(),
   })
   .refine(({ kubeconfig, in_cluster }) => (kubeconfig === undefined) === (in_cluster === true), {
-    message: 'needs either kubeconfig or in_cluster',
+    message: 'must have exactly one of kubeconfig and in_cluster',
   })
   .refine(({ context, kubeconfig }) => context === undefined || kubeconfig !== undefined, {
-    message: 'context goes with kubeconfig',
+    message: 'requires kubeconfig',
     path: ['context'],
   });
 
 const fileSchema = z.record(
-  z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name in lower case'),
+  z
+    .string()
+    .regex(
+      /^[a-z0-9][a-z0-9_-]{0,63}$/,
+      'must be a name of lower-case letters, digits, dashes and underscores',
+    ),
   definitionSchema,
 );
 
-/** A cluster that bots are deployed to, and how they run there. */
+/** A cluster for deployments of bots, with the defaults for their pods. */
 export type ClusterDefinition = z.output<typeof definitionSchema>;
 
 export type Clusters = Readonly<Record<string, ClusterDefinition>>;
 
-/** What a runner may connect to: a range of addresses, and TCP ports there. */
+/** Addresses and TCP ports that a runner may connect to. */
 export type Egress = z.output<typeof egressSchema>;
 
 /**
- * Reads a YAML or JSON file of clusters by name; there are none where there is no file. Paths in the
- * result are absolute.
+ * Reads a YAML or JSON file of clusters by name; a missing file has no clusters. Paths in the result
+ * are absolute.
  * @throws ServiceError `invalid_setting` with every problem.
  */
 export function readClusters(file: string): Clusters {
   const clusters = readYamlFile(file, {
     schema: fileSchema,
     refuse: (problems) => invalid(file, problems),
-    secretsHint: 'credentials belong into the kubeconfig',
+    secretsHint: 'keep credentials in the kubeconfig',
   });
   return Object.fromEntries(
     Object.entries(clusters ?? {}).map(([name, { kubeconfig, ...rest }]) => [
@@ -88,37 +93,37 @@ function pathOf(path: string, file: string): string {
 }
 
 function invalid(file: string, problems: ServiceError['problems']): ServiceError {
-  return new ServiceError('invalid_setting', `clusters_file ${file} cannot be used`, {
+  return new ServiceError('invalid_setting', `clusters_file ${file} is invalid`, {
     problems,
     remedy:
-      'Correct it: NAME: {kubeconfig: PATH, owner: own or customer, namespace: …, image: …, control_url: …}, without any credentials.',
+      'Correct the file. Each cluster has the form `NAME: {kubeconfig: PATH, owner: own or customer, namespace: …, image: …, control_url: …}` and contains no credentials.',
   });
 }
 
 /**
- * The cluster that was asked for; the only one when none was named.
- * @throws ServiceError `conflict`
+ * Without a name, returns the only cluster of the file.
+ * @throws ServiceError `conflict`, reason `no_cluster` or `unknown_cluster`
  */
 export function chooseCluster(clusters: Clusters, name: string | undefined): string {
   const names = Object.keys(clusters);
   if (names.length === 0) {
-    throw new ServiceError('conflict', 'the server knows no cluster to deploy to', {
+    throw new ServiceError('conflict', 'the server has no cluster to deploy to', {
       reason: 'no_cluster',
       remedy:
-        'Name one in its clusters_file (~/.service-local/clusters.yaml where nothing else is said), and restart it; docs/how-to/production.md shows one.',
+        'Add a cluster to the clusters_file of the server (default: ~/.service-local/clusters.yaml) and restart the server. docs/how-to/production.md has an example.',
     });
   }
   if (name === undefined && names.length > 1) {
-    throw new ServiceError('conflict', 'the server knows several clusters', {
+    throw new ServiceError('conflict', 'the server has several clusters', {
       reason: 'unknown_cluster',
-      remedy: `Name one of ${names.join(', ')}.`,
+      remedy: `Specify one of ${names.join(', ')}.`,
     });
   }
   const chosen = name ?? names[0]!;
   if (Object.hasOwn(clusters, chosen)) return chosen;
   const suggestion = closest(chosen, names);
-  throw new ServiceError('conflict', `the server knows no cluster ${JSON.stringify(chosen)}`, {
+  throw new ServiceError('conflict', `the server has no cluster ${JSON.stringify(chosen)}`, {
     reason: 'unknown_cluster',
-    remedy: suggestion ? `Did you mean ${suggestion}?` : `Name one of ${names.join(', ')}.`,
+    remedy: suggestion ? `Did you mean ${suggestion}?` : `Specify one of ${names.join(', ')}.`,
   });
 }

@@ -23,12 +23,12 @@ import type { Deployment, Namespace, Pod, PodEvent } from './wire.ts';
 
 const FIELD_MANAGER = 'service-local';
 /**
- * Who has set the number of pods to 0. It is another, so that whoever applies the manifests later than
- * he should, as one that was held up, has a conflict and no pod.
+ * A separate field manager for scaling to zero. A process that is delayed and applies the manifests
+ * afterward gets a conflict instead of starting a pod.
  */
 const END_MANAGER = 'service-local-end';
 
-/** The kinds in use: where the API has them. */
+/** API paths of the kinds in use. */
 const PATHS: Readonly<Record<string, readonly [root: string, plural: string]>> = {
   ServiceAccount: ['/api/v1', 'serviceaccounts'],
   ConfigMap: ['/api/v1', 'configmaps'],
@@ -41,16 +41,16 @@ const PATHS: Readonly<Record<string, readonly [root: string, plural: string]>> =
 };
 
 export interface ConnectOptions {
-  /** Ends every wait for the cluster. */
+  /** Aborts all requests. */
   readonly signal: AbortSignal;
-  /** What errors call the cluster. */
+  /** Name of the cluster in errors. */
   readonly name?: string;
   readonly pace?: Pace;
 }
 
 /**
- * Asks nothing of the cluster yet.
- * @throws ServiceError `conflict`, the reason `not_installed`, `invalid_kubeconfig` or `not_in_cluster`
+ * Sends no request yet.
+ * @throws ServiceError `conflict`, reason `not_installed`, `invalid_kubeconfig` or `not_in_cluster`
  */
 export function connectCluster(
   definition: ClusterDefinition,
@@ -107,13 +107,13 @@ export function connectCluster(
 
   const seen = async (plan: DeployPlan): Promise<Seen> => {
     const { status, body } = await read('Deployment', plan);
-    // Afterwards: when it makes no more pods, these are all there are.
+    // Listed after the Deployment: if it can no longer create pods, this list is complete.
     const query = { labelSelector: labelSelector(plan) };
     const pods = await listed<Pod>('Pod', plan.namespace, query);
     return { deployment: status === 404 ? undefined : (body as unknown as Deployment), pods };
   };
 
-  /** Adds what explains it; whoever may not see that gets less to read, and no error. */
+  /** Adds events or the namespace if they can explain the state; omits what is not readable. */
   const explained = async (plan: DeployPlan, known: Seen): Promise<Seen> => {
     const { deployment, pods } = known;
     if (deployment === undefined) {
@@ -158,15 +158,15 @@ export function connectCluster(
         metadata: { name: resourceName(plan), namespace: plan.namespace },
         spec: { replicas: 0 },
       };
-      // What is to end ends, whoever set the number last.
+      // `force` overrides the number that another manager has set.
       await applied(end, { fieldManager: END_MANAGER, force: 'true' });
     },
     async remove(plan) {
       const own = resourceName(plan);
       const query = { labelSelector: labelSelector(plan) };
-      // One for each version of its files. Secrets are not listed: nobody is to read them for that.
+      // One ConfigMap per version. Listing Secrets would require permission to read them.
       const files = await listed<KubernetesObject>('ConfigMap', plan.namespace, query);
-      // Nothing is taken from a pod that is still there.
+      // The Deployment goes first, because its pods use the other objects.
       await deleted('Deployment', plan.namespace, own);
       await deleted('Secret', plan.namespace, runnerSecretName(plan));
       for (const { metadata } of files) await deleted('ConfigMap', plan.namespace, metadata.name);
@@ -200,7 +200,7 @@ async function watchState(
   let isTelling = false;
   let isStale = false;
   let later: NodeJS.Timeout | undefined;
-  /** Paths that cannot be read now. */
+  /** API paths whose last read failed. */
   const failing = new Set<string>();
 
   const show = (state: ClusterState): void => {
@@ -225,7 +225,7 @@ async function watchState(
       last = stateOf(whole, Date.now());
       if (failing.size === 0) show(last);
       clearTimeout(later);
-      // Nobody tells when the reason changes: nothing but the objects themselves is watched.
+      // Events and namespaces are not watched, so the reason is read again after a while.
       const isOpen = seen.deployment === undefined || seen.pods.some(needsEvents);
       if (isOpen) later = setTimeout(() => void tell(), rest.pace.eventsMs).unref();
     }
@@ -278,7 +278,7 @@ function pathOf(kind: string, namespace: string, name?: string): string {
   return `${root}/namespaces/${namespace}/${plural}${name === undefined ? '' : `/${name}`}`;
 }
 
-/** As they are, and as they would be read. */
+/** The values of a Secret, both in base64 and decoded. */
 function valuesOf({ kind, data }: KubernetesObject): readonly string[] {
   if (kind !== 'Secret') return [];
   return Object.values((data ?? {}) as Readonly<Record<string, string>>).flatMap((value) => [
@@ -317,9 +317,9 @@ function refusedObject(
     }));
     const by = fields.map((field) => field.message).join('; ') || message;
     return conflict(
-      `${what} has fields that another manager sets: ${by}`,
+      `another field manager owns fields of ${what}: ${by}`,
       'field_conflict',
-      'Have the other manager give them up, or undo its change; see `kubectl get --show-managed-fields`.',
+      'Make the other manager release the fields or undo its change; `kubectl get --show-managed-fields` lists the managers.',
       fields,
     );
   }
@@ -327,33 +327,33 @@ function refusedObject(
     return conflict(
       `the cluster ${cluster} has no namespace ${namespace}`,
       'namespace_missing',
-      `Make it with \`kubectl create namespace ${namespace}\`, or name another.`,
+      `Create it with \`kubectl create namespace ${namespace}\`, or set another namespace in clusters_file.`,
     );
   }
   if (status === 403 && causes.some((cause) => cause.reason === 'NamespaceTerminating')) {
     return conflict(
       `the namespace ${namespace} of the cluster ${cluster} is being deleted`,
       'namespace_terminating',
-      'Wait until it is gone and make it anew, or name another.',
+      'Wait for the deletion and create the namespace again, or set another namespace in clusters_file.',
     );
   }
   if (status === 403 && message.includes('exceeded quota')) {
     return conflict(
-      `${what} is more than the namespace ${namespace} may have: ${message}`,
+      `${what} exceeds the quota of the namespace ${namespace}: ${message}`,
       'quota',
-      'Have the quota raised, or remove what is not needed.',
+      'Raise the quota, or delete objects that are not needed.',
     );
   }
   if (status === 403) {
     return conflict(
-      `the cluster ${cluster} forbids ${what}: ${message}`,
+      `the cluster ${cluster} denies access to ${what}: ${message}`,
       'cluster_forbidden',
-      'Give the user of the kubeconfig the role in examples/kubernetes-role.yaml.',
+      'Grant the user of the kubeconfig the role in examples/kubernetes-role.yaml.',
     );
   }
   return conflict(
-    `the cluster ${cluster} refuses ${what} with ${status} ${reason}: ${message}`,
+    `the cluster ${cluster} rejected ${what} with ${status} ${reason}: ${message}`,
     'cluster_refused',
-    'See what it says, and correct clusters_file or what is deployed.',
+    'Correct clusters_file or the bot as the message of the cluster says.',
   );
 }

@@ -1,10 +1,9 @@
-/** How an object differs from what a cluster would make of it, in lines for people. */
 import type { ObjectDiff } from './cluster.ts';
 import { HIDDEN } from './render.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Kept by the API server itself. */
+/** Metadata that the API server sets. */
 const KEPT_BY_SERVER: ReadonlySet<string> = new Set([
   'managedFields',
   'resourceVersion',
@@ -16,8 +15,8 @@ const KEPT_BY_SERVER: ReadonlySet<string> = new Set([
 const LONGEST_VALUE = 200;
 
 /**
- * @param live undefined when there is none yet.
- * @param applied what the API server says the object would be.
+ * @param live undefined if the object does not exist yet.
+ * @param applied The object as returned by a dry run of the API server.
  */
 export function diffOf(live: Json | undefined, applied: Json): ObjectDiff {
   const { kind, metadata } = applied as { kind: string; metadata: { name: string } };
@@ -45,7 +44,7 @@ function leavesOf({ status: _status, metadata, ...rest }: Json): Map<string, str
   return leaves;
 }
 
-/** Items of lists go by their name where they have one. */
+/** Identifies list items by their name, if they have one, so that reordering is no change. */
 function collect(value: unknown, path: string, leaves: Map<string, string>): void {
   if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
     const text = JSON.stringify(value);

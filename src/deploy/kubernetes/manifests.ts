@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto';
 import type { Egress } from './clusters-file.ts';
 
-/** One deployment of one version of a bot; everything its manifests are made of. */
+/** Input of the manifests of one deployment of one version of a bot. */
 export interface DeployPlan {
   readonly deployment_id: string;
   readonly bot_id: string;
   readonly slug: string;
   readonly version: number;
-  /** Of the spec as it was authored. */
+  /** Hash of the spec as authored. */
   readonly spec_hash: string;
   readonly namespace: string;
   readonly image: string;
-  /** Texts that the runner reads; no secret is among them. */
+  /** Files that the runner reads. They contain no secrets. */
   readonly files: {
     readonly 'run.json': string;
     readonly 'bot.json': string;
     readonly 'bundle.json'?: string;
   };
-  /** Name of the Secret with `apiKey`, `secret` and what else the exchange needs. */
+  /** Name of the Secret with `apiKey`, `secret` and other credentials that the exchange needs. */
   readonly credentials_secret: string | null;
   /** Name of the Secret with `lease` and `public_key`. */
   readonly lease_secret: string | null;
-  /** Fingerprint of the root that the runner's gate pins; applies only with `lease_secret`. */
+  /** Fingerprint of the root that the runner's gate pins; ignored without `lease_secret`. */
   readonly license_root?: string | undefined;
-  /** Product that the runner's lease must be for; that of the runner's own settings by default. */
+  /** Product that the lease must be for; defaults to the setting of the runner. */
   readonly license_product?: string | undefined;
   readonly storage_class?: string | undefined;
   readonly access_mode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | undefined;
@@ -50,38 +50,37 @@ const CREDENTIALS_DIRECTORY = '/etc/service-local/credentials';
 const LICENSE_DIRECTORY = '/etc/service-local/license';
 const STATE_DIRECTORY = '/var/lib/service-local';
 const HEALTH_PORT = 8080;
-/** Of nobody on a node, so that who breaks out of a container owns nothing there. */
+/** A user ID that no node uses, so that a process that escapes the container owns no files there. */
 const USER_ID = 10_001;
-/** Time to cancel working orders and to have the exchange say that they are gone. */
+/** Time for the exchange to confirm that working orders are canceled. */
 const GRACE_SECONDS = 60;
 const DEFAULT_RESOURCES = { cpu: '500m', memory: '512Mi' };
-/** Where exchanges are: of those that ccxt knows, some have their streams on the latter. */
+/** Ports of the exchanges that ccxt supports; some stream on 8443 or 9443. */
 const EXCHANGE_PORTS = [443, 8443, 9443];
-/** Where clouds tell a machine its own credentials. */
+/** Clouds serve the credentials of a machine on a link-local address. */
 const LINK_LOCAL = ['169.254.0.0/16'];
 const LINK_LOCAL_6 = ['fe80::/10'];
 
 export const LABEL_PREFIX = 'service-local.dev';
 const DEPLOYMENT_LABEL = `${LABEL_PREFIX}/deployment`;
 
-/** Of every object of a deployment but the ConfigMap and the Secret, which have it and more. */
+/** Name of every object of a deployment; the ConfigMap and the Secret add a suffix. */
 export function resourceName({
   slug,
   deployment_id,
 }: Pick<DeployPlan, 'slug' | 'deployment_id'>): string {
-  // The end of a UUID is random, where its beginning is the time.
+  // A UUIDv7 begins with the time and ends with random digits.
   const id = deployment_id.replaceAll('-', '').slice(-8).toLowerCase();
   return `bot-${slug.slice(0, 40).replace(/-+$/, '')}-${id}`;
 }
 
-/** Finds the objects of a deployment among those of its namespace. */
 export function labelSelector({ deployment_id }: Pick<DeployPlan, 'deployment_id'>): string {
   return `${DEPLOYMENT_LABEL}=${deployment_id}`;
 }
 
 /**
- * Everything a deployment consists of but the Secret with the runner's token, in the order in which
- * it is applied. The pod meets the Pod Security Standard `restricted`
+ * All objects of a deployment except the Secret with the runner's token, in the order to apply them.
+ * The pod meets the Pod Security Standard `restricted`
  * (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
  */
 export function manifests(plan: DeployPlan): readonly KubernetesObject[] {
@@ -120,7 +119,7 @@ export function manifests(plan: DeployPlan): readonly KubernetesObject[] {
   ];
 }
 
-/** What the runner shows to the server; applied by itself, so that no listing of a plan has it. */
+/** The token with which the runner authenticates; separate so that printed plans do not contain it. */
 export function runnerSecret(plan: DeployPlan, token: string): KubernetesObject {
   const name = runnerSecretName(plan);
   return {
@@ -132,7 +131,6 @@ export function runnerSecret(plan: DeployPlan, token: string): KubernetesObject 
   };
 }
 
-/** Of the Secret with the runner's token. */
 export function runnerSecretName(plan: Pick<DeployPlan, 'slug' | 'deployment_id'>): string {
   return `${resourceName(plan)}-runner`;
 }
@@ -168,7 +166,7 @@ function annotationsOf(plan: DeployPlan): Record<string, string> {
 
 const FILES = ['run.json', 'bot.json', 'bundle.json'];
 
-/** A name with a hash, and nothing in it that can change: a pod reads what it was made for. */
+/** Immutable and named by its hash, so that a pod always reads the files it was created with. */
 function configMap(plan: DeployPlan): KubernetesObject {
   const hash = createHash('sha256').update(JSON.stringify(plan.files, FILES)).digest('hex');
   return {
@@ -180,7 +178,7 @@ function configMap(plan: DeployPlan): KubernetesObject {
   };
 }
 
-/** DNS anywhere, as clusters have it in pods or on the node itself. */
+/** Allows DNS to any address, because clusters run it in pods or on the node. */
 function egressRules({ egress, control_url }: DeployPlan): object[] {
   const dns = [
     { port: 53, protocol: 'UDP' },
@@ -198,7 +196,7 @@ function egressRules({ egress, control_url }: DeployPlan): object[] {
           ? [
               { ipBlock: { cidr: '0.0.0.0/0', except: LINK_LOCAL } },
               { ipBlock: { cidr: '::/0', except: LINK_LOCAL_6 } },
-              // Some networks count no pod as part of any range.
+              // Some network plugins do not apply `ipBlock` to pods.
               { namespaceSelector: {} },
             ]
           : [{ ipBlock: { cidr } }],
@@ -238,7 +236,7 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
     metadata: metadata(plan, name),
     spec: {
       replicas: 1,
-      // The old pod is gone before the new one comes: two must never trade.
+      // Removes the old pod before starting the new one, so that two pods never trade at once.
       strategy: { type: 'Recreate' },
       revisionHistoryLimit: 2,
       progressDeadlineSeconds: 300,
@@ -282,7 +280,7 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
                     ]),
               ],
               ports: [{ name: 'health', containerPort: HEALTH_PORT, protocol: 'TCP' }],
-              // As much as it may have is kept for it: others on the node do not slow it down.
+              // Requests equal limits, so that other pods on the node do not slow this one down.
               resources: { requests: { cpu, memory }, limits: { cpu, memory } },
               startupProbe: probe('/livez', { periodSeconds: 2, failureThreshold: 60 }),
               livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 6 }),
@@ -306,7 +304,7 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
   };
 }
 
-/** Readable for the group, which `fsGroup` is. */
+/** Mode 0440 lets the group set by `fsGroup` read the files. */
 function secretVolume(secretName: string): object {
   return { secret: { secretName, optional: false, defaultMode: 0o440 } };
 }

@@ -1,4 +1,3 @@
-/** Keeps up with what a cluster has of one kind: list, then watch from there, and again. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../../base/backoff.ts';
 import { ServiceError } from '../../base/errors.ts';
@@ -17,13 +16,16 @@ interface WatchEvent {
 export interface Reflected {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
-  /** All there are, whenever that is news. */
+  /** Receives all current items after each change. */
   readonly onItems: (items: readonly unknown[]) => void;
-  /** It cannot be known now, for the second time in a row or more; since when, ms since the epoch. */
+  /** Called from the second consecutive failure on, with the time of the first, ms since the epoch. */
   readonly onFailure: (error: ServiceError, since: number) => void;
 }
 
-/** Resolves when `signal` is aborted. What was cut off goes on where it was, as long as it can. */
+/**
+ * Follows the objects at a path: lists them, then watches for changes. Resumes interrupted watches,
+ * and lists again when that is not possible or `resyncMs` has passed. Resolves when `signal` aborts.
+ */
 export async function reflect(
   rest: Rest,
   { path, query, onItems, onFailure }: Reflected,
@@ -32,7 +34,7 @@ export async function reflect(
   const items = new Map<string, Item>();
   let failures = 0;
   let failingSince = 0;
-  /** Streams that ended too soon, in a row. */
+  /** Number of consecutive watches that ended early. */
   let cuts = 0;
 
   /** @throws ServiceError */
@@ -50,7 +52,7 @@ export async function reflect(
     return metadata?.resourceVersion ?? '';
   };
 
-  /** Until the watch ends; from which version to go on, or nothing when all is to be listed anew. */
+  /** Watches once. @returns the version to resume from, or undefined if a new list is necessary. */
   const follow = async (from: string, until: number): Promise<string | undefined> => {
     let version = from;
     const leftMs = Math.max(1, Math.ceil(until - performance.now()));
@@ -66,10 +68,10 @@ export async function reflect(
         timeoutSeconds: String(Math.ceil(leftMs / 1000)),
       },
     };
-    // A line may be dead without anybody saying so.
+    // A dead connection does not report that it is dead, so the watch has a time limit.
     const over = AbortSignal.any([signal, AbortSignal.timeout(leftMs)]);
     const opened = await rest.stream(request, over).catch(() => undefined);
-    // Whether it is too old, forbidden or away: the next list shows.
+    // The next list shows whether the version was too old, access denied or the server unreachable.
     if (opened === undefined || !('lines' in opened)) return undefined;
     try {
       for await (const line of opened.lines) {
@@ -83,7 +85,7 @@ export async function reflect(
         onItems([...items.values()]);
       }
     } catch {
-      // Cut off, out of time or garbled: what was read counts.
+      // The watch was interrupted, timed out or sent invalid JSON; changes read so far are valid.
     }
     if (performance.now() - begun > rest.pace.backoff.longestMs) cuts = 0;
     return version;
@@ -117,6 +119,6 @@ function refused(rest: Rest, answer: RestAnswer): ServiceError {
   const { message } = rest.refusal(answer);
   return new ServiceError(
     'cluster_unavailable',
-    `the cluster answered ${answer.status}: ${message}`,
+    `the cluster responded with ${answer.status}: ${message}`,
   );
 }

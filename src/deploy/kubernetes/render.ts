@@ -1,17 +1,16 @@
 import { stringify } from 'yaml';
 import type { KubernetesObject } from './manifests.ts';
 
-/** What stands in the place of a value of a Secret. */
+/** Replaces the values of Secrets. */
 export const HIDDEN = '(not shown)';
 
-/** YAML with a document for each, as `kubectl apply -f` reads it; of Secrets without the values. */
+/** Renders one YAML document per object for `kubectl apply -f`, with the values of Secrets hidden. */
 export function renderYaml(objects: readonly KubernetesObject[]): string {
   return objects
     .map((object) => stringify(withoutValues(object), { version: '1.1', lineWidth: 0 }))
     .join('---\n');
 }
 
-/** The object itself, unless it is a Secret. */
 function withoutValues(object: KubernetesObject): KubernetesObject {
   if (object.kind !== 'Secret') return object;
   const hide = (values: unknown): Record<string, string> =>

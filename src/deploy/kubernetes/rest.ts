@@ -1,8 +1,7 @@
 /**
- * Requests to the API server of a cluster. The official client, which is loaded when the first
- * cluster is connected to, reads the kubeconfig, gets credentials and does TLS and proxies; what is
- * asked, how often and for how long is decided here, and nothing it knows is told but what the API
- * server says.
+ * Requests to the API server of a cluster. The official client reads the kubeconfig, obtains
+ * credentials and handles TLS and proxies. Retries and timeouts are handled here, and secrets are
+ * removed from all messages. The client package is loaded on the first connection.
  */
 import { createRequire } from 'node:module';
 import { retry, type Backoff } from '../../base/backoff.ts';
@@ -10,15 +9,14 @@ import { ServiceError, isSystemError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
 
-/** How long a cluster is waited for. */
 export interface Pace {
-  /** For one answer. */
+  /** Timeout of one attempt. */
   readonly requestMs: number;
   readonly attempts: number;
   readonly backoff: Backoff;
-  /** What is watched is listed anew after so long, whatever the watch has said. */
+  /** Interval between full lists of watched objects. */
   readonly resyncMs: number;
-  /** Events of a pod that does not start are looked for so often. */
+  /** Interval between reads of the events of pods that do not start. */
   readonly eventsMs: number;
 }
 
@@ -35,22 +33,22 @@ const LONGEST_MESSAGE = 500;
 
 export interface RestRequest {
   readonly method: 'GET' | 'PATCH' | 'DELETE';
-  /** From `/` on. */
+  /** Starts with `/`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
   readonly contentType?: string;
-  /** Texts that no error may have, whoever says them. */
+  /** Texts to remove from all error messages. */
   readonly secrets?: readonly string[];
 }
 
-/** What the API server answered, other than that it cannot answer now. */
+/** A final response of the API server, successful or not; temporary failures are retried. */
 export interface RestAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** `Status` of the API, for what was refused; without secrets, in one line. */
+/** The `Status` of a rejected request. Its texts are single lines without secrets. */
 export interface Refusal {
   readonly reason: string;
   readonly message: string;
@@ -63,21 +61,21 @@ export interface Refusal {
 
 export interface Rest {
   readonly pace: Pace;
-  /** Aborted once it is closed, or what it was to last for is over. */
+  /** Aborted by `close` or by the signal passed to `connectRest`. */
   readonly ended: AbortSignal;
   /** @throws ServiceError `cluster_unavailable` after several attempts, `conflict` */
   ask(request: RestRequest, attempts?: number): Promise<RestAnswer>;
-  /** The lines of an answer without an end; other answers than 200 as `ask` has them. */
+  /** Returns the lines of an endless response, or the response itself if its status is not 200. */
   stream(
     request: RestRequest,
     signal: AbortSignal,
   ): Promise<RestAnswer | { readonly lines: AsyncIterable<string> }>;
   refusal(answer: RestAnswer, secrets?: readonly string[]): Refusal;
-  /** Ends what is under way, too. */
+  /** Aborts requests in progress. */
   close(): Promise<void>;
 }
 
-/** What is used of the official client. */
+/** The parts of the official client that are used here. */
 interface Client {
   readonly KubeConfig: new () => KubeConfig;
   readonly RequestContext: new (url: string, method: string) => RequestContext;
@@ -118,7 +116,7 @@ interface ResponseContext {
   readonly body: { text(): Promise<string>; stream(): AsyncIterable<Uint8Array> | null };
 }
 
-/** It was not answered, or by nobody who can answer; worth another attempt. */
+/** No response, or a temporary failure that is worth another attempt. */
 class NoAnswer extends Error {
   readonly retryAfterMs: number;
 
@@ -129,8 +127,8 @@ class NoAnswer extends Error {
 }
 
 /**
- * @param name what errors call the cluster.
- * @throws ServiceError `conflict`, the reason `not_installed`, `invalid_kubeconfig` or `not_in_cluster`
+ * @param name Name of the cluster in errors.
+ * @throws ServiceError `conflict`, reason `not_installed`, `invalid_kubeconfig` or `not_in_cluster`
  */
 export function connectRest(
   definition: ClusterDefinition,
@@ -142,10 +140,10 @@ export function connectRest(
   const { httpApi } = client.createConfiguration();
   const closing = new AbortController();
   const ended = AbortSignal.any([signal, closing.signal]);
-  /** Of the credentials as they were then; the client would make one for each request. */
+  /** Reused until the credentials change; the client would create one for each request. */
   let dispatcher: Dispatcher | undefined;
   const forget = (): void => {
-    // Streams that use it go on until they end.
+    // Closing waits for open streams, so they are not interrupted.
     void dispatcher?.close().catch(() => undefined);
     dispatcher = undefined;
   };
@@ -162,7 +160,7 @@ export function connectRest(
     try {
       await config.applySecurityAuthentication(context);
     } catch {
-      // What a credential plugin prints is not to be repeated.
+      // The output of a credential plugin can contain secrets.
       throw credentialsFault(name);
     }
     rememberSecrets(secretsSeen, context, config);
@@ -200,11 +198,11 @@ export function connectRest(
     if (typeof value === 'object' && value !== null) {
       return { status: httpStatusCode, body: value as RestAnswer['body'] };
     }
-    if (httpStatusCode < 300) throw new NoAnswer('what answers is no API server');
+    if (httpStatusCode < 300)
+      throw new NoAnswer('the response is not from a Kubernetes API server');
     return { status: httpStatusCode, body: {} };
   };
 
-  /** One attempt. */
   const once = async (request: RestRequest): Promise<RestAnswer> => {
     const timeout = AbortSignal.timeout(pace.requestMs);
     try {
@@ -217,7 +215,7 @@ export function connectRest(
         const said = refusal(answer, request.secrets).message;
         const retryAfter = Number(response.headers['retry-after'] ?? 0) * 1000;
         throw new NoAnswer(
-          said === '' ? `it answered ${status}` : `it answered ${status}: ${said}`,
+          said === '' ? `status ${status}` : `status ${status}: ${said}`,
           Math.min(retryAfter || 0, LONGEST_RETRY_AFTER_MS),
         );
       }
@@ -227,7 +225,7 @@ export function connectRest(
       ended.throwIfAborted();
       if (error instanceof NoAnswer || error instanceof ServiceError) throw error;
       forget();
-      if (timeout.aborted) throw new NoAnswer(`no answer within ${pace.requestMs / 1000} s`);
+      if (timeout.aborted) throw new NoAnswer(`no response within ${pace.requestMs / 1000} s`);
       throw new NoAnswer(scrubbed(networkFault(error), request.secrets));
     }
   };
@@ -284,7 +282,7 @@ export function connectRest(
         throw unavailable(
           name,
           controller.signal.aborted
-            ? new NoAnswer(`no answer within ${pace.requestMs / 1000} s`)
+            ? new NoAnswer(`no response within ${pace.requestMs / 1000} s`)
             : new NoAnswer(scrubbed(networkFault(error))),
         );
       } finally {
@@ -298,7 +296,7 @@ export function connectRest(
   };
 }
 
-/** Too many requests, a fault of the server, or a race that another attempt decides. */
+/** Whether another attempt can succeed: rate limit, server error, or a race with another writer. */
 function isPassing({ status }: RestAnswer, { reason, causes }: Refusal): boolean {
   if (status === 429 || status >= 500) return true;
   return (
@@ -311,22 +309,23 @@ function isPassing({ status }: RestAnswer, { reason, causes }: Refusal): boolean
 function unavailable(name: string, { message, retryAfterMs }: NoAnswer): ServiceError {
   return new ServiceError(
     'cluster_unavailable',
-    `the cluster ${name} does not answer: ${message}`,
+    `the cluster ${name} does not respond: ${message}`,
     {
-      remedy: 'Try again later, or see whether the server can reach the cluster.',
+      remedy:
+        'Check that service-local can reach the API server of the cluster, or try again later.',
       ...(retryAfterMs > 0 ? { retryAfterSeconds: Math.ceil(retryAfterMs / 1000) } : {}),
     },
   );
 }
 
 export function credentialsFault(name: string): ServiceError {
-  return new ServiceError('conflict', `the cluster ${name} does not take the credentials`, {
+  return new ServiceError('conflict', `the cluster ${name} rejected the credentials`, {
     reason: 'cluster_credentials',
-    remedy: 'Correct the user of its kubeconfig.',
+    remedy: 'Correct the credentials of the user in the kubeconfig.',
   });
 }
 
-/** `fetch failed` says nothing, its cause says it all. */
+/** The error of `fetch` is always "fetch failed"; its cause has the details. */
 function networkFault(error: unknown): string {
   const { cause } = error as { cause?: unknown };
   return cause instanceof Error ? cause.message : (error as Error).message;
@@ -362,10 +361,14 @@ function readConfig(
   const config = new client.KubeConfig();
   if (in_cluster === true) {
     if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) {
-      throw new ServiceError('conflict', 'the server does not run in a cluster', {
-        reason: 'not_in_cluster',
-        remedy: 'Name a kubeconfig in clusters_file instead of in_cluster.',
-      });
+      throw new ServiceError(
+        'conflict',
+        'in_cluster is set, but the server does not run in a cluster',
+        {
+          reason: 'not_in_cluster',
+          remedy: 'Set kubeconfig instead of in_cluster in clusters_file.',
+        },
+      );
     }
     config.loadFromCluster();
     return config;
@@ -373,13 +376,15 @@ function readConfig(
   const invalid = (message: string): ServiceError =>
     new ServiceError('conflict', `the kubeconfig ${kubeconfig!} ${message}`, {
       reason: 'invalid_kubeconfig',
-      remedy: 'Correct it, or name another in clusters_file.',
+      remedy: 'Correct it, or set another kubeconfig in clusters_file.',
     });
   try {
     config.loadFromFile(kubeconfig!);
   } catch (error) {
-    // What the parser says has a part of the file in it.
-    throw invalid(isSystemError(error) ? `cannot be read: ${error.code!}` : 'is no kubeconfig');
+    // The message of the parser quotes the file, which contains credentials.
+    throw invalid(
+      isSystemError(error) ? `cannot be read: ${error.code!}` : 'is not a valid kubeconfig',
+    );
   }
   if (context !== undefined) {
     if (!config.getContextObject(context)) {
@@ -387,7 +392,7 @@ function readConfig(
     }
     config.setCurrentContext(context);
   }
-  if (!config.getCurrentCluster()?.server) throw invalid('names no cluster');
+  if (!config.getCurrentCluster()?.server) throw invalid('does not specify a cluster');
   return config;
 }
 
@@ -396,9 +401,9 @@ function loadClient(): Client {
     return createRequire(import.meta.url)('@kubernetes/client-node') as Client;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', 'deploying needs the package @kubernetes/client-node', {
+    throw new ServiceError('conflict', 'the package @kubernetes/client-node is not installed', {
       reason: 'not_installed',
-      remedy: 'Install it beside service-local with `npm install @kubernetes/client-node`.',
+      remedy: 'Install it next to service-local with `npm install @kubernetes/client-node`.',
     });
   }
 }

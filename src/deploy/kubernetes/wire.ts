@@ -1,4 +1,4 @@
-/** What is read of the objects of a cluster; any of it may be missing. */
+/** The fields of Kubernetes objects that are read here. */
 
 export interface Metadata {
   readonly name: string;

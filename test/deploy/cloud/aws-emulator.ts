@@ -5,40 +5,40 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /**
- * As much of AWS Secrets Manager and ECS as is used here, over HTTP as the SDK speaks it (JSON 1.1).
- * Rules of versions and tokens: https://docs.aws.amazon.com/secretsmanager/latest/apireference/
+ * Emulates the used parts of AWS Secrets Manager and ECS over HTTP, in the JSON 1.1 protocol of the
+ * SDK. Rules of versions and tokens: https://docs.aws.amazon.com/secretsmanager/latest/apireference/
  */
 export interface AwsEmulator {
   readonly url: string;
-  /** What a process needs to use it. */
+  /** Environment variables for processes that use the emulator. */
   readonly env: Readonly<Record<string, string>>;
-  /** Actions in the order in which they took effect, each with the name of what it was about. */
+  /** Actions that took effect, in order: `ACTION NAME` of the secret or service. */
   readonly done: string[];
-  /** All that it can do. */
+  /** All supported actions. */
   readonly actions: readonly string[];
-  /** Actions that whoever asks may not do. */
+  /** Actions that fail with AccessDeniedException. */
   readonly denied: Set<string>;
-  /** Taken in order, each by the next request for its action. */
+  /** Each fault applies to the next request for one of its actions. */
   readonly faults: Fault[];
-  /** Awaited when an action has taken effect, before it is answered. */
+  /** Awaited after an action takes effect, before the response. */
   onDone: (action: string, name: string) => unknown;
   readonly secrets: Map<string, Secret>;
   readonly services: Map<string, Service>;
-  /** How many times a service is looked at until what was deployed is there. */
+  /** Number of DescribeServices requests until a rollout is done. */
   looks: number;
-  /** Whether what is deployed comes up. */
+  /** Whether new tasks start. */
   isHealthy: boolean;
-  /** Makes services that run two tasks each since then. */
+  /** Adds services with two tasks each that started at `since`. */
   addServices(names: readonly string[], since: number): void;
-  /** All that was ever sent to it. */
+  /** The bodies of all requests. */
   readonly received: string[];
   close(): Promise<void>;
 }
 
 interface Fault {
-  /** All of these are hit, whichever comes first. */
+  /** The fault applies once, to the first request for any of these actions. */
   readonly actions: readonly string[];
-  /** `lost`: it takes effect, and the connection breaks. */
+  /** `lost`: the action takes effect, but the connection breaks before the response. */
   readonly kind: 'throttled' | 'broken' | 'lost' | 'refused';
 }
 
@@ -240,7 +240,7 @@ const ACTIONS: Readonly<Record<string, (emulator: AwsEmulator, input: Input) => 
     };
   },
   ListTasks({ services }, { serviceName, nextToken = '0' }) {
-    // One to a page.
+    // One task per page.
     const next = Number(nextToken) + 1;
     const { tasks } = services.get(String(serviceName))!;
     return {

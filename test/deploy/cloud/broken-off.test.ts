@@ -42,7 +42,7 @@ const currentOf = (name: string): string | undefined => {
   return secret?.versions.find(({ id }) => id === secret.current)?.value;
 };
 
-/** What a verifier that reads both secrets now comes to. */
+/** Result of a verifier that reads both secrets now. */
 function verdict(): 'no lease' | 'verifies' | 'does not' {
   const lease = currentOf(LEASE);
   if (lease === undefined) return 'no lease';
@@ -50,7 +50,7 @@ function verdict(): 'no lease' | 'verifies' | 'does not' {
   return keys.ok && verifyLease(lease, keys.keys).ok ? 'verifies' : 'does not';
 }
 
-/** `cloud renew` in a process that is killed when `arm` says so. */
+/** Runs `cloud renew` in a process that `arm` kills. */
 async function killedRenewal(arm: (kill: () => Promise<void>) => void): Promise<void> {
   const words = ['cloud', 'renew', '--customer', 'acme', '--env', 'prod'];
   const child = spawn(process.execPath, [BIN, ...words], {
@@ -78,7 +78,7 @@ async function finish(): Promise<LeaseFacts> {
   return lease;
 }
 
-test('killed once a lease is issued, it tells the next time that nobody has that one', async () => {
+test('a run after one that was killed before storing its lease names the lost lease once', async () => {
   const before = await world.issued();
   await killedRenewal((kill) => (world.onIssued = kill));
   world.onIssued = () => {};
@@ -86,9 +86,9 @@ test('killed once a lease is issued, it tells the next time that nobody has that
   const lost = (await world.issued()).find((id) => !before.includes(id));
   const { stderr } = await world.cloud('seed');
   expect(stderr).toContain(
-    `Unless that is in the store, nobody has it: the lease ${lost} was issued`,
+    `An earlier run was interrupted: the lease ${lost} was already issued and returned`,
   );
-  // No more than that one is lost, and it is told once.
+  expect(stderr).toContain('If the store does not contain that lease, it is lost.');
   expect(await world.issued()).toHaveLength(before.length + 2);
   expect((await world.cloud('seed')).stderr).toBe('');
   await finish();
@@ -96,14 +96,14 @@ test('killed once a lease is issued, it tells the next time that nobody has that
 
 test.each([
   ['the lease is written', `CreateSecret ${LEASE}`],
-  ['a service is deployed anew', `UpdateService ${NAMES[0]}`],
-])('broken off once %s, it goes on where it was, without another lease', async (_, step) => {
+  ['a service is redeployed', `UpdateService ${NAMES[0]}`],
+])('a renewal interrupted after %s resumes without issuing another lease', async (_, step) => {
   const before = await world.issued();
   const verdicts = new Set<string>();
   aws.onDone = (action, name) => {
     verdicts.add(verdict());
     if (`${action} ${name}` !== step) return;
-    // This has taken effect, and nothing is heard of it or done any more.
+    // This action takes effect, but its response and all further actions fail.
     aws.faults.push({ actions: [action], kind: 'lost' });
     for (const any of aws.actions) aws.denied.add(any);
   };
@@ -114,11 +114,10 @@ test.each([
   expect(await world.issued()).toHaveLength(before.length + 1);
   expect(verdicts).not.toContain('does not');
   expect(aws.done.filter((done) => done === `UpdateService ${NAMES[0]}`)).toHaveLength(1);
-  // What it was issued has arrived: nobody is told otherwise.
   expect((await world.cloud('seed')).stderr).toBe('');
 });
 
-test('answers that are lost, late or refused for a while change nothing', async () => {
+test('a renewal succeeds with one lease despite lost, throttled and failed responses', async () => {
   const before = await world.issued();
   const writes = ['CreateSecret', 'PutSecretValue'];
   for (const kind of ['lost', 'throttled', 'broken', 'lost'] as const) {
@@ -140,7 +139,7 @@ test('answers that are lost, late or refused for a while change nothing', async 
   await finish();
 });
 
-test('no value is in anything that was written or printed', async () => {
+test('no output, file or error contains the value of a secret', async () => {
   const values = [...aws.secrets.values()].flatMap(({ versions }) => versions);
   expect(values).toEqual([]);
   await world.ask(0, 'seed');
@@ -150,7 +149,7 @@ test('no value is in anything that was written or printed', async () => {
     signatures: { sig: string }[];
   };
   const sent = aws.received.join('\n');
-  // What no other test sees: whoever quotes what was sent would show here.
+  // These errors quote the request, including the secret.
   for (const action of ['PutSecretValue', 'CreateSecret']) {
     for (const kind of ['refused', 'broken'] as const) {
       aws.faults.push({ actions: [action], kind });

@@ -49,9 +49,9 @@ function deploy(name: string): void {
   });
 }
 
-test('a lease is seeded into a Secret, and Deployments are started anew with it', async () => {
+test('seeds a lease into a Secret and redeploys the Deployments that read it', async () => {
   const nothing = await world.cloud('redeploy');
-  expect(nothing.stderr).toMatch(/^error not_found: there is no deployment acme-api in the/);
+  expect(nothing.stderr).toMatch(/^error not_found: there is no Deployment acme-api in the/);
   for (const name of NAMES) deploy(name);
 
   world.test.now = Date.now() - 6.9 * DAY;
@@ -72,7 +72,7 @@ test('a lease is seeded into a Secret, and Deployments are started anew with it'
   expect(renewed.lease.lease_id).not.toBe(first.lease_id);
   const redeployed = await world.cloud('redeploy', '--wait');
   expect(redeployed).toMatchObject({ code: 0 });
-  expect(redeployed.stderr).toContain('scheduler acme-scheduler: runs anew, 1 of 1 tasks\n');
+  expect(redeployed.stderr).toContain('scheduler acme-scheduler: redeployed, 1 of 1 tasks\n');
   expect(await world.ask(0, 'status')).toMatchObject({
     action: 'none',
     act_by: renewed.lease.grace_ends_at,
@@ -84,14 +84,12 @@ test('a lease is seeded into a Secret, and Deployments are started anew with it'
   expect(everything).not.toContain(secret.data['lease']);
 });
 
-test('pods that do not come up, and who may not do it, are told', async () => {
+test('reports pods that do not start and missing permissions', async () => {
   server.kubelet.startsAs = 'crash_loop';
   server.kubelet.exceedDeadline();
   const failed = await world.cloud('redeploy', '--wait');
   expect(failed).toMatchObject({ code: 1, stdout: '' });
-  expect(failed.stderr).toContain(
-    'error rollout_failed: the new tasks of acme-api did not come up',
-  );
+  expect(failed.stderr).toContain('error rollout_failed: the new tasks of acme-api did not start');
   const message = 'deployments.apps "acme-api" is forbidden: User "ci" cannot get resource';
   server.fail({ status: 403, message });
   const refused = await world.cloud('status');
@@ -99,7 +97,7 @@ test('pods that do not come up, and who may not do it, are told', async () => {
   expect(refused.stderr).toContain(message);
 });
 
-test('what each role must be allowed is a Role', async () => {
+test('cloud iam prints Kubernetes Roles with the least permissions', async () => {
   server.recover();
   const secret = { resources: ['secrets'], resourceNames: ['license.acme.prod'] };
   expect(await world.ask(0, 'iam')).toMatchObject({

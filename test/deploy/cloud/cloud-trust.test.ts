@@ -53,7 +53,7 @@ const statuses = ({ secrets }: Preflight): string =>
   secrets.map(({ status, reason }) => (reason === null ? status : `${status} ${reason}`)).join();
 
 describe('preflight', () => {
-  test('says that nothing vouches for a bare keyset', async () => {
+  test('reports that no root signs a bare keyset', async () => {
     const checked = await preflight(0);
     expect(checked.trust).toEqual({ by: 'unpinned', pin: null, root: null });
     const { stdout } = await world.cloud('preflight');
@@ -61,13 +61,13 @@ describe('preflight', () => {
     expect(stdout).toContain('no root signs them');
   });
 
-  test('names the root of a signed keyset that no pin checks', async () => {
+  test('names the root of a signed keyset when no root is pinned', async () => {
     await writeFile(secret('public_key'), published([serverKey]));
     expect((await preflight(0)).trust).toEqual({ by: 'unpinned', pin: null, root: PIN });
     expect((await world.cloud('preflight')).stdout).toContain(`signed by the root ${PIN}`);
   });
 
-  test('goes by the signed document, not by the bare keys beside it', async () => {
+  test('verifies the lease by the signed keys and ignores bare keys in the same file', async () => {
     const document = JSON.parse(published([serverKey])) as object;
     const keys = [ATTACKER.jwk, serverKey.jwk];
     await writeFile(secret('public_key'), JSON.stringify({ ...document, keys }));
@@ -87,7 +87,7 @@ describe('preflight', () => {
     expect(stdout).not.toContain('unpinned');
   });
 
-  test('refuses with a pin a bare keyset and one of another root', async () => {
+  test('rejects a bare keyset and the keyset of another root when a root is pinned', async () => {
     pinned();
     const bare = await preflight(4);
     expect(statuses(bare)).toBe('unverified not_vouched_for,unverified unknown_key');
@@ -99,7 +99,7 @@ describe('preflight', () => {
     expect(statuses(foreign)).toBe('unverified other_root,unverified unknown_key');
   });
 
-  test('refuses with a pin an expired keyset, which a new container would not accept', async () => {
+  test('rejects an expired keyset only when a root is pinned', async () => {
     await writeFile(secret('public_key'), published([serverKey], EXPIRED));
     expect(statuses(await preflight(0))).toBe('ok,ok');
     pinned();
@@ -108,18 +108,20 @@ describe('preflight', () => {
   });
 });
 
-test('seeding issues nothing when the pinned root does not sign the keys of the server', async () => {
+test('cloud seed issues no lease if the pinned root did not sign the keys of the server', async () => {
   pinned();
   const before = await world.issued();
   const keyset = await readFile(secret('public_key'), 'utf8');
   const refused = await world.cloud('seed');
   expect(refused).toMatchObject({ code: 3, stdout: '' });
-  expect(refused.stderr).toMatch(/^error invalid_data: the server's keys: The keys are not signed/);
+  expect(refused.stderr).toMatch(
+    /^error invalid_data: cannot use the keys of the server: The keys are not signed/,
+  );
   expect(await world.issued()).toEqual(before);
   expect(await readFile(secret('public_key'), 'utf8')).toBe(keyset);
 });
 
-test('renewing with a pin issues no lease only because the keyset has expired', async () => {
+test('cloud renew replaces an expired keyset without issuing a lease', async () => {
   pinned();
   const expired = published([serverKey], EXPIRED);
   await writeFile(secret('public_key'), expired);
@@ -132,7 +134,7 @@ test('renewing with a pin issues no lease only because the keyset has expired', 
   expect(await world.issued()).toEqual(before);
 });
 
-/** Has the server publish this keyset document. */
+/** Makes the server publish this keyset document. */
 function publishing(document: string): void {
   vi.restoreAllMocks();
   const { app } = world.test;

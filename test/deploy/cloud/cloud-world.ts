@@ -17,25 +17,25 @@ import { newTestApp, type TestApp } from '../../server/in-process.ts';
 
 export const DAY = 86_400_000;
 
-/** A server with customers, and a place from which their leases are seeded. */
+/** A server with two customers, and a home directory from which to seed their leases. */
 export interface CloudWorld {
   readonly test: TestApp;
   readonly directory: string;
-  /** What a process needs to ask the server, in this home. */
+  /** Environment variables for processes that use the server and the home directory. */
   readonly env: Readonly<Record<string, string>>;
-  /** Awaited when a lease was issued, before it is told. */
+  /** Awaited after a lease is issued, before the response. */
   onIssued: () => unknown;
   /** Writes `cloud_file`: the environment `prod` of `acme`. */
   readonly configure: (install: object) => Promise<void>;
-  /** `cloud VERB --customer acme --env prod …` */
+  /** Runs `cloud VERB --customer acme --env prod …`. */
   readonly cloud: (verb: string, ...words: string[]) => Promise<Result>;
-  /** The same with `--json`, of which the exit code must be that. */
+  /** Runs the verb with `--json`, expects the exit code and parses the output. */
   readonly ask: <T>(code: number, verb: string, ...words: string[]) => Promise<T>;
-  /** Gives the server another key, which signs from then on. */
+  /** Makes the server sign with a new key. */
   readonly rotateKey: () => Promise<void>;
-  /** Ids of all leases ever issued, the oldest first. */
+  /** IDs of all issued leases, oldest first. */
   readonly issued: () => Promise<string[]>;
-  /** All that is in files and was printed. */
+  /** The contents of all files and everything printed so far. */
   readonly everything: () => Promise<string>;
   readonly close: () => Promise<void>;
 }

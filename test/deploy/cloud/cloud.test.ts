@@ -52,7 +52,7 @@ const valueOf = (name: string): string => {
   return versions.find(({ id }) => id === current)!.value;
 };
 
-/** Seeds a lease that was issued so long ago. */
+/** Seeds a lease that was issued `ms` milliseconds ago. */
 async function seedBefore(ms: number): Promise<SeedManifest> {
   world.test.now = Date.now() - ms;
   const manifest = await world.ask<SeedManifest>(0, 'seed');
@@ -60,7 +60,7 @@ async function seedBefore(ms: number): Promise<SeedManifest> {
   return manifest;
 }
 
-test('what was seeded into a directory licenses a container', async () => {
+test('a container is licensed by the secrets that were seeded into a directory', async () => {
   await world.configure({ license_deployment_id: 'acme-prod' });
   const seeded = await world.cloud('seed', '--out', 'seeded.json');
   expect(seeded).toMatchObject({ code: 0, stderr: '' });
@@ -95,17 +95,19 @@ test('what was seeded into a directory licenses a container', async () => {
   });
 
   const redeployed = await world.cloud('redeploy', '--wait');
-  expect(redeployed.stdout).toMatch(/^There is nothing to deploy anew/);
+  expect(redeployed.stdout).toMatch(/^There is nothing to redeploy/);
   const checked = await world.cloud('preflight');
   expect(checked).toMatchObject({ code: 0, stderr: '' });
   const status = await world.cloud('status');
-  expect(status.stdout).toContain(`what reads it works until ${manifest.grace_ends_at}`);
+  expect(status.stdout).toContain(
+    `tasks that read the secrets are licensed until ${manifest.grace_ends_at}`,
+  );
   expect(await world.ask(0, 'iam')).toEqual({ seed: null, tasks: null, redeploy: null });
   expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'not_due', manifest: null });
   expect((await world.cloud('renew')).stdout).toBe('');
 });
 
-test('the script for pipelines tells what is not as the manifest says', async () => {
+test('the example script for pipelines reports a secret of the manifest that is missing', async () => {
   await world.configure({ license_deployment_id: 'acme-prod' });
   await world.cloud('seed', '--out', 'seeded.json');
   await rm(join(world.directory, 'secrets', LEASE));
@@ -125,32 +127,31 @@ test('the script for pipelines tells what is not as the manifest says', async ()
   });
   expect({ code, stdout }).toEqual({
     code: 1,
-    stdout: `ok ${KEYS} \nmissing ${LEASE} There is no such secret, or it has no value.\n`,
+    stdout: `ok ${KEYS} \nmissing ${LEASE} The secret does not exist or has no value.\n`,
   });
   expect(await readFile(join(world.directory, 'words'), 'utf8')).toBe(
     'cloud preflight --manifest seeded.json --json\n',
   );
 });
 
-test('seeding writes the keys first, reads nothing, and gives what the registry says', async () => {
+test('cloud seed writes the keys before the lease and needs no permission to read', async () => {
   aws.denied.add('GetSecretValue');
   const manifest = await world.ask<SeedManifest>(0, 'seed');
   expect(aws.done).toEqual([`CreateSecret ${KEYS}`, `CreateSecret ${LEASE}`]);
   expect(manifest.secrets[1]).toMatchObject({ version_id: manifest.lease_id });
   await world.ask(0, 'seed');
   expect(aws.done.slice(2)).toEqual([`PutSecretValue ${KEYS}`, `PutSecretValue ${LEASE}`]);
-  // The keys are as they were.
   expect(aws.secrets.get(KEYS)!.versions).toHaveLength(1);
 
   await world.configure({ ...AWS, license_deployment_id: 'bolt-prod' });
   const foreign = await world.cloud('seed');
   expect(foreign).toMatchObject({ code: 3, stdout: '' });
   expect(foreign.stderr).toContain('bolt-prod belongs to the customer bolt');
-  // The keys of a server that issues nothing are not written.
+  // No lease was issued, so the keys are not written either.
   expect(aws.done.slice(4)).toEqual([]);
 });
 
-test('a store that cannot be written costs no lease', async () => {
+test('cloud seed issues no lease if it cannot write to the store', async () => {
   const before = await world.issued();
   aws.denied.add('PutSecretValue');
   const refused = await world.cloud('seed');
@@ -159,7 +160,7 @@ test('a store that cannot be written costs no lease', async () => {
   expect(await world.issued()).toEqual(before);
 });
 
-test('after a change of keys, what runs and what comes both verify', async () => {
+test('the keyset verifies both old and new leases after a key rotation', async () => {
   await world.ask(0, 'seed');
   const old = valueOf(LEASE);
   await world.rotateKey();
@@ -170,7 +171,7 @@ test('after a change of keys, what runs and what comes both verify', async () =>
   const { keyid } = (JSON.parse(old) as { signatures: { keyid: string }[] }).signatures[0]!;
   expect(keys.map(({ kid }) => kid)).toContain(keyid);
 
-  // The key changes between the two: the lease waits for its key.
+  // The signing key changes after the keyset is written, so the keyset is written again.
   const keysSeen: string[] = [];
   let isFirst = true;
   aws.onDone = async (action, name) => {
@@ -183,7 +184,7 @@ test('after a change of keys, what runs and what comes both verify', async () =>
   expect(await world.ask(0, 'preflight')).toMatchObject({ ok: true });
 });
 
-test('preflight tells names and what is wrong, and never a value', async () => {
+test('preflight reports the status of each secret in every state of the store', async () => {
   const empty = await world.ask<{ ok: boolean; secrets: CheckedSecret[] }>(4, 'preflight');
   expect(empty).toMatchObject({
     ok: false,
@@ -207,7 +208,7 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   const due = await seedBefore(6.9 * DAY);
   expect(await status()).toBe('ok,due');
   await writeFile(join(world.directory, 'due.json'), JSON.stringify(due));
-  // It is good: no installation waits until it is renewed.
+  // A lease that is due is still valid, so preflight succeeds.
   await world.ask(0, 'preflight');
   const good = await world.ask<SeedManifest>(0, 'seed');
   expect(await status('--manifest', 'due.json')).toBe('ok,ok');
@@ -224,7 +225,9 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   expect(changedManifest).toMatchObject({ code: 3, stdout: '' });
   await world.configure({ ...AWS, license_deployment_id: 'acme-test' });
   const foreign = await world.cloud('preflight', '--manifest', 'good.json');
-  expect(foreign.stderr).toMatch(/^error invalid_data: the manifest is not that of acme prod with/);
+  expect(foreign.stderr).toMatch(
+    /^error invalid_data: the manifest does not belong to acme prod with/,
+  );
   put(LEASE, versions[3]!.value);
   expect(await status()).toBe('ok,other_deployment');
   put(KEYS, 'canary-not-json');
@@ -236,7 +239,7 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   expect(noManifest).toMatchObject({ code: 3 });
 });
 
-test('renewing does what is due, deploys anew, and is quiet when nothing is', async () => {
+test('cloud renew seeds and redeploys what is due, and prints nothing otherwise', async () => {
   const first = await seedBefore(6.9 * DAY);
   aws.addServices(NAMES, Date.now());
   const due = await world.ask<Status>(0, 'status');
@@ -256,7 +259,7 @@ test('renewing does what is due, deploys anew, and is quiet when nothing is', as
   expect(shown.stdout).toContain(
     `Act by ${first.grace_ends_at}: service-local cloud redeploy --customer acme --env prod --wait\n`,
   );
-  expect(shown.stdout).toContain('The tasks were not asked.');
+  expect(shown.stdout).toContain('the tasks themselves were not queried.');
 
   const renewed = await world.ask<Renewed>(0, 'renew');
   expect(renewed).toMatchObject({ status: 'redeployed', redeployed: NAMES, manifest: null });
@@ -272,7 +275,7 @@ test('renewing does what is due, deploys anew, and is quiet when nothing is', as
   expect(all.lease.lease_id).not.toBe(again.lease_id);
 });
 
-test('a wrong clock of this machine neither renews for ever nor keeps from renewing', async () => {
+test('cloud renew issues one lease when the clock of this machine is wrong', async () => {
   await world.configure({ ...AWS, services: { type: 'none' } });
   const renewed = async (): Promise<string[]> => {
     const { status } = await world.ask<Renewed>(0, 'renew');
@@ -282,26 +285,26 @@ test('a wrong clock of this machine neither renews for ever nor keeps from renew
     aws.secrets.clear();
     const before = await world.issued();
     world.test.now = Date.now() + days * DAY;
-    const told = /^The clock of this machine says \S+, and that of the server \S+, which/;
+    const told = /^The clock of this machine shows \S+, but the server reports \S+\. Using/;
     expect(await renewed()).toEqual(['renewed', expect.stringMatching(told)]);
     expect(await world.issued()).toHaveLength(before.length + 1);
   }
-  // Nothing lasts longer than its contract: to renew for that would start all anew, and often.
+  // No lease outlasts its contract, so renewing near its end would only cause redeployments.
   const ends = world.test.now + DAY;
   await world.test.execute(`UPDATE contracts SET ends_at = ${ends}`);
   await world.ask(0, 'seed');
   world.test.now = ends - DAY / 8;
   const before = await world.issued();
-  expect(await renewed()).toEqual(['not_due', expect.stringContaining('would last no longer')]);
+  expect(await renewed()).toEqual(['not_due', expect.stringContaining('would not last longer')]);
   await world.test.execute(`UPDATE contracts SET ends_at = ${Date.UTC(2099, 0)}`);
   expect((await renewed())[0]).toBe('renewed');
   expect(await world.issued()).toHaveLength(before.length + 1);
 });
 
-test('an earlier lease that somebody made the current one again is replaced', async () => {
+test('cloud renew replaces an earlier lease that was restored as the current one', async () => {
   const first = await world.ask<SeedManifest>(0, 'seed');
   aws.addServices(NAMES, Date.now());
-  // Of which version a task is, follows from times, and these must differ.
+  // The lease of a task is inferred from times, so the two leases must have different ones.
   await vi.waitUntil(() => Date.now() > Date.parse(first.issued_at) + 5);
   const second = await world.ask<SeedManifest>(0, 'seed');
   const secret = aws.secrets.get(LEASE)!;
@@ -317,14 +320,14 @@ test('an earlier lease that somebody made the current one again is replaced', as
   expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 });
 
-test('deploying anew waits for all services, and tells which did not come up', async () => {
+test('cloud redeploy waits for all services and names one that did not start', async () => {
   await world.ask(0, 'seed');
   aws.addServices(NAMES, Date.now() - DAY);
   const unknown = await world.ask<Status>(4, 'status');
   expect(unknown).toMatchObject({ action: 'redeploy', act_by: null });
   const waited = await world.cloud('redeploy', '--wait');
   expect(waited.code).toBe(0);
-  expect(waited.stderr).toContain('api acme-api: runs anew, 2 of 2 tasks\n');
+  expect(waited.stderr).toContain('api acme-api: redeployed, 2 of 2 tasks\n');
   expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 
   await world.cloud('redeploy');
@@ -332,26 +335,30 @@ test('deploying anew waits for all services, and tells which did not come up', a
   aws.isHealthy = false;
   const failed = await world.cloud('redeploy', '--wait');
   expect(failed).toMatchObject({ code: 1, stdout: '' });
-  expect(failed.stderr).toMatch(/error rollout_failed: .* did not come up: tasks failed to start/);
+  expect(failed.stderr).toMatch(/error rollout_failed: .* did not start: tasks failed to start/);
   aws.isHealthy = true;
   aws.addServices(NAMES, Date.now() - DAY);
   const before = await world.issued();
   expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'redeployed' });
   expect(await world.issued()).toEqual(before);
-  // Those that run keep a lease that works, rather than come up with none.
+  // Without a lease in the store, redeploying would replace licensed tasks by unlicensed ones.
   aws.secrets.delete(LEASE);
   const refused = await world.cloud('redeploy');
   expect(refused).toMatchObject({ code: 4, stdout: '' });
   expect(refused.stderr).toMatch(/^error license_invalid: \S+lease is missing\n/);
   aws.denied.add('GetSecretValue');
   const unseen = await world.cloud('redeploy');
-  expect(unseen.stderr).toContain('may not be read: they are deployed anew without a look at it');
+  expect(unseen.stderr).toContain(
+    'You may not read the secrets, so they were not checked before redeploying.',
+  );
   aws.services.delete('acme-worker');
   const gone = await world.cloud('redeploy');
-  expect(gone.stderr).toMatch(/^error not_found: the cluster acme has no service acme-worker/);
+  expect(gone.stderr).toMatch(
+    /^error not_found: the ECS cluster acme has no active service acme-worker/,
+  );
 });
 
-test('what each role must be allowed is no more than it needs', async () => {
+test('cloud iam prints AWS policies with the least permissions', async () => {
   const key = 'arn:aws:kms:eu-west-1:123456789012:key/1';
   await world.configure({ ...AWS, store: { type: 'aws', region: 'eu-west-1', kms_key: key } });
   const policies = await world.ask<Record<string, { Statement: Record<string, unknown>[] }>>(
@@ -382,17 +389,17 @@ test('what each role must be allowed is no more than it needs', async () => {
   expect(aws.secrets.get(LEASE)!.kmsKeyId).toBe(key);
 });
 
-test('what is wrong in the file is told, without what it holds', async () => {
+test('errors in cloud_file are reported without quoting the file', async () => {
   await world.configure({ ...AWS, store: { type: 'aws', access_key: 'canary-key' } });
   const wrong = await world.cloud('seed');
   expect(wrong).toMatchObject({ code: 2, stdout: '' });
   expect(wrong.stderr).toMatch(
-    /customers\.acme\.prod\.store: .*access_key.*; credentials come from the environment/,
+    /customers\.acme\.prod\.store: .*access_key.*; provide credentials through the environment/,
   );
   expect(wrong.stderr).not.toContain('canary');
   for (const [install, told] of [
     [{ ...AWS, store: { type: 'aws', kms_key: '*' } }, /store\.kms_key: must be the id/],
-    [{ ...AWS, store: { type: 'directory' } }, /services\.type: must be ecs with a store of type/],
+    [{ ...AWS, store: { type: 'directory' } }, /services\.type: must match store\.type/],
     [
       { ...AWS, store: { type: 'kubernetes', cluster: 'nowhere' }, services: { type: 'none' } },
       /^error not_found: \S+clusters\.yaml has no cluster "nowhere"/,
@@ -401,7 +408,7 @@ test('what is wrong in the file is told, without what it holds', async () => {
     await world.configure(install);
     expect((await world.cloud('seed')).stderr).toMatch(told);
   }
-  // What is said of it by whoever parses it may quote it.
+  // The YAML parser quotes the file in its errors.
   for (const text of [
     'customers: *canary',
     'customers: !canary canary',

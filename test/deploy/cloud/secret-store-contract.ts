@@ -3,16 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
 import type { SecretStore } from '../../../src/deploy/cloud/secret-store.ts';
 
-/** One store, and what can go wrong with it. */
 export interface StoreUnderTest {
   readonly store: SecretStore;
-  /** Of a store that keeps it. */
+  /** Whether the store keeps the previous value. */
   readonly keepsPrevious: boolean;
-  /** The next write takes effect, and its answer is lost. */
+  /** Makes the next write take effect, but loses its response. */
   readonly loseAnswer?: () => void;
-  /** The next request is told to come again. */
+  /** Makes the next request fail with a rate limit. */
   readonly throttle?: () => void;
-  /** Nobody may read from now on; true gives it back. */
   readonly denyReading?: (isDenied: boolean) => void;
   readonly denyWriting?: (isDenied: boolean) => void;
   close(): Promise<void>;
@@ -20,7 +18,7 @@ export interface StoreUnderTest {
 
 const CANARY = 'canary-secret-value';
 
-/** What every secret store must do. */
+/** Tests that every secret store must pass. */
 export function secretStoreContract(kind: string, open: () => Promise<StoreUnderTest>): void {
   describe(`a secret store: ${kind}`, () => {
     let opened: StoreUnderTest;
@@ -38,7 +36,7 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
     const put = (name: string, value: string): Promise<string> =>
       opened.store.put(name, value, hash('sha256', value));
 
-    test('keeps what was put last, each secret by itself', async () => {
+    test('returns the last value of each secret', async () => {
       const { store, keepsPrevious } = opened;
       const [keys, lease] = names();
       expect(await store.current(lease)).toBeUndefined();
@@ -50,13 +48,13 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
       expect(second).not.toBe(first);
       const current = await store.current(lease);
       expect(current).toMatchObject({ value: 'second\nof "two" – ü', version_id: second });
-      // What a task holds is told by it: never too early, but for what a file system rounds off.
+      // File systems round times, hence the tolerance of 20 ms.
       expect(current!.created_at).toBeGreaterThanOrEqual(before - 20);
       expect(await store.current(keys)).toMatchObject({ value: `{"keys":"${CANARY}"}` });
       expect((await store.previous(lease))?.value).toBe(keepsPrevious ? 'first' : undefined);
     });
 
-    test('does nothing when it is told the same again, and makes an old value current', async () => {
+    test('ignores a repeated write of the current value, and can restore an old value', async () => {
       const { store } = opened;
       const [, lease] = names();
       const first = await put(lease, 'one');
@@ -69,7 +67,7 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
       expect(await store.current(lease)).toMatchObject({ value: 'one', version_id: fourth });
     });
 
-    test('takes effect once when its answer is lost or it is told to come again', async () => {
+    test('writes a value once despite a lost response or a rate limit', async () => {
       const { store, loseAnswer, throttle } = opened;
       const [, lease] = names();
       loseAnswer?.();
@@ -81,7 +79,7 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
       expect(await store.current(lease)).toMatchObject({ value: 'two', version_id: second });
     });
 
-    test('writes without a right to read, and says who is refused without the value', async () => {
+    test('writes without permission to read, and reports denied access without the value', async () => {
       const { store, denyReading, denyWriting } = opened;
       const [, lease] = names();
       denyReading?.(true);
@@ -100,7 +98,7 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
   });
 }
 
-/** All that an error has to tell, with what caused it. */
+/** The code of an error, and everything that it reveals. */
 async function told(work: Promise<unknown>): Promise<{ code: string; toString(): string }> {
   try {
     await work;

@@ -52,7 +52,7 @@ secretStoreContract('a Secret of Kubernetes', async () => {
     else server.recover();
   };
   const matches = ({ method }: TestApiServer['asked'][0]): boolean => method === 'PATCH';
-  // Each pair of names is a Secret of its own, as each install has one.
+  // As each installation has its own Secret, so has each pair of names.
   const open = (object: string) => kubernetesStore(place, object);
   const place = { rest: await connectTo(server, directory), cluster: 'test', namespace: 'bots' };
   const objectOf = (name: string): string => `license-${name.split('/')[3]!}`;
@@ -90,7 +90,7 @@ async function startAws(): Promise<AwsEmulator> {
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('files are for this user alone, no links, and nothing is left beside them', async () => {
+test('the directory store writes private files, rejects links and leaves no other files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'service-local-secrets-'));
   await directoryStore(directory).put(NAME, 'one', '');
   await directoryStore(directory).put(NAME, 'two', '');
@@ -107,7 +107,7 @@ test('files are for this user alone, no links, and nothing is left beside them',
   await rm(directory, { recursive: true });
 });
 
-test('AWS refuses a token that stands for another value, and what is to be deleted', async () => {
+test('AWS rejects a reused token, and writes to a secret that is scheduled for deletion', async () => {
   const aws = await startAws();
   const store = await openAwsStore({});
   const token = randomUUID();
@@ -122,7 +122,7 @@ test('AWS refuses a token that stands for another value, and what is to be delet
   await aws.close();
 });
 
-test('AWS without a region, credentials or an answer: each is told', async () => {
+test('the AWS store reports a missing region, missing credentials and an unreachable server', async () => {
   const aws = await startAws();
   const put = async (change: Record<string, string | undefined>): Promise<unknown> => {
     for (const [name, value] of Object.entries(change)) vi.stubEnv(name, value);

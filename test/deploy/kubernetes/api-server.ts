@@ -1,7 +1,7 @@
 /**
- * A local API server of Kubernetes, with what deployments need of it: namespaced objects of the kinds
- * in `KINDS`, each checked by the published schemas, server-side apply, lists and watches; and faults
- * on request. `kubelet` has a cluster behind it.
+ * A local Kubernetes API server with the features that deployments use: namespaced objects of the
+ * kinds in `KINDS`, validated by the published schemas, server-side apply, lists and watches. It can
+ * simulate faults, and `kubelet` simulates the cluster.
  */
 import { writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -23,12 +23,12 @@ import { createStore, SchemaError, type Change, type Store, type Stored } from '
 
 export interface Asked {
   readonly method: string;
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** `cut`: the connection ends without an answer. `silent`: nothing comes, and it stays open. */
+/** `cut` closes the connection without a response; `silent` keeps it open and sends nothing. */
 type FaultAnswer =
   | 'cut'
   | 'silent'
@@ -40,31 +40,31 @@ type FaultAnswer =
 
 export interface TestApiServer {
   readonly url: string;
-  /** What clients have to show. */
+  /** Bearer token that clients must send. */
   readonly token: string;
-  /** Of the current context of the kubeconfig. */
+  /** Name of the current context in the kubeconfig. */
   readonly kubeconfig: object;
-  /** Writes the kubeconfig, and resolves with its path. */
+  /** Writes the kubeconfig and resolves with its path. */
   readonly writeKubeconfig: (directory: string) => Promise<string>;
   readonly store: Store;
   readonly kubelet: Kubelet;
   readonly asked: readonly Asked[];
-  /** Answers the next so many requests that `matches` is true for, all by default. */
+  /** Applies the fault to the next `times` requests that match; by default to all requests. */
   readonly fail: (
     answer: FaultAnswer,
     options?: { times?: number; matches?: (asked: Asked) => boolean },
   ) => void;
-  /** Answers as always again. */
+  /** Removes all faults. */
   readonly recover: () => void;
-  /** Resolves once that many watches are open. */
+  /** Resolves once `count` watches are open. */
   readonly watched: (count: number) => Promise<void>;
-  /** Tells all watches the version. */
+  /** Sends a bookmark with the current version to all watches. */
   readonly bookmark: () => void;
-  /** Cuts all watches off. */
+  /** Closes the connections of all watches. */
   readonly cut: () => void;
-  /** Has the watches that are open tell nothing any more. */
+  /** Stops sending events to the open watches. */
   readonly mute: () => void;
-  /** Forgets all changes, and ends all watches with 410. */
+  /** Discards the history of changes and ends all watches with status 410. */
   readonly expire: () => void;
   readonly addNamespace: (name: string) => void;
   readonly close: () => Promise<void>;
@@ -92,7 +92,7 @@ const KINDS: readonly Kind[] = [
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 const LABEL_VALUE = /^([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?$/;
 
-/** An answer that is a `Status`. */
+/** A response with a Kubernetes `Status` as its body. */
 class Refused extends Error {
   readonly status: number;
   readonly reason: string;
@@ -284,7 +284,7 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
     return shown(isDry ? store.prepared(object) : store.put(object, owners), owners);
   };
 
-  /** Objects come only where a namespace is, and is to stay. */
+  /** Rejects objects whose namespace is missing or being deleted. */
   const admit = (namespace: string): void => {
     const found404 = store.find('Namespace', '', namespace);
     if (found404 === undefined) {
@@ -397,7 +397,7 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
   const kubeconfig = {
     apiVersion: 'v1',
     kind: 'Config',
-    // The client sends nothing without TLS unless it is told that this is meant so.
+    // The client refuses plain HTTP without this setting.
     clusters: [{ name: 'test', cluster: { server: url, 'insecure-skip-tls-verify': true } }],
     users: [{ name: 'test', user: { token } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
@@ -497,7 +497,7 @@ function targetOf(path: string): Target {
   return { type, namespace: match![3] ?? '', name: match![5], subresource: match![6] };
 }
 
-/** What clients ask that are to find out what there is. */
+/** The API discovery documents. */
 function discovery(path: string): object | undefined {
   const versions = [...new Set(KINDS.map(({ apiVersion }) => apiVersion))];
   if (path === '/version') return { major: '1', minor: '36', gitVersion: 'v1.36.0' };
@@ -602,7 +602,7 @@ function immutabilityFaults(before: Stored | undefined, after: Stored): string[]
   return [];
 }
 
-/** The defaults that an API server adds, as far as they show in what is compared. */
+/** The defaults of the API server that affect comparisons in the tests. */
 function withDefaults(object: Stored): Stored {
   if (object.kind === 'PersistentVolumeClaim') {
     return { ...object, spec: { volumeMode: 'Filesystem', ...object.spec } };
@@ -644,7 +644,7 @@ function withDefaults(object: Stored): Stored {
   };
 }
 
-/** RFC 7386. */
+/** JSON Merge Patch, RFC 7386. */
 function merged(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const base =

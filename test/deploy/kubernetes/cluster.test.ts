@@ -1,6 +1,6 @@
 /**
- * What a deployment does to a cluster, and what is seen of it. With SERVICE_LOCAL_TEST_KUBECONFIG,
- * the first part runs against the cluster of that kubeconfig, in a namespace of its own.
+ * With SERVICE_LOCAL_TEST_KUBECONFIG, the first group of tests runs against the cluster of that
+ * kubeconfig and creates its own namespaces.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
@@ -83,7 +83,7 @@ async function refusalOf(action: Promise<unknown>): Promise<ServiceError> {
 
 interface Followed {
   readonly states: readonly ClusterState[];
-  /** Resolves with the first state from now on, the present one included, that it holds for. */
+  /** Resolves with the first state that satisfies the condition, starting with the current state. */
   readonly until: (isIt: (state: ClusterState) => boolean) => Promise<ClusterState>;
   readonly stop: () => Promise<void>;
 }
@@ -152,7 +152,7 @@ describe('any cluster', () => {
   const setElsewhere = async (change: Partial<V1DeploymentSpec>): Promise<void> => {
     const live = await deployed();
     Object.assign(live.spec!, change);
-    // Whatever the controller has done to it in the meantime.
+    // Without a resource version, the change also succeeds if the controller changed the object.
     delete live.metadata!.resourceVersion;
     await apps.replaceNamespacedDeployment({
       name: resourceName(plan),
@@ -162,7 +162,7 @@ describe('any cluster', () => {
     });
   };
 
-  test('applying again changes nothing', async () => {
+  test('is unchanged when the same objects are applied again', async () => {
     const objects = [runnerSecret(plan, CANARY), ...manifests(plan)];
     await cluster.apply(objects);
     const before = await deployed();
@@ -180,7 +180,7 @@ describe('any cluster', () => {
     expect(Buffer.from(secret.data!['token']!, 'base64').toString()).toBe(CANARY);
   });
 
-  test('the difference is told, and nothing done', async () => {
+  test('shows what would change without changing anything', async () => {
     const objects = manifests(plan);
     const created = await cluster.diff(objects);
     expect(created.map(({ change }) => change)).toEqual(objects.map(() => 'create'));
@@ -202,7 +202,7 @@ describe('any cluster', () => {
     });
   });
 
-  test('no difference shows the value of a secret', async () => {
+  test('hides the values of Secrets in a diff', async () => {
     await cluster.apply([runnerSecret(plan, CANARY)]);
     const diff = await cluster.diff([runnerSecret(plan, `${CANARY}-2`)]);
 
@@ -211,7 +211,7 @@ describe('any cluster', () => {
     ]);
   });
 
-  test('what is no longer asked for goes', async () => {
+  test('removes fields that the manifests no longer contain', async () => {
     await cluster.apply(manifests({ ...plan, lease_secret: 'license' }));
     await cluster.apply(manifests(plan));
 
@@ -220,7 +220,7 @@ describe('any cluster', () => {
     expect(containers[0]!.env!.map(({ name }) => name)).toEqual(['HOME']);
   });
 
-  test('a field that another manager sets is left to it, and said to whom', async () => {
+  test('keeps the fields of another manager and names that manager', async () => {
     await cluster.apply(manifests(plan));
     await setElsewhere({ revisionHistoryLimit: 7 });
     const error = await refusalOf(cluster.apply(manifests(plan)));
@@ -230,7 +230,7 @@ describe('any cluster', () => {
     expect((await deployed()).spec!.revisionHistoryLimit).toBe(7);
   });
 
-  test('it scales to nothing whoever else has set the number', async () => {
+  test('scales to zero even if another manager set the number, and stays there', async () => {
     await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
     await setElsewhere({ replicas: 2 });
     const followed = follow(cluster, plan);
@@ -239,14 +239,14 @@ describe('any cluster', () => {
     const down = await followed.until(({ phase }) => phase === 'scaled_down');
     expect(down).toMatchObject({ pods: [], version: 3, reason: null });
     await followed.stop();
-    // Of one who was held up when he was about to apply it.
+    // A delayed process applies the manifests after the scale-down.
     const late = await refusalOf(cluster.apply(manifests(plan)));
     expect(late).toMatchObject({ code: 'conflict', reason: 'field_conflict' });
     expect((await deployed()).spec!.replicas).toBe(0);
     await cluster.scaleDown(testPlan({ ...plan, deployment_id: randomUUID() }));
   });
 
-  test('an image that cannot be had is told', async () => {
+  test('reports an image that cannot be pulled', async () => {
     const followed = follow(cluster, plan);
     await followed.until(({ phase }) => phase === 'missing');
     await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
@@ -257,7 +257,7 @@ describe('any cluster', () => {
     await followed.stop();
   });
 
-  test('a secret that is missing is named', async () => {
+  test('names a missing Secret', async () => {
     await cluster.apply(manifests(plan));
     const followed = follow(cluster, plan);
 
@@ -266,7 +266,7 @@ describe('any cluster', () => {
     await followed.stop();
   });
 
-  test('a namespace that goes is told, and refused', async () => {
+  test('reports a deleted namespace and rejects further objects', async () => {
     await cluster.apply(manifests(plan));
     const followed = follow(cluster, plan);
     await followed.until(({ phase }) => phase !== 'missing');
@@ -281,7 +281,7 @@ describe('any cluster', () => {
     expect(await cluster.state(plan)).toMatchObject({ reason: 'namespace_missing' });
   });
 
-  test('what is removed leaves its log', async () => {
+  test('removes everything except the volume with the log', async () => {
     await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
     await cluster.remove(plan);
     await cluster.remove(plan);
@@ -332,14 +332,14 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     ['500', { status: 500 }],
     ['503', { status: 503 }],
     ['a cut line', 'cut'],
-  ] as const)('it tries again after %s', async ([, answer]) => {
+  ] as const)('retries after %s', async ([, answer]) => {
     server.fail(answer, { times: 3, matches: isApply });
     await cluster.apply(objects);
 
     expect(await cluster.state(plan)).toMatchObject({ version: 3 });
   });
 
-  test('it waits for as long as it is told', async () => {
+  test('waits as long as Retry-After says', async () => {
     server.fail({ status: 429, headers: { 'retry-after': '1' } }, { times: 1, matches: isApply });
     const from = performance.now();
     await cluster.apply(objects.slice(0, 1));
@@ -349,19 +349,22 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
 
   test.for([
     ['answers 500', { status: 500, message: 'etcdserver: leader changed' }, /leader changed/],
-    ['cuts every line', 'cut', /does not answer/],
-    ['says nothing', 'silent', /no answer within 0\.05 s/],
-  ] as const)('a server that %s is given up', async ([, answer, message]) => {
-    const hurried = open({ requestMs: 50, attempts: 2 });
-    server.fail(answer);
-    const error = await refusalOf(hurried.apply(objects));
-    await hurried.close();
+    ['cuts every connection', 'cut', /does not respond/],
+    ['never responds', 'silent', /no response within 0\.05 s/],
+  ] as const)(
+    'is unavailable after several attempts if the server %s',
+    async ([, answer, message]) => {
+      const hurried = open({ requestMs: 50, attempts: 2 });
+      server.fail(answer);
+      const error = await refusalOf(hurried.apply(objects));
+      await hurried.close();
 
-    expect(error).toMatchObject({ code: 'cluster_unavailable', retryable: true });
-    expect(error.message).toMatch(message);
-  });
+      expect(error).toMatchObject({ code: 'cluster_unavailable', retryable: true });
+      expect(error.message).toMatch(message);
+    },
+  );
 
-  test('credentials are in no error', async () => {
+  test('never quotes credentials in an error', async () => {
     const echo = `who says ${server.token} and ${Buffer.from(CANARY).toString('base64')}`;
     const errors: ServiceError[] = [];
     for (const status of [400, 401, 403, 422, 500]) {
@@ -385,11 +388,11 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
   });
 
   test.for([
-    ['crash_loop', 'crash_loop', /ended with 1 \(Error\), after 1 restarts/],
-    ['out_of_memory', 'out_of_memory', /more memory than it may/],
+    ['crash_loop', 'crash_loop', /stopped with exit code 1 \(Error\) after 1 restarts/],
+    ['out_of_memory', 'out_of_memory', /exceeded its memory limit/],
     ['unschedulable', 'unschedulable', /Insufficient memory/],
     ['config_error', 'missing_secret', /secret "keys" not found/],
-  ] as const)('a pod that is in %s is told', async ([state, reason, message]) => {
+  ] as const)('reports the reason of a pod in the state %s', async ([state, reason, message]) => {
     const followed = follow(cluster, plan);
     await cluster.apply(objects);
     const ready = await followed.until(({ phase }) => phase === 'ready');
@@ -406,7 +409,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('a quota that is used up is told, and so is a rollout without an end', async () => {
+  test('reports an exhausted quota and a rollout that exceeds its deadline', async () => {
     server.kubelet.quota = 0;
     const followed = follow(cluster, plan);
     await cluster.apply(objects);
@@ -419,7 +422,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('a new version comes when the old pod is gone', async () => {
+  test('starts a new version only after the old pod has stopped', async () => {
     server.kubelet.lingers = true;
     const followed = follow(cluster, plan);
     await cluster.apply(objects);
@@ -438,13 +441,13 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await cluster.scaleDown(plan);
     const down = await followed.until(({ pods }) => pods[0]?.phase === 'Terminating');
     expect(down).toMatchObject({ phase: 'progressing', reason: null });
-    expect(down.message).toMatch(/ is still ending$/);
+    expect(down.message).toMatch(/ is still stopping$/);
     server.kubelet.finish();
     await followed.until(({ phase }) => phase === 'scaled_down');
     await followed.stop();
   });
 
-  test('a watch goes on from where it was cut off', async () => {
+  test('resumes an interrupted watch without listing again', async () => {
     await cluster.apply(objects);
     const followed = follow(cluster, plan);
     await followed.until(({ phase }) => phase === 'ready');
@@ -461,7 +464,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('a watch that is too old begins anew', async () => {
+  test('lists again when the version of a watch is too old', async () => {
     await cluster.apply(objects);
     const followed = follow(cluster, plan);
     await followed.until(({ phase }) => phase === 'ready');
@@ -478,7 +481,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('what a watch does not tell, the next list does', async () => {
+  test('learns of a change from the next list when the watch stays silent', async () => {
     const impatient = open({ resyncMs: 200 });
     await impatient.apply(objects);
     const followed = follow(impatient, plan);
@@ -495,7 +498,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
   });
 
   test.for(['cut', 'silent', { status: 500 }] as const)(
-    'while the server is away (%j), the last state stays',
+    'keeps the last state while the server is unreachable (%j)',
     async (answer) => {
       const impatient = open({ requestMs: 100 });
       await impatient.apply(objects);
@@ -507,7 +510,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
 
       const away = await followed.until(({ reason }) => reason === 'unreachable');
       expect(away).toMatchObject({ phase: 'ready', pods: before.pods, version: 3 });
-      expect(away.message).toMatch(/^not seen since \d{4}-\d\d-\d\dT.*own does not answer/);
+      expect(away.message).toMatch(/^not seen since \d{4}-\d\d-\d\dT.*own does not respond/);
       server.recover();
       expect(await followed.until(({ reason }) => reason === null)).toMatchObject({
         phase: 'ready',
@@ -517,7 +520,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     },
   );
 
-  test('who may list but not watch is told all the same', async () => {
+  test('follows changes without permission to watch', async () => {
     server.fail({ status: 403 }, { matches: ({ query }) => query.has('watch') });
     const impatient = open({ resyncMs: 50 });
     await impatient.apply(objects);
@@ -531,18 +534,18 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await impatient.close();
   });
 
-  test('who may not see pods is told so', async () => {
+  test('reports missing permission to list pods', async () => {
     server.fail({ status: 403, message: 'pods is forbidden' }, { matches: isPods });
     const followed = follow(cluster, plan);
 
     const { message, pods } = await followed.until(({ reason }) => reason === 'unreachable');
-    expect(message).toMatch(/answered 403: pods is forbidden/);
+    expect(message).toMatch(/responded with 403: pods is forbidden/);
     expect(pods).toEqual([]);
     await followed.stop();
     expect(await refusalOf(cluster.state(plan))).toMatchObject({ reason: 'cluster_forbidden' });
   });
 
-  test('a namespace that is being deleted takes nothing', async () => {
+  test('rejects objects while the namespace is being deleted', async () => {
     const namespace = server.store.find('Namespace', '', 'faults')!;
     const deletionTimestamp = new Date().toISOString();
     server.store.put({ ...namespace, metadata: { ...namespace.metadata, deletionTimestamp } });
@@ -553,13 +556,13 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(await cluster.state(plan)).toMatchObject({ reason: 'namespace_terminating' });
   });
 
-  test('a quota is told from what is forbidden', async () => {
+  test('distinguishes an exceeded quota from missing permissions', async () => {
     server.fail({ status: 403, message: 'exceeded quota: storage' }, { matches: isApply });
 
     expect(await refusalOf(cluster.apply(objects))).toMatchObject({ reason: 'quota' });
   });
 
-  test('the role in the examples is what it needs', async () => {
+  test('needs exactly the permissions of the role in the examples', async () => {
     const from = server.asked.length;
     server.kubelet.startsAs = 'pending';
     await cluster.apply(objects);
@@ -584,7 +587,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(validate(role)).toEqual([]);
   });
 
-  test('closing ends what is under way', async () => {
+  test('aborts requests in progress when it is closed', async () => {
     server.fail('silent');
     const waits = cluster.apply(objects).then(
       () => 'done',
@@ -597,7 +600,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('containers run what a test gives them, and are ended in time', async () => {
+  test('runs containers as test functions and stops them on scale-down', async () => {
     const seen: string[] = [];
     server.kubelet.startsAs = async ({ files, signal, ready }) => {
       seen.push(files['/etc/service-local/runner']!['token']!);
@@ -619,7 +622,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
   });
 });
 
-test('it is not down before the controller knows', () => {
+test('a deployment is scaled down only after the controller has observed the change', () => {
   const metadata = { name: 'bot', generation: 2 };
   const down = (observedGeneration: number, replicas: number): string =>
     stateOf(
@@ -637,7 +640,7 @@ test('it is not down before the controller knows', () => {
   ]);
 });
 
-/** What a request asks of RBAC; reading the namespace itself is not needed. */
+/** The RBAC permissions that a request needs; reading the namespace itself is optional. */
 function rightsOf({ method, path, query }: Asked): string[] {
   const [, group = '', resource, name] =
     /^\/apis?(?:\/([a-z.0-9]+))?\/v1\/namespaces\/[^/]+\/([a-z]+)(?:\/(.+))?$/.exec(path) ?? [];
@@ -650,19 +653,19 @@ function rightsOf({ method, path, query }: Asked): string[] {
 }
 
 describe('a cluster that cannot be connected to', () => {
-  test('is told without what is in the kubeconfig', async () => {
+  test('causes an error that does not quote the kubeconfig', async () => {
     const file = join(await mkdtemp(join(tmpdir(), 'kube-')), 'config');
     await writeFile(file, `users: [{name: a, user: {token: ${CANARY}}\n  - [`);
     const connect = (): unknown => connectCluster(definitionOf(file), { signal: ending.signal });
 
-    expect(connect).toThrow(/is no kubeconfig$/);
+    expect(connect).toThrow(/is not a valid kubeconfig$/);
   });
 
   test.for([
     [{ kubeconfig: '/nowhere/config' }, 'invalid_kubeconfig', /cannot be read: ENOENT/],
     [{ context: 'other' }, 'invalid_kubeconfig', /has no context "other"/],
     [{ kubeconfig: undefined, in_cluster: true }, 'not_in_cluster', /does not run in a cluster/],
-  ] as const)('says why: %j', ([change, reason, message]) => {
+  ] as const)('causes an error that names the reason: %j', ([change, reason, message]) => {
     const changed = { ...definition, ...change } as ClusterDefinition;
     const connect = (): unknown => connectCluster(changed, { signal: ending.signal });
 

@@ -30,7 +30,7 @@ function failure(act: () => unknown): ServiceError {
   throw new Error('it should have failed');
 }
 
-test('a kubeconfig is found beside the file that names it', async () => {
+test('resolves the path of a kubeconfig relative to the clusters file', async () => {
   const { directory, file } = await written({
     prod: GOOD,
     home: { ...GOOD, kubeconfig: '~/.kube/config', control_url: 'http://bots.trading.svc:8787' },
@@ -45,7 +45,7 @@ test('a kubeconfig is found beside the file that names it', async () => {
   expect(readClusters(join(directory, 'none.yaml'))).toEqual({});
 });
 
-test('credentials are refused, and not repeated', async () => {
+test('rejects credentials in the clusters file without repeating them', async () => {
   const canary = 'canary-9f2c';
   const files = [
     { prod: { ...GOOD, token: canary } },
@@ -65,14 +65,17 @@ test('credentials are refused, and not repeated', async () => {
 });
 
 test.for([
-  [{ prod: { ...GOOD, token: 'x' } }, /prod: .*"token"; credentials belong into the kubeconfig/],
-  [{ prod: { ...GOOD, in_cluster: true } }, /prod: needs either kubeconfig or in_cluster/],
+  [{ prod: { ...GOOD, token: 'x' } }, /prod: .*"token"; keep credentials in the kubeconfig/],
+  [
+    { prod: { ...GOOD, in_cluster: true } },
+    /prod: must have exactly one of kubeconfig and in_cluster/,
+  ],
   [{ prod: { ...GOOD, owner: 'me' } }, /prod\.owner/],
-  [{ prod: { ...GOOD, namespace: 'Bots' } }, /must be the name of a namespace/],
+  [{ prod: { ...GOOD, namespace: 'Bots' } }, /must be a valid namespace name/],
   [{ prod: { ...GOOD, control_url: 'ftp://bots' } }, /prod\.control_url/],
   [{ prod: { ...GOOD, egress: [{ cidr: 'here', ports: [1] }] } }, /prod\.egress\.0\.cidr/],
   [{ prod: { ...GOOD, resources: { cpu: 'much', memory: '1Gi' } } }, /such as 500m/],
-] as const)('every problem is named: %j', async ([value, message]) => {
+] as const)('names the problem of the clusters file %j', async ([value, message]) => {
   const { file } = await written(value);
 
   expect(failure(() => readClusters(file)).problems).toEqual([
@@ -80,7 +83,7 @@ test.for([
   ]);
 });
 
-test('the only cluster needs no name', async () => {
+test('chooses the only cluster without a name, and asks for one if there are several', async () => {
   const one = readClusters((await written({ prod: GOOD })).file);
 
   expect(chooseCluster(one, undefined)).toBe('prod');
@@ -89,7 +92,7 @@ test('the only cluster needs no name', async () => {
     remedy: 'Did you mean prod?',
   });
   expect(failure(() => chooseCluster({ ...one, test: one['prod']! }, undefined))).toMatchObject({
-    remedy: 'Name one of prod, test.',
+    remedy: 'Specify one of prod, test.',
   });
   expect(failure(() => chooseCluster({}, undefined))).toMatchObject({ reason: 'no_cluster' });
 });

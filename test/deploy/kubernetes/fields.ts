@@ -1,26 +1,26 @@
 /**
- * Server-side apply as Kubernetes does it: who set which field, what conflicts, and what goes when
- * nobody sets it any more (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
+ * Server-side apply as in Kubernetes: ownership of fields, conflicts, and removal of fields without
+ * an owner (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
  */
 export type Json = Record<string, unknown>;
 
-/** Fields of one manager: paths as JSON arrays of `f:name`, `k:{"key":…}` and a last `.`. */
+/** Fields of one manager, as JSON arrays of path steps: `f:name`, `k:{"key":…}` and a final `.`. */
 export interface Owner {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly fields: ReadonlySet<string>;
-  /** Of what was applied: since when it is so. */
+  /** Time of the last change of the applied fields. */
   readonly time?: string | undefined;
 }
 
 export interface FieldConflict {
   readonly manager: string;
   readonly operation: Owner['operation'];
-  /** `.spec.replicas` */
+  /** For example `.spec.replicas`. */
   readonly field: string;
 }
 
-/** Lists that are merged by keys; all others are set as a whole. */
+/** Lists that are merged by keys; all other lists are replaced as a whole. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -30,7 +30,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   ports: ['containerPort', 'protocol'],
   conditions: ['type'],
 };
-/** Objects that are set as a whole. */
+/** Objects that are replaced as a whole. */
 const ATOMIC = new Set(['selector', 'podSelector', 'nodeSelector', 'secretKeyRef']);
 const NOT_OWNED = new Set([
   'apiVersion',
@@ -47,7 +47,7 @@ const NOT_OWNED = new Set([
   'deletionGracePeriodSeconds',
 ]);
 
-/** The paths of everything that is set in an object. */
+/** The paths of all fields of an object. */
 function fieldsOf(object: Json): Set<string> {
   const { metadata, ...rest } = object;
   const own = (all: Json): Json =>
@@ -76,8 +76,8 @@ function collect(value: unknown, path: readonly string[], found: Set<string>): v
 }
 
 /**
- * What becomes of a live object when a manager applies its own.
- * @param live without anything when the object is new.
+ * Returns the live object after a manager applies its fields.
+ * @param live empty if the object is new.
  */
 export function applyFields(
   live: Json,
@@ -125,7 +125,7 @@ export function applyFields(
   return { object, owners: all.filter((owner) => owner.fields.size > 0), conflicts: [] };
 }
 
-/** Who has which field after a manager has changed the object in another way. */
+/** Returns the owners of all fields after a manager updates the object without apply. */
 export function updateOwners(
   before: Json,
   after: Json,
@@ -150,7 +150,7 @@ export function updateOwners(
   return all.filter((owner) => owner.fields.size > 0);
 }
 
-/** As `managedFields` has them. */
+/** Converts paths to the format of `managedFields`. */
 export function managedFields(owners: readonly Owner[], apiVersion: string): Json[] {
   return owners.map(({ manager, operation, fields, time }) => {
     const fieldsV1: Json = {};
@@ -175,7 +175,7 @@ function isSame(one: Json, other: Json, path: string): boolean {
   return stable(valueAt(one, steps)) === stable(valueAt(other, steps));
 }
 
-/** JSON that does not depend on the order of keys. */
+/** JSON with sorted keys. */
 export function stable(value: unknown): string {
   return (
     JSON.stringify(value, (_key, each: unknown) =>

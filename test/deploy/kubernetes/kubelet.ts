@@ -1,6 +1,6 @@
 /**
- * The controller of Deployments and one node: pods come and go as they do in a cluster, and are in
- * the state that a test puts them into, or run what it gives them.
+ * Simulates the Deployment controller and one node. Pods are created and deleted as in a cluster.
+ * They take the state that a test sets, or run a function of the test.
  */
 import { createHash } from 'node:crypto';
 import { stable, type Json } from './fields.ts';
@@ -9,9 +9,9 @@ import type { Store, Stored } from './store.ts';
 export interface RunningPod {
   readonly name: string;
   readonly object: Stored;
-  /** Texts of what is mounted from ConfigMaps and Secrets: by directory, then by file. */
+  /** Contents of mounted ConfigMaps and Secrets, by directory, then by file. */
   readonly files: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** SIGTERM. */
+  /** Aborted instead of SIGTERM. */
   readonly signal: AbortSignal;
   readonly ready: (isReady: boolean) => void;
 }
@@ -30,19 +30,19 @@ export type PodState =
   | 'config_error';
 
 export interface Kubelet {
-  /** Of pods that come from now on, once their volumes are there; `ready` at first. */
+  /** State of new pods after their volumes are mounted; `ready` by default. */
   startsAs: PodState | RunPod;
-  /** Whether pods that are deleted stay until `finish`. */
+  /** Whether deleted pods keep running until `finish`. */
   lingers: boolean;
-  /** How many pods the namespaces may have; undefined for any number. */
+  /** Maximum number of pods per namespace; undefined for no maximum. */
   quota: number | undefined;
-  /** Puts every pod that is not ending into a state. */
+  /** Sets the state of every pod that is not stopping. */
   readonly set: (state: PodState) => void;
-  /** Removes what lingers. */
+  /** Removes deleted pods that still run. */
   readonly finish: () => void;
-  /** Has the Deployments told that they take too long. */
+  /** Marks all rollouts as having exceeded their deadline. */
   readonly exceedDeadline: () => void;
-  /** The most pods of a Deployment that were there at the same time. */
+  /** Highest number of simultaneous pods of a Deployment. */
   readonly mostPods: (deployment: string) => number;
   readonly close: () => Promise<void>;
 }
@@ -52,7 +52,7 @@ const NODE = 'node-1';
 export function startKubelet(store: Store): Kubelet {
   const most = new Map<string, number>();
   const running = new Map<string, { abort: AbortController; ended: Promise<unknown> }>();
-  /** Pods that have begun, by uid. */
+  /** Started pods by uid. */
   const begun = new Set<string>();
   let isDue = false;
   let isClosed = false;
@@ -100,7 +100,7 @@ export function startKubelet(store: Store): Kubelet {
       (pod) => isNew(pod) && pod.metadata.deletionTimestamp === undefined,
     );
     for (const surplus of lives.slice(replicas)) endPod(surplus);
-    // Recreate: what is old is gone before anything new comes.
+    // The strategy `Recreate` removes all old pods before it creates new ones.
     const waits = podsOf(deployment).some((pod) => !isNew(pod));
     const isFull = store.all('Pod').length >= (kubelet.quota ?? Infinity);
     if (!waits && lives.length < replicas && !isFull) makePod(deployment, hash);
@@ -160,7 +160,7 @@ export function startKubelet(store: Store): Kubelet {
     store.put({ ...pod, status: statusOf(pod, state) });
   };
 
-  /** What keeps the volumes of a pod from being mounted. */
+  /** Returns why a volume of a pod cannot be mounted. */
   const mountFault = ({ metadata, spec }: Stored): string | undefined => {
     const { volumes = [] } = spec as { volumes?: Volume[] };
     for (const { name, secret, configMap } of volumes) {
@@ -225,7 +225,7 @@ export function startKubelet(store: Store): Kubelet {
     running.set(uid!, { abort, ended: go() });
   };
 
-  /** What is deleted ends, and goes when it has. */
+  /** Stops a deleted pod, then removes it. */
   const end = (pod: Stored): void => {
     const { uid } = pod.metadata;
     const run = running.get(uid!);

@@ -35,28 +35,31 @@ const PLANS = {
 };
 
 describe('manifests', () => {
-  test.for(Object.entries(PLANS))('of a %s plan are as the schemas want them', async ([, plan]) => {
-    const objects = [...manifests(plan), runnerSecret(plan, 'token')];
+  test.for(Object.entries(PLANS))(
+    'of a %s plan are valid by the published schemas',
+    async ([, plan]) => {
+      const objects = [...manifests(plan), runnerSecret(plan, 'token')];
 
-    const faults = await Promise.all(
-      objects.map(async (object) =>
-        (await validatorOf(object.apiVersion, object.kind))(object).map(
-          (fault) => `${object.kind}: ${fault}`,
+      const faults = await Promise.all(
+        objects.map(async (object) =>
+          (await validatorOf(object.apiVersion, object.kind))(object).map(
+            (fault) => `${object.kind}: ${fault}`,
+          ),
         ),
-      ),
-    );
-    expect(faults.flat()).toEqual([]);
-    expect(objects.map(({ kind }) => kind)).toEqual([
-      'ServiceAccount',
-      'ConfigMap',
-      'PersistentVolumeClaim',
-      'NetworkPolicy',
-      'Deployment',
-      'Secret',
-    ]);
-  });
+      );
+      expect(faults.flat()).toEqual([]);
+      expect(objects.map(({ kind }) => kind)).toEqual([
+        'ServiceAccount',
+        'ConfigMap',
+        'PersistentVolumeClaim',
+        'NetworkPolicy',
+        'Deployment',
+        'Secret',
+      ]);
+    },
+  );
 
-  test('the schemas refuse what is not in them', async () => {
+  test('are invalid with unknown fields, wrong types or missing fields', async () => {
     const deployment = only(manifests(PLANS.full), 'Deployment');
     const validate = await validatorOf('apps/v1', 'Deployment');
 
@@ -69,17 +72,20 @@ describe('manifests', () => {
     expect(validate({ ...deployment, spec })).toHaveLength(1);
   });
 
-  test.for(Object.entries(PLANS))('the pod of a %s plan is restricted', ([, plan]) => {
-    const pod = podOf(manifests(plan));
+  test.for(Object.entries(PLANS))(
+    'of a %s plan meet the Pod Security Standard "restricted"',
+    ([, plan]) => {
+      const pod = podOf(manifests(plan));
 
-    expect(podSecurityFaults(pod)).toEqual([]);
-    expect(pod).toMatchObject({
-      automountServiceAccountToken: false,
-      containers: [{ securityContext: { readOnlyRootFilesystem: true } }],
-    });
-  });
+      expect(podSecurityFaults(pod)).toEqual([]);
+      expect(pod).toMatchObject({
+        automountServiceAccountToken: false,
+        containers: [{ securityContext: { readOnlyRootFilesystem: true } }],
+      });
+    },
+  );
 
-  test('each rule of the standard tells a pod that breaks it', () => {
+  test('that break a rule of the Pod Security Standard are reported with the rule', () => {
     const pod = podOf(manifests(PLANS.full));
     const [container] = pod.containers;
     const broken = (change: object): string[] =>
@@ -111,14 +117,14 @@ describe('manifests', () => {
     ]);
   });
 
-  test('one pod at a time, and time to cancel its orders', () => {
+  test('run one pod at a time and give it 60 s to cancel its orders', () => {
     const { spec } = only(manifests(PLANS.full), 'Deployment') as unknown as { spec: Spec };
 
     expect(spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     expect(spec.template.spec).toMatchObject({ terminationGracePeriodSeconds: 60 });
   });
 
-  test('secrets are named, and must be there', () => {
+  test('require the Secrets of the plan to exist', () => {
     expect(podOf(manifests(PLANS.full)).volumes).toEqual(
       expect.arrayContaining([
         {
@@ -133,7 +139,7 @@ describe('manifests', () => {
     );
   });
 
-  test('what the runner reads cannot change under its name', () => {
+  test('give changed files a ConfigMap with another name', () => {
     const names = [PLANS.full, { ...PLANS.full, files: PLANS.bare.files }].map(
       (plan) => only(manifests(plan), 'ConfigMap').metadata.name,
     );
@@ -142,7 +148,7 @@ describe('manifests', () => {
     expect(new Set(names).size).toBe(2);
   });
 
-  test('nobody connects but to its health, and it to nothing but the web and its server', () => {
+  test('allow connections only to the health port, and from the pod only to the web and the server', () => {
     const rules = (plan: typeof PLANS.full): unknown =>
       only(manifests(plan), 'NetworkPolicy')['spec'];
 
@@ -151,7 +157,7 @@ describe('manifests', () => {
       egress: [
         { ports: [{ port: 53 }, { port: 53 }] },
         {
-          // Binance streams by 9443, OKX by 8443.
+          // Binance streams on port 9443, OKX on 8443.
           ports: [{ port: 443 }, { port: 8443 }, { port: 9443 }],
           to: [
             { ipBlock: { except: ['169.254.0.0/16'] } },
@@ -166,7 +172,7 @@ describe('manifests', () => {
     });
   });
 
-  test('names fit, however long a slug is', () => {
+  test('have names of at most 63 characters even for the longest slug', () => {
     const slug = `${'a'.repeat(39)}-${'b'.repeat(24)}`;
     const name = resourceName(testPlan({ slug }));
 
@@ -175,18 +181,18 @@ describe('manifests', () => {
   });
 });
 
-describe('rendered', () => {
-  test('as YAML, everything is as it was', () => {
+describe('rendered YAML', () => {
+  test('parses to the same objects', () => {
     const objects = manifests(PLANS.full);
 
     const documents = parseAllDocuments(renderYaml(objects)).map((one) => one.toJS() as unknown);
     expect(documents).toEqual(JSON.parse(JSON.stringify(objects)));
-    // As Go reads it, which knows the words of YAML 1.1.
+    // kubectl reads YAML 1.1, in which words such as `yes` are booleans.
     const old = parseAllDocuments(renderYaml(objects), { version: '1.1' });
     expect(old.map((one) => one.toJS() as unknown)).toEqual(documents);
   });
 
-  test('no value of a secret is in it', () => {
+  test('hides the values of Secrets', () => {
     const yaml = renderYaml([runnerSecret(PLANS.full, 'canary-token')]);
 
     expect(yaml).toContain('token: (not shown)');

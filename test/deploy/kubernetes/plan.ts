@@ -1,6 +1,6 @@
 import type { DeployPlan } from '../../../src/deploy/kubernetes/manifests.ts';
 
-/** A plan with everything that may be left out. */
+/** A plan with all optional fields. */
 export function testPlan(changes: Partial<DeployPlan> = {}): DeployPlan {
   return {
     deployment_id: '01935b1c-7d4e-7a3b-9c55-5f0e8d3a2b17',

@@ -1,6 +1,6 @@
 /**
  * The Pod Security Standard `restricted` (https://kubernetes.io/docs/concepts/security/pod-security-standards/),
- * rule by rule, with what `baseline` forbids. Says what a pod breaks.
+ * including the rules of `baseline`. Returns the rules that a pod violates.
  */
 interface SecurityContext {
   readonly privileged?: boolean;

@@ -1,7 +1,7 @@
 /**
- * The published schemas of Kubernetes, from two packages that generate code from its OpenAPI, each by
- * itself: one checks types and what must be there, the other knows every field there is. Together
- * they refuse what an API server with strict field validation refuses.
+ * The published schemas of Kubernetes, from two packages generated from its OpenAPI document. One
+ * checks types and required fields, the other knows all fields. Together they reject what an API
+ * server with strict field validation rejects.
  */
 import { createRequire } from 'node:module';
 
@@ -22,12 +22,12 @@ const typed = createRequire(import.meta.url)('@kubernetes/client-node') as Reado
   Record<string, Typed | undefined>
 >;
 
-/** What is wrong with an object of the kind, one sentence each. */
+/** Returns the faults of an object of the kind, one sentence each. */
 export type Validator = (object: object) => string[];
 
 const known = new Map<string, Promise<Validator>>();
 
-/** @param apiVersion such as `apps/v1`. */
+/** @param apiVersion for example `apps/v1`. */
 export function validatorOf(apiVersion: string, kind: string): Promise<Validator> {
   const key = `${apiVersion}/${kind}`;
   const validator = known.get(key) ?? loadValidator(apiVersion, kind);

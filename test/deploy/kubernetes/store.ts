@@ -1,4 +1,4 @@
-/** What an API server keeps: objects by kind, namespace and name, and everything that became of them. */
+/** The storage of the API server: objects by kind, namespace and name, with their history. */
 import { randomUUID } from 'node:crypto';
 import { stable, type Json, type Owner } from './fields.ts';
 import type { Validator } from './schemas.ts';
@@ -28,20 +28,20 @@ export interface Change {
 }
 
 export interface Store {
-  /** Of the last change of anything. */
+  /** Version of the last change of any object. */
   readonly version: () => number;
   readonly find: (kind: string, namespace: string, name: string) => Stored | undefined;
-  /** In all namespaces when none is named. */
+  /** Lists objects of all namespaces by default. */
   readonly all: (kind: string, namespace?: string) => readonly Stored[];
   readonly ownersOf: (object: Stored) => readonly Owner[];
-  /** What would be kept. @throws Error with what the schema says. */
+  /** Returns the object as `put` would store it. @throws Error if the object violates its schema. */
   readonly prepared: (object: Stored) => Stored;
-  /** Keeps it, unless it is as it was. */
+  /** Stores the object, unless it is unchanged. */
   readonly put: (object: Stored, owners?: readonly Owner[]) => Stored;
   readonly remove: (object: Stored) => void;
-  /** Since a version, oldest first; undefined when that is too long ago. */
+  /** Changes since a version, oldest first; undefined if the version is too old. */
   readonly since: (kind: string, version: number) => readonly Change[] | undefined;
-  /** Forgets what became of the objects until now. */
+  /** Discards the history of changes. */
   readonly compact: () => void;
   /** Called after each change. */
   readonly listeners: Set<(change: Change) => void>;
@@ -78,7 +78,7 @@ export function createStore(validators: Readonly<Record<string, Validator>>): St
       metadata: {
         ...object.metadata,
         uid: before?.metadata.uid ?? randomUUID(),
-        // In whole seconds, as Kubernetes has them.
+        // Kubernetes stores times in whole seconds.
         creationTimestamp:
           before?.metadata.creationTimestamp ?? `${new Date().toISOString().slice(0, 19)}Z`,
         ...(object.spec === undefined ? {} : { generation }),

@@ -3,12 +3,12 @@ import { INSTALL_OPTIONS, findInstall } from '../../cloud.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'print what each role must be allowed',
+  summary: 'print the permissions that each role needs',
   description:
-    'What each role must be allowed, and no more, as JSON: `seed` writes and cannot read; `tasks` reads, and preflight, status and renew need it, too; `redeploy` deploys the services anew. For AWS these are policies (`tasks` belongs to the execution role), for Kubernetes Roles (`tasks` for whoever runs these verbs: pods need none); null where nothing is needed. Asks nobody.',
+    'Prints the least permissions of each role as JSON: IAM policies for AWS, Roles for Kubernetes, null if none are needed. `seed` can write but not read. `tasks` can read; preflight, status and renew need it too. `redeploy` can redeploy the services. On AWS, attach `tasks` to the task execution role. On Kubernetes, grant it to the users of these commands; pods need no Role. Sends no requests.',
   options: {
     ...INSTALL_OPTIONS,
-    account: { value: 'id', description: 'of AWS (default: any)', parse: accountOf },
+    account: { value: 'id', description: 'AWS account (default: any)', parse: accountOf },
   },
   settings: ['cloud_file'],
   examples: [
@@ -27,5 +27,5 @@ export const verb = defineVerb({
 
 function accountOf(text: string): string {
   if (/^[0-9]{12}$/.test(text)) return text;
-  throw new ServiceError('usage', 'needs the 12 digits of an account');
+  throw new ServiceError('usage', 'needs an AWS account ID of 12 digits');
 }

@@ -8,13 +8,13 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'check the secrets of a customer before a deployment',
   description:
-    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the keyset beside it, and this by the root that SERVICE_LICENSE_ROOT pins, if any; that it is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
+    'Run this before a deployment. Checks that both secrets exist and are well-formed, that the keyset verifies the lease, and that the lease belongs to the installation and has not expired. If SERVICE_LICENSE_ROOT is set, that root must have signed the keyset. With --manifest, also checks that the manifest belongs to the same installation and that the lease is not older. Prints names and problems, never values. Exits with 0 if all is valid, even if renewal is due, otherwise with 4. Reads the secrets; sends no request to the license server.',
   options: {
-    customer: { value: 'slug', description: 'whose it is, without --manifest' },
-    env: { value: 'name', description: 'which environment, without --manifest' },
+    customer: { value: 'slug', description: 'customer, required without --manifest' },
+    env: { value: 'name', description: 'environment, required without --manifest' },
     manifest: {
       value: 'file',
-      description: 'what `cloud seed --out` wrote',
+      description: 'the manifest that `cloud seed --out` wrote',
       complete: 'file',
     },
   },
@@ -32,7 +32,7 @@ export const verb = defineVerb({
       options.manifest === undefined ? undefined : readManifest(await readNamedFile(path), path);
     const { customer = manifest?.customer, env = manifest?.env } = options;
     if (customer === undefined || env === undefined) {
-      throw new ServiceError('usage', 'either --manifest, or --customer and --env, are needed');
+      throw new ServiceError('usage', 'specify --manifest, or both --customer and --env');
     }
     const install = await findInstall(context, { customer, env });
     if (manifest !== undefined) refuseOther(manifest, install);
@@ -63,4 +63,4 @@ export const verb = defineVerb({
 });
 
 const TO_PIN =
-  "To have them checked, set SERVICE_LICENSE_ROOT to the fingerprint of the issuer's root.";
+  "To verify the keys, set SERVICE_LICENSE_ROOT to the fingerprint of the issuer's root.";

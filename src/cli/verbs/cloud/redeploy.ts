@@ -3,12 +3,12 @@ import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'have the services of a customer read the secrets',
+  summary: 'redeploy the services of a customer so that they read the secrets',
   description:
-    'Tasks that run keep the lease with which they were started: this has the services api, worker and scheduler of the environment deployed anew, each task after another, so that they read the secrets. It does so also when they have the newest lease; `cloud renew` does only what is needed. Refuses while the secrets hold no lease that works, where it may read them.',
+    'Running tasks keep the lease that they started with. This command replaces the tasks of the services api, worker and scheduler one after another, so that new tasks read the current secrets. It does so even if they already have the latest lease; `cloud renew` redeploys only what is outdated. If you may read the secrets, the command fails unless they contain a usable lease.',
   options: {
     ...INSTALL_OPTIONS,
-    wait: { description: 'until all new tasks run; Ctrl-C ends the waiting alone' },
+    wait: { description: 'wait until all new tasks run; Ctrl-C stops only the waiting' },
   },
   settings: ['cloud_file', 'clusters_file'],
   examples: ['cloud redeploy --customer acme --env prod --wait'],
@@ -24,7 +24,7 @@ export const verb = defineVerb({
         data: { customer, env, services: [] },
         show: (out) =>
           out.line(
-            'There is nothing to deploy anew: cloud_file names no services. Start again by hand whatever has the lease in its environment.',
+            'There is nothing to redeploy: cloud_file lists no services. Restart all processes that have the lease in their environment yourself.',
           ),
       };
     }
@@ -34,7 +34,9 @@ export const verb = defineVerb({
         checkSecrets(install, store, Date.now()),
       );
       if (checked.lease.status === 'denied' || checked.public_key.status === 'denied') {
-        context.message('The secret may not be read: they are deployed anew without a look at it.');
+        context.message(
+          'You may not read the secrets, so they were not checked before redeploying.',
+        );
       } else if (!isUsable(checked)) {
         throw checkFailure(checked)!;
       }
@@ -42,7 +44,7 @@ export const verb = defineVerb({
       for (const { role, name } of states) {
         const { id, began_at } = await services.restart({ role, name });
         rollouts.push({ role, name, id, began_at });
-        context.message(`${role} ${name}: is being deployed anew`);
+        context.message(`${role} ${name}: redeploying`);
       }
       if (options.wait) await waitForRollouts(services, rollouts, context.message);
       const done = rollouts.map(({ role, name, id }) => ({

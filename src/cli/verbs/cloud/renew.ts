@@ -3,9 +3,9 @@ import { formatLimits } from '../../leases.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'seed, redeploy and verify, when it is due',
+  summary: 'seed, redeploy and verify what is due',
   description:
-    'For a scheduled job, once an hour: when the lease of the secret is to be renewed or is not good, seeds; has the services deployed anew that run with another lease, and waits for them; verifies both. Says nothing when nothing is due. A run that was broken off is gone on with. Exits with 0 when all is as it should be, and with another code when it is not. Reads the secrets.',
+    'Run this every hour as a scheduled job. Issues and stores a new lease if the current one is due or invalid, redeploys the services that run with another lease, waits for them and verifies the result. Prints nothing if nothing is due. Resumes an interrupted run. Exits with 0 if the secrets and services are up to date, otherwise with another code. Reads the secrets.',
   options: INSTALL_OPTIONS,
   settings: ['cloud_file', 'clusters_file', 'server_url'],
   examples: [
@@ -35,8 +35,9 @@ export const verb = defineVerb({
           manifest: seeded?.manifest ?? null,
         },
         show(out) {
-          if (seeded) out.line(`The lease ${lease.lease_id} is good until ${lease.expires_at}.`);
-          if (redeployed.length > 0) out.line(`${redeployed.join(', ')} run with it.`);
+          if (seeded) out.line(`The lease ${lease.lease_id} is valid until ${lease.expires_at}.`);
+          if (redeployed.length > 0)
+            out.line(`Redeployed ${redeployed.join(', ')} with this lease.`);
         },
       };
     } finally {

@@ -8,10 +8,10 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'issue a lease and write it to the secret store of a customer',
   description:
-    'For installs without a daemon: issues a lease for the license_deployment_id of the environment and writes two secrets to its store, service/customer/SLUG/ENV/license/public_key, which has all keys under which a lease can be good, and then …/license/lease. What runs keeps the lease it has until `cloud redeploy`. Prints a secret_seed_manifest: names, version ids, dates, and never a value. Needs no right to read the secrets. When it was broken off, run it again.',
+    'For environments without a daemon. Issues a lease for the license_deployment_id of the environment and writes two secrets to its store. service/customer/SLUG/ENV/license/public_key contains all keys of leases that can still be valid; …/license/lease contains the lease. Running tasks keep their lease until `cloud redeploy`. Prints a secret_seed_manifest with names, version IDs and dates, but no values. Needs no permission to read the secrets. After an interruption, run it again.',
   options: {
     ...INSTALL_OPTIONS,
-    out: { value: 'file', description: 'where to put the manifest, too', complete: 'file' },
+    out: { value: 'file', description: 'also write the manifest to this file', complete: 'file' },
   },
   settings: ['cloud_file', 'clusters_file', 'server_url'],
   examples: [
@@ -28,7 +28,11 @@ export const verb = defineVerb({
     for (const line of formatLimits(limits)) context.message(line);
     const text = JSON.stringify(manifest, null, 2);
     if (out !== undefined) {
-      await writeOutFile(out, `${text}\n`, `it is seeded, but ${out.path} cannot be written`);
+      await writeOutFile(
+        out,
+        `${text}\n`,
+        `the secrets were written, but not the manifest ${out.path}`,
+      );
     }
     return { data: manifest, show: (output) => output.line(text) };
   },

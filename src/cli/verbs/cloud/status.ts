@@ -7,9 +7,9 @@ import { showItems, type Columns } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'say which lease a customer runs with, and by when to act',
+  summary: 'show which lease a customer runs with, and by when to act',
   description:
-    'Which lease the secret holds, which one the services run with, and by when (in UTC) somebody must act, so that nothing that runs or is started anew loses its license. Exits with 0 while all works, also when something is to be done; with 4 when a lease is not good or it is not known what a service runs with.',
+    'Shows the lease in the secret, the lease that each service runs with, and by when (in UTC) you must act so that running and new tasks stay licensed. Exits with 0 while all tasks are licensed, even if there is something to do. Exits with 4 if a lease is not valid or the lease of a service is unknown.',
   options: INSTALL_OPTIONS,
   settings: ['cloud_file', 'clusters_file'],
   examples: [
@@ -45,13 +45,13 @@ export const verb = defineVerb({
           if (lease) {
             out.line();
             out.line(
-              `The secret holds the lease ${lease.lease_id}, good until ${lease.expires_at}, with grace until ${lease.grace_ends_at}, to be renewed at ${lease.due_at}.`,
+              `The secret contains the lease ${lease.lease_id}, valid until ${lease.expires_at}, with grace until ${lease.grace_ends_at}. Renewal is due at ${lease.due_at}.`,
             );
           }
           out.line();
           if (running === undefined) {
             out.line(
-              'It is not known what runs with it, as cloud_file names no services: what was started before the lease was written has an older one, or none.',
+              'It is unknown what runs with this lease, because cloud_file lists no services. Processes that started before the lease was written have an older lease, or none.',
             );
           } else {
             showItems(out, running, COLUMNS);
@@ -73,32 +73,33 @@ const COLUMNS: Columns<RunningService> = {
   tasks: ({ tasks: { wanted, current, previous, older, unclear } }) =>
     `${current + previous + older + unclear} of ${wanted}, ${current} with the lease of the secret`,
   lease: ({ lease_id }) => lease_id ?? NO_VALUE,
-  'works until': ({ grace_ends_at }) => grace_ends_at ?? NO_VALUE,
+  'licensed until': ({ grace_ends_at }) => grace_ends_at ?? NO_VALUE,
 };
 
 function failureOf(isUsable: boolean, { act_by }: Outlook): ServiceError | undefined {
   if (!isUsable) {
-    return new ServiceError('license_invalid', 'the secrets hold no lease that works', {
-      remedy: 'Write one with `service-local cloud renew`, with the same --customer and --env.',
+    return new ServiceError('license_invalid', 'the secrets contain no usable lease', {
+      remedy: 'Run `service-local cloud renew` with the same --customer and --env.',
     });
   }
   if (act_by !== null && Date.parse(act_by) > Date.now()) return undefined;
   const text =
     act_by === null
-      ? 'it is not known of every service which lease it runs with'
-      : `services run with a lease that ended on ${act_by}`;
+      ? 'the lease of at least one service is unknown'
+      : `services run with a lease that ended at ${act_by}`;
   return new ServiceError('license_invalid', text, {
-    remedy: 'Have them read the secret with `service-local cloud redeploy --wait`.',
+    remedy:
+      'Run `service-local cloud redeploy --wait` with the same --customer and --env, so that the services read the secret.',
   });
 }
 
 function adviceOf({ action, act_by }: Outlook, { customer, env, services }: Install): string {
-  const by = act_by === null ? 'at once' : `by ${act_by}`;
+  const by = act_by === null ? 'now' : `by ${act_by}`;
   const which = `--customer ${customer} --env ${env}`;
-  const what = services.type === 'none' ? 'what reads it' : 'all';
+  const what = services.type === 'none' ? 'tasks that read the secrets' : 'all tasks';
   const advice: Readonly<Record<Outlook['action'], string>> = {
-    none: `Nothing is to be done now; without a renewal ${what} works until ${act_by}.`,
-    wait: `A rollout is under way; if it is not done, act ${by}.`,
+    none: `Nothing to do. Without a renewal, ${what} are licensed until ${act_by}.`,
+    wait: `A rollout is in progress. If it does not finish, act ${by}.`,
     redeploy: `Act ${by}: service-local cloud redeploy ${which} --wait`,
     renew: `Act ${by}: service-local cloud renew ${which}`,
   };
