@@ -1,6 +1,6 @@
-/** What agents of a spec may use, and when they are asked by themselves. */
+/** Tools that the agents of a spec may use, and the syntax of their schedules. */
 
-/** The tools that there are, in the order in which they are shown. */
+/** In display order. */
 export const AGENT_TOOLS = [
   'list_bots',
   'read_bot',
@@ -20,11 +20,11 @@ export const AGENT_TOOLS = [
   'search_knowledge',
 ] as const;
 
-/** How `every` of a schedule is written; that it is not longer than 31d, `isEvery` says. */
+/** Syntax of `every` in a schedule. `isEvery` also checks the maximum of 31 days. */
 export const EVERY = /^(?:(?![1-4]m$)([1-9]\d{0,4})([mhd])|day at ([01]\d|2[0-3]):([0-5]\d))$/;
 
 export const EVERY_EXPECTED =
-  'must be a length of time from 5m to 31d such as 6h, or a time of the day in UTC such as day at 06:30';
+  'must be an interval from 5m to 31d such as 6h, or a daily time in UTC such as day at 06:30';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1440 * MINUTE_MS;
@@ -32,7 +32,7 @@ const UNITS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS } as const;
 const SHORTEST_MS = 5 * MINUTE_MS;
 const LONGEST_MS = 31 * DAY_MS;
 
-/** When something is due: so long after the last time, or on the multiples of a day after midnight. */
+/** Milliseconds: an interval since the last run, or a time of day after midnight UTC. */
 type Rhythm = { readonly length: number } | { readonly afterMidnight: number };
 
 function rhythmOf(every: string): Rhythm | undefined {
@@ -49,15 +49,15 @@ export function isEvery(every: string): boolean {
 }
 
 /**
- * The first time after `now` at which a schedule is due. However many have been missed, there is one.
+ * Returns the first time after `now` at which a schedule is due. Missed runs are skipped. Times are
+ * milliseconds since the Unix epoch.
  *
- * @param every as a spec has it.
- * @param last a time at which it was due, or at which it began. Times are milliseconds since the
- * Unix epoch.
+ * @param every in the syntax of a spec.
+ * @param last a time at which the schedule was due, or its start.
  */
 export function nextDue(every: string, last: number, now: number): number {
   const rhythm = rhythmOf(every);
-  if (rhythm === undefined) throw new RangeError(`${every}: no rhythm`);
+  if (rhythm === undefined) throw new RangeError(`invalid schedule: ${every}`);
   const from = 'length' in rhythm ? last : rhythm.afterMidnight;
   const length = 'length' in rhythm ? rhythm.length : DAY_MS;
   return from + (Math.floor((now - from) / length) + 1) * length;

@@ -10,9 +10,8 @@ import { modelProblems } from './model-checks.ts';
 import { fieldsOf, isFields, listOf, type Fields } from './fields.ts';
 
 /**
- * What no single field shows: fields that contradict each other, and names that must exist
- * elsewhere. Works on the document as it is, right or wrong, and stays silent about a part that is
- * of the wrong type, for the schema reports that.
+ * Checks that involve several fields, or names defined elsewhere. The document may be invalid: parts
+ * of the wrong type are skipped, since the schema reports them.
  */
 export function crossChecks(document: SourceDocument): Problem[] {
   const { universe, data, strategy, engine, metrics, risk, ml_models } = fieldsOf(
@@ -31,7 +30,7 @@ export function crossChecks(document: SourceDocument): Problem[] {
   ];
 }
 
-/** The parameters, the symbols and the account against what the strategy says it needs. */
+/** Checks parameters, symbols, account and models against what the strategy requires. */
 export function strategyProblems(strategy: Strategy, document: SourceDocument): Problem[] {
   const spec = fieldsOf(fieldsOf(document.value).spec);
   return [
@@ -59,7 +58,7 @@ function paramProblems(strategy: Strategy, spec: Fields, document: SourceDocumen
   return found;
 }
 
-/** What the strategy itself holds against parameters that are each valid alone. */
+/** Result of the strategy's own check of parameters that are valid one by one. */
 export function combinationFault(
   strategy: Strategy,
   values: ParamValues<Params>,
@@ -99,7 +98,7 @@ function signalProblems(strategy: Strategy, spec: Fields, document: SourceDocume
   const known = new Set(outputs.map((output) => fieldsOf(output).name));
   const missing = (strategy.signals ?? []).filter((name) => !known.has(name));
   if (missing.length === 0) return [];
-  const message = `${strategy.name} reads ${missing.join(', ')}, which is no output of a model here`;
+  const message = `${strategy.name} reads ${missing.join(', ')}, but no model of the spec has such an output`;
   return [document.problem(['spec', 'ml_models'], { code: 'missing_signal', message })];
 }
 
@@ -110,7 +109,7 @@ function symbolProblems(symbols: readonly unknown[], document: SourceDocument): 
       seen.add(symbol);
       return [];
     }
-    const what = { code: 'duplicate_value', message: 'the symbol is already in the list' };
+    const what = { code: 'duplicate_value', message: 'duplicate symbol' };
     return [document.problem(['spec', 'universe', 'symbols', index], what)];
   });
 }
@@ -127,7 +126,7 @@ function sourceProblems(
 
   const { source, sources } = fieldsOf(data);
   if (source !== undefined) {
-    const message = `one file for ${symbols.length} symbols; give sources, a file for each symbol`;
+    const message = `one file for ${symbols.length} symbols; use sources with a file for each symbol`;
     const what = { code: 'conflicting_fields', message };
     return symbols.length === 1 ? [] : [document.problem([...at, 'source'], what)];
   }
@@ -135,7 +134,7 @@ function sourceProblems(
   const without = symbols.filter((symbol) => !Object.hasOwn(sources, symbol));
   const known = new Set(symbols);
   const unknown = Object.keys(sources).filter((symbol) => !known.has(symbol));
-  // A few without a file are typos; a thousand are another list, and comparing takes too long.
+  // Comparing names is slow, and with many symbols missing they are hardly typos.
   const meant = without.length > 20 ? [] : without;
   return [
     ...without.map((symbol) =>
@@ -149,7 +148,7 @@ function sourceProblems(
         [...at, 'sources', symbol],
         {
           code: 'unknown_symbol',
-          message: 'is not in universe.symbols',
+          message: 'symbol is not in universe.symbols',
           ...optional(closest(symbol, meant)),
         },
         'key',
@@ -164,7 +163,7 @@ function windowProblems({ from, to }: Fields, document: SourceDocument): Problem
     parseWindow(from, undefined);
     parseWindow(undefined, to);
   } catch {
-    return []; // One of them is no date at all, which the schema reports.
+    return []; // The schema reports an invalid date.
   }
   try {
     parseWindow(from, to);
@@ -181,8 +180,8 @@ function messageProblems(risk: Fields, document: SourceDocument): Problem[] {
   if (typeof kept !== 'number' || (typeof most === 'number' && kept < most)) return [];
   const message =
     typeof most === 'number'
-      ? `must be less than max_messages_per_second (${most}), or there is nothing left for orders`
-      : 'needs max_messages_per_second, which it is a part of';
+      ? `must be less than max_messages_per_second (${most}), or no messages are left for orders`
+      : 'requires max_messages_per_second, of which it is a part';
   const at: Path = ['spec', 'risk', 'messages_kept_for_cancels'];
   return [document.problem(at, { code: 'invalid_value', message })];
 }
@@ -207,7 +206,7 @@ function strategyChoiceProblems(strategy: unknown, document: SourceDocument): Pr
   return [
     document.problem([...at, 'name'], {
       code: 'unknown_strategy',
-      message: `no built-in strategy ${JSON.stringify(name)}; there are ${known.join(', ')}`,
+      message: `unknown strategy ${JSON.stringify(name)}; built-in strategies: ${known.join(', ')}`,
       ...optional(closest(name, known)),
     }),
   ];
@@ -219,11 +218,11 @@ function gateProblems(metrics: unknown, document: SourceDocument): Problem[] {
     if (typeof name !== 'string' || !isMetric(name)) return [];
     const at: Path = ['spec', 'metrics', index];
     if (min === undefined && max === undefined) {
-      const message = 'missing field min (or max): without it there is nothing to meet';
+      const message = 'missing field min (or max): a gate needs at least one bound';
       return [document.problem([...at, 'min'], { code: 'missing_field', message })];
     }
     if (typeof min === 'number' && typeof max === 'number' && min > max) {
-      const what = { code: 'gate_cannot_pass', message: `lies below min (${min})` };
+      const what = { code: 'gate_cannot_pass', message: `must be at least min (${min})` };
       return [document.problem([...at, 'max'], what)];
     }
     const bounds = { min: numberOf(min), max: numberOf(max) };
@@ -242,7 +241,7 @@ const ACCOUNT_FOR_SHORTS = '{model: margin, initial: 0.5, maintenance: 0.25}';
 const DATA_FIELDS = ['source', 'sources', 'timeframe', 'from', 'to', 'columns', 'repair'];
 const STRATEGY_FIELDS = ['name', 'module', 'params'];
 
-/** Exactly one of two fields. A field that is not `known` may be one of them, mistyped. */
+/** Requires exactly one of two fields. An unknown field may be a misspelling of either. */
 function choiceProblems(
   value: unknown,
   [one, other]: readonly [string, string],

@@ -1,4 +1,3 @@
-/** Checks of the data that a spec names. */
 import { windowBeyondData } from '../backtest/data-findings.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
@@ -48,7 +47,7 @@ export async function checkData(
       const beyond = windowBeyondData([{ symbol, uncovered: dataset.uncovered }]);
       if (beyond !== undefined) notes.push(beyond.issue);
       if (volume !== undefined && !dataset.hasVolume) {
-        const message = `${volume.by} needs volume, and ${symbol} has none`;
+        const message = `${volume.by} needs volume, but the data of ${symbol} has none`;
         problems.push(document.problem(source.at, { code: 'invalid_data', message }));
       }
     } catch (error) {
@@ -82,14 +81,14 @@ function usableOptions(data: Record<string, unknown>): ReadAs {
   }
 }
 
-/** If the timeframe is unknown, only the rows are checked. */
+/** Checks only the rows if the timeframe is unknown. */
 async function load(options: LoadOptions): Promise<Dataset | undefined> {
   if (options.timeframe !== undefined) return loadDataset(options);
   await loadCheckedBars(options);
   return undefined;
 }
 
-/** Problem located in the data file if the fault has a line there, else in the spec. */
+/** Locates a problem in the data file if it has a line there, else in the spec. */
 function problemsOf(
   { code, message, remedy, problems }: ServiceError,
   { at }: DataSource,

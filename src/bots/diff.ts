@@ -2,20 +2,19 @@ import { isDeepStrictEqual } from 'node:util';
 import { digestsOf, type Bundle } from './bundle.ts';
 import { jsonPointer, type Path } from './document.ts';
 
-/** One place at which two documents differ. */
 export interface Change {
-  /** RFC 6901. */
+  /** JSON pointer (RFC 6901). */
   readonly pointer: string;
   readonly kind: 'added' | 'removed' | 'changed';
-  /** Absent where something is added. */
+  /** Absent if `kind` is `added`. */
   readonly from?: unknown;
-  /** Absent where something is removed. */
+  /** Absent if `kind` is `removed`. */
   readonly to?: unknown;
 }
 
 /**
- * What differs between two JSON documents, in the order of the first and then of the second. Lists
- * are compared place by place.
+ * Compares two JSON documents. Changes come in the order of `before`, then additions in the order of
+ * `after`. Lists are compared index by index.
  */
 export function diffDocuments(before: unknown, after: unknown, at: Path = []): Change[] {
   if (isDeepStrictEqual(before, after)) return [];
@@ -40,18 +39,17 @@ export function diffDocuments(before: unknown, after: unknown, at: Path = []): C
   });
 }
 
-/** A file of the code of a bot that is not in both, or not the same in both. */
 export interface FileChange {
   /** Relative to the spec. */
   readonly file: string;
   readonly kind: Change['kind'];
-  /** SHA-256; absent where it is added. */
+  /** SHA-256; absent if `kind` is `added`. */
   readonly from?: string;
-  /** SHA-256; absent where it is removed. */
+  /** SHA-256; absent if `kind` is `removed`. */
   readonly to?: string;
 }
 
-/** What differs between the code of two bots, by path. */
+/** Compares the files of two bots. Changes are sorted by path. */
 export function diffFiles(before: Bundle = {}, after: Bundle = {}): FileChange[] {
   const [from, to] = [digestsOf(before), digestsOf(after)];
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])].toSorted();

@@ -14,34 +14,34 @@ import type { Problem } from '../base/errors.ts';
 /** Keys and indexes from the root to a value. */
 export type Path = readonly PropertyKey[];
 
-/** A YAML or JSON text as plain data, and where each part of it stands. */
+/** A YAML or JSON text as plain data, with the position of each part. */
 export interface SourceDocument {
-  /** `undefined` where the text is no document. Parts behind aliases are shared, not copied. */
+  /** `undefined` for an empty or unusable text. Values of aliases are shared, not copied. */
   readonly value: unknown;
-  /** What is wrong with the text itself, whatever it is meant to say. */
+  /** Faults of the text itself, such as invalid syntax or duplicate keys. */
   readonly problems: readonly Problem[];
   /**
-   * A problem with what is at `path`, located at its value or its key. What is not in the text
-   * itself (a missing field, the inside of an alias) is located at the nearest part around it.
+   * Creates a problem at the value or the key of `path`. If the text has no such place (a missing
+   * field, the inside of an alias), the problem gets the position of the nearest parent.
    */
   problem(path: Path, what: Pick<Problem, 'code' | 'message' | 'suggestion'>, at?: Part): Problem;
-  /** The scalar at `path` as it is written; `undefined` for anything else. */
+  /** Source text of the scalar at `path`; `undefined` if there is no scalar. */
   written(path: Path): string | undefined;
 }
 
 type Part = 'key' | 'value';
 
-/** Deeper than any document that means something, far from what overflows the stack. */
+/** Levels of nesting: more than any real document has, few enough to protect the stack. */
 const MAX_DEPTH = 64;
 
 /**
- * Values and characters, those behind an alias counted wherever the alias stands: many times the
- * usual, and still checked in a second. Without it a few pages could stand for a gigabyte.
+ * Values plus characters, with the content of an alias counted at each use. Checking a document of
+ * this size takes about a second; without a limit, aliases can expand a short text to gigabytes.
  */
 const MAX_SIZE = 250_000;
 
-/** Canonical JSON, which identifies a document, has no form for it. */
-const HALF_CHARACTER = 'holds half of a surrogate pair, which is no character';
+/** Such text cannot be hashed, because canonical JSON does not allow it. */
+const HALF_CHARACTER = 'contains half of a surrogate pair, which is not a valid character';
 
 /** RFC 6901. */
 export function jsonPointer(path: Path): string {
@@ -50,14 +50,11 @@ export function jsonPointer(path: Path): string {
     .join('');
 }
 
-/** A suggestion where there is one. */
 export function optional(suggestion: string | undefined): Pick<Problem, 'suggestion'> {
   return suggestion === undefined ? {} : { suggestion };
 }
 
-/**
- * Reads a document of YAML 1.2 (core schema) or JSON. Timestamps stay strings and tags are refused.
- */
+/** Reads YAML 1.2 (core schema) or JSON. Timestamps stay strings, and tags are rejected. */
 export function parseDocument(text: string, file: string): SourceDocument {
   const lineStarts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)];
   // Keys are checked below: the parser's own check takes quadratic time.
@@ -92,13 +89,13 @@ export function parseDocument(text: string, file: string): SourceDocument {
       size += by;
       return;
     }
-    const message = `more than ${MAX_SIZE} values and characters, aliases followed, are too many`;
+    const message = `the document is too large: with aliases expanded, it may have at most ${MAX_SIZE} values and characters`;
     oversized ??= problem(path, { code: 'file_too_large', message });
   };
 
   const read = (node: Node | null, path: Path): unknown => {
     if (path.length > MAX_DEPTH) {
-      complain(path, 'yaml_syntax', `nested deeper than ${MAX_DEPTH} levels`);
+      complain(path, 'yaml_syntax', `nested too deeply: at most ${MAX_DEPTH} levels are allowed`);
       return undefined;
     }
     if (isAlias(node)) {
@@ -107,7 +104,10 @@ export function parseDocument(text: string, file: string): SourceDocument {
         grow(anchor.size, path);
         return anchor.value;
       }
-      const fault = anchor === 'open' ? 'stands inside of itself' : 'has no anchor before it';
+      const fault =
+        anchor === 'open'
+          ? 'refers to a value that contains it'
+          : `has no anchor &${node.source} before it`;
       complain(path, 'yaml_syntax', `*${node.source} ${fault}`);
       return undefined;
     }
@@ -154,12 +154,13 @@ export function parseDocument(text: string, file: string): SourceDocument {
     places.set(jsonPointer(path), { key: start, value: value?.range?.[0] ?? start });
     if (earlier !== undefined) {
       const line = locate(earlier.key).line;
-      complain(path, 'duplicate_field', `already given in line ${line}`, 'key');
+      complain(path, 'duplicate_field', `duplicate field; first given in line ${line}`, 'key');
     }
     if (!name.isWellFormed()) complain(path, 'invalid_value', HALF_CHARACTER, 'key');
     const content = read(value, path);
-    // Assigning it would change what the map inherits; nothing sensible has this name.
-    if (name === '__proto__') complain(path, 'unknown_field', 'no field can have this name', 'key');
+    // An assignment would change the prototype of the map.
+    if (name === '__proto__')
+      complain(path, 'unknown_field', 'a field cannot have this name', 'key');
     else map[name] = content;
   };
 
@@ -175,7 +176,7 @@ export function parseDocument(text: string, file: string): SourceDocument {
   return { value, problems, problem, written: (path) => scalars.get(jsonPointer(path)) };
 }
 
-/** The number of the last line that starts at or before `offset`. */
+/** Number, from 1, of the line that contains `offset`. */
 function lineAt(starts: readonly number[], offset: number): number {
   let low = 0;
   let high = starts.length;
@@ -188,15 +189,12 @@ function lineAt(starts: readonly number[], offset: number): number {
 }
 
 const PLAINER: Partial<Record<ErrorCode, string>> = {
-  MULTIPLE_DOCS: 'a second document begins here; write one bot per file',
-  NON_STRING_KEY: 'a key must be a single word or a quoted text',
+  MULTIPLE_DOCS: 'a second document starts here; put each bot into a file of its own',
+  NON_STRING_KEY: 'a key must be a single word or a quoted string',
   RESOURCE_EXHAUSTION: 'nested too deeply',
 };
 
-/**
- * After one slip the parser stumbles again over the same spot, or says the same of every line that
- * follows: what it says twice is told once.
- */
+/** Keeps one error per place and per message, because the parser often repeats itself. */
 function syntaxProblems(
   errors: readonly YAMLError[],
   locate: (offset: number) => Pick<Problem, 'file' | 'line' | 'column'>,

@@ -17,33 +17,32 @@ import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
 import { specHash } from './version.ts';
 
-/** A spec as somebody sends it to a server: as data, or as the text of a file; with its code. */
+/** A spec sent to a server, as data or as YAML text, with its code and models. */
 export type SentSpec = (
   | { readonly document: Readonly<Record<string, unknown>> }
   | { readonly yaml: string }
 ) & { readonly files?: Bundle | undefined };
 
-/** A spec that a server takes. */
+/** A spec that a server has accepted. */
 export interface HostedSpec {
-  /** As its author wrote it. */
+  /** The spec as plain data, without defaults. */
   readonly document: unknown;
-  /** The same with its defaults filled in. */
+  /** The document with its defaults filled in. */
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
-  /** The code of a strategy that is none of the built-in ones, and models. */
+  /** Code of a custom strategy, and models; undefined instead of empty. */
   readonly files: Bundle | undefined;
   /** In the order of the spec. */
   readonly models: readonly Model[];
 }
 
 /**
- * Checks a spec as `service-local validate` does, and that nothing of it is on the machine of its
- * author.
+ * Checks a spec as `service-local validate` does, and that it needs no file of its author's machine.
  *
- * @param allowsCode whether the server runs strategies of others.
- * @param isStored whether a server has taken it before.
- * @throws ServiceError `invalid_spec` with every problem; their pointers are into the spec.
+ * @param allowsCode whether the server runs custom strategies.
+ * @param isStored whether a server accepted the spec before; see `nameProblems`.
+ * @throws ServiceError `invalid_spec` with every problem; pointers refer to the spec.
  */
 export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = true): HostedSpec {
   const isText = 'yaml' in sent;
@@ -52,7 +51,7 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = tr
     'the spec',
     isStored,
   );
-  // No files are none: what identifies a version does not depend on how they were left out.
+  // The hash of a version must not depend on whether files are empty or absent.
   const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;
   const faults = files === undefined ? [] : bundleFaults(files);
   const { models, problems: modelFaults } = readModels(document, sentModels(files), problems);
@@ -68,16 +67,16 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = tr
   return { document: document.value, spec, hash: specHash(document.value), files, models };
 }
 
-/** What stands in place of a spec's own values for one run. */
+/** Values that override a spec for one run. */
 export interface SpecChanges {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly params?: Readonly<Record<string, unknown>> | undefined;
-  /** Of the whole document: a JSON merge patch (RFC 7396), under the other values. */
+  /** JSON merge patch (RFC 7396) of the whole document. The other values take precedence. */
   readonly patch?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Where in a spec the changes go, and where in the changes they are. */
+/** Pointers into the spec, and the matching pointers into the changes. */
 const CHANGED: readonly (readonly [inSpec: string, inChanges: string])[] = [
   ['/spec/strategy/params', '/params'],
   ['/spec/data/from', '/from'],
@@ -85,11 +84,11 @@ const CHANGED: readonly (readonly [inSpec: string, inChanges: string])[] = [
 ];
 
 /**
- * The spec that its author would have written with these values, so that its hash is another one.
+ * Returns the spec with these values, checked again and with a hash of its own.
  *
- * @param document a spec that a server took.
- * @param files the code that came with it, where the server still runs that.
- * @throws ServiceError `invalid_spec`; the pointers are into the changes where these are at fault.
+ * @param document a spec that the server accepted.
+ * @param files its code and models. Code is checked as on a server that allows it.
+ * @throws ServiceError `invalid_spec`; problems of changed values have pointers into the changes.
  */
 export function readChangedSpec(
   document: unknown,
@@ -112,7 +111,6 @@ export function readChangedSpec(
   }
 }
 
-/** A copy of the document with other values. */
 export function withChanges(
   document: unknown,
   { from, to, params = {}, patch = {} }: SpecChanges,
@@ -126,7 +124,7 @@ export function withChanges(
     : (mergePatch(patched, { spec: values }) as Record<string, unknown>);
 }
 
-/** RFC 7396, section 2. */
+/** JSON merge patch as in RFC 7396, section 2. */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) return patch;
   const merged = new Map(Object.entries(fieldsOf(target)));
@@ -137,13 +135,12 @@ function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
 const MOST_PROBLEMS = 100;
 
-/** @param isText whether whoever sent it can look at a line of it. */
+/** @param isText whether the sender has the text, so that messages start with line and column. */
 export function invalidSpec(problems: readonly Problem[], isText: boolean): ServiceError {
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-  const more = problems.length > MOST_PROBLEMS ? `; the first ${MOST_PROBLEMS} are told` : '';
+  const more = problems.length > MOST_PROBLEMS ? `; the first ${MOST_PROBLEMS} are listed` : '';
   return new ServiceError('invalid_spec', `the spec has ${count}${more}`, {
     problems: problems.slice(0, MOST_PROBLEMS).map((problem) => {
       const { line, column, message } = problem;
@@ -153,7 +150,7 @@ export function invalidSpec(problems: readonly Problem[], isText: boolean): Serv
   });
 }
 
-/** What a server does not take of a spec that may have other problems, so that all is told at once. */
+/** Problems that only a server reports. The spec may have other problems. */
 export function hostedProblems(document: SourceDocument): Problem[] {
   const { metadata, spec } = fieldsOf(document.value);
   const { source, sources } = fieldsOf(fieldsOf(spec).data);
@@ -170,7 +167,7 @@ export function hostedProblems(document: SourceDocument): Problem[] {
   );
 }
 
-/** What a server has against the code that is, or should be, sent with a spec. */
+/** Problems of the code that was, or should have been, sent with a spec. */
 function codeProblems(
   document: SourceDocument,
   files: Bundle | undefined,
@@ -183,14 +180,16 @@ function codeProblems(
     document.problem(at, { code: 'module_not_hosted', message });
   const code = codeOf(files);
   if (typeof module !== 'string') {
-    return code === undefined ? [] : [not('is not there, and files of a strategy are')];
+    return code === undefined
+      ? []
+      : [not('missing, although code was sent; name the main file of the strategy')];
   }
   if (!allowsCode) return [document.problem(at, CODE_IS_OFF)];
-  if (code === undefined) return [not('has to be sent with the spec, in files')];
-  return Object.hasOwn(code, entryOf(module)) ? [] : [not('is none of the files')];
+  if (code === undefined) return [not('must be sent with the spec, in files')];
+  return Object.hasOwn(code, entryOf(module)) ? [] : [not('is not among the files that were sent')];
 }
 
-/** At whatever they were sent for. */
+/** Faults of a bundle, located at the field that needs the files. */
 function bundleProblems(faults: readonly string[], document: SourceDocument): Problem[] {
   const { strategy } = fieldsOf(fieldsOf(document.value).spec);
   const isCode = typeof fieldsOf(strategy).module === 'string';
@@ -204,12 +203,12 @@ function sentModels(files: Bundle | undefined): FileOf {
   return (path) => {
     const name = entryOf(path);
     if (files !== undefined && Object.hasOwn(files, name)) {
-      // The same bytes for all models of a file: they are looked into once.
+      // `readModel` caches its work per byte array, and several models may share a file.
       const bytes = known.get(name) ?? bytesOf(files, name);
       known.set(name, bytes);
       return bytes;
     }
-    return { code: 'model_not_hosted', message: 'has to be sent with the spec, in files' };
+    return { code: 'model_not_hosted', message: 'must be sent with the spec, in files' };
   };
 }
 
@@ -221,28 +220,27 @@ function unnamedModels(document: SourceDocument, files: Bundle | undefined): Pro
   return modelsIn(files)
     .filter((name) => !named.has(name))
     .map((name) => {
-      const message = `no model is in ${JSON.stringify(name)}, which was sent with the spec`;
+      const message = `${JSON.stringify(name)} was sent, but no model has this path`;
       return document.problem(['spec', 'ml_models'], { code: 'model_not_hosted', message });
     });
 }
 
-/** What a server wants of a text. */
 interface Rule extends Pick<Problem, 'code' | 'message'> {
   readonly accepts: (value: string) => boolean;
 }
 
-/** So that a slug is never taken for a `bot_id`. */
+/** Form of a `bot_id`, which paths of the API accept in place of a slug. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const SLUG: Rule = {
   accepts: (slug) => !UUID.test(slug),
   code: 'invalid_value',
-  message: 'must not have the form of an id, which the server gives to each bot',
+  message: 'must not have the form of a bot_id',
 };
 
 const DATA: Rule = {
   accepts: isAddress,
   code: 'data_not_hosted',
   message:
-    'a server reads no file of your machine: have the data imported into its catalogue with `service-local data import`, and name them as catalog://NAME',
+    'a server cannot read files of your machine; import the data into its catalogue with `service-local data import`, and use catalog://NAME',
 };

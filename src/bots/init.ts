@@ -9,25 +9,24 @@ import type { ColumnNames } from '../market/header.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { parseSpec } from './parse.ts';
 
-/** What a new bot is made from. */
 export interface BotPlan {
   readonly name: string;
   readonly slug: string;
-  /** Name of a built-in strategy, or `module` for one of one's own. */
+  /** Name of a built-in strategy, or `module` for a file with a custom one. */
   readonly strategy: string;
   readonly symbol: string;
-  /** Account currency, as a decimal number. */
+  /** Account currency, decimal text. */
   readonly cash: string;
-  /** Relative to the bot's directory, or `catalog://`; the bundled S&P 500 when absent. */
+  /** Path relative to the bot's directory, or `catalog://NAME`. Default: the bundled S&P 500 data. */
   readonly source?: string;
-  /** Of the source; a day when absent. */
+  /** Timeframe of the source. Default: `1d`. */
   readonly timeframe?: string;
-  /** How the source is read, see `data` of the spec. */
+  /** See `data` of the spec. */
   readonly columns?: ColumnNames | undefined;
   readonly repair?: 'drop' | undefined;
 }
 
-/** `My bot` and `my-bot` for the directory `~/bots/my_bot`. */
+/** Example: `My bot` and `my-bot` for the directory `~/bots/my_bot`. */
 export function namesFor(directory: string): Pick<BotPlan, 'name' | 'slug'> {
   const words =
     basename(resolve(directory))
@@ -36,7 +35,7 @@ export function namesFor(directory: string): Pick<BotPlan, 'name' | 'slug'> {
   return { name: words[0]!.toUpperCase() + words.slice(1), slug: slugOf(words) };
 }
 
-/** Lower-case words joined by hyphens, whatever the name is written in. */
+/** Converts a name to a valid slug; `bot` if no letter or digit remains. */
 export function slugOf(name: string): string {
   const plain = name
     .normalize('NFKD')
@@ -46,14 +45,13 @@ export function slugOf(name: string): string {
   return words.join('-').slice(0, 64).replace(/-$/, '') || 'bot';
 }
 
-/** What keeps a plan from being a valid bot. */
 export function planProblems(plan: BotPlan): readonly Problem[] {
   return parseSpec(specText(plan), 'bot.yaml').problems;
 }
 
 const BUNDLED = 'sp500-daily.csv';
 
-/** The files of a new bot by path relative to its directory. The plan has no problems. */
+/** Files of a new bot by path relative to its directory. Expects a plan without problems. */
 export function botFiles(plan: BotPlan): ReadonlyMap<string, string> {
   const example = (path: string): string => readFileSync(join(examples(), path), 'utf8');
   const files = new Map([
@@ -72,21 +70,21 @@ export function botFiles(plan: BotPlan): ReadonlyMap<string, string> {
   return files;
 }
 
-/** @throws ServiceError `conflict` naming every one of the files that is there already. */
+/** @throws ServiceError `conflict` that lists the files that exist. */
 export function refuseToOverwrite(directory: string, names: Iterable<string>): void {
   const present = [...names]
     .map((name) => join(directory, name))
     .filter((path) => existsSync(path));
   if (present.length === 0) return;
-  throw new ServiceError('conflict', `already there: ${present.join(', ')}`, {
+  throw new ServiceError('conflict', `files exist already: ${present.join(', ')}`, {
     remedy: 'Choose another directory, or overwrite these files with --force.',
   });
 }
 
 /**
- * Writes the files, over any that are there.
+ * Writes the files and overwrites existing ones.
  *
- * @returns their paths.
+ * @returns the paths written.
  * @throws ServiceError `output_not_writable`.
  */
 export function writeBot(directory: string, files: ReadonlyMap<string, string>): readonly string[] {
@@ -97,7 +95,7 @@ export function writeBot(directory: string, files: ReadonlyMap<string, string>):
       writeFileSync(path, content);
     }
   } catch (cause) {
-    throw new ServiceError('output_not_writable', `cannot write into ${directory}`, {
+    throw new ServiceError('output_not_writable', `cannot write to ${directory}`, {
       remedy: writeRemedy(cause, 'Choose a directory that you may write to.'),
       cause,
     });
@@ -110,7 +108,7 @@ function examples(): string {
   return join(dirname(manifest), 'examples');
 }
 
-/** JSON strings are YAML too, and need no thought about what a name may hold. */
+/** A JSON string is valid YAML, whatever characters it contains. */
 const quoted = (text: string): string => JSON.stringify(text);
 
 function specText({
@@ -130,8 +128,8 @@ function specText({
     ...(columns === undefined ? [] : [`columns: ${JSON.stringify(columns)}`]),
     ...(repair === undefined ? [] : [`repair: ${repair}`]),
   ];
-  return `# What this bot trades, on which data, by which strategy, at which costs.
-# \`service-local schema\` prints the JSON Schema of this file for your editor.
+  return `# The instruments, data, strategy and costs of this bot.
+# \`service-local schema\` prints a JSON Schema of this file for your editor.
 apiVersion: bots/v1
 kind: Bot
 metadata:
@@ -144,12 +142,12 @@ spec:
   strategy: { ${strategyText(strategy)} }
   engine:
     cash: ${quoted(cash)}
-    fill: next_open # an order placed on a close is filled at the next open
+    fill: next_open # orders placed at a close are filled at the next open
     units: fractional # or whole
-    fees: { model: percent, rate: "0.001" } # 0.1 % of what is traded
+    fees: { model: percent, rate: "0.001" } # 0.1 % of the traded value
     slippage: { model: basis_points, bps: 2 } # 0.02 % against every order
     seed: 1
-  # metrics: # a result outside of these fails the run: exit code 5
+  # metrics: # a result outside these bounds fails the run: exit code 5
   #   - { name: sharpe, min: 0.1 }
   #   - { name: max_drawdown, min: -0.5 }
 `;
@@ -178,7 +176,7 @@ function readmeText({ name, strategy }: BotPlan): string {
       : 'backtest bot.yaml --json';
   return `# ${name}
 
-\`bot.yaml\` describes the bot${strategy === 'module' ? ', `strategy.ts` is what it does' : ''}.
+\`bot.yaml\` describes the bot${strategy === 'module' ? ', `strategy.ts` contains its strategy' : ''}.
 
 \`\`\`sh
 service-local validate bot.yaml
@@ -186,17 +184,17 @@ service-local backtest bot.yaml
 service-local ${third}
 \`\`\`
 
-Results go to \`runs/\`; open the \`report.html\` that a backtest names.
+Results are written to \`runs/\`. Open the \`report.html\` whose path a backtest prints.
 `;
 }
 
-/** What strategies import, as it lies on this machine: declarations beside compiled code, else source. */
+/** Types that strategies import: declarations in the installed package, sources in a checkout. */
 const STRATEGY_TYPES = new URL(
   import.meta.url.endsWith('.ts') ? '../engine/api.ts' : '../engine/api.d.ts',
   import.meta.url,
 );
 
-/** For editors only: strategies are run as they are, their types erased. */
+/** For editors only: strategies run without a build, with their types erased. */
 const TSCONFIG = {
   compilerOptions: {
     target: 'es2024',

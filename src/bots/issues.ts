@@ -6,7 +6,7 @@ import { SPECIAL_PROBLEMS } from './spec.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** What zod found wrong with a document, in the words and at the places its author needs. */
+/** Converts zod issues to problems with plain messages and positions in the source text. */
 export function problemsOfIssues(
   issues: readonly Issue[],
   schema: z.ZodType,
@@ -63,15 +63,15 @@ function unknownField(
   );
   const what = {
     code: 'unknown_field',
-    message: `unknown field; known here: ${known.join(', ')}`,
+    message: `unknown field; expected one of ${known.join(', ')}`,
     ...optional(closest(key, known)),
   };
   return document.problem([...parent, key], what, 'key');
 }
 
 /**
- * Of a union's alternatives the one that was meant: it takes the kind of value that is there, and
- * finds least wrong inside. None when the value is of no alternative's kind.
+ * Issues of the alternative that the author most likely meant: the one that accepts this type of
+ * value and has the fewest issues inside. Undefined if no alternative accepts the type.
  */
 function likeliestBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   return branches
@@ -91,7 +91,7 @@ function isWrongType(issue: Issue): boolean {
 }
 
 const NOUNS: Readonly<Record<string, string>> = {
-  string: 'a text',
+  string: 'text',
   number: 'a number',
   int: 'a whole number',
   boolean: 'true or false',
@@ -100,7 +100,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'a map',
 };
 
-/** `must be …`: what the schema asks for. */
+/** Requirement of the schema, as a phrase that starts with "must". */
 function expectation(issue: Issue): string {
   switch (issue.code) {
     case 'invalid_type':
@@ -152,7 +152,7 @@ function describe(value: unknown): string {
   return Array.isArray(value) ? 'a list' : 'a map';
 }
 
-/** Models that are a map and not a word, for they have figures, as they are most likely meant. */
+/** Suggestions for models that need parameters but were given as a single word. */
 const MODELS: Readonly<Record<string, string>> = {
   'account: margin': '{model: margin, initial: 0.5, maintenance: 0.25}',
   'fees: percent': '{model: percent, rate: "0.001"}',
@@ -196,7 +196,7 @@ function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/** The schemas for what is at `path` of `value`: several where a union leaves it open. */
+/** Schemas that apply at `path` of `value`: several if a union allows several. */
 function schemasAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType[] {
   if (
     schema instanceof z.ZodOptional ||
@@ -220,7 +220,7 @@ function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodTyp
   return schema instanceof z.ZodRecord ? schema.valueType : undefined;
 }
 
-/** The options that the discriminator of `value` allows, where there is one; else all. */
+/** Options of a union that match the discriminator of `value`; all if none matches. */
 function alternatives(union: z.ZodUnion, value: unknown): readonly z.core.$ZodType[] {
   const { options } = union;
   if (!(union instanceof z.ZodDiscriminatedUnion)) return options;

@@ -7,8 +7,8 @@ import { botSpecSchema } from './spec.ts';
 type JsonSchema = Record<string, unknown>;
 
 /**
- * The spec as a JSON Schema (draft 2020-12), for completion and checks in editors. What no schema
- * can say, such as whether a file exists or a gate can fail, is left to `validate`.
+ * JSON Schema (draft 2020-12) of the spec, for completion and checks in editors. `validate` also
+ * checks what a schema cannot express, such as whether files exist and gates can fail.
  */
 export function botJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(botSpecSchema, {
@@ -23,7 +23,7 @@ export function botJsonSchema(): JsonSchema {
   return { $schema, $id: 'urn:service-local:bot:v1', title: 'A bot of service-local', ...rest };
 }
 
-/** One alternative for each built-in strategy, so that an editor knows its parameters, one for modules. */
+/** Adds an alternative for each built-in strategy, with its parameters, and one for modules. */
 function describeStrategies(schema: JsonSchema): void {
   const { module, params } = schema['properties'] as JsonSchema;
   const own = alternative({ module, params }, 'module');

@@ -29,62 +29,59 @@ import { specHash } from './version.ts';
 
 /** A bot ready to run: a valid spec with its strategy loaded and its files found. */
 export interface Bot {
-  /** As given by the user. */
+  /** Path as the user gave it; the slug of a hosted bot. */
   readonly file: string;
-  /** The spec as its author wrote it, as plain data. */
+  /** The spec as plain data, without defaults. */
   readonly document: unknown;
-  /** The same with its defaults filled in. */
+  /** The document with its defaults filled in. */
   readonly spec: BotSpec;
-  /** Identifies the version: see `specHash`. */
+  /** See `specHash`. */
   readonly hash: string;
   readonly strategy: Strategy;
-  /** Runs the strategy elsewhere than in this thread. */
+  /** Runs the strategy outside this thread. */
   readonly execute?: Execute | undefined;
   /** File, network and process APIs that its modules use, if known; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
-  /** The strategy's own file and what it imports, with sha256; `undefined` for a built-in one. */
+  /** SHA-256 of a custom strategy's file and its imports, by path; `undefined` for a built-in one. */
   readonly strategyFiles: Readonly<Record<string, string>> | undefined;
-  /** Complete: the spec's values, and the strategy's defaults for the rest. */
+  /** Values of the spec, with the strategy's defaults for the rest. */
   readonly params: ParamValues<Params>;
-  /** With their files, in the order of the spec. */
+  /** In the order of the spec. */
   readonly models: readonly Model[];
-  /** Where each symbol's data are, in the order of the universe: absolute path or `catalog://`. */
+  /** Absolute path or `catalog://NAME` of each symbol's data, in the order of the universe. */
   readonly data: Readonly<Record<string, string>>;
-  /** What a person should know of the spec, as sentences. */
+  /** Notes on the spec for its author. */
   readonly notes: readonly string[];
 }
 
-/** `bot` is there exactly when there are no problems. */
+/** Result of checking a bot. `bot` is defined if and only if there are no problems. */
 export interface BotCheck {
   readonly bot: Bot | undefined;
-  /** The text of the spec, for locating problems found elsewhere. */
+  /** The text of the spec, to locate problems found later. */
   readonly document: SourceDocument;
   readonly problems: readonly Problem[];
-  /** The sources of its data that exist or are catalogued, also of a bot with problems. */
+  /** Data sources that exist or are in the catalogue, even if there are problems. */
   readonly sources: readonly DataSource[];
-  /**
-   * Error of the strategy's own code, which failed or did not return; also listed in the problems.
-   */
+  /** Error thrown by a custom strategy's code, or its timeout; also listed in the problems. */
   readonly failure: ServiceError | undefined;
-  /** Its models that could be read, also of a bot with problems. */
+  /** Models that could be read, even if there are problems. */
   readonly models: readonly Model[];
 }
 
-/** One symbol's data as the spec names them. */
 export interface DataSource {
   readonly symbol: string;
-  /** Location of its name in the spec. */
+  /** Location of the address in the spec. */
   readonly at: Path;
-  /** Absolute path or `catalog://`. */
+  /** Absolute path or `catalog://NAME`. */
   readonly address: string;
 }
 
 /**
- * Checks all of a bot that can be checked without reading its data: spec, strategy, parameters,
- * models, and whether the data files exist. Each part is checked even if others are invalid. Runs
- * the code of the strategy's module.
+ * Checks everything but the contents of the data: spec, strategy, parameters, models, and whether the
+ * data files exist. Each part is checked even if others are invalid. Runs the code of the strategy's
+ * module.
  *
- * @throws ServiceError `file_not_found` when the spec itself cannot be read.
+ * @throws ServiceError `file_not_found` if the spec cannot be read.
  */
 export function checkBot(file: string, load: LoadModule = loadStrategyModule): BotCheck {
   const { spec, document, problems: specFaults } = readSpec(file);
@@ -109,7 +106,7 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
   if (spec === undefined || problems.length > 0) return { bot: undefined, ...check };
 
   const { strategy, files, execute, outside }: LoadedStrategy = own.loaded ?? {
-    // A valid spec names a strategy that exists, with parameters that it takes.
+    // Without a module of its own, a valid spec names a built-in strategy.
     strategy: BUILT_IN_STRATEGIES.get(spec.spec.strategy.name!)!,
     files: undefined,
   };
@@ -133,12 +130,12 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
 function notesOn({ spec }: BotSpec): string[] {
   const fields = (['agents', 'deployment'] as const).filter((field) => spec[field] !== undefined);
   const unused = [...(spec.kind === 'research' ? ['kind: research'] : []), ...fields];
-  return unused.length === 0 ? [] : [`${unused.join(', ')}: kept, not used by a backtest`];
+  return unused.length === 0 ? [] : [`${unused.join(', ')}: a backtest does not use this`];
 }
 
-/** Values in place of the spec's own, for one run. */
+/** Values that override the spec for one run. */
 export interface Overrides {
-  /** As typed; each is read as its parameter is declared. */
+  /** Texts typed by the user; `paramFromText` converts them. */
   readonly params: Readonly<Record<string, string>>;
   readonly from: string | undefined;
   readonly to: string | undefined;
@@ -147,12 +144,10 @@ export interface Overrides {
 }
 
 /**
- * A bot whose file has no problem. With overrides it is the bot that its author would have written
- * with these values, so its hash is another one.
+ * Loads a bot from a file without problems. Overrides become part of its spec and change its hash.
  *
- * @throws ServiceError `invalid_spec` with every problem, `file_not_found`, and `usage` for an
- *   override that does not fit; `strategy_failed` and `strategy_timeout` where the strategy's own
- *   code did more than fail to load.
+ * @throws ServiceError `invalid_spec` with every problem, `file_not_found`, `usage` for an invalid
+ *   override, and `strategy_failed` or `strategy_timeout` from the strategy's own code.
  */
 export function loadBot(file: string, overrides?: Overrides, load?: LoadModule): Bot {
   const { bot, problems, failure } = checkBot(file, load);
@@ -173,7 +168,8 @@ function override(bot: Bot, { params, from, to, columns, repair }: Overrides): B
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     throw new ServiceError('usage', error.message, {
-      remedy: 'Write --from and --to as 2020-04-17 or 2020-04-17T14:30:00Z, the earlier first.',
+      remedy:
+        'Write --from and --to as 2020-04-17 or 2020-04-17T14:30:00Z, with --from before --to.',
       cause: error,
     });
   }
@@ -208,10 +204,10 @@ function override(bot: Bot, { params, from, to, columns, repair }: Overrides): B
 }
 
 /**
- * A bot of which nothing is on the machine of its author.
+ * Creates a bot from a spec that a server accepted.
  *
- * @param own its strategy, where that came with it.
- * @throws ServiceError `invalid_spec` where the spec does not fit the strategy.
+ * @param own its custom strategy, already loaded.
+ * @throws ServiceError `invalid_spec` if the spec does not meet the strategy's requirements.
  */
 export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
   const { document, spec, hash, models } = hosted;
@@ -254,9 +250,9 @@ interface LoadedStrategy {
 }
 
 /**
- * Loads the strategy's own module where the spec names one, and checks the spec against it.
+ * Loads the module of a custom strategy, if the spec names one, and checks the spec against it.
  *
- * @param known problems of the spec; a module with an invalid name is not loaded.
+ * @param known problems of the spec; a module with an invalid path is not loaded.
  */
 function checkOwnStrategy(
   document: SourceDocument,
@@ -285,7 +281,7 @@ function checkOwnStrategy(
   }
 }
 
-/** Every data source in the document, even if the document has other problems. */
+/** Data sources of a document that may have problems. */
 function sourcesNamed({ value }: SourceDocument, directory: string): DataSource[] {
   const { universe, data } = fieldsOf(fieldsOf(value).spec);
   const { source, sources } = fieldsOf(data);
@@ -318,7 +314,7 @@ function dataFiles(spec: BotSpec, directory: string): Record<string, string> {
   return Object.fromEntries(sources);
 }
 
-/** The catalogue's place is a setting, so whoever reads the data looks there. */
+/** Catalogue addresses stay as they are: the reader of the data knows the catalogue's directory. */
 function addressOf(source: string, directory: string): string {
   return isCatalogued(source) ? source : resolve(directory, source);
 }
@@ -334,11 +330,11 @@ function missingData({ address, at }: DataSource, document: SourceDocument): Pro
   const message =
     found === undefined
       ? `no such file: ${address}`
-      : `${address} is ${found.isDirectory() ? 'a directory' : 'no file'}: name a CSV or Parquet file`;
+      : `${address} is ${found.isDirectory() ? 'a directory' : 'not a regular file'}; name a CSV or Parquet file`;
   return [document.problem(at, { code: 'data_not_found', message, ...optional(meant) })];
 }
 
-/** The files of models beside a spec. */
+/** Reads model files with paths relative to the directory of a spec. */
 export function modelFiles(directory: string): FileOf {
   return (path) => {
     const file = resolve(directory, path);
@@ -360,8 +356,8 @@ export function modelFiles(directory: string): FileOf {
 const DATA_EXTENSION = /\.(?:csv|parquet)(?:\.gz)?$/i;
 
 /**
- * The file of the same kind beside `path` whose name, without its extension, is nearly that of
- * `path`, written as `authored` is.
+ * Finds a file in the directory of `path` whose name is similar, extensions aside. The result has the
+ * directory part of `authored`, the path in the spec.
  */
 function fileNear(path: string, authored: string, extension: RegExp): string | undefined {
   try {

@@ -1,4 +1,3 @@
-/** What is wrong with the models of a spec: in its text, and in the files that it names. */
 import { closest } from '../base/closest.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import {
@@ -21,7 +20,7 @@ import { mlModelSchema, MOST_MODELS } from './spec.ts';
 
 const MODELS: Path = ['spec', 'ml_models'];
 
-/** Works on the document as it is; silent about what the schema reports. */
+/** Checks that the schema cannot express; parts of the wrong type are skipped. */
 export function modelProblems(models: readonly unknown[], document: SourceDocument): Problem[] {
   const names = models.map((model, at) => [[at, 'name'], fieldsOf(model).name] as const);
   const outputs = models.flatMap((model, at) =>
@@ -30,8 +29,8 @@ export function modelProblems(models: readonly unknown[], document: SourceDocume
     ),
   );
   return [
-    ...repeated(names, 'another model has this name', document),
-    ...repeated(outputs, 'another output has this name', document),
+    ...repeated(names, 'duplicate name: another model has it', document),
+    ...repeated(outputs, 'duplicate name: another output has it', document),
     ...models.flatMap((model, at) =>
       listOf(fieldsOf(model).inputs).flatMap((input, place) =>
         inputProblems(input, [...MODELS, at, 'inputs', place], document),
@@ -81,7 +80,7 @@ function isWellTyped(input: unknown): input is Feature {
   );
 }
 
-/** The bytes of a model's file, or what is wrong with it. */
+/** Reads a model file; returns its bytes or a problem. */
 export type FileOf = (
   path: string,
 ) => Uint8Array | Pick<Problem, 'code' | 'message' | 'suggestion'>;
@@ -91,14 +90,13 @@ export interface ReadModels {
   readonly problems: readonly Problem[];
 }
 
-/** That the inputs of all models keep of all symbols, some 100 MB. */
+/** Numbers that the inputs of all models keep for all symbols, about 100 MB. */
 const MOST_KEPT = 10_000_000;
-/** An input keeps its parameters' bars, and itself. */
+/** Estimate per input, added to the sum of its parameters, which are mostly periods in bars. */
 const KEPT_OF_INPUT = 50;
-/** One for each output and symbol. */
+/** Outputs times symbols. */
 const MOST_SIGNALS = 20_000;
 
-/** Problems of models that need more memory than a run may use. */
 function excesses(models: readonly ModelSpec[], document: SourceDocument): Problem[] {
   const { universe } = fieldsOf(fieldsOf(document.value).spec);
   const symbols = listOf(fieldsOf(universe).symbols).length;
@@ -110,16 +108,24 @@ function excesses(models: readonly ModelSpec[], document: SourceDocument): Probl
   const values = kept.reduce((sum, each) => sum + each, 0) * symbols;
   return [
     ...(values > MOST_KEPT
-      ? [tooMany(`the inputs keep ${values} numbers of ${symbols} symbols; at most ${MOST_KEPT}`)]
+      ? [
+          tooMany(
+            `the inputs keep about ${values} numbers for ${symbols} symbols; at most ${MOST_KEPT} are allowed`,
+          ),
+        ]
       : []),
     ...(outputs * symbols > MOST_SIGNALS
-      ? [tooMany(`${outputs} outputs of ${symbols} symbols are more than ${MOST_SIGNALS}`)]
+      ? [
+          tooMany(
+            `${outputs} outputs for ${symbols} symbols make ${outputs * symbols} signals; at most ${MOST_SIGNALS} are allowed`,
+          ),
+        ]
       : []),
   ];
 }
 
 /**
- * The models of a spec with their files; runs none of them.
+ * Reads the models of a spec and their files without running them.
  *
  * @param known problems of the spec; for a model with a problem, only the existence of its file is
  *   checked.
@@ -162,7 +168,7 @@ function faultProblem(
   return document.problem([...MODELS, at, ...within], what);
 }
 
-/** Adds to a missing or wrong digest the one that the file has, for whoever writes the spec. */
+/** Suggests the digest of the file where the spec has none or an invalid one. */
 export function withDigests(
   problems: readonly Problem[],
   document: SourceDocument,
@@ -180,8 +186,8 @@ export function withDigests(
 }
 
 /**
- * Runs each of the models once.
- * @throws ServiceError `failure` where nothing is installed to run them.
+ * Runs each model once and returns a problem for each that fails.
+ * @throws ServiceError `failure` if the runtime is not installed.
  */
 export async function triedModels(
   models: readonly Model[],

@@ -3,7 +3,7 @@ import { hiddenCharacterProblem } from '../base/hidden-characters.ts';
 import type { Path, SourceDocument } from './document.ts';
 import { isFields } from './fields.ts';
 
-/** Texts of several lines, and addresses and headers of data, which must be as they are elsewhere. */
+/** Fields that may have several lines, or must match the names of files and their headers. */
 const OTHER_TEXTS: ReadonlySet<PropertyKey> = new Set([
   'data',
   'description',
@@ -14,8 +14,8 @@ const OTHER_TEXTS: ReadonlySet<PropertyKey> = new Set([
 ]);
 
 /**
- * Names and lines of a document that have hidden characters. Only new documents are checked: those
- * that a server stored before it checked them still run.
+ * Reports hidden characters in names and one-line texts. Not used for specs that a server stored
+ * before this check existed, so that they still run.
  */
 export function nameProblems(document: SourceDocument): Problem[] {
   return problemsIn(document.value, [], document);

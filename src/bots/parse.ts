@@ -8,26 +8,29 @@ import { nameProblems } from './names.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 
 export interface ParsedSpec {
-  /** With its defaults filled in; `undefined` when there is any problem. */
+  /** The document with its defaults filled in; `undefined` if there are problems. */
   readonly spec: BotSpec | undefined;
-  /** The text as data, without defaults, and where each part of it stands. */
+  /** The text as data, without defaults. */
   readonly document: SourceDocument;
-  /** Everything that is wrong, in the order of the text. */
+  /** In the order of the text. */
   readonly problems: readonly Problem[];
 }
 
-/** A thousand times the usual; a larger file is something else by mistake. */
+/** About a thousand times the usual size. */
 const MAX_BYTES = 1_048_576;
 
 /**
- * Reads a bot's spec from YAML or JSON. Never throws.
- * @param file what problems call it.
- * @param isStored whether a server has taken it before; see `nameProblems`.
+ * Parses and checks a spec in YAML or JSON. Does not throw.
+ * @param file name of the text in problems.
+ * @param isStored whether a server accepted the spec before; see `nameProblems`.
  */
 export function parseSpec(text: string, file: string, isStored = false): ParsedSpec {
   const document = parseDocument(text, file);
   if (document.value === undefined) {
-    const empty = document.problem([], { code: 'empty_file', message: 'holds no bot' });
+    const empty = document.problem([], {
+      code: 'empty_file',
+      message: 'the file is empty; `service-local init` creates a bot',
+    });
     const problems = document.problems.length > 0 ? document.problems : [empty];
     return { spec: undefined, document, problems: inOrder(problems) };
   }
@@ -46,38 +49,37 @@ export function parseSpec(text: string, file: string, isStored = false): ParsedS
   };
 }
 
-/**
- * Reads the spec in a file.
- *
- * @throws ServiceError `file_not_found` when the file cannot be read at all; what is wrong inside of
- *   it is told by the answer's problems.
- */
+/** @throws ServiceError `file_not_found` if the file cannot be read; other faults are problems. */
 export function readSpec(file: string): ParsedSpec {
   const bytes = readBytes(file);
   if (typeof bytes === 'string') return unreadable(file, 'file_too_large', bytes);
   if (!isUtf8(bytes)) {
-    return unreadable(file, 'not_utf8', 'is not UTF-8 text', new TextDecoder().decode(bytes));
+    return unreadable(
+      file,
+      'not_utf8',
+      'the file is not UTF-8 text',
+      new TextDecoder().decode(bytes),
+    );
   }
   return parseSpec(new TextDecoder().decode(bytes), file);
 }
 
-/** The file's bytes, or why they are too many. */
 function readBytes(file: string): Uint8Array | string {
   try {
     const { size } = statSync(file);
     return size > MAX_BYTES
-      ? `has ${size} bytes; a bot has at most ${MAX_BYTES}`
+      ? `the file has ${size} bytes; a bot file may have at most ${MAX_BYTES}`
       : readFileSync(file);
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
     throw new ServiceError('file_not_found', `cannot read ${file} (${reason})`, {
-      remedy: 'Give the path of a bot file; `service-local init my-bot` makes one.',
+      remedy: 'Give the path of a bot file; `service-local init my-bot` creates one.',
       cause,
     });
   }
 }
 
-/** A file with one problem; in a damaged text it is located at the first damaged character. */
+/** Result with a single problem, located at the first damaged character if the text has one. */
 function unreadable(file: string, code: string, message: string, damaged = ''): ParsedSpec {
   const before = damaged.slice(0, Math.max(damaged.indexOf('\uFFFD'), 0)).split('\n');
   const place = { file, line: before.length, column: before.at(-1)!.length + 1 };
@@ -89,8 +91,8 @@ function unreadable(file: string, code: string, message: string, damaged = ''): 
 }
 
 /**
- * One mistake, one line. A mistyped name is not reported as missing as well; a value that is of the
- * wrong kind is not judged further.
+ * Removes problems that follow from others: a field that is missing because its name is misspelled,
+ * and every problem of a value but the first.
  */
 export function withoutEchoes(problems: readonly Problem[]): Problem[] {
   const meant = new Set(
@@ -107,7 +109,7 @@ export function withoutEchoes(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** In the order of the text. */
+/** Sorts problems in the order of the text. */
 export function inOrder(problems: readonly Problem[]): Problem[] {
   return problems.toSorted(
     (a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0),

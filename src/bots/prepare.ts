@@ -17,20 +17,20 @@ import { lockOf } from './version.ts';
 
 export interface PrepareOptions {
   readonly catalogueDir: string;
-  /** Gates beside those of the spec. */
+  /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly Assertion[];
-  /** Where the data come from in place of the disk, for whoever shares them. */
+  /** Replaces reading from disk, so that runs can share data. */
   readonly load?: typeof loadDataset | undefined;
 }
 
 export interface Prepared {
   readonly job: BacktestJob;
-  /** What else a person should know of the data, one sentence each. */
+  /** Notes on spec and data, one sentence each. */
   readonly notes: readonly string[];
 }
 
 /**
- * Reads a bot's data and puts together everything that its run needs.
+ * Reads the data of a bot and collects everything that its run needs.
  *
  * @throws ServiceError `invalid_data`, `file_not_found`
  */
@@ -90,20 +90,24 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   };
 }
 
-/** What a lock says of models. @throws ServiceError `failure` where nothing is there to compute them. */
+/** Entry for models in a lock. @throws ServiceError `failure` if the runtime is not installed. */
 export function modelsLock(models: readonly Model[]): ModelsLock | undefined {
   if (models.length === 0) return undefined;
   const files = models.map(({ name, digest }) => [name, digest.replace('sha256:', '')]);
   return { runtime: modelRuntime(), files: Object.fromEntries(files) };
 }
 
-/** A volume of 0 would fill no order, and slip every one as though it were the whole market. */
+/** Rejects data without volume, with which orders would never fill or slip far too much. */
 function refuseWithoutVolume(symbol: string, config: EngineConfig, models: readonly Model[]): void {
   const use = volumeUse(config, models);
   if (use === undefined) return;
-  throw new ServiceError('invalid_data', `${use.by} needs volume, and ${symbol} has none`, {
-    remedy: `Use data with volume (data.columns.volume names the column), or ${use.instead}.`,
-  });
+  throw new ServiceError(
+    'invalid_data',
+    `${use.by} needs volume, but the data of ${symbol} has none`,
+    {
+      remedy: `Use data with volume (data.columns.volume names the column), or ${use.instead}.`,
+    },
+  );
 }
 
 /** The part of a bot that reads volume, and its alternative; undefined if no part does. */
@@ -123,7 +127,7 @@ interface VolumeModels {
   readonly slippage: { readonly model?: unknown };
 }
 
-/** How another thread finds the bot's strategy. */
+/** Describes the strategy so that another thread can load it. */
 export function strategySource(bot: Bot): StrategySource {
   const { name, module } = bot.spec.spec.strategy;
   if (name !== undefined) return { name };

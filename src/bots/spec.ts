@@ -15,12 +15,12 @@ import { parseWindow } from '../market/time.ts';
 import { FEATURE_COLUMNS, INDICATOR_NAMES } from './models/features.ts';
 import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agents.ts';
 
-/** What a wrong value is called where the schema's own words would not help. */
+/** Replacements for problems that zod would describe poorly. */
 export const SPECIAL_PROBLEMS = z.registry<{
   readonly of: (value: unknown) => Pick<Problem, 'code' | 'message'> | undefined;
 }>();
 
-/** A YAML number passes through a float before anyone can look at its digits, so money is a text. */
+/** Money is text, because a YAML number becomes a float before its digits can be checked. */
 const decimal = (pattern: RegExp, expected: string) =>
   z
     .string()
@@ -29,7 +29,7 @@ const decimal = (pattern: RegExp, expected: string) =>
     .register(SPECIAL_PROBLEMS, {
       of: (value) =>
         typeof value === 'number'
-          ? { code: 'unquoted_money', message: 'must be a decimal number in quotes' }
+          ? { code: 'unquoted_money', message: 'must be in quotes, to keep its exact digits' }
           : undefined,
     });
 
@@ -46,13 +46,13 @@ const shareAmount = decimal(
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_CHARACTER_IN_PARAGRAPHS = /[^\P{Cc}\n\t]/u;
 
-/** Text that does nothing to the terminal or the file that it is shown in. */
+/** Text without control characters, which could affect terminals and files. */
 const text = (most: number, forbidden = CONTROL_CHARACTER) =>
   z
     .string()
     .min(1)
     .max(most)
-    .refine((value) => !forbidden.test(value), 'must hold no control characters');
+    .refine((value) => !forbidden.test(value), 'must not contain control characters');
 const path = text(1000);
 
 const map = <V extends z.ZodType>(name: z.ZodString, value: V, most: number) =>
@@ -61,12 +61,15 @@ const map = <V extends z.ZodType>(name: z.ZodString, value: V, most: number) =>
     .refine((entries) => Object.keys(entries).length <= most, `must have at most ${most} entries`)
     .meta({ maxProperties: most });
 
-/** A share of something: above 0, at most 1. */
+/** Above 0, at most 1. */
 const share = z.number().gt(0).max(1);
 
 const time = z
   .string()
-  .refine(isTime, 'must be a real date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z')
+  .refine(
+    isTime,
+    'must be an existing date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z',
+  )
   .meta({ pattern: String.raw`^\d{4}-\d{2}-\d{2}` });
 
 function isTime(value: string): boolean {
@@ -80,16 +83,16 @@ function isTime(value: string): boolean {
 const symbol = z.string().regex(SYMBOL, SYMBOL_RULE);
 
 const metadataSchema = z.strictObject({
-  name: text(120).describe('What people call the bot.'),
+  name: text(120).describe('Display name.'),
   slug: z
     .string()
     .max(64)
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case words joined by hyphens')
-    .describe('What files and commands call the bot: lower-case words joined by hyphens.'),
+    .describe('Name in files and commands: lower-case words joined by hyphens.'),
   labels: map(text(64), text(256), 100)
     .optional()
-    .describe('Names and values of your own, for finding bots.'),
-  owner: text(120).optional().describe('Who answers for the bot.'),
+    .describe('Your own names and values, for example desk: index.'),
+  owner: text(120).optional().describe('Person or team responsible for the bot.'),
   description: text(4000, CONTROL_CHARACTER_IN_PARAGRAPHS).optional(),
 });
 
@@ -98,11 +101,11 @@ const universeSchema = z.strictObject({
     .array(symbol)
     .min(1)
     .max(500)
-    .describe('The instruments, in the order in which the strategy sees them.'),
+    .describe('Instruments, in the order in which the strategy gets them.'),
   currency: z
     .string()
     .regex(/^[A-Z][A-Z0-9]{1,9}$/, 'must be a currency code such as USD')
-    .describe('The currency of the account and of every price.'),
+    .describe('Currency of the account and of all prices.'),
 });
 
 const columnsSchema = z
@@ -114,39 +117,39 @@ const columnsSchema = z
     close: text(200).optional(),
     volume: text(200).optional(),
   })
-  .describe('Header names in the file, where they are not among the usual spellings.');
+  .describe('Names of columns in the header of the file, if they are not recognized.');
 
 export const dataSchema = z
   .strictObject({
     source: path
       .optional()
-      .describe('CSV or Parquet file of the one symbol, relative to this file.'),
+      .describe('For one symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
     sources: map(symbol, path, 500)
       .optional()
-      .describe('CSV or Parquet file of each symbol, relative to this file.'),
-    timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data are resampled to it.'),
-    from: time.optional().describe('First UTC day or time used; by default the first there is.'),
+      .describe('By symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
+    timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data is resampled to it.'),
+    from: time.optional().describe('First UTC day or time to use. Default: the start of the data.'),
     to: time
       .optional()
-      .describe('Last UTC day (all of it) or time used; by default the last there is.'),
+      .describe('Last UTC day (inclusive) or time to use. Default: the end of the data.'),
     columns: columnsSchema.optional(),
     repair: z
       .literal('drop')
       .optional()
-      .describe('drop: leave out rows that cannot be right. By default such data are refused.'),
+      .describe('drop: skip invalid rows. By default, data with invalid rows is rejected.'),
   })
   .meta({ oneOf: [{ required: ['source'] }, { required: ['sources'] }] });
 
 const strategySchema = z
   .strictObject({
-    name: text(100).optional().describe('A built-in strategy.'),
+    name: text(100).optional().describe('Name of a built-in strategy.'),
     module: path
       .regex(/\.(ts|js|mjs)$/, 'must be a .ts, .js or .mjs file')
       .optional()
       .describe('File of your own strategy, relative to this file.'),
     params: map(text(100), z.union([z.number(), z.string().max(1000), z.boolean()]), 100)
       .default({})
-      .describe("Values of the strategy's parameters; its defaults for the rest."),
+      .describe('Parameters of the strategy. Omitted ones have their defaults.'),
   })
   .meta({ oneOf: [{ required: ['name'] }, { required: ['module'] }] });
 
@@ -163,18 +166,18 @@ const fillSchema = z.union([
       model: model('volume_share'),
       limit: share
         .default(DEFAULT_VOLUME_LIMIT)
-        .describe("Share of a bar's volume that may be taken."),
+        .describe("Largest share of a bar's volume that fills may take."),
     }),
   ]),
 ]);
 
-const minimumFee = amount.default('0').describe('Least fee of one fill, account currency.');
+const minimumFee = amount.default('0').describe('Minimum fee of one fill, account currency.');
 
 const feesSchema = z.discriminatedUnion('model', [
   z.strictObject({ model: model('none') }),
   z.strictObject({
     model: model('percent'),
-    rate: shareAmount.describe('Share of the value traded: "0.001" is 0.1 %.'),
+    rate: shareAmount.describe('Share of the traded value: "0.001" is 0.1 %.'),
     min: minimumFee,
   }),
   z.strictObject({
@@ -188,7 +191,11 @@ const slippageSchema = z.discriminatedUnion('model', [
   z.strictObject({ model: model('none') }),
   z.strictObject({
     model: model('basis_points'),
-    bps: z.number().min(0).lt(10_000).describe('Hundredths of a percent, against the order.'),
+    bps: z
+      .number()
+      .min(0)
+      .lt(10_000)
+      .describe('Basis points by which each fill is worse than its price.'),
   }),
   z.strictObject({
     model: model('volume_share'),
@@ -196,7 +203,9 @@ const slippageSchema = z.discriminatedUnion('model', [
       .number()
       .min(0)
       .lt(1)
-      .describe('Share of the price, times the square of the share of the volume taken.'),
+      .describe(
+        'Price impact: each fill slips by impact × (quantity / bar volume)², as a share of the price.',
+      ),
   }),
 ]);
 
@@ -206,19 +215,23 @@ const accountSchema = z.union([
     z.strictObject({ model: model('cash') }),
     z.strictObject({
       model: model('margin'),
-      initial: share.describe('Equity needed per unit of exposure to open: 0.5 is 2:1.'),
-      maintenance: share.describe('Equity per unit of exposure below which all is closed.'),
+      initial: share.describe(
+        'Equity required to open positions, as a share of their value: 0.5 allows 2:1.',
+      ),
+      maintenance: share.describe(
+        'All positions are closed when equity falls below this share of their value.',
+      ),
     }),
   ]),
 ]);
 
 const engineSchema = z.strictObject({
-  cash: positiveAmount.default('100000').describe('Account currency at the start.'),
+  cash: positiveAmount.default('100000').describe('Initial cash, account currency.'),
   fill: fillSchema
     .default('next_open')
     .describe(
-      "next_open: at the next bar's open. ohlc_path: along the path of the bar. volume_share: at " +
-        'the next open, up to a share of its volume.',
+      "next_open: at the next bar's open. ohlc_path: along an assumed path through the bar's prices. " +
+        "volume_share: at the next open, up to a share of the bar's volume.",
     ),
   units: z
     .enum(['fractional', 'whole'])
@@ -240,15 +253,15 @@ const engineSchema = z.strictObject({
 const metricSchema = z.enum(METRIC_NAMES).register(SPECIAL_PROBLEMS, {
   of: (value) =>
     typeof value === 'string'
-      ? { code: 'unknown_metric', message: `no metric ${JSON.stringify(value)}` }
+      ? { code: 'unknown_metric', message: `unknown metric ${JSON.stringify(value)}` }
       : undefined,
 });
 
 const gateSchema = z
   .strictObject({
-    name: metricSchema.describe('A statistic of the result.'),
-    min: z.number().optional().describe('The result passes at this value and above.'),
-    max: z.number().optional().describe('The result passes at this value and below.'),
+    name: metricSchema.describe('Name of a statistic of the result.'),
+    min: z.number().optional().describe('Smallest value that passes.'),
+    max: z.number().optional().describe('Largest value that passes.'),
   })
   .meta({ anyOf: [{ required: ['min'] }, { required: ['max'] }] });
 
@@ -256,7 +269,7 @@ const limited = <T extends z.ZodType>(value: T) =>
   z
     .union([
       value,
-      z.strictObject({ unlimited: text(400).describe('Why there is no such limit.') }),
+      z.strictObject({ unlimited: text(400).describe('Reason why there is no limit.') }),
     ])
     .optional();
 
@@ -326,30 +339,35 @@ const featureColumn = z.enum(FEATURE_COLUMNS);
 
 const featureSchema = z
   .strictObject({
-    column: featureColumn.optional().describe('A column of the bar, as it is.'),
+    column: featureColumn.optional().describe('Column of the bar, used unchanged.'),
     indicator: z
       .enum(INDICATOR_NAMES)
       .optional()
-      .describe(
-        'An indicator over the bars so far. return: the change since `period` bars before.',
-      ),
+      .describe('Indicator over the bars up to this one. return: change since `period` bars ago.'),
     params: map(text(100), z.number().max(10_000), 10)
       .optional()
-      .describe('Of the indicator, all that it has.'),
+      .describe('All parameters of the indicator.'),
     of: featureColumn
       .optional()
-      .describe('What an indicator of one series is taken of; close by default.'),
-    line: text(100).optional().describe('Of an indicator with several; its main one by default.'),
-    over: featureColumn.optional().describe('What all of it is divided by.'),
+      .describe('Source column of an indicator over a single series. Default: close.'),
+    line: text(100)
+      .optional()
+      .describe('Output of an indicator with several. Default: its main one.'),
+    over: featureColumn.optional().describe('Column by which the value is divided.'),
   })
   .meta({ oneOf: [{ required: ['column'] }, { required: ['indicator'] }] });
 
 export const MOST_MODELS = 50;
 
 const modelOutputSchema = z.strictObject({
-  name: lowerCaseName.describe('What strategies call it: `instrument.signal(name)`.'),
-  from: text(200).optional().describe('The output of the model; needed where that has several.'),
-  element: z.int().min(0).max(65_535).default(0).describe('Which number of it, from 0.'),
+  name: lowerCaseName.describe('Name in strategies: `instrument.signal(name)`.'),
+  from: text(200).optional().describe('Output of the model. Required if it has several.'),
+  element: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(0)
+    .describe('Index of the number in the output, from 0.'),
 });
 
 export const mlModelSchema = z
@@ -361,34 +379,41 @@ export const mlModelSchema = z
     digest: z
       .string()
       .regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits')
-      .describe('SHA-256 of that file, which is used as it is or not at all.'),
+      .describe('SHA-256 of the file; a file with another digest is rejected.'),
     inputs: z
       .array(featureSchema)
       .min(1)
       .max(1000)
-      .describe('The numbers of the one row that the model is given of a bar, in this order.'),
+      .describe('Numbers of the input row of each bar, in this order.'),
     outputs: z.array(modelOutputSchema).min(1).max(100),
   })
-  .describe('Run on each bar of each symbol, once all of its inputs are known.');
+  .describe(
+    'ONNX model that runs on each bar of each symbol. Until all inputs are numbers, its outputs are NaN.',
+  );
 
 const agentSchema = z.strictObject({
-  role: text(100).describe('What the chat calls the agent: no two have the same.'),
+  role: text(100).describe('Name of the agent in chats, unique in the bot.'),
   instructions: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS)
     .optional()
-    .describe('What the language model is told of its role.'),
+    .describe('Instructions for the language model.'),
   tools: z
     .array(z.enum(AGENT_TOOLS))
     .max(100)
     .optional()
-    .describe('Those that it may use, such as read_results; all, when absent.'),
+    .describe('Tools that the agent may use, such as read_results. Default: all.'),
   budget: z
     .strictObject({
-      turns: z.int().min(1).max(1000).optional().describe('Requests to the model per answer.'),
+      turns: z
+        .int()
+        .min(1)
+        .max(1000)
+        .optional()
+        .describe('Maximum requests to the language model per answer.'),
       seconds: z.number().gt(0).max(3600).optional(),
       tokens: z.int().min(1).optional(),
     })
     .optional()
-    .describe('What an answer may take, below what the server is set to.'),
+    .describe('Limits of one answer, within those set at the server.'),
   schedule: z
     .strictObject({
       every: z
@@ -396,24 +421,26 @@ const agentSchema = z.strictObject({
         .refine(isEvery, EVERY_EXPECTED)
         .meta({ pattern: EVERY.source })
         .describe(
-          'A length of time from 5m to 31d such as 6h, or day at 06:30, which is a time in UTC.',
+          'Interval from 5m to 31d such as 6h, or a daily time in UTC such as day at 06:30.',
         ),
-      prompt: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS).describe('What it is asked then.'),
+      prompt: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS).describe('Question to the agent.'),
     })
     .optional()
-    .describe('When it is asked by itself, once somebody has turned that on at the server.'),
+    .describe('Asks the agent at these times, once the schedule is enabled at the server.'),
 });
 
 const subject = text(100).optional();
 
 const attributionSchema = z
   .strictObject({
-    trader: subject.describe('Who answers for the orders.'),
-    desk: subject.describe('To which that trader belongs.'),
-    client: subject.describe('For whom the bot trades; a name of the firm where that is itself.'),
+    trader: subject.describe('Person responsible for the orders.'),
+    desk: subject.describe('Desk of the trader.'),
+    client: subject.describe(
+      'Client for whom the bot trades; a name of the firm if it trades for itself.',
+    ),
   })
   .describe(
-    'For whom the orders are: the thresholds of these hold for the bot. While there are thresholds of a level, a bot that names nobody there does not start.',
+    'Trader, desk and client whose thresholds apply to the bot. While a level has thresholds, a bot that names nobody at that level cannot start.',
   );
 
 const deploymentSchema = z.strictObject({
@@ -424,13 +451,13 @@ const deploymentSchema = z.strictObject({
     .max(63)
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case words joined by hyphens')
     .optional(),
-  on_stop: z.literal('cancel').optional().describe('cancel: cancel every working order.'),
+  on_stop: z.literal('cancel').optional().describe('cancel: cancel all working orders.'),
   heartbeat_seconds: z.number().gt(0).max(3600).optional(),
 });
 
-/** A bot as its author writes it, in YAML or JSON. Unknown fields are refused. */
+/** Schema of a bot file in YAML or JSON. Unknown fields are rejected. */
 export const botSpecSchema = z.strictObject({
-  $schema: text(1000).optional().describe('Where an editor finds the schema of this file.'),
+  $schema: text(1000).optional().describe('Address of the JSON Schema of this file, for editors.'),
   apiVersion: z.literal('bots/v1'),
   kind: z.literal('Bot'),
   metadata: metadataSchema,
@@ -439,12 +466,12 @@ export const botSpecSchema = z.strictObject({
     universe: universeSchema,
     data: dataSchema,
     strategy: strategySchema,
-    engine: engineSchema.prefault({}).describe('How orders are filled and what they cost.'),
+    engine: engineSchema.prefault({}).describe('Rules and costs of fills.'),
     metrics: z
       .array(gateSchema)
       .max(100)
       .default([])
-      .describe('Gates: a result outside of them fails the run.'),
+      .describe('Gates: a result outside their bounds fails the run.'),
     risk: riskSchema.optional(),
     attribution: attributionSchema.optional(),
     ml_models: z.array(mlModelSchema).max(MOST_MODELS).optional(),
@@ -453,7 +480,7 @@ export const botSpecSchema = z.strictObject({
       .max(50)
       .refine(
         (agents) => new Set(agents.map(({ role }) => role)).size === agents.length,
-        'must have each role once',
+        'must not have two agents with the same role',
       )
       .optional(),
     deployment: deploymentSchema.optional(),
@@ -463,7 +490,7 @@ export const botSpecSchema = z.strictObject({
 /** A valid spec with its defaults filled in. */
 export type BotSpec = z.output<typeof botSpecSchema>;
 
-/** The engine's settings that a valid spec asks for; amounts become float64 here and nowhere else. */
+/** Engine settings of a valid spec. Decimal amounts become numbers only here. */
 export function engineConfig(spec: BotSpec): EngineConfig {
   const { engine, risk } = spec.spec;
   const optional = optionalLimits(risk);

@@ -3,20 +3,19 @@ import { NO_RISK_LIMITS } from '../engine/config.ts';
 import type { BotSpec } from './spec.ts';
 
 /**
- * Returns why a bot may not trade, on paper or in production; empty if it may.
- * @param exchange exchange that its orders go to; null for a simulated venue.
+ * Returns the reasons why a bot may not trade, on paper or in production.
+ * @param exchange destination of its orders; null for a simulated venue.
  */
 export function tradingProblems({ spec }: BotSpec, exchange: string | null = null): Problem[] {
   const { kind, risk } = spec;
   if (kind === 'research') {
-    const message =
-      'a research bot does not trade: only one of kind trading does, on paper or in production';
+    const message = 'a research bot cannot trade, not even on paper; use kind: trading';
     return [{ code: 'not_trading', pointer: '/spec/kind', message }];
   }
   const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];
-  const state = 'to trade, state it: a value, or {unlimited: why}';
+  const state = 'a bot that trades needs a value or {unlimited: "reason"}';
   if (risk === undefined) {
-    const message = `is missing; ${state} for each of ${names.join(', ')}`;
+    const message = `missing field risk: ${state} for each of ${names.join(', ')}`;
     return [{ code: 'missing_field', pointer: '/spec/risk', message }];
   }
   const missing = names
@@ -24,7 +23,7 @@ export function tradingProblems({ spec }: BotSpec, exchange: string | null = nul
     .map((name) => ({
       code: 'missing_field',
       pointer: `/spec/risk/${name}`,
-      message: `is missing; ${state}`,
+      message: `missing field ${name}: ${state}`,
     }));
   const venues = risk.permitted?.venues;
   if (exchange === null || venues === undefined || venues.includes(exchange)) return missing;

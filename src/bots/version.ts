@@ -8,15 +8,14 @@ import type { Lock } from '../backtest/summary.ts';
 import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
 
 /**
- * What identifies a version: sha256 over the spec in canonical JSON (RFC 8785), as its author wrote
- * it. Comments, layout and the order of fields do not count; nor do defaults, so that a field the
- * toolkit learns later does not rename the versions that exist.
+ * SHA-256 over the spec in canonical JSON (RFC 8785), without comments and layout. Defaults are not
+ * included, so that new optional fields do not change the hashes of existing versions.
  */
 export function specHash(document: unknown): string {
   return digest(document);
 }
 
-/** A lock over the parts, with their digest. */
+/** Creates a lock with the digest of its parts. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
   const { spec, engine, seed, strategy, data, models, outside = [] } = parts;
   const rest = {
@@ -39,7 +38,7 @@ function digest(value: unknown): string {
 }
 
 /**
- * The same lock with the file, network and process APIs that the run used.
+ * Adds the file, network and process APIs that a run used to its lock.
  * @param outside see `StrategyTraces`.
  */
 export function withOutside(lock: Lock, outside: readonly string[] = []): Lock {
@@ -47,7 +46,7 @@ export function withOutside(lock: Lock, outside: readonly string[] = []): Lock {
   return lockOf({ ...lock, outside: all });
 }
 
-/** What differs between two locks, one line for each part; empty when they are equal. */
+/** Differences between two locks, one line for each part; empty if they are equal. */
 export function driftOf(before: Lock, after: Lock): string[] {
   const lines: string[] = [];
   if (before.spec !== after.spec) lines.push('the spec changed');
@@ -64,7 +63,7 @@ export function driftOf(before: Lock, after: Lock): string[] {
   lines.push(...changes('model', before.models?.files ?? {}, after.models?.files ?? {}));
   const [computed, computes] = [before.models?.runtime, after.models?.runtime];
   if (computed !== computes && computed !== undefined && computes !== undefined) {
-    lines.push(`what computes models changed from ${computed} to ${computes}`);
+    lines.push(`the runtime of models changed from ${computed} to ${computes}`);
   }
   if (before.engine !== after.engine) {
     lines.push(`the engine changed from ${before.engine} to ${after.engine}`);
@@ -84,13 +83,13 @@ type Digests = Readonly<Record<string, string>>;
 function changes(what: string, before: Digests, after: Digests): string[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
   return names.flatMap((name) => {
-    if (!Object.hasOwn(after, name)) return `${what} ${name}: gone`;
-    if (!Object.hasOwn(before, name)) return `${what} ${name}: new`;
+    if (!Object.hasOwn(after, name)) return `${what} ${name}: removed`;
+    if (!Object.hasOwn(before, name)) return `${what} ${name}: added`;
     return before[name] === after[name] ? [] : `${what} ${name}: changed`;
   });
 }
 
-/** The lock of `bot.yaml` is `bot.lock.json` beside it. */
+/** Example: `bots/sma.lock.json` for `bots/sma.yaml`. */
 export function lockPath(specFile: string): string {
   return join(dirname(specFile), `${basename(specFile, extname(specFile))}.lock.json`);
 }
@@ -108,9 +107,9 @@ const lockSchema = z.strictObject({
 });
 
 /**
- * The lock kept for a spec; `undefined` when there is none yet.
+ * Reads the lock of a spec; `undefined` if there is no lock file.
  *
- * @throws ServiceError `invalid_data` when the file is no lock, or was edited.
+ * @throws ServiceError `invalid_data` if the file is unreadable, not a lock, or was edited.
  */
 export function readLock(specFile: string): Lock | undefined {
   const file = lockPath(specFile);
@@ -119,16 +118,16 @@ export function readLock(specFile: string): Lock | undefined {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
     if (isSystemError(cause, 'ENOENT')) return undefined;
-    throw unusable(file, 'it cannot be read', cause);
+    throw unusable(file, 'the file cannot be read', cause);
   }
   const lock = lockSchema.safeParse(jsonOf(text)).data;
-  if (lock === undefined) throw unusable(file, 'it is no lock file');
+  if (lock === undefined) throw unusable(file, 'the content is not a lock');
   if (lockOf(lock).digest !== lock.digest)
-    throw unusable(file, 'its digest does not fit its content');
+    throw unusable(file, 'the digest does not match the content');
   return lock;
 }
 
-/** Whole or not at all: a reader never meets half a lock. */
+/** Replaces the lock file atomically and returns its path. */
 export async function writeLock(specFile: string, lock: Lock): Promise<string> {
   const file = lockPath(specFile);
   try {
@@ -152,7 +151,7 @@ function jsonOf(text: string): unknown {
 
 function unusable(file: string, reason: string, cause?: unknown): ServiceError {
   return new ServiceError('invalid_data', `cannot use ${file}: ${reason}`, {
-    remedy: 'Restore the file, or delete it and write a new lock.',
+    remedy: 'Restore the file, or replace it by running the backtest with --write-lock.',
     cause,
   });
 }

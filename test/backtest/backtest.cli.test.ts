@@ -443,7 +443,7 @@ describe('bad input', () => {
     };
     const isDirectory = await problemOf('./prices');
     expect(isDirectory).toMatch(
-      /data_not_found .*prices is a directory: name a CSV or Parquet file$/,
+      /data_not_found .*prices is a directory; name a CSV or Parquet file$/,
     );
     expect(await problemOf('./eu.csv')).toMatch(/no such file: .*eu\.csv$/);
     expect(await problemOf('./prices.csv')).toMatch(/no such file: .*prices\.csv$/);

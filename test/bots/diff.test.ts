@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { diffDocuments, type Change } from '../../src/bots/diff.ts';
 import { runs } from '../length.ts';
 
-test('names each place that differs, at its depth', () => {
+test('reports each difference with its own pointer', () => {
   const before = {
     spec: {
       kind: 'trading',
@@ -25,12 +25,12 @@ test('names each place that differs, at its depth', () => {
   ]);
 });
 
-test('the order of fields is no difference, and a list is no map', () => {
+test('ignores the order of fields, and distinguishes a list from a map', () => {
   expect(diffDocuments({ a: 1, b: 2 }, { b: 2, a: 1 })).toEqual([]);
   expect(diffDocuments([], {})).toEqual([{ pointer: '', kind: 'changed', from: [], to: {} }]);
 });
 
-test('whoever makes the changes in the first document has the second', () => {
+test('turns the first document into the second when the changes are applied', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 4 }), (before, after) => {
       const changed = diffDocuments(before, after).reduce(applied, structuredClone(before));
@@ -52,11 +52,11 @@ function applied(document: unknown, { pointer, kind, to }: Change): unknown {
     document,
   ) as Record<string, unknown>;
   const value = structuredClone(to);
-  // An assignment would give an object whose field is __proto__ another prototype.
+  // Assigning __proto__ would change the prototype of the object.
   const field = { value, enumerable: true, writable: true, configurable: true };
   if (kind !== 'removed') Object.defineProperty(inner, name, field);
   else if (!Array.isArray(inner)) delete inner[name];
-  // The places of a list that go are its last ones.
+  // Lists only lose items at their end.
   else inner.length = Math.min(inner.length, Number(name));
   return document;
 }

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 export const EXAMPLES = join(import.meta.dirname, '../../examples');
 
-/** The names of the files there that are bots. */
 export const exampleBots: readonly string[] = readdirSync(EXAMPLES).filter(
   (name) =>
     name.endsWith('.yaml') && /^kind: Bot$/m.test(readFileSync(join(EXAMPLES, name), 'utf8')),

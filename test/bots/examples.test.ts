@@ -5,20 +5,20 @@ import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { EXAMPLES, exampleBots as files } from './example-bots.ts';
 
 describe('the examples', () => {
-  it('are there', () => {
+  it('include sma-crossover.yaml', () => {
     expect(files).toContain('sma-crossover.yaml');
     expect(files).toContain('custom-strategy.yaml');
     expect(files).toContain('paper.yaml');
     expect(files).toContain('research.yaml');
   });
 
-  it.each(files)('%s has no problems, and is called as its file is', (name) => {
+  it.each(files)('include %s, without problems and with the slug of its file name', (name) => {
     const { bot, problems } = checkBot(join(EXAMPLES, name));
     expect(problems).toEqual([]);
     expect(`${bot?.spec.metadata.slug}.yaml`).toBe(name);
   });
 
-  it('paper.yaml states each limit of risk, over data of a catalogue, as a server demands', () => {
+  it('include paper.yaml, which sets every risk limit and uses data of a catalogue', () => {
     const { spec } = checkBot(join(EXAMPLES, 'paper.yaml')).bot!.spec;
     const optional = [
       'price_collar_period',

@@ -16,12 +16,11 @@ function refusal(sent: SentSpec): ServiceError {
   throw new Error('the spec was taken');
 }
 
-/** The good one with another part. */
 function withPart(part: 'metadata' | 'spec', fields: object): SentSpec {
   return { document: { ...GOOD, [part]: { ...(GOOD[part] as object), ...fields } } };
 }
 
-test('a spec is the same as data and as a text, and keeps no defaults', () => {
+test('a spec sent as data or as text gives the same document, without defaults', () => {
   const asData = readHostedSpec({ document: GOOD });
   expect(asData).toMatchObject({ document: GOOD, hash: specHash(GOOD) });
   expect(asData.document).toEqual(GOOD);
@@ -29,7 +28,7 @@ test('a spec is the same as data and as a text, and keeps no defaults', () => {
   expect(readHostedSpec({ yaml })).toEqual(asData);
 });
 
-test('everything that a server refuses is told at once, beside what anybody would', () => {
+test('problems of hosting are reported together with other problems of a spec', () => {
   const error = refusal({
     document: {
       ...GOOD,
@@ -55,7 +54,7 @@ test('everything that a server refuses is told at once, beside what anybody woul
   ]);
 });
 
-test('data are those of the catalogue', () => {
+test('only data of the catalogue is accepted', () => {
   const from = (source: string) => withPart('spec', { data: { source, timeframe: '1d' } });
   expect(readHostedSpec(from('catalog://SPX')).spec.spec.data.source).toBe('catalog://SPX');
   for (const source of [
@@ -71,7 +70,7 @@ test('data are those of the catalogue', () => {
   }
 });
 
-test('what is wrong with a text is told with its line', () => {
+test('problems of a text have their line in the message', () => {
   const [problem] = refusal({ yaml: 'apiVersion: bots/v1\nkind: [\n' }).problems;
   expect(problem).toMatchObject({
     code: 'yaml_syntax',
@@ -85,19 +84,19 @@ test('what is wrong with a text is told with its line', () => {
   expect(same?.message).toMatch(/^unknown field/);
 });
 
-test('of many problems the first are told, with how many there are', () => {
+test('only the first 100 problems are listed, with the total count', () => {
   const fields = Array.from({ length: 150 }, (_, i) => [`field_${i}`, i]);
   const error = refusal({ document: { ...GOOD, ...Object.fromEntries(fields) } });
   expect(error.problems).toHaveLength(100);
-  expect(error.message).toBe('the spec has 150 problems; the first 100 are told');
+  expect(error.message).toBe('the spec has 150 problems; the first 100 are listed');
 });
 
-test('files are those beside the spec', () => {
+test('files outside the directory of the spec are rejected', () => {
   const sent = (name: string) => refusal({ document: GOOD, files: { [name]: 'QQ==' } }).problems;
   for (const name of ['/models/rise.onnx', '../rise.onnx', 'C:\\rise.onnx']) {
     const message = expect.stringMatching(/is not below the directory of the bot file: .*relative/);
     expect(sent(name)).toContainEqual(expect.objectContaining({ message }));
   }
-  const message = expect.stringContaining('is no path of a .ts, .mts');
+  const message = expect.stringContaining('is not an accepted path: use a .ts, .mts');
   expect(sent('rise.bin')).toContainEqual(expect.objectContaining({ message }));
 });

@@ -44,19 +44,19 @@ describe('a new bot', () => {
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
   });
 
-  it('spells out every parameter, so that there is something to change', () => {
+  it('lists every parameter of its strategy', () => {
     const bot = botFiles({ ...PLAN, strategy: 'rsi_reversion' }).get('bot.yaml');
     expect(bot).toContain('params: { period: 14, lower: 30, upper: 70 }');
   });
 
-  it('brings the strategy only when it is a file, and the data only when they are the bundled', () => {
+  it('includes a strategy file and data only if the plan needs them', () => {
     const withData = { ...PLAN, strategy: 'buy_and_hold', source: '../x.csv', timeframe: '1h' };
     expect([...botFiles(withData).keys()]).toEqual(['bot.yaml', 'README.md', '.gitignore']);
     expect(botFiles(withData).get('bot.yaml')).toContain('source: "../x.csv", timeframe: 1h');
     expect([...botFiles(PLAN).keys()]).toContain('strategy.ts');
   });
 
-  it('may have any name that a spec may have', () => {
+  it('may have any name that a spec allows', () => {
     const names = ['yes', 'a: b # c', '"quoted" {flow}', 'né', '- [x]'];
     expect(names.flatMap((name) => planProblems({ ...PLAN, name }))).toEqual([]);
     const wrong = { ...PLAN, name: '', slug: 'My Bot', symbol: 'a b', cash: '0' };
@@ -68,7 +68,7 @@ describe('a new bot', () => {
     ]);
   });
 
-  it('names three commands, the last of which sweeps its first parameter', () => {
+  it('has a README with three commands, the last of which sweeps the first parameter', () => {
     const readme = (strategy: string) => botFiles({ ...PLAN, strategy }).get('README.md');
     expect(readme('module')).toContain('service-local validate bot.yaml\n');
     expect(readme('module')).toContain('service-local backtest bot.yaml\n');
@@ -76,19 +76,19 @@ describe('a new bot', () => {
     expect(readme('buy_and_hold')).toContain('backtest bot.yaml --json\n');
   });
 
-  it('is not written over files that are there', () => {
+  it('does not overwrite existing files', () => {
     const directory = directoryWith({ 'strategy.ts': 'mine', 'other.ts': '' });
     const names = botFiles(PLAN).keys();
     expect(() => refuseToOverwrite(directory, names)).toThrow(
       expect.objectContaining({
         code: 'conflict',
-        message: `already there: ${directory}/strategy.ts`,
+        message: `files exist already: ${directory}/strategy.ts`,
       }),
     );
     expect(() => refuseToOverwrite(directory, ['new.ts'])).not.toThrow();
   });
 
-  it('says so when it cannot be written', () => {
+  it('reports output_not_writable if its directory cannot be created', () => {
     const directory = directoryWith({ file: '' });
     expect(() => writeBot(join(directory, 'file/inside'), botFiles(PLAN))).toThrow(
       expect.objectContaining({ code: 'output_not_writable' }),
@@ -103,11 +103,11 @@ describe('names', () => {
     ['数据', 'bot'],
     ['x'.repeat(80), 'x'.repeat(64)],
     [`${'x'.repeat(63)} y`, 'x'.repeat(63)],
-  ])('%j is %j in files and commands', (name, slug) => {
+  ])('%j becomes the slug %j', (name, slug) => {
     expect(slugOf(name)).toBe(slug);
   });
 
-  it('follow from the directory', () => {
+  it('are derived from the directory', () => {
     expect(namesFor('/home/a/my_first-bot')).toEqual({
       name: 'My first bot',
       slug: 'my-first-bot',

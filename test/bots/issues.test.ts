@@ -3,7 +3,6 @@ import { parse, stringify } from 'yaml';
 import { parseSpec } from '../../src/bots/parse.ts';
 import { VALID } from './specs.ts';
 
-/** What is found in the valid bot with one field of its engine replaced. */
 function suggestionOf(field: string, value: unknown): string | undefined {
   const bot = parse(VALID) as { spec: { engine: Record<string, unknown> } };
   bot.spec.engine[field] = value;
@@ -16,12 +15,12 @@ it.each([
   ['fees', 'per_share'],
   ['slippage', 'basis_points'],
   ['slippage', 'volume_share'],
-])('%s: %s, which is a map, is suggested as one that is valid', (field, model) => {
+])('%s: %s, a model that needs parameters, gets a suggestion that is valid', (field, model) => {
   const suggestion = suggestionOf(field, model);
   expect(suggestion).toContain(`{model: ${model}`);
   expect(suggestionOf(field, parse(suggestion!))).toBeUndefined();
 });
 
-it('of another field is not suggested', () => {
+it('does not suggest a model of another field', () => {
   expect(suggestionOf('account', 'none')).toBeUndefined();
 });

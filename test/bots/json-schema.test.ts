@@ -5,7 +5,7 @@ import { botJsonSchema } from '../../src/bots/json-schema.ts';
 import { VALID } from './specs.ts';
 
 describe('the JSON Schema', () => {
-  // Of `oneOf: [{required: …}, …]` without properties zod's reader makes something else.
+  // The reader of zod does not support `oneOf: [{required: …}, …]` without properties.
   const isRequiredOnly = (value: unknown): boolean =>
     Array.isArray(value) &&
     value.every((item) => Object.keys(item as object).join() === 'required');
@@ -18,7 +18,7 @@ describe('the JSON Schema', () => {
     return schema.safeParse(parse(VALID.replace(from, to))).success;
   };
 
-  it('says which dialect it is in, and how it is called', () => {
+  it('has a dialect, an id and a title', () => {
     expect(botJsonSchema()).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: 'urn:service-local:bot:v1',
@@ -31,7 +31,7 @@ describe('the JSON Schema', () => {
     ['{name: sma_crossover, params: {fast: 10, slow: 30}}', '{name: buy_and_hold}'],
     ['{name: sma_crossover, params: {fast: 10, slow: 30}}', '{module: ./a.ts, params: {a: b}}'],
     ['fill: {model: volume_share, limit: 0.1}', 'fill: ohlc_path'],
-  ])('takes %j as %j', (from, to) => {
+  ])('accepts %j replaced by %j', (from, to) => {
     expect(accepts(from, to)).toBe(true);
   });
 
@@ -45,16 +45,16 @@ describe('the JSON Schema', () => {
     ['fast: 10', 'fst: 10'],
     ['name: sma_crossover', 'name: sma_crossover, module: ./a.ts'],
     ['{name: sharpe, min: 0.2}', '{name: sharp, min: 0.2}'],
-  ])('refuses %j as %j', (from, to) => {
+  ])('rejects %j replaced by %j', (from, to) => {
     expect(accepts(from, to)).toBe(false);
   });
 
-  it('says which fields stand for each other', () => {
+  it('requires exactly one of source and sources', () => {
     const choice = [{ required: ['source'] }, { required: ['sources'] }];
     expect(JSON.stringify(botJsonSchema())).toContain(`"oneOf":${JSON.stringify(choice)}`);
   });
 
-  it('knows the parameters of each built-in strategy', () => {
+  it('describes the parameters of each built-in strategy', () => {
     const text = JSON.stringify(botJsonSchema());
     expect(text).toContain('"lookback":{"type":"integer","minimum":2,"default":60');
     expect(text).toContain('"description":"Bars in the fast average."');

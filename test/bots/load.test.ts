@@ -16,7 +16,6 @@ export default defineStrategy({
 `;
 const BUILT_IN = 'name: sma_crossover, params: {fast: 10, slow: 30}';
 
-/** `/pointer code` of each problem of a bot with these files. */
 function problemsOf(files: Readonly<Record<string, string>>): string[] {
   const { bot, problems } = checkBot(join(directoryWith(files), 'bot.yaml'));
   expect(bot === undefined).toBe(problems.length > 0);
@@ -34,7 +33,7 @@ function errorOf(act: () => unknown): ServiceError {
 }
 
 describe('a bot', () => {
-  it('has its strategy, its complete parameters and the place of its data', () => {
+  it('has its strategy, all parameters and the paths of its data', () => {
     const directory = directoryWith({
       'bots/bot.yaml': VALID.replace('./spx.csv', '../spx.csv').replace('fast: 10, ', ''),
       'spx.csv': '',
@@ -47,7 +46,7 @@ describe('a bot', () => {
     expect(bot.hash).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('can bring a strategy of its own, checked like a built-in one', () => {
+  it('can have a custom strategy, which is checked like a built-in one', () => {
     const own = VALID.replace(BUILT_IN, 'module: ./lib/mine.ts, params: {brs: 1}');
     expect(problemsOf({ 'bot.yaml': own, 'lib/mine.ts': STRATEGY, 'spx.csv': '' })).toEqual([
       '/spec/universe/symbols wrong_symbol_count',
@@ -68,7 +67,7 @@ describe('a bot', () => {
     expect(Object.keys(bot.data)).toEqual(['SPX', 'NDX']);
   });
 
-  it('is not at the mercy of a check that throws', () => {
+  it('has a problem if the check of its strategy throws', () => {
     const own = VALID.replace(BUILT_IN, 'module: ./mine.ts');
     const throwing = STRATEGY.replace(
       '  instruments: { min: 2, max: 2 },',
@@ -78,13 +77,13 @@ describe('a bot', () => {
     expect(problemsOf(files)).toEqual(['/spec/strategy/params invalid_param']);
   });
 
-  it('can take its data from the catalogue', () => {
+  it('can use data of the catalogue', () => {
     const spec = VALID.replace('./spx.csv', 'catalog://SPX');
     const bot = loadBot(join(directoryWith({ 'bot.yaml': spec }), 'bot.yaml'));
     expect(bot.data).toEqual({ SPX: 'catalog://SPX' });
   });
 
-  it('is refused with every problem at once', () => {
+  it('is rejected with all of its problems', () => {
     const broken = VALID.replace(BUILT_IN, 'module: ./mine.ts');
     const files = { 'bot.yaml': broken, 'mine.ts': 'throw new Error("no");', 'SPX.csv': '' };
     expect(problemsOf(files)).toEqual([
@@ -104,7 +103,7 @@ describe('overrides', () => {
   const none = { params: {}, from: undefined, to: undefined };
   const files = { 'bot.yaml': VALID, 'spx.csv': '' };
 
-  it('give the bot that its author would have written with them', () => {
+  it('result in the same bot as a spec with these values', () => {
     const file = join(directoryWith(files), 'bot.yaml');
     const authored = VALID.replace('fast: 10', 'fast: 20').replace('2000-01-03', '2010-01-01');
     const same = join(directoryWith({ ...files, 'bot.yaml': authored }), 'bot.yaml');

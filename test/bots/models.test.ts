@@ -30,14 +30,14 @@ function check(text: string, files: Readonly<Record<string, Uint8Array | string>
   return checkBot(join(directoryWith(all), 'bot.yaml'));
 }
 
-test('a model is loaded with the bot, and there is nothing to know of it', () => {
+test('a valid model is loaded with its bot, without problems or notes', () => {
   const { bot, problems } = check(GOOD);
   expect(problems).toEqual([]);
   expect(bot).toMatchObject({ notes: [], models: [{ name: 'm', from: ['y'] }] });
   expect(bot!.models[0]!.bytes).toEqual(Buffer.from(BYTES));
 });
 
-describe('what is wrong', () => {
+describe('the problems of models', () => {
   const wrong = `sha256:${'0'.repeat(64)}`;
   const cases: readonly (readonly [
     from: string,
@@ -72,7 +72,7 @@ describe('what is wrong', () => {
       undefined,
     ],
   ];
-  it.each(cases)('%j instead as %j', (from, to, code, pointer, suggestion) => {
+  it.each(cases)('include %j replaced by %j', (from, to, code, pointer, suggestion) => {
     const { problems } = check(GOOD.replace(from, to));
     expect(problems).toMatchObject([
       { code, pointer: `/spec/ml_models${pointer}`, line: expect.any(Number) },
@@ -80,7 +80,7 @@ describe('what is wrong', () => {
     expect(problems[0]!.suggestion).toBe(suggestion);
   });
 
-  it('is what would take more memory than there is', () => {
+  it('include inputs that would need too much memory', () => {
     const input = '{indicator: bollinger, params: {period: 10000, k: 2}}';
     const inputs = Array.from({ length: 998 }, () => input).join(', ');
     const { problems } = check(GOOD.replace('{column: close}, ', `{column: close}, ${inputs}, `));
@@ -90,7 +90,7 @@ describe('what is wrong', () => {
     ]);
   });
 
-  it('is a strategy that reads what no model says', () => {
+  it('include a strategy that reads a signal without a model', () => {
     const text = GOOD.replace(
       'name: sma_crossover, params: {fast: 10, slow: 30}',
       'name: model_signal',
@@ -100,7 +100,7 @@ describe('what is wrong', () => {
     ]);
   });
 
-  it('is told of a model that cannot be run', async () => {
+  it('include a model that fails when it is run', async () => {
     const weights = [{ name: 'w', dims: [3, 1], values: [1, 2, 3] }];
     const broken = onnxFile({ ...TANH, weights });
     const text = GOOD.replace(digest, specOf(broken).digest);
@@ -111,7 +111,7 @@ describe('what is wrong', () => {
   });
 });
 
-test('a lock has the files of models, and what computes them', () => {
+test('a lock includes the files of models and the version of their runtime', () => {
   const lock = (file: string, runtime = 'onnxruntime-web 1.0.0') =>
     lockOf({
       spec: 's',
@@ -125,16 +125,16 @@ test('a lock has the files of models, and what computes them', () => {
   expect(lock('a').digest).not.toBe(lock('b').digest);
   expect(driftOf(lock('a'), lock('b'))).toEqual(['model m: changed']);
   expect(driftOf(lock('a'), lock('a', 'onnxruntime-web 2.0.0'))).toEqual([
-    'what computes models changed from onnxruntime-web 1.0.0 to onnxruntime-web 2.0.0',
+    'the runtime of models changed from onnxruntime-web 1.0.0 to onnxruntime-web 2.0.0',
   ]);
 });
 
-test('the model of the example is made by its script', () => {
+test('the script of the example model reproduces its file', () => {
   const { bot } = checkBot(join(EXAMPLES, 'model-signal.yaml'));
   expect(bot!.models[0]!.digest).toBe(specOf(fit()).digest);
 });
 
-test('files that are none do not make another version', () => {
+test('an empty set of files does not change the version', () => {
   const document = exampleDocument('sma', 10);
   expect(readHostedSpec({ document, files: {} })).toEqual(readHostedSpec({ document }));
 });

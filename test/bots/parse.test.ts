@@ -7,7 +7,6 @@ import { formatProblem, ServiceError, type Problem } from '../../src/base/errors
 import { directoryWith, VALID } from './specs.ts';
 import { runs } from '../length.ts';
 
-/** The valid spec with one piece of text replaced. */
 function changed(from: string, to: string): string {
   expect(VALID).toContain(from);
   return VALID.replace(from, to);
@@ -17,7 +16,6 @@ function problemsOf(text: string): readonly Problem[] {
   return parseSpec(text, 'bot.yaml').problems;
 }
 
-/** `line:column pointer code` of each problem. */
 function placesOf(text: string): string[] {
   return problemsOf(text).map(
     ({ line, column, pointer, code }) => `${line}:${column} ${pointer} ${code}`,
@@ -25,7 +23,7 @@ function placesOf(text: string): string[] {
 }
 
 describe('hidden characters', () => {
-  it('are refused in names, with their place, code and position', () => {
+  it('are rejected in names, with the position and code of the character', () => {
     const [problem] = problemsOf(
       changed('metadata: {name: ', 'metadata: {owner: "A\u200Bda", name: '),
     );
@@ -34,7 +32,7 @@ describe('hidden characters', () => {
     );
   });
 
-  it('are refused in the names of labels', () => {
+  it('are rejected in the names of labels', () => {
     const text = changed('labels: {desk: index}', 'labels: {"de\u2066sk": index}');
     expect(problemsOf(text)).toMatchObject([
       { code: 'hidden_character', pointer: '/metadata/labels/de\u2066sk' },
@@ -43,19 +41,19 @@ describe('hidden characters', () => {
 });
 
 describe('a valid spec', () => {
-  it('has no problems, and its defaults filled in', () => {
+  it('has no problems and gets its defaults', () => {
     const { spec, problems } = parseSpec(VALID, 'bot.yaml');
     expect(problems).toEqual([]);
     expect(spec?.spec.engine.fees).toEqual({ model: 'percent', rate: '0.001', min: '0' });
     expect(spec?.spec.strategy.params).toEqual({ fast: 10, slow: 30 });
   });
 
-  it('can be JSON, with tabs too', () => {
+  it('can be JSON indented with tabs', () => {
     const json = JSON.stringify(parse(VALID), null, '\t');
     expect(parseSpec(json, 'bot.json').spec).toEqual(parseSpec(VALID, 'bot.yaml').spec);
   });
 
-  it('needs no more than what cannot be guessed', () => {
+  it('needs only the fields that have no default', () => {
     const { spec, problems } = parseSpec(
       `apiVersion: bots/v1
 kind: Bot
@@ -79,19 +77,19 @@ spec:
     });
   });
 
-  it('may describe itself in lines and columns', () => {
+  it('may have line breaks and tabs in its description', () => {
     const text = changed('labels: {desk: index}', 'description: "one\\n\\ttwo"');
     expect(parseSpec(text, '').spec?.metadata.description).toBe('one\n\ttwo');
   });
 
   it.each(['BTC/USDT', '^GSPC', 'ES=F', 'BRK.B', '$SPX', 'BINANCE:BTCUSDT'])(
-    'can be about %s',
+    'can trade the symbol %s',
     (symbol) => {
       expect(problemsOf(changed('[SPX]', `["${symbol}"]`))).toEqual([]);
     },
   );
 
-  it('keeps dates as text and follows anchors', () => {
+  it('keeps dates as text and resolves aliases', () => {
     const text = changed(
       '{unlimited: one instrument only}',
       '&w {unlimited: one instrument}',
@@ -103,7 +101,7 @@ spec:
 });
 
 describe('the problems of a spec', () => {
-  it('are located at the key, the value or the map around what is missing', () => {
+  it('are located at the key, the value, or the map with a missing field', () => {
     expect(placesOf(changed('slug: sma', 'slgu: sma'))).toEqual([
       '3:33 /metadata/slgu unknown_field',
     ]);
@@ -115,10 +113,10 @@ describe('the problems of a spec', () => {
     ]);
   });
 
-  it('read as file:line:column /pointer CODE message (did you mean …?)', () => {
+  it('are formatted as file:line:column /pointer CODE message (did you mean …?)', () => {
     const [problem] = problemsOf(changed('max_order_value', 'max_order_vale'));
     expect(formatProblem(problem!)).toBe(
-      'bot.yaml:19:5 /spec/risk/max_order_vale unknown_field unknown field; known here: ' +
+      'bot.yaml:19:5 /spec/risk/max_order_vale unknown_field unknown field; expected one of ' +
         'max_order_value, max_order_qty, price_collar_bps, max_messages_per_second, ' +
         'max_position_pct, max_daily_loss_pct, max_drawdown_pct, max_instruments, ' +
         'price_collar_period, messages_kept_for_cancels, repeated_execution, permitted ' +
@@ -126,7 +124,7 @@ describe('the problems of a spec', () => {
     );
   });
 
-  it('are told all at once, in the order of the text', () => {
+  it('are all reported at once, in the order of the text', () => {
     const wrong = `
 apiVersion: bots/v2
 kind: Bott
@@ -232,7 +230,7 @@ spec:
     ['"100000"', '"100000', 'yaml_syntax', undefined],
     ['apiVersion', '---\n---\napiVersion', 'yaml_syntax', undefined],
   ];
-  it.each(cases)('%j instead as %j is one %s', (from, to, code, suggestion) => {
+  it.each(cases)('consist of one for %j replaced by %j: %s', (from, to, code, suggestion) => {
     const found = problemsOf(changed(from, to));
     expect(found.map((problem) => [problem.code, problem.suggestion])).toEqual([
       [code, suggestion],
@@ -284,7 +282,7 @@ spec:
       to: (all) => beforeRisk(`agents: [{role: b, tools: [${all}]}]`),
     },
   ];
-  it.each(bounds)('tell of more $field than $most', ({ field, most, from, item, to }) => {
+  it.each(bounds)('include more than $most $field', ({ field, most, from, item, to }) => {
     const faults = (count: number) => {
       const all = Array.from({ length: count }, (_, i) => item(i)).join(', ');
       return problemsOf(changed(from, to?.(all) ?? all)).filter(({ message }) =>
@@ -297,7 +295,7 @@ spec:
     expect(faults(most + 1)).toMatchObject([{ code: 'invalid_value', pointer, message }]);
   });
 
-  it('tell an echo of a mistake once', () => {
+  it('do not repeat the same syntax error', () => {
     expect(placesOf(changed('  kind: trading', '\tkind: trading'))).toEqual([
       '5:1 undefined yaml_syntax',
       '5:8 undefined yaml_syntax',
@@ -305,7 +303,7 @@ spec:
     ]);
   });
 
-  it('name an alias inside of what it stands for, and a symbol given twice', () => {
+  it('include an alias inside its own value, and a duplicate symbol', () => {
     expect(placesOf(changed('SMA crossover', '&me [*me]'))).toContain(
       '3:23 /metadata/name/0 yaml_syntax',
     );
@@ -314,7 +312,7 @@ spec:
     );
   });
 
-  it('name the symbols that the strategy cannot take, and the account it needs', () => {
+  it('include a wrong number of symbols for the strategy, and an unsuitable account', () => {
     const many = changed('[SPX]', '[SPX, NDX]').replace(
       'source: ./spx.csv',
       'sources: {SPX: a, NDX: b}',
@@ -326,14 +324,14 @@ spec:
     expect(placesOf(pair)).toEqual(['15:14 /spec/engine/account margin_needed']);
   });
 
-  it('escape what a JSON pointer must escape', () => {
+  it('have JSON pointers with escaped names', () => {
     expect(placesOf(changed('labels: {desk: index}', 'labels: {"a/b~c": []}'))).toEqual([
       '3:72 /metadata/labels/a~1b~0c invalid_type',
     ]);
   });
 });
 
-describe('a text that is no spec', () => {
+describe('a text that is not a spec', () => {
   const DEEP_MAP = Array.from({ length: 200 }, (_, i) => `${' '.repeat(i)}a:`).join('\n');
 
   it.each([
@@ -359,13 +357,13 @@ describe('a text that is no spec', () => {
     ['by lists', changed('[SPX]', `[&a [${'1, '.repeat(3000)}], ${'*a, '.repeat(3000)}]`), 6],
     ['by texts', changed('[SPX]', `[&a ${'x'.repeat(9000)}, ${'*a, '.repeat(3000)}]`), 6],
     ['by itself', `[${`${'x'.repeat(99)}, `.repeat(2600)}]`, 1],
-  ])('has one problem, where it grows too large: %s', (_, text, line) => {
+  ])('has one problem if its expansion is too large: %s', (_, text, line) => {
     const { spec, document, problems } = parseSpec(text, 'bot.yaml');
     expect(problems).toMatchObject([{ code: 'file_too_large', line }]);
     expect([spec, document.value]).toEqual([undefined, undefined]);
   });
 
-  it('is told apart from a file that cannot be read', () => {
+  it('is a problem, unlike a missing file, which is an error', () => {
     const directory = directoryWith({
       'latin1.yaml': Buffer.from('kind: Bot\nname: caf\xe9\n', 'latin1'),
       'large.yaml': `# ${'x'.repeat(1_100_000)}`,
@@ -382,7 +380,7 @@ describe('a text that is no spec', () => {
 });
 
 describe('any damage to a valid spec', () => {
-  /** Problems that name no place inside of the text, or no code. */
+  /** Problems without a code or without a position in the text. */
   function misplaced(text: string): readonly Problem[] {
     const { spec, problems } = parseSpec(text, 'bot.yaml');
     if ((spec === undefined) !== problems.length > 0)
@@ -394,7 +392,7 @@ describe('any damage to a valid spec', () => {
     });
   }
 
-  it('to its text is told at a place inside of it', () => {
+  it('to its text is reported at a position in the text', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         ...'{}[]:,-&*!|>"\'#%@`\n\t '.split(''),
@@ -406,7 +404,7 @@ describe('any damage to a valid spec', () => {
         '&a ',
         '*a',
       ),
-      // Not fast-check's own, which makes a table of all of Unicode first.
+      // The unit of fast-check first builds a slow table of all Unicode characters.
       fc.string({ maxLength: 4, unit: fc.nat(0x10ffff).map((at) => String.fromCodePoint(at)) }),
     );
     const edit = fc.tuple(fc.nat(VALID.length), fc.nat(12), piece);
@@ -423,7 +421,7 @@ describe('any damage to a valid spec', () => {
     );
   });
 
-  it('to its content is told at a place inside of it', () => {
+  it('to its content is reported at a position in the text', () => {
     const valid = parse(VALID) as Record<string, unknown>;
     const paths = containersOf(valid);
     const key = fc.oneof(fc.string(), fc.constantFrom('name', 'model', 'constructor', '0', '~/'));
@@ -439,7 +437,7 @@ describe('any damage to a valid spec', () => {
           (map, step) => map[step] as Record<string, unknown>,
           damaged,
         );
-        // Nothing that JSON or YAML could say.
+        // Neither JSON nor YAML can set the length of a list.
         fc.pre(!(Array.isArray(target) && name === 'length'));
         const names = Object.keys(target);
         target[names[which % names.length] ?? name] = content;

@@ -4,7 +4,6 @@ import { engineConfig } from '../../src/bots/spec.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { VALID } from './specs.ts';
 
-/** The engine's settings of the valid spec with pieces of its text replaced. */
 function configOf(...changes: readonly (readonly [string, string])[]) {
   const text = changes.reduce((before, [from, to]) => {
     expect(before).toContain(from);
@@ -15,8 +14,8 @@ function configOf(...changes: readonly (readonly [string, string])[]) {
   return engineConfig(spec!);
 }
 
-describe('the settings of the engine', () => {
-  it('are numbers, with no limit where none is stated', () => {
+describe('the engine settings of a spec', () => {
+  it('have numbers for decimal texts, and no limits by default', () => {
     expect(configOf()).toEqual({
       cash: 100_000,
       fill: { model: 'volume_share', limit: 0.1 },
@@ -29,7 +28,7 @@ describe('the settings of the engine', () => {
     });
   });
 
-  it('take every limit that is stated', () => {
+  it('contain every risk limit that the spec sets', () => {
     const { risk } = configOf([
       'max_position_pct: {unlimited: one instrument only}',
       `max_order_qty: "2000.5"
@@ -52,7 +51,7 @@ describe('the settings of the engine', () => {
     });
   });
 
-  it('hold further controls where they are stated', () => {
+  it('contain every optional limit that the spec sets', () => {
     const limitsOf = (text: string) => configOf(['  risk:', `  risk:\n    ${text}`]).optionalLimits;
     expect(limitsOf('price_collar_period: {seconds: 60, bps: 50}')).toEqual({
       price_collar_period: { seconds: 60, bps: 50 },
@@ -69,7 +68,7 @@ describe('the settings of the engine', () => {
     expect(limitsOf('repeated_execution: {unlimited: it trades once a day}')).toBeUndefined();
   });
 
-  it('mean the same in short and in full', () => {
+  it('are the same for short and full forms of models', () => {
     const fill = 'fill: {model: volume_share, limit: 0.1}';
     const fillOf = (text: string) => configOf([fill, `fill: ${text}`]).fill;
     expect(fillOf('next_open')).toEqual(fillOf('{model: next_open}'));
@@ -80,7 +79,7 @@ describe('the settings of the engine', () => {
     expect(configOf([account, 'account: {model: cash}']).account).toEqual({ model: 'cash' });
   });
 
-  it('take fees per share and both kinds of slippage', () => {
+  it('support fees per share and both slippage models', () => {
     const { fees, slippage } = configOf(
       ['{model: percent, rate: "0.001"}', '{model: per_share, rate: "0.005", min: "1"}'],
       ['slippage: {model: none}', 'slippage: {model: volume_share, impact: 0.1}'],
@@ -93,7 +92,7 @@ describe('the settings of the engine', () => {
     });
   });
 
-  it('never slip a price to zero', () => {
+  it('cannot have slippage that reduces a price to zero', () => {
     const spec = VALID.replace(
       'slippage: {model: none}',
       'slippage: {model: volume_share, impact: 1}',

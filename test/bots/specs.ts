@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A valid spec that uses most of what a spec can say. */
+/** A valid spec that uses most fields. */
 export const VALID = `
 apiVersion: bots/v1
 kind: Bot
@@ -27,7 +27,7 @@ spec:
     max_position_pct: {unlimited: one instrument only}
 `.trimStart();
 
-/** A directory with these files in it, gone when the test ends. */
+/** Creates a directory with these files, which is deleted after the test. */
 export function directoryWith(files: Readonly<Record<string, string | Uint8Array>>): string {
   const directory = mkdtempSync(join(tmpdir(), 'service-local-bots-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));

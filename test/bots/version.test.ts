@@ -31,7 +31,7 @@ describe('the hash of a spec', () => {
     );
   });
 
-  it('does not see comments, layout, order of fields or JSON', () => {
+  it('ignores comments, layout, the order of fields and the choice of YAML or JSON', () => {
     const relaid = VALID.replace('kind: Bot\n', '').replace(
       'spec:',
       '# a bot\nkind:   "Bot"\nspec:',
@@ -41,7 +41,7 @@ describe('the hash of a spec', () => {
     expect(hashOf(JSON.stringify(parseSpec(VALID, '').document.value))).toBe(hashOf(VALID));
   });
 
-  it('does not see whether a value was written out or named by an alias', () => {
+  it('is the same for a value and for an alias of the value', () => {
     const anchored = VALID.replace('name: SMA crossover', 'name: &n SMA crossover').replace(
       'desk: index',
       'desk: *n',
@@ -49,7 +49,7 @@ describe('the hash of a spec', () => {
     expect(hashOf(anchored)).toBe(hashOf(VALID.replace('desk: index', 'desk: SMA crossover')));
   });
 
-  it('sees every value, and a default that is written out', () => {
+  it('changes with any value, and with a default that is written out', () => {
     expect(hashOf(VALID.replace('fast: 10', 'fast: 11'))).not.toBe(hashOf(VALID));
     expect(hashOf(VALID.replace('"0.001"', '"0.0010"'))).not.toBe(hashOf(VALID));
     expect(hashOf(VALID.replace('rate: "0.001"', 'rate: "0.001", min: "0"'))).not.toBe(
@@ -59,7 +59,7 @@ describe('the hash of a spec', () => {
 });
 
 describe('a lock', () => {
-  it('has a digest over all of its parts, whatever their order', () => {
+  it('has a digest over all of its parts that does not depend on their order', () => {
     const { spec, ...rest } = PARTS;
     expect(lockOf({ ...rest, spec })).toEqual(lockOf(PARTS));
     const digests = [
@@ -73,7 +73,7 @@ describe('a lock', () => {
     expect(new Set(digests).size).toBe(6);
   });
 
-  it('tells what moved', () => {
+  it('lists each part that differs from another lock', () => {
     const before = lockOf(PARTS);
     expect(driftOf(before, lockOf(PARTS))).toEqual([]);
     const after = lockOf({
@@ -85,8 +85,8 @@ describe('a lock', () => {
     });
     expect(driftOf(before, after)).toEqual([
       'the spec changed',
-      'strategy file lib/a.ts: gone',
-      'strategy file lib/b.ts: new',
+      'strategy file lib/a.ts: removed',
+      'strategy file lib/b.ts: added',
       'strategy file s.ts: changed',
       'data of SPX: changed',
       'the engine changed from 1 to 2',
@@ -97,7 +97,7 @@ describe('a lock', () => {
     ]);
   });
 
-  it('is kept beside its spec, whole', async () => {
+  it('can be read back after it was written next to its spec', async () => {
     const directory = directoryWith({});
     const file = join(directory, 'my.bot.yaml');
     expect(readLock(file)).toBeUndefined();
@@ -111,13 +111,13 @@ describe('a lock', () => {
     ['an empty file', ''],
     ['something else', '{"a": 1}'],
     ['a lock that was edited', JSON.stringify({ ...lockOf(PARTS), seed: 8 })],
-  ])('is refused when the file holds %s', (_, content) => {
+  ])('is rejected if the file contains %s', (_, content) => {
     const file = join(directoryWith({}), 'bot.yaml');
     writeFileSync(lockPath(file), content);
     expect(() => readLock(file)).toThrow(expect.objectContaining({ code: 'invalid_data' }));
   });
 
-  it('says so when it cannot be written', async () => {
+  it('reports output_not_writable if its directory is missing', async () => {
     const file = join(directoryWith({}), 'nowhere/bot.yaml');
     await expect(writeLock(file, lockOf(PARTS))).rejects.toMatchObject({
       code: 'output_not_writable',

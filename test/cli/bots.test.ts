@@ -140,7 +140,7 @@ export default defineStrategy({
       column: 29,
       pointer: '/spec/universe/symbols/1',
       code: 'duplicate_value',
-      message: 'the symbol is already in the list',
+      message: 'duplicate symbol',
     });
     expect(code).toBe(3);
   });
@@ -168,7 +168,7 @@ export default defineStrategy({
       ['validate', '--json', 'bot.yaml', 'plain.yaml'],
       { cwd },
     );
-    const note = 'kind: research, agents, deployment: kept, not used by a backtest';
+    const note = 'kind: research, agents, deployment: a backtest does not use this';
     expect({ code, stderr }).toEqual({ code: 0, stderr: `note: bot.yaml: ${note}\n` });
     expect(JSON.parse(stdout)).toMatchObject({ files: [{ notes: [note] }, { notes: [] }] });
   });
@@ -234,7 +234,7 @@ describe('init', () => {
 
     const again = await inProcess(args, { cwd });
     expect(again.code).toBe(6);
-    expect(again.stderr).toMatch(/^error conflict: already there: .*bot\.yaml/);
+    expect(again.stderr).toMatch(/^error conflict: files exist already: .*bot\.yaml/);
     writeFileSync(join(directory, 'bot.yaml'), '');
     expect((await inProcess([...args, '--force'], { cwd })).code).toBe(0);
   });

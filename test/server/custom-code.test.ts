@@ -56,11 +56,11 @@ test('a server rejects custom code by default, and says how to allow it', async 
 
 test('faults in custom code are reported when it is sent', async () => {
   for (const [files, told] of [
-    [{ 'own.ts': strategyThat('') }, /is none of the files/],
+    [{ 'own.ts': strategyThat('') }, /is not among the files that were sent/],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
     [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /more than 98304/],
     [{ [OWN]: strategyThat('', WAIT) }, /did not load within/],
-    [undefined, /has to be sent with the spec/],
+    [undefined, /must be sent with the spec/],
   ] as const) {
     const detail = expect.stringMatching(told) as string;
     const body = { errors: [{ pointer: '/spec/strategy/module', detail }] };

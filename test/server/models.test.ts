@@ -149,12 +149,12 @@ test('faults in models are reported when they are sent', async () => {
   const other = { ...SENT, 'models/other.onnx': SENT[FILE] };
   const large = Buffer.alloc(512 * 1024 + 1).toString('base64');
   for (const [files, pointer, told] of [
-    [undefined, '/0/path', /has to be sent with the spec/],
-    [{}, '/0/path', /has to be sent with the spec/],
-    [other, '', /no model is in "models\/other\.onnx"/],
+    [undefined, '/0/path', /must be sent with the spec/],
+    [{}, '/0/path', /must be sent with the spec/],
+    [other, '', /"models\/other\.onnx" was sent, but no model/],
     [{ [FILE]: `${SENT[FILE]} ` }, '', /is not in base64/],
-    [{ [FILE]: large }, '', /524289 bytes of models, more than 524288/],
-    [{ [FILE]: 'AAAA' }, '/0/path', /is no ONNX model/],
+    [{ [FILE]: large }, '', /the models have 524289 bytes; at most 524288/],
+    [{ [FILE]: 'AAAA' }, '/0/path', /is not an ONNX model/],
   ] as const) {
     const answer = await create('wrong', files);
     expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_spec' } });

@@ -1,4 +1,4 @@
-/** What models are given of each bar: columns of it, and indicators over the bars up to it. */
+/** Inputs of models, computed for each bar: its columns, and indicators over the bars up to it. */
 import { Adx } from '../../engine/indicators/adx.ts';
 import { Atr } from '../../engine/indicators/atr.ts';
 import { Bollinger } from '../../engine/indicators/bollinger.ts';
@@ -24,25 +24,25 @@ type Column = (typeof FEATURE_COLUMNS)[number];
 export interface Feature {
   readonly column?: Column | undefined;
   readonly indicator?: IndicatorName | undefined;
-  /** Of the indicator, all of them. */
+  /** All parameters of the indicator. */
   readonly params?: Readonly<Record<string, number>> | undefined;
-  /** What an indicator of one series is taken of; close by default. */
+  /** Source column of an indicator over a single series. Default: `close`. */
   readonly of?: Column | undefined;
-  /** Of an indicator with several; its main one by default. */
+  /** Output of an indicator with several. Default: its main one. */
   readonly line?: string | undefined;
-  /** What all of it is divided by. */
+  /** Column by which the value is divided. */
   readonly over?: Column | undefined;
 }
 
-/** Takes a bar, at its opening instant in ms, and answers; NaN until there were bars enough. */
+/** Takes the next bar, with its opening time in ms; returns NaN until there are enough bars. */
 type Machine = (bar: Candle, time: number) => number;
 
 interface Kind {
-  /** In the order in which `create` takes them. */
+  /** In the order of the arguments of `create`. */
   readonly params: readonly string[];
   /** The main one first. */
   readonly lines: readonly string[];
-  /** Whether it is taken of one column, which may be chosen. */
+  /** Whether `of` may choose the source column. */
   readonly isOfColumn: boolean;
   /** Throws `RangeError` for parameters out of range. */
   readonly create: (params: readonly number[], line: string, of: Column) => Machine;
@@ -176,16 +176,16 @@ class Return {
   }
 }
 
-/** What is wrong with a feature, and with which of its fields. */
+/** A problem of one field of a feature. */
 export interface FeatureFault {
   readonly at: readonly string[];
   readonly code: 'missing_field' | 'unknown_field' | 'conflicting_fields' | 'invalid_value';
   readonly message: string;
-  /** What there is in place of a name that is unknown. */
+  /** Valid names, if the fault is an unknown one. */
   readonly known?: readonly string[];
 }
 
-/** @param feature whose fields are each of the right type. */
+/** @param feature with fields of the right types. */
 export function featureFaults(feature: Feature): FeatureFault[] {
   const { column, indicator, params = {}, of, line } = feature;
   if (indicator === undefined) {
@@ -194,21 +194,22 @@ export function featureFaults(feature: Feature): FeatureFault[] {
       return extra.map((name) => ({
         at: [name],
         code: 'conflicting_fields',
-        message: `${name} goes with an indicator, not with a column`,
+        message: `${name} can only be used with indicator, not with column`,
       }));
     }
     const message = 'missing field indicator (or column)';
     return [{ at: ['indicator'], code: 'missing_field', message }];
   }
   if (column !== undefined) {
-    const message = 'give column or indicator, not both; of names the column of an indicator';
+    const message =
+      'give column or indicator, not both; use of for the source column of an indicator';
     return [{ at: ['column'], code: 'conflicting_fields', message }];
   }
   const kind: Kind = KINDS[indicator];
   const faults: FeatureFault[] = [];
   for (const name of Object.keys(params)) {
     if (kind.params.includes(name)) continue;
-    const message = `unknown parameter; ${indicator} has: ${kind.params.join(', ') || 'none'}`;
+    const message = `unknown parameter; parameters of ${indicator}: ${kind.params.join(', ') || 'none'}`;
     faults.push({ at: ['params', name], code: 'unknown_field', message, known: kind.params });
   }
   for (const name of kind.params) {
@@ -217,11 +218,11 @@ export function featureFaults(feature: Feature): FeatureFault[] {
     faults.push({ at: ['params', name], code: 'missing_field', message });
   }
   if (of !== undefined && !kind.isOfColumn) {
-    const message = `${indicator} is taken of whole bars, and of none of their columns`;
+    const message = `${indicator} uses whole bars; remove of`;
     faults.push({ at: ['of'], code: 'conflicting_fields', message });
   }
   if (line !== undefined && !kind.lines.includes(line)) {
-    const message = `${indicator} has no line ${JSON.stringify(line)}; it has: ${kind.lines.join(', ')}`;
+    const message = `${indicator} has no line ${JSON.stringify(line)}; its lines: ${kind.lines.join(', ')}`;
     faults.push({ at: ['line'], code: 'invalid_value', message, known: kind.lines });
   }
   if (faults.length > 0) return faults;
@@ -235,7 +236,7 @@ export function featureFaults(feature: Feature): FeatureFault[] {
 }
 
 /**
- * A feature of one instrument, from its first bar on.
+ * Creates the calculation of a feature for one instrument, which must get every bar in order.
  * @throws RangeError for parameters out of range.
  */
 export function featureOf({ column, indicator, params = {}, of, line, over }: Feature): Machine {
@@ -250,7 +251,7 @@ export function featureOf({ column, indicator, params = {}, of, line, over }: Fe
   }
 }
 
-/** Whether it means nothing where bars have no volume. */
+/** Whether the feature needs bars with volume. */
 export function usesVolume({ column, indicator, of, over }: Feature): boolean {
   const isTraded = indicator === 'obv' || indicator === 'vwap';
   return isTraded || [column, of, over].includes('volume');

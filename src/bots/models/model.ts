@@ -1,56 +1,55 @@
-/** A model of a spec with its file: everything that decides what it says of a bar. */
 import { createHash } from 'node:crypto';
 import type { Feature } from './features.ts';
 import { readOnnx, type OnnxModel, type OnnxValue } from './onnx.ts';
 
-/** As a spec names it. */
+/** See `ml_models` of the spec. */
 export interface ModelSpec {
   readonly name: string;
-  /** Of the ONNX file, relative to the spec. */
+  /** Path of the ONNX file, relative to the spec. */
   readonly path: string;
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string;
-  /** The numbers of the one row that the model is given of a bar, in this order. */
+  /** Numbers of the input row, in order. */
   readonly inputs: readonly Feature[];
   readonly outputs: readonly ModelOutput[];
 }
 
 export interface ModelOutput {
-  /** By which strategies ask for it; unique in a spec. */
+  /** Name of the signal in strategies, unique in a spec. */
   readonly name: string;
-  /** The output of the model; needed where that has several. */
+  /** Output of the ONNX graph. Required if there are several. */
   readonly from?: string | undefined;
-  /** Which number of it, from 0. */
+  /** Index of the number in the output, from 0. */
   readonly element: number;
 }
 
 export interface Model extends ModelSpec {
   readonly bytes: Uint8Array;
-  /** What the model calls the row. */
+  /** Input of the ONNX graph that takes the row. */
   readonly input: {
     readonly name: string;
     readonly type: 'float32' | 'float64';
     readonly rank: 1 | 2;
   };
-  /** For each of `outputs`, what the model calls it. */
+  /** Output of the ONNX graph for each of `outputs`. */
   readonly from: readonly string[];
 }
 
 export interface ModelFault {
-  /** From the model in the spec to what is wrong. */
+  /** Path in the model's entry of the spec. */
   readonly at: readonly (string | number)[];
   readonly code: 'digest_mismatch' | 'file_too_large' | 'invalid_model' | 'model_mismatch';
   readonly message: string;
   readonly suggestion?: string;
 }
 
-/** Of one file. Models of bars are small; a larger one is something else by mistake. */
+/** Size of one file. Models of single bars are much smaller. */
 export const MOST_MODEL_BYTES = 16 * 1024 * 1024;
 const MOST_NODES = 2000;
 
 /**
- * Operators that give the same numbers for the same inputs, in a time that their inputs decide: no
- * random numbers, no loops, and nothing that makes much of little.
+ * Allowed operators: deterministic, with a running time bounded by the size of their inputs. There
+ * are no random numbers, no loops and no operators that produce large outputs from small inputs.
  */
 const OPERATORS: ReadonlySet<string> = new Set(
   [
@@ -78,7 +77,7 @@ interface Content {
   readonly onnx: OnnxModel | undefined;
 }
 
-/** Of one file there may be many models. */
+/** Several models may share one file. */
 const contents = new WeakMap<Uint8Array, Content>();
 
 function contentOf(bytes: Uint8Array): Content {
@@ -87,16 +86,16 @@ function contentOf(bytes: Uint8Array): Content {
   return content;
 }
 
-/** The model, or everything that keeps the file from being it. Runs nothing of the file. */
+/** Returns the model, or every fault of the file. Does not run it. */
 export function readModel(spec: ModelSpec, bytes: Uint8Array): Model | readonly ModelFault[] {
   if (bytes.length > MOST_MODEL_BYTES) return [tooLarge(bytes.length)];
   const { digest, onnx } = contentOf(bytes);
   const changed: ModelFault[] = [];
   if (digest !== spec.digest) {
-    const message = `is not the digest of ${spec.path}`;
+    const message = `digest does not match ${spec.path}`;
     changed.push({ at: ['digest'], code: 'digest_mismatch', message, suggestion: digest });
   }
-  if (onnx === undefined) return [...changed, unusable('is no ONNX model')];
+  if (onnx === undefined) return [...changed, unusable('the file is not an ONNX model')];
   const input = inputOf(spec, onnx);
   const from = spec.outputs.map((output, at) => outputOf(output, at, onnx));
   const faults = [...changed, ...fileFaults(onnx), input, ...from].filter(isFault);
@@ -110,18 +109,28 @@ export function readModel(spec: ModelSpec, bytes: Uint8Array): Model | readonly 
 }
 
 export function tooLarge(size: number): ModelFault {
-  const message = `has ${size} bytes; a model has at most ${MOST_MODEL_BYTES}`;
+  const message = `the file has ${size} bytes; a model may have at most ${MOST_MODEL_BYTES}`;
   return { at: ['path'], code: 'file_too_large', message };
 }
 
 function fileFaults({ isInParts, isNested, operators, nodes }: OnnxModel): ModelFault[] {
   const others = operators.filter((name) => !OPERATORS.has(name));
   return [
-    ...(isInParts ? [unusable('has weights in other files; save it with all of them inside')] : []),
-    ...(isNested ? [unusable('has graphs of its own within it; save it with them inlined')] : []),
-    ...(nodes > MOST_NODES ? [unusable(`has ${nodes} operators, more than ${MOST_NODES}`)] : []),
+    ...(isInParts
+      ? [unusable('the model has weights in other files; save it as a single file')]
+      : []),
+    ...(isNested
+      ? [unusable('the model has functions or nested graphs; save it with them inlined')]
+      : []),
+    ...(nodes > MOST_NODES
+      ? [unusable(`the model has ${nodes} operators; at most ${MOST_NODES} are allowed`)]
+      : []),
     ...(others.length > 0
-      ? [unusable(`has operators that no model may have here: ${others.slice(0, 10).join(', ')}`)]
+      ? [
+          unusable(
+            `the model has operators that are not supported: ${others.slice(0, 10).join(', ')}`,
+          ),
+        ]
       : []),
   ];
 }
@@ -133,7 +142,9 @@ function inputOf({ inputs }: ModelSpec, onnx: OnnxModel): Model['input'] | Model
     message,
   });
   if (onnx.inputs.length !== 1) {
-    return wrong(`the model has ${onnx.inputs.length} inputs, and must have one: a row of numbers`);
+    return wrong(
+      `the model has ${onnx.inputs.length} inputs; it must have exactly one, a row of numbers`,
+    );
   }
   const [{ name, type, dims }] = onnx.inputs as [OnnxValue];
   if (type === undefined || type === 'other') {
@@ -148,7 +159,7 @@ function inputOf({ inputs }: ModelSpec, onnx: OnnxModel): Model['input'] | Model
     );
   }
   if (width !== inputs.length) {
-    return wrong(`the model takes ${width} numbers, and here are ${inputs.length}`);
+    return wrong(`the model takes ${width} numbers, but ${inputs.length} inputs are listed`);
   }
   return { name, type, rank: dims.length === 1 ? 1 : 2 };
 }
@@ -167,11 +178,12 @@ function outputOf(
   if (from === undefined && outputs.length !== 1) {
     return wrong(
       undefined,
-      `the model has ${outputs.length} outputs; name one with from: ${names}`,
+      `the model has ${outputs.length} outputs; choose one with from: ${names}`,
     );
   }
   const found = from === undefined ? outputs[0]! : outputs.find(({ name }) => name === from);
-  if (found === undefined) return wrong('from', `the model has no such output; it has ${names}`);
+  if (found === undefined)
+    return wrong('from', `the model has no such output; its outputs: ${names}`);
   const { name, type, dims } = found;
   const field = from === undefined ? undefined : 'from';
   if (type === undefined || type === 'other') {
@@ -181,16 +193,16 @@ function outputOf(
   const [first = 1, ...rest] = dims;
   const sizes = [isOneOrAny(first) ? 1 : first, ...rest];
   if (sizes.some((size) => typeof size !== 'number')) {
-    const fixed = 'of which all but the first must be fixed';
+    const fixed = 'but all dimensions except the first must be fixed';
     return wrong(field, `the output ${shown(name)} has the shape ${shapeOf(dims)}, ${fixed}`);
   }
   const count = sizes.reduce<number>((product, size) => product * Number(size), 1);
   if (element < count) return found;
-  const has = `the output ${shown(name)} of the model has ${count} numbers, and none at ${element}`;
+  const has = `the output ${shown(name)} of the model has ${count} numbers, so element must be below ${count}`;
   return wrong('element', has);
 }
 
-/** A model that takes many rows at once is given one. */
+/** Whether the dimension can be 1: a model for batches gets a single row. */
 function isOneOrAny(dim: number | string): boolean {
   return dim === 1 || typeof dim === 'string';
 }
@@ -199,7 +211,7 @@ function shapeOf(dims: readonly (number | string)[]): string {
   return `[${dims.map((dim) => (typeof dim === 'number' ? dim : shown(dim) || '?')).join(', ')}]`;
 }
 
-/** Names in a file are anybody's. */
+/** Names in a file are untrusted, so only printable ASCII is shown. */
 function shown(name: string): string {
   return name.replaceAll(/[^!-~]/g, '?').slice(0, 100);
 }

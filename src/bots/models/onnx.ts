@@ -1,43 +1,43 @@
 /**
- * What an ONNX file says of itself, as far as it is looked at before anything runs it: a reader of the
- * few fields of its protocol buffers that matter here. The file may come from anybody.
+ * Reads the few protocol buffer fields of an ONNX file that are checked before it is run. The file is
+ * untrusted.
  *
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
  */
 
 export interface OnnxModel {
-  /** Without those that have values of their own. */
+  /** Excludes inputs that have an initializer. */
   readonly inputs: readonly OnnxValue[];
   readonly outputs: readonly OnnxValue[];
-  /** Each operator once; those of other domains as `domain.Operator`. */
+  /** Sorted and unique; `domain.Operator` outside the default domain. */
   readonly operators: readonly string[];
   readonly nodes: number;
-  /** Whether some of its numbers are in other files. */
+  /** Whether some tensors are stored in other files. */
   readonly isInParts: boolean;
-  /** Whether it defines operators of its own, or has graphs within operators. */
+  /** Whether the model defines functions or has operators with subgraphs. */
   readonly isNested: boolean;
 }
 
 export interface OnnxValue {
   readonly name: string;
-  /** `other` for what is no tensor of numbers; `undefined` where the file leaves it open. */
+  /** `other` for anything but a tensor of floats; `undefined` if the file does not state it. */
   readonly type: 'float32' | 'float64' | 'other' | undefined;
-  /** A name, or an empty text, where a dimension is not fixed; undefined where nothing is said. */
+  /** A dimension that is not fixed is a name or empty. `undefined` if the file states no shape. */
   readonly dims: readonly (number | string)[] | undefined;
 }
 
 const FLOAT = 1;
 const DOUBLE = 11;
 
-/** Looked into; models have some for each operator. Millions would fit into a file. */
+/** Limits work on hostile files: a real model has a few messages for each operator. */
 const MOST_MESSAGES = 30_000;
 
-/** Undefined when the bytes are no ONNX model. */
+/** Returns `undefined` if the bytes are not an ONNX model. */
 export function readOnnx(bytes: Uint8Array): OnnxModel | undefined {
   let left = MOST_MESSAGES;
   const open = (part: Uint8Array): Message => {
     left -= 1;
-    if (left < 0) throw new RangeError('it has too many parts');
+    if (left < 0) throw new RangeError('too many messages');
     return fieldsOf(part);
   };
   try {
@@ -106,43 +106,43 @@ function readValue(value: Message, open: Open): OnnxValue {
   return { name, type, dims };
 }
 
-/** The fields of a message of protocol buffers, by number. */
+/** A protocol buffer message, with its fields by number. */
 interface Message {
-  /** The last, as is the rule; undefined when there is none. */
+  /** Returns the last value, as protocol buffers require; `undefined` if the field is absent. */
   number(field: number): number | undefined;
-  /** Empty when there is none. */
+  /** Empty if the field is absent. */
   text(field: number): string;
   messages(field: number): readonly Uint8Array[];
 }
 
 const TEXT = new TextDecoder();
 
-/** @throws RangeError for bytes that are no message. */
+/** @throws RangeError if the bytes are not a message. */
 function fieldsOf(bytes: Uint8Array): Message {
   const numbers = new Map<number, number>();
-  /** Where each begins and ends, one behind the other. */
+  /** Alternating start and end offsets of each field's parts. */
   const parts = new Map<number, number[]>();
   let at = 0;
   const varint = (): number => {
     let value = 0;
-    // Beyond 2^53 it is nobody's length or dimension; negative numbers are, and mean nothing here.
+    // Numbers above 2^53 lose precision, but no valid length or dimension is that large.
     for (let shift = 0; shift < 70; shift += 7) {
-      if (at >= bytes.length) throw new RangeError('it ends early');
+      if (at >= bytes.length) throw new RangeError('the message is truncated');
       const byte = bytes[at]!;
       at += 1;
       value += (byte & 0x7f) * 2 ** shift;
       if (byte < 0x80) return value;
     }
-    throw new RangeError('a number is too long');
+    throw new RangeError('a number has too many bytes');
   };
   const skip = (length: number): void => {
-    if (length > bytes.length - at) throw new RangeError('it ends early');
+    if (length > bytes.length - at) throw new RangeError('the message is truncated');
     at += length;
   };
   while (at < bytes.length) {
     const key = varint();
-    // Other readers would cut it, and see another field.
-    if (key >= 2 ** 32) throw new RangeError('a field is out of range');
+    // Other readers would truncate the key and see a different field.
+    if (key >= 2 ** 32) throw new RangeError('a field number is out of range');
     const field = Math.floor(key / 8);
     const wire = key % 8;
     if (wire === 0) numbers.set(field, varint());
@@ -154,7 +154,7 @@ function fieldsOf(bytes: Uint8Array): Message {
       const known = parts.get(field);
       if (known === undefined) parts.set(field, [at - length, at]);
       else known.push(at - length, at);
-    } else throw new RangeError('it is of no wire type');
+    } else throw new RangeError('unknown wire type');
   }
   return {
     number: (field) => numbers.get(field),
@@ -164,7 +164,7 @@ function fieldsOf(bytes: Uint8Array): Message {
     },
     messages(field) {
       const places = parts.get(field) ?? [];
-      if (places.length > 2 * MOST_MESSAGES) throw new RangeError('it has too many parts');
+      if (places.length > 2 * MOST_MESSAGES) throw new RangeError('too many messages');
       return places.flatMap((from, i) =>
         i % 2 === 0 ? [bytes.subarray(from, places[i + 1])] : [],
       );

@@ -1,6 +1,7 @@
 /**
- * ONNX Runtime as WebAssembly: the same numbers on every processor, where the native one picks its
- * kernels by what it finds. It is an optional package, loaded when a bot with models is.
+ * Runs models in the WebAssembly build of ONNX Runtime, which gives the same numbers on every
+ * processor; the native build chooses its kernels by processor. The package is optional and loaded
+ * with the first model.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,25 +11,25 @@ import { ServiceError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { Model } from './model.ts';
 
-/** A model at work. One row at a time: nothing promises that rows together give the same bits. */
+/** Takes one row at a time, because a batch need not give bit-identical results. */
 export interface RunningModel {
-  /** A number for each output of the spec; NaN for what is none. @throws ServiceError `failure` */
+  /** Returns a number for each output of the spec, NaN if not finite. @throws as `openModel` */
   readonly run: (row: readonly number[]) => Promise<readonly number[]>;
   readonly close: () => Promise<void>;
 }
 
 const PACKAGE = 'onnxruntime-web';
-/** Of all models of a thread together, in pages of 64 KiB: 512 MiB. */
+/** Memory of all models in a thread, in pages of 64 KiB: 512 MiB. */
 const MOST_PAGES = 8192;
-/** For a row; models of bars take less than a thousandth of it. */
+/** Limit for one row, over a thousand times what a typical model needs. */
 const SLOWEST_MS = 2000;
-/** Rows may take longer: it may be the machine that had stopped. */
+/** Slow rows that are tolerated, because the machine may have been suspended. */
 const MOST_LATE = 2;
 
 const require = createRequire(import.meta.url);
 let loading: Promise<typeof Onnx> | undefined;
 
-/** Name and version of what computes models. @throws ServiceError `failure` when it is not installed. */
+/** Name and version of the runtime package. @throws ServiceError `failure` if it is not installed. */
 export function modelRuntime(): string {
   try {
     const manifest = join(dirname(require.resolve(PACKAGE)), '..', 'package.json');
@@ -40,8 +41,8 @@ export function modelRuntime(): string {
 }
 
 /**
- * Makes a model ready, and tries it once.
- * @throws ServiceError `invalid_spec` for a file that is no such model; `failure` without the package.
+ * Loads a model and runs it once with a row of zeros.
+ * @throws ServiceError `invalid_spec` if the model fails; `failure` if the package is not installed.
  */
 export async function openModel(model: Model): Promise<RunningModel> {
   loading ??= load();
@@ -63,12 +64,12 @@ export async function openModel(model: Model): Promise<RunningModel> {
     const begun = performance.now();
     const tried = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
     const took = performance.now() - begun;
-    // Nothing can interrupt it, and whatever else is in the thread waits for it.
+    // A run cannot be interrupted and blocks its thread.
     if (took > SLOWEST_MS) throw slow(took);
     for (const [at, { element }] of outputs.entries()) {
       const { type, size } = tried[from[at]!]!;
       if ((type === 'float32' || type === 'float64') && element < size) continue;
-      throw new Error(`its output ${from[at]} is ${size} of ${type}`);
+      throw new Error(`the output ${from[at]} has ${size} numbers of type ${type}`);
     }
   } catch (error) {
     await session?.release();
@@ -102,9 +103,9 @@ function slow(ms: number): Error {
 
 const OPTIONS: Onnx.InferenceSession.SessionOptions = {
   executionProviders: ['wasm'],
-  // The graph as it stands: what optimizers make of one is another from version to version.
+  // Optimizers change between versions, and with them the results.
   graphOptimizationLevel: 'disabled',
-  // What goes wrong is told by what is thrown.
+  // Fatal messages only: faults are thrown.
   logSeverityLevel: 4,
 };
 
@@ -113,7 +114,7 @@ async function load(): Promise<typeof Onnx> {
     const onnx = await import('onnxruntime-web');
     onnx.env.wasm.numThreads = 1;
     onnx.env.logLevel = 'fatal';
-    // Its memory comes with the first model, also with one that is none.
+    // The runtime allocates its memory with the first model, even if that is invalid.
     const first = () => onnx.InferenceSession.create(new Uint8Array(), OPTIONS);
     await withLessMemory(() => first().catch(() => {}));
     return onnx;
@@ -122,7 +123,7 @@ async function load(): Promise<typeof Onnx> {
   }
 }
 
-/** It asks for up to 4 GiB, and takes them for a model that somebody made to that end. */
+/** Caps the memory of the runtime, which a hostile model could grow to 4 GiB. */
 async function withLessMemory<T>(work: () => Promise<T>): Promise<T> {
   const { Memory } = WebAssembly;
   WebAssembly.Memory = class extends Memory {
@@ -139,24 +140,28 @@ async function withLessMemory<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function broken(name: string, error: unknown): ServiceError {
-  // Names of the file are in it.
+  // The text can contain names from the file, which is untrusted.
   const why = printableLine(error instanceof Error ? error.message : String(error)).trim();
   return new ServiceError('invalid_spec', `the model ${name} cannot be run: ${shortened(why)}`, {
     reason: 'invalid_model',
-    remedy: 'Try it in ONNX Runtime with a row of zeros, and export it anew.',
+    remedy: 'Run it in ONNX Runtime with a row of zeros to find the fault, then export it again.',
     cause: error,
   });
 }
 
-/** What is wrong stands at the end, behind where in the runtime it was found. */
+/** Keeps the end in full, because ONNX Runtime puts the cause last. */
 function shortened(why: string): string {
   return why.length <= 600 ? why : `${why.slice(0, 200)} … ${why.slice(-400)}`;
 }
 
 function missing(cause: unknown): ServiceError {
-  return new ServiceError('failure', `models need the package ${PACKAGE}`, {
-    reason: 'package_missing',
-    remedy: `Install it beside this one: \`npm install ${PACKAGE}\`.`,
-    cause,
-  });
+  return new ServiceError(
+    'failure',
+    `the package ${PACKAGE}, which runs models, is not installed`,
+    {
+      reason: 'package_missing',
+      remedy: `Install it next to service-local: \`npm install ${PACKAGE}\`.`,
+      cause,
+    },
+  );
 }

@@ -1,4 +1,4 @@
-/** What the models of a spec say of bars, as these come; a backtest and a session get the same. */
+/** Runs the models of a spec on bars, one at a time, the same in backtests and trading sessions. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { growingSignals, type Signals } from '../../engine/signals.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
@@ -9,26 +9,26 @@ import type { Model } from './model.ts';
 import { openModel, type RunningModel } from './runtime.ts';
 
 export interface SignalFeed {
-  /** Those of the steps that were taken. */
+  /** Signals of all steps taken so far. */
   readonly signals: Signals;
   /**
-   * Shows the models the next steps, oldest first; the run takes them afterwards. A model is run on a
-   * bar when each of its inputs is a finite number, else what it says is NaN.
-   * @throws ServiceError `invalid_spec`, reason `invalid_model`, or `too_many_signals` for more bars
-   *   than there is memory for.
+   * Computes the signals of the next steps, oldest first, before the run uses them. If an input of a
+   * model is not a finite number, its outputs are NaN.
+   * @throws ServiceError `invalid_spec` with reason `invalid_model`, or `too_many_signals` if they
+   *   need too much memory.
    */
   readonly take: (steps: readonly Step[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** That the models of a run say in all, 512 MiB of numbers. */
+/** Signals of a run, 512 MiB. */
 const MOST_VALUES = 2 ** 26;
 
-/** So that whoever waits for something else in the thread does not wait for long. */
+/** Longest time without yielding to other work of the thread. */
 const TURN_MS = 50;
 
 /**
- * @param models whose outputs are all called differently. @param symbols in their order.
+ * @param models with unique names of outputs.
  * @throws ServiceError as `openModel`.
  */
 export async function openSignals(
@@ -52,7 +52,7 @@ export async function openSignals(
   let values = 0;
 
   const say = async (instrument: number, { time, bars }: Step, symbol: string): Promise<void> => {
-    // A symbol can be called as something that all objects have.
+    // A symbol may have the name of an inherited property such as `toString`.
     if (!Object.hasOwn(bars, symbol)) return;
     const bar = bars[symbol]!;
     const said: number[] = [];
@@ -84,15 +84,15 @@ export async function openSignals(
 }
 
 function tooMany(): ServiceError {
-  return new ServiceError('invalid_spec', `its models say more than ${MOST_VALUES} numbers`, {
+  return new ServiceError('invalid_spec', `the models compute more than ${MOST_VALUES} numbers`, {
     reason: 'too_many_signals',
-    remedy: 'Run it over fewer bars or symbols, or with fewer outputs.',
+    remedy: 'Use fewer bars, symbols or outputs.',
   });
 }
 
 /**
- * What models say of whole histories; undefined where there are none.
- * @throws ServiceError as `openSignals`; whatever `signal` was aborted with.
+ * Computes the signals of whole histories; `undefined` if there are no models.
+ * @throws ServiceError as `openSignals`; the reason of an aborted `signal`.
  */
 export async function signalsOver(
   models: readonly Model[],

@@ -32,23 +32,26 @@ const PARAMS: Readonly<Record<string, number>> = {
   multiplier: 2,
 };
 
-/** All that the indicator has, found by asking for them. */
+/** Adds all parameters of an indicator, as named by the reported faults. */
 function wholeFeature(indicator: Feature['indicator']): Feature {
   const missing = featureFaults({ indicator }).map(({ at }) => at.at(-1)!);
   return { indicator, params: Object.fromEntries(missing.map((name) => [name, PARAMS[name]!])) };
 }
 
-test.each(INDICATOR_NAMES)('%s is NaN until it is ready and a number ever after', (name) => {
-  const feature = wholeFeature(name);
-  expect(featureFaults(feature)).toEqual([]);
-  const values = valuesOf(feature);
-  const ready = values.findIndex(Number.isFinite);
-  expect(ready).toBeGreaterThanOrEqual(0);
-  expect(values.slice(0, ready).every(Number.isNaN)).toBe(true);
-  expect(values.slice(ready).every(Number.isFinite)).toBe(true);
-});
+test.each(INDICATOR_NAMES)(
+  '%s is NaN until it has enough bars, and a number from then on',
+  (name) => {
+    const feature = wholeFeature(name);
+    expect(featureFaults(feature)).toEqual([]);
+    const values = valuesOf(feature);
+    const ready = values.findIndex(Number.isFinite);
+    expect(ready).toBeGreaterThanOrEqual(0);
+    expect(values.slice(0, ready).every(Number.isNaN)).toBe(true);
+    expect(values.slice(ready).every(Number.isFinite)).toBe(true);
+  },
+);
 
-test('a feature is the indicator itself, of the series, the line and over what was asked for', () => {
+test('a feature is the indicator of the given column and line, divided by the given column', () => {
   const ema = new Ema(4);
   expect(valuesOf({ indicator: 'ema', params: { period: 4 }, of: 'high', over: 'low' })).toEqual(
     BARS.map(({ high, low }) => ema.next(high) / low),
@@ -65,14 +68,14 @@ test('a feature is the indicator itself, of the series, the line and over what w
   expect(changes.slice(0, 4)).toEqual([NaN, NaN, NaN, BARS[3]!.close / BARS[0]!.close - 1]);
 });
 
-test('volume is known to be needed', () => {
+test('features that need volume are recognized', () => {
   expect(usesVolume({ column: 'close' })).toBe(false);
   expect(usesVolume({ indicator: 'obv' })).toBe(true);
   expect(usesVolume({ indicator: 'sma', params: { period: 2 }, of: 'volume' })).toBe(true);
   expect(usesVolume({ column: 'close', over: 'volume' })).toBe(true);
 });
 
-describe('what is wrong with a feature', () => {
+describe('the faults of a feature', () => {
   const cases: readonly (readonly [Feature, string, string])[] = [
     [{}, 'indicator', 'missing_field'],
     [{ column: 'close', indicator: 'sma' }, 'column', 'conflicting_fields'],
@@ -85,7 +88,7 @@ describe('what is wrong with a feature', () => {
     [{ indicator: 'sma', params: { period: 2 }, line: 'upper' }, 'line', 'invalid_value'],
     [{ indicator: 'atr', params: { period: 2 }, of: 'close' }, 'of', 'conflicting_fields'],
   ];
-  it.each(cases)('%j', (feature, at, code) => {
+  it.each(cases)('of %j are found', (feature, at, code) => {
     expect(featureFaults(feature).map((fault) => [fault.at.join('/'), fault.code])).toEqual([
       [at, code],
     ]);

@@ -1,8 +1,8 @@
-/** Models for tests, as specs name them and as files. */
+/** Models for tests, as entries of specs and as files. */
 import { onnxFile, type Graph } from '../../../examples/models/onnx-file.ts';
 import { digestOf, readModel, type Model, type ModelSpec } from '../../../src/bots/models/model.ts';
 
-/** Weights of a row of close and return: the second counts more. */
+/** Weights of the inputs close and return. */
 export const WEIGHTS = [0.25, 3] as const;
 
 /** `tanh(row · WEIGHTS)`. */
@@ -27,14 +27,14 @@ export function specOf(bytes: Uint8Array, changes: Partial<ModelSpec> = {}): Mod
   };
 }
 
-/** What keeps a graph from being the model that the spec says it is; none for one that is. */
+/** Faults that `readModel` finds in a graph; empty for a valid model. */
 export function faultsOf(graph: Partial<Graph>, changes: Partial<ModelSpec> = {}) {
   const bytes = onnxFile({ ...TANH, ...graph });
   const read = readModel(specOf(bytes, changes), bytes);
   return 'bytes' in read ? [] : read;
 }
 
-/** @throws when it is none. */
+/** @throws if the graph has faults. */
 export function modelOf(graph: Partial<Graph> = {}, changes: Partial<ModelSpec> = {}): Model {
   const bytes = onnxFile({ ...TANH, ...graph });
   const read = readModel(specOf(bytes, changes), bytes);

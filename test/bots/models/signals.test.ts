@@ -8,7 +8,7 @@ import { modelOf, TANH, WEIGHTS } from './models.ts';
 
 const SYMBOLS = ['A', 'B'];
 
-/** Two markets, each with holes of its own. */
+/** Two symbols, each with different gaps. */
 const INSTRUMENTS = SYMBOLS.map((symbol, index) => {
   const random = seededRandom(index + 1);
   let close = 1;
@@ -20,7 +20,7 @@ const INSTRUMENTS = SYMBOLS.map((symbol, index) => {
 });
 const STEPS = [...stepsOf(INSTRUMENTS)];
 
-/** The numbers of each column that are there. */
+/** Signals of each symbol, taken `atOnce` steps at a time. */
 async function shown(steps: readonly Step[], atOnce: number): Promise<number[][]> {
   const { signals, take, close } = await openSignals([modelOf()], SYMBOLS);
   for (let at = 0; at < steps.length; at += atOnce) await take(steps.slice(at, at + atOnce));
@@ -28,7 +28,7 @@ async function shown(steps: readonly Step[], atOnce: number): Promise<number[][]
   return signals.columns.map(([column], i) => [...column!.subarray(0, signals.counts[i])]);
 }
 
-test('a model says of each bar what it computes of the inputs up to it', async () => {
+test('a signal is the output of the model for the inputs up to its bar', async () => {
   const all = await shown(STEPS, STEPS.length);
   for (const [i, { bars }] of INSTRUMENTS.entries()) {
     const said = all[i]!;
@@ -42,7 +42,7 @@ test('a model says of each bar what it computes of the inputs up to it', async (
   }
 });
 
-test('step by step, in parts, at once and beside another, it says the same, bit for bit', async () => {
+test('signals are bit-identical step by step, in batches, at once and in parallel', async () => {
   const all = await shown(STEPS, STEPS.length);
   const [single, parts] = await Promise.all([shown(STEPS, 1), shown(STEPS, 7)]);
   expect(single).toEqual(all);
@@ -51,7 +51,7 @@ test('step by step, in parts, at once and beside another, it says the same, bit 
   expect(columns.map(([column], i) => [...column!.subarray(0, counts[i])])).toEqual(all);
 });
 
-test('what comes later changes nothing of what it said', async () => {
+test('later bars do not change earlier signals', async () => {
   const all = await shown(STEPS, STEPS.length);
   for (const length of [1, 2, 3, 50, 99]) {
     const known = await shown(STEPS.slice(0, length), length);
@@ -59,7 +59,7 @@ test('what comes later changes nothing of what it said', async () => {
   }
 });
 
-test('several outputs and models stand by their names', async () => {
+test('signals of several outputs and models are found by name', async () => {
   const two = { ...TANH, weights: [{ name: 'w', dims: [2, 2], values: [1, 0, 0, 1] }] };
   const outputs = [
     { name: 'second', element: 1 },
@@ -78,7 +78,7 @@ test('several outputs and models stand by their names', async () => {
   expect(first).toBeCloseTo(Math.tanh(0.5), 6);
 });
 
-test('a symbol is called as it likes, and has no bar where it has none', async () => {
+test('a symbol named like an inherited property has only its own bars', async () => {
   const { signals, take, close } = await openSignals([modelOf()], ['A', 'toString']);
   const bar = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
   await take([
@@ -89,7 +89,7 @@ test('a symbol is called as it likes, and has no bar where it has none', async (
   expect([...signals.counts]).toEqual([2, 1]);
 });
 
-test('without a finite number for each input there is no answer, and later there is', async () => {
+test('a signal is NaN only for bars with an input that is not finite', async () => {
   const inputs = [{ column: 'close' }, { column: 'volume', over: 'open' }] as const;
   const { signals, take, close } = await openSignals([modelOf({}, { inputs })], ['A']);
   const bar = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
@@ -102,8 +102,8 @@ test('without a finite number for each input there is no answer, and later there
   expect(first).toBeCloseTo(Math.tanh(3.25), 6);
 });
 
-describe('what cannot be run', () => {
-  it('is told when it is tried', async () => {
+describe('a model that cannot be run', () => {
+  it('fails when it is opened', async () => {
     const shapes = { ...TANH, weights: [{ name: 'w', dims: [3, 1], values: [1, 2, 3] }] };
     await expect(openModel(modelOf(shapes))).rejects.toMatchObject({
       code: 'invalid_spec',
@@ -112,14 +112,14 @@ describe('what cannot be run', () => {
     });
   });
 
-  it('tells of names in its file in one line, which does nothing', async () => {
+  it('fails with a single-line message without control characters from its file', async () => {
     const long = `\u001B[2Ja\nb${'x'.repeat(2000)}`;
     const nodes = [{ operator: 'MatMul', inputs: ['row', long], outputs: ['y'] }];
     const error = await openModel(modelOf({ nodes })).catch((thrown: Error) => thrown);
     expect((error as Error).message).toMatch(/Node input 'a bx+ … x+' is not a graph input.*\.$/);
   });
 
-  it('takes seconds for a row, and not because the machine had stopped once', async () => {
+  it('fails if rows are repeatedly slow, but not after a single interruption', async () => {
     const row = [1, 1];
     const { run, close } = await openModel(modelOf());
     let now = 0;
@@ -135,7 +135,7 @@ describe('what cannot be run', () => {
     }
   });
 
-  it('is told where there is nothing to run it', async () => {
+  it('fails with a remedy if the runtime is not installed', async () => {
     vi.resetModules();
     vi.doMock('onnxruntime-web', () => {
       throw new Error('no such package');
@@ -153,7 +153,7 @@ describe('what cannot be run', () => {
     }
   });
 
-  it('takes no more memory than it may have', async () => {
+  it('fails if it needs too much memory, without affecting other models', async () => {
     const length = 16_384;
     const graph = {
       ...TANH,
@@ -171,11 +171,10 @@ describe('what cannot be run', () => {
       message: expect.stringContaining('bad_alloc'),
     });
     expect(WebAssembly.Memory.name).toBe('Memory');
-    // Others go on.
     expect(await shown(STEPS.slice(0, 3), 3)).toHaveLength(2);
   });
 });
 
-test('what computes it is known by its version', () => {
+test('the runtime is identified by its version', () => {
   expect(modelRuntime()).toMatch(/^onnxruntime-web \d+\.\d+\.\d+$/);
 });
