@@ -58,7 +58,7 @@ test('faults in custom code are reported when it is sent', async () => {
   for (const [files, told] of [
     [{ 'own.ts': strategyThat('') }, /is not among the files that were sent/],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
-    [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /more than 98304/],
+    [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /at most 98304 are allowed/],
     [{ [OWN]: strategyThat('', WAIT) }, /did not load within/],
     [undefined, /must be sent with the spec/],
   ] as const) {
