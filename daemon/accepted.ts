@@ -23,7 +23,6 @@ import { readState } from './state.ts';
 
 /** The accepted owner of leases, the keys that verify them, and the content of their files. */
 export interface Accepted extends TrustMemory {
-  /** Content of the keyset file. */
   readonly document: string;
   /** Content of the trust anchor; undefined if this machine has none yet. */
   readonly anchor: string | undefined;

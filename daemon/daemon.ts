@@ -15,13 +15,9 @@ import { openNotifier } from './notify.ts';
 import { describeNextAttempt } from './next-attempt.ts';
 
 export interface DaemonOptions {
-  /** Ends the daemon. */
   readonly signal: AbortSignal;
-  /** Receives each line of the log. */
   readonly print: (line: string) => void;
-  /** Whether the lines are JSON objects instead of text. */
   readonly json: boolean;
-  /** Called when the daemon is running. */
   readonly onReady: () => void;
 }
 

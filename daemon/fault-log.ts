@@ -31,7 +31,6 @@ export class FaultLog {
     if (this.#faults.delete(topic)) this.#log.info(text);
   }
 
-  /** Marks a fault as logged. */
   note(topic: string, kind: string): void {
     this.#faults.set(topic, kind);
   }

@@ -19,7 +19,6 @@ import { NO_STATE, readState, withAnnounced, writeState, type DaemonState } from
 /** Registers a callback, and returns a function that removes it. */
 export type Subscribe = (call: () => void) => () => void;
 
-/** Result of one check. */
 export interface Tick {
   readonly state: DaemonState;
   readonly lease: HeldLease | undefined;
@@ -27,7 +26,6 @@ export interface Tick {
 }
 
 export interface LoopOptions {
-  /** Ends the loop, even during a request. */
   readonly signal: AbortSignal;
   readonly log: Log;
   /** Requests a check at once, which also retries after a failure without waiting: SIGHUP. */

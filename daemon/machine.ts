@@ -4,7 +4,6 @@ import type { Boot } from '../src/lease/known-time.ts';
 /** The machine whose lease is renewed, and its access to clock, randomness and server. */
 export interface Machine {
   readonly files: LicenseFiles;
-  /** Origin of the server. */
   readonly url: string;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;

@@ -111,7 +111,6 @@ interface Found {
   readonly given: Given | undefined;
   /** Why the given keys are refused, if the files hold a lease that may be better. */
   readonly outdated: Omit<Refused, 'ok'> | undefined;
-  /** Whether the keyset file has all given keys. */
   readonly isKnown: boolean;
   readonly license: License;
   /** The best lease in the files, verified by their keys or by the given ones. */

@@ -9,7 +9,6 @@ const BECAUSE: Readonly<Record<AttemptReason, string>> = {
   not_enrolled: 'this machine is not enrolled yet',
 };
 
-/** Describes time and reason of the next attempt to users. */
 export function describeNextAttempt({
   next_attempt_at: at,
   next_attempt_because: why,

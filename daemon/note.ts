@@ -41,7 +41,6 @@ interface ProcessMark {
   readonly started: string;
 }
 
-/** Returns the note of this process. */
 export function newNote(server_url: string, pin?: string): DaemonNote {
   return {
     schema: 1,
@@ -127,7 +126,6 @@ function isAlive(note: DaemonNote | undefined): boolean {
   return locateProcess(note) === 'here';
 }
 
-/** Status of the daemon of a home. */
 export interface FoundDaemon {
   readonly isRunning: boolean;
   readonly note: DaemonNote | undefined;

@@ -36,7 +36,6 @@ export interface OfflineRequest {
   readonly jwt: string;
   readonly device_id: string;
   readonly renewal_id: string;
-  /** Id of the presented lease; null without one. */
   readonly lease_id: string | null;
 }
 
@@ -77,11 +76,9 @@ export async function exportRequest(
 
 /** An imported lease, and the keys to verify it. */
 export interface ImportedFiles {
-  /** The content of a lease file. */
   readonly lease: string;
   /** Keys in the same file; a forger of the lease would have forged them too. */
   readonly enclosed?: string | undefined;
-  /** Keys that the user named. */
   readonly named?: string | undefined;
 }
 

@@ -14,7 +14,6 @@ import type { AttemptReason, DaemonState } from './state.ts';
 export const MOST_REQUESTS_PER_ATTEMPT = 5;
 
 export interface Circumstances {
-  /** Whether this machine has a device key. */
   readonly isDevice: boolean;
   /** The held lease in any state. */
   readonly lease: LeaseClaims | undefined;

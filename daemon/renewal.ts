@@ -38,7 +38,6 @@ import {
   type DaemonState,
 } from './state.ts';
 
-/** A verified lease, and what this machine accepted when it verified the lease. */
 export interface KeptLease {
   readonly lease: HeldLease;
   readonly accepted: Accepted;
@@ -73,7 +72,6 @@ export type Outcome = LatestState &
     | {
         readonly status: 'failed';
         readonly error: ServiceError;
-        /** The lease that this machine held before, if any. */
         readonly lease: HeldLease | undefined;
         /** A new lease that could not be stored. */
         readonly unstored: KeptLease | undefined;
@@ -116,7 +114,6 @@ class Attempt {
   /** Times of earlier requests in the last hour. */
   #earlier: readonly number[] = [];
   readonly #sent: number[] = [];
-  /** State before the attempt. */
   #before: DaemonState = NO_STATE;
   #state: DaemonState = NO_STATE;
   #held: HeldLease | undefined;

@@ -5,12 +5,9 @@ import { ServiceError } from '../src/base/errors.ts';
 /** Whether the daemon starts when its user logs in, or when the machine boots. */
 export type ServiceScope = 'user' | 'system';
 
-/** The daemon as a service. */
 export interface Service {
-  /** Program and arguments of the CLI, with absolute paths. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Directories that the daemon writes to. */
   readonly writable: readonly string[];
   /** User of the process; undefined for the user that starts the service. */
   readonly user?: string | undefined;
@@ -20,7 +17,6 @@ type Command = readonly [program: string, ...args: string[]];
 
 /** File format and commands of a service manager. */
 export interface ServiceManager {
-  /** Path of the file that describes the service. */
   readonly path: string;
   readonly describe: (service: Service) => string;
   /** Parses such a file; the values are empty for a file of another form. */

@@ -12,7 +12,6 @@ import type { DaemonState } from './state.ts';
 /** Longest wait after a new lease that is already due. */
 const DUE_AT_ONCE_MS = 6 * 3_600_000;
 
-/** Returns the changes of the state after a new lease. */
 export function changeAfterSuccess(
   { clock, boot }: Machine,
   before: DaemonState,
@@ -51,7 +50,6 @@ export function changeAfterSuccess(
   };
 }
 
-/** Returns the changes of the state after a failed attempt. */
 export function changeAfterFailure(
   { clock, boot, random }: Machine,
   state: DaemonState,

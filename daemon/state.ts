@@ -4,13 +4,10 @@ import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
 
-/** Reason for the time of the next attempt. */
 export type AttemptReason =
   /** Renewal time of the lease. */
   | 'due'
-  /** The machine has no usable lease. */
   | 'no_lease'
-  /** The last attempt failed. */
   | 'retry'
   /** The server denied the last attempt, so retries are rare. */
   | 'denied'
@@ -65,7 +62,6 @@ export interface DaemonState {
   readonly running_time: RunningTime | null;
 }
 
-/** State of a new machine. */
 export const NO_STATE: DaemonState = {
   schema: 1,
   last_success_at: null,

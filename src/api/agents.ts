@@ -5,7 +5,6 @@ import { ChatTurn, EXAMPLE_RESEARCH_BOT } from './research.ts';
 const tags = ['Research'];
 const reading = { tags, security: administrator('read') };
 
-/** Role of an agent of the bot in the examples. */
 export const EXAMPLE_ROLE = 'watcher';
 
 const botPath = z.strictObject({ bot_ref: id(EXAMPLE_RESEARCH_BOT) });

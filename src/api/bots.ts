@@ -136,7 +136,6 @@ const ifMatch = z.object({
   }),
 });
 
-/** A spec that a server accepts. */
 export function exampleDocument(slug: string, fast: number): z.input<typeof Document> {
   return {
     apiVersion: 'bots/v1',

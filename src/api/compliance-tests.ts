@@ -118,14 +118,12 @@ interface Checked {
   readonly reason: string | null;
 }
 
-/** The displayed fields of a conformance test result. */
 export interface ConformanceResult extends TestResult {
   readonly cases: readonly (Checked & { readonly title: string })[];
   readonly counts: Readonly<Record<Checked['status'] | 'not_run', number>>;
   readonly evidence_hash: string;
 }
 
-/** The displayed fields of a stress test result. */
 export interface StressResult extends TestResult {
   readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];

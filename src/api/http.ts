@@ -85,12 +85,10 @@ export function id(example: string) {
     .openapi({ example });
 }
 
-/** Path parameters of routes below a bot. */
 export const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** Header with the token of a step-up. */
 export function stepUpHeader(description: string) {
   return {
     'service-step-up': z.string().optional().openapi({ description, example: 'step-up-token' }),
@@ -151,7 +149,6 @@ export function formatInstantOrNull(ms: number | null): string | null {
   return ms === null ? null : formatInstant(ms);
 }
 
-/** One page of a list. */
 export function page<T extends z.ZodType>(item: T) {
   return z.strictObject({
     items: z.array(item),
@@ -297,7 +294,6 @@ type Definition = Omit<RouteConfig, 'path'> & {
 
 /** Extension of a route and of the OpenAPI document that holds `feature`. */
 export const FEATURE_EXTENSION = 'x-license-feature';
-/** Extension of a route and of the OpenAPI document that holds `narrowable`. */
 export const NARROWABLE_EXTENSION = 'x-narrowed-tokens';
 
 /** Paths that must never require a license: license renewal, diagnostics, and everything that stops trading. */

@@ -119,10 +119,8 @@ export const proposeVersion = defineRoute({
   errors: ['not_found', 'conflict', 'invalid_spec'],
 });
 
-/** Id of the chat session in the examples. */
 export const EXAMPLE_CHAT_SESSION_ID = '0198c0de-0000-7000-8000-00000000c001';
 
-/** Slug of the research bot in the examples. */
 export const EXAMPLE_RESEARCH_BOT = 'sma-research';
 
 const researchPath = z.strictObject({ bot_ref: id(EXAMPLE_RESEARCH_BOT) });

@@ -15,7 +15,6 @@ import {
 } from './http.ts';
 import { OVERRIDABLE_LIMITS } from '../base/overridable-limits.ts';
 
-/** Id of the override in the examples. */
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';
 
 const tags = ['Risk'];

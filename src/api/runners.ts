@@ -2,7 +2,6 @@ import { z } from '@hono/zod-openapi';
 import { Carry } from './bot-state.ts';
 import { defineRoute, id, jsonBody, jsonResponse, searchText, time } from './http.ts';
 
-/** Id of the deployment in the examples, and of its task. */
 export const EXAMPLE_DEPLOYMENT_ID = '0198c0de-0000-7000-8000-0000000000dd';
 
 export const deploymentPath = z.strictObject({ deployment_id: id(EXAMPLE_DEPLOYMENT_ID) });

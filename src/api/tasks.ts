@@ -48,7 +48,6 @@ export const speed = z
   .union([z.number().gt(0), z.literal('max')])
   .describe('Speed relative to the market; `max` replays as fast as possible.');
 
-/** Inputs of conformance and stress tests. */
 const tests = {
   seed: z.int().optional(),
   cases: z.array(z.string()).optional(),
@@ -231,7 +230,6 @@ export const listTasks = defineRoute({
   errors: ['not_found'],
 });
 
-/** Id of the task in the examples. */
 export const EXAMPLE_TASK_ID = '0198c0de-0000-7000-8000-00000000dddd';
 
 const taskPath = z.strictObject({ task_id: id(EXAMPLE_TASK_ID) });

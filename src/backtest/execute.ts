@@ -15,7 +15,6 @@ export interface ExecuteOptions {
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
 }
 
-/** Side effects of a strategy's run. */
 export interface StrategyTraces {
   /** Number of timers, sockets and other resources still active at the end, by Node's name. */
   readonly left: Readonly<Record<string, number>>;

@@ -30,7 +30,6 @@ export interface FindingsInput {
   readonly instruments: readonly JobInstrument[];
   /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
   readonly heldEquity: number;
-  /** Number of parameters of the strategy. */
   readonly parameters: number;
   /** Absent if the strategy ran in this thread. */
   readonly traces?: StrategyTraces | undefined;

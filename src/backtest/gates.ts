@@ -32,7 +32,6 @@ export function isMetric(name: string): name is MetricName {
   return METRIC_NAMES.includes(name as MetricName);
 }
 
-/** A gate that has not been evaluated yet. */
 export interface Assertion {
   readonly name: MetricName;
   readonly op: Gate['op'];
@@ -99,7 +98,6 @@ export function impossibleToFail(assertion: Assertion): string | undefined {
   return always ? `can never fail: ${rangeOf(assertion.name)}` : undefined;
 }
 
-/** Returns why no possible value passes, if so. */
 export function impossibleToPass(assertion: Assertion): string | undefined {
   const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const never = !holds(least, assertion) && !holds(greatest, assertion);

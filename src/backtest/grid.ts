@@ -11,7 +11,6 @@ export interface AxisText {
   readonly texts: readonly string[];
 }
 
-/** A swept parameter and its values. */
 export interface Axis {
   readonly name: string;
   readonly values: readonly (number | string | boolean)[];

@@ -8,7 +8,6 @@ import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
 
-/** All inputs of a backtest, loaded and validated. */
 export interface BacktestJob {
   readonly bot: { readonly name: string; readonly slug: string };
   /** Account currency, such as `USD`. */

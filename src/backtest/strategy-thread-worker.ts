@@ -35,7 +35,6 @@ export type Question =
       };
     };
 
-/** Declarations of a strategy module, as plain data. */
 export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
   readonly outside: readonly string[];
   readonly declared: Omit<Strategy, 'create' | 'check'> & { readonly hasCheck: boolean };
@@ -58,7 +57,6 @@ export type Answer =
 
 const { port, answers } = workerData as StrategyThreadData;
 let strategy: Strategy | undefined;
-/** Number of steps of the current run so far. */
 let done = 0;
 const resourcesBefore = countResources();
 

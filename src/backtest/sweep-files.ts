@@ -53,7 +53,6 @@ export class TrialLog {
     return new TrialLog(file, done);
   }
 
-  /** @throws ServiceError `output_not_writable` */
   append(result: TrialResult): void {
     try {
       appendFileSync(this.#file, `${JSON.stringify({ ...result, params: undefined })}\n`);

@@ -66,7 +66,6 @@ export interface SweepPlan {
   open(directory: string): TrialLog;
 }
 
-/** @throws ServiceError `usage` */
 export function planSweep(
   job: BacktestJob,
   given: readonly AxisText[],

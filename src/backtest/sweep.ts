@@ -7,7 +7,6 @@ import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 
 export interface SweepOptions {
-  /** Worker threads, at least 1. */
   readonly workers: number;
   /** Memory of one run, as in `StrategyLimits`. */
   readonly memoryMb: number;

@@ -1,6 +1,5 @@
 /** The hash chain of append-only logs: each entry contains the hash of the entry before it. */
 
-/** The position and hash of the last entry of a log. */
 export interface ChainHead {
   readonly seq: number;
   readonly hash: string;
@@ -13,7 +12,6 @@ export interface ChainEntry extends ChainHead {
   readonly prev_hash: string;
 }
 
-/** The first invalid entry of a log. */
 export interface ChainFault {
   readonly seq: number;
   readonly fault: 'missing' | 'altered' | 'not_linked' | 'beyond_head';

@@ -12,7 +12,6 @@ export interface ProbeAnswer {
 }
 
 export interface ProbeServer {
-  /** URL, such as `http://127.0.0.1:8787`. */
   readonly url: string;
   close(): Promise<void>;
 }

@@ -22,7 +22,6 @@ export interface ProofClaims {
   readonly exp: number;
   /** A UUID, used once. */
   readonly jti: string;
-  /** Method of the request. */
   readonly htm: string;
   /** URL of the request without its query. */
   readonly htu: string;

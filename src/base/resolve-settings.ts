@@ -29,7 +29,6 @@ export interface ResolvedSettings {
   readonly sources: SettingSources;
 }
 
-/** The valid values of one source. */
 type Layer = ReadonlyMap<SettingKey, SettingSource>;
 
 interface RawValue {

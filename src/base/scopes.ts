@@ -1,7 +1,6 @@
 /** Scopes of API tokens. No scope implies another. */
 export const SCOPES = ['read', 'write', 'trade', 'halt', 'license', 'admin'] as const;
 
-/** Maximum number of installations to which a token can be restricted. */
 export const MAX_TOKEN_INSTALLATIONS = 100;
 
 export type Scope = (typeof SCOPES)[number];

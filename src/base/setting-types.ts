@@ -1,4 +1,3 @@
-/** Kinds of values that settings have. */
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';

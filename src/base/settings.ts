@@ -36,7 +36,6 @@ type SettingDefault<T> =
   | { readonly default: T }
   | {
       readonly defaultFrom: (cwd: string, home: string) => T;
-      /** The default as help shows it. */
       readonly defaultText: string;
     };
 

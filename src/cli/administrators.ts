@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `identity administrators …`. */
 import { ServiceError } from '../base/errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { IdentityStore } from '../identity/context.ts';
@@ -118,7 +117,6 @@ export function enrolledAnswer(
   };
 }
 
-/** Converts to the fields of the API. */
 function tokenData({ narrowing, created_at, expires_at, ...rest }: NewToken) {
   return {
     ...rest,

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `bots agents …`. */
 import type { Agent, setAgentSchedule } from '../api/agents.ts';
 import { formatActor } from '../base/format.ts';
 import { printableLine } from '../base/printable.ts';

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs that test bots. */
 import type { startConformance } from '../api/compliance-tests.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf } from '../client/route.ts';

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `bots …`. */
 import type { BotDetail, BotSummary, createBot, getBot, updateBot } from '../api/bots.ts';
 import type { getBotSnapshot } from '../api/bot-state.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
@@ -81,7 +80,6 @@ export function createBotFrom(server: Client, file: BotFile): Promise<BotDetail>
   );
 }
 
-/** Effect of an update on an existing bot. */
 export type BotChange = 'updated' | 'activated' | 'unchanged';
 
 /**

@@ -21,7 +21,6 @@ import {
   type VerbEntry,
 } from './verb.ts';
 
-/** An option in the form in which it is typed. */
 export interface TypedOption {
   readonly long: string;
   readonly short?: string | undefined;

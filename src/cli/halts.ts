@@ -1,4 +1,3 @@
-/** Shared parts of the verbs that halt bots. */
 import { haltFailure, isHaltReason } from '../api/halt-failure.ts';
 import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `knowledge …`. */
 import type { Document, listDocuments } from '../api/knowledge.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';

@@ -31,7 +31,6 @@ const LIMIT_REASONS: Readonly<Record<LeaseAnswer['limits'][number]['because'], s
   server_maximum: 'the server allows no longer',
 };
 
-/** Returns one line for each limit that made a lease shorter than wanted. */
 export function formatLimits(limits: LeaseAnswer['limits']): string[] {
   return limits.map(({ field, wanted, granted, because }) => {
     const what = field === 'ttl_seconds' ? 'the lease is valid for' : 'the grace period is';

@@ -96,7 +96,6 @@ export async function run(
   }
 }
 
-/** Time for pending output after an interrupt. */
 const EXIT_DELAY_MS = 500;
 
 /** Finds the longest verb that the words name. Global flags may precede it. */

@@ -9,7 +9,6 @@ type Given = {
   readonly [K in 'name' | 'slug' | 'strategy' | 'symbol' | 'data' | 'cash']: string | undefined;
 } & Pick<BotPlan, 'columns' | 'repair'>;
 
-/** Returns the given values, with defaults for the rest. */
 export async function makePlan(
   directory: string,
   given: Given,

@@ -1,6 +1,5 @@
 import { printable, printableLine } from '../base/printable.ts';
 
-/** Adds terminal color to a text, or returns the text unchanged. */
 type Paint = (text: string) => string;
 
 /** Without color, every function returns its text unchanged. */
@@ -53,7 +52,6 @@ export interface Stream {
   readonly columns?: number;
 }
 
-/** Width of a terminal that does not report one. */
 export const DEFAULT_WIDTH = 80;
 
 export type Cell = string | { readonly text: string; readonly paint: Paint };

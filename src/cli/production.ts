@@ -59,7 +59,6 @@ export async function findActiveDeployments(
   );
 }
 
-/** All deployments of a bot to clusters, newest first. */
 export async function* listClusterDeployments(
   server: Client,
   bot_ref: string,

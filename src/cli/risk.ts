@@ -1,4 +1,3 @@
-/** Shared parts of the verbs of thresholds and overrides. */
 import type { Override, Threshold } from '../api/risk.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatActor } from '../base/format.ts';
@@ -20,7 +19,6 @@ export const SUBJECT_OPTIONS = {
   rationale: { value: 'text', description: 'why; recorded with the threshold', required: true },
 } as const;
 
-/** @throws ServiceError `usage` if the subject is missing and the level is not `firm` */
 export function resolveSubject(
   level: (typeof LEVELS)[number],
   subject: string | undefined,

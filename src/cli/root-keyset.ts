@@ -1,4 +1,3 @@
-/** Keys of the next signed keyset. */
 import { ServiceError } from '../base/errors.ts';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { type PublicKey, publicKeyId } from '../lease/keys.ts';
@@ -83,7 +82,6 @@ function invalidKeyError(x: string, what: string): ServiceError {
   });
 }
 
-/** Returns the ids of the keys that `next` adds and removes. */
 export function diffKeysets(
   former: KeysetClaims | undefined,
   next: KeysetClaims,

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `identity root …`. */
 import { dirname, resolve } from 'node:path';
 import type { getKeyset, StoredTrust, storeTrust } from '../api/keys.ts';
 import type { Client } from '../client/client.ts';

@@ -26,7 +26,6 @@ export function newRunId(): string {
   return `${instant}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Returns the values of the command line that override the spec. */
 export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
   const params = param.map((text): [string, string] => {
     const { name, texts } = parseAxis(text);

@@ -153,7 +153,6 @@ async function runCommand(command: Command): Promise<string | undefined> {
   }
 }
 
-/** Describes the service from the settings and the environment of this process. */
 export async function thisService(
   scope: ServiceScope,
   {

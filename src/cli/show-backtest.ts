@@ -54,7 +54,6 @@ export function showSummary(out: Output, summary: Summary): void {
   showGates(out, summary.gates);
 }
 
-/** Prints the best trials of a sweep, and how likely the best one is due to skill. */
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
   const { bot, window, axes, trials, results, findings, deflated_sharpe: deflated } = document;
   const { total, done, failed, skipped } = trials;

@@ -1,6 +1,5 @@
 import type { Output } from './output.ts';
 
-/** The columns of a table by their titles. */
 export type Columns<T> = Readonly<Record<string, (item: T) => string>>;
 
 export function showItems<T>(out: Output, items: readonly T[], columns: Columns<T>): void {

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs that start tasks or wait for them. */
 import type {
   EffectiveHalt,
   getTask,
@@ -58,7 +57,6 @@ export async function taskFailure(
   return error === null ? undefined : errorFromProblem(error);
 }
 
-/** Verb that ends a task, by its kind. */
 const STOP_VERBS = {
   backtest: 'tasks cancel',
   paper: 'bots paper stop',
@@ -129,7 +127,6 @@ export function startedAnswer(task: Pick<Task, 'task_id' | 'status'>, next?: str
   return answerWithNext(task, task.status, next);
 }
 
-/** Answer of a verb that stops a task. */
 export function stopAnswer(task: Task, next?: string): Answer {
   if (task.ended_at === null) return answerWithNext(task, 'stopping', next);
   return { data: task, show: (out) => out.line(`task ${task.task_id} is ${task.status}`) };

@@ -1,4 +1,3 @@
-/** Shared parts of the verbs `bots validation-report …`. */
 import type { ValidationReport } from '../api/validation-reports.ts';
 import { formatCountOf } from '../base/format.ts';
 import { listOpenItems, describeReportStatus } from '../base/validation-report-status.ts';

@@ -106,7 +106,6 @@ export interface OptionSpec {
   readonly short?: string;
   /** With this flag the verb answers with a `stream`, so `--json` prints an error on one line, too. */
   readonly streams?: true;
-  /** Name of the value in help. Without it, the option is a flag. */
   readonly value?: string;
   /** Only for an option with a value. */
   readonly required?: true;

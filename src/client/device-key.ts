@@ -14,7 +14,6 @@ export interface DeviceKey {
   readonly device_id: string;
   /** The public key, base64url. */
   readonly x: string;
-  /** Ed25519. */
   readonly privateKey: KeyObject;
 }
 

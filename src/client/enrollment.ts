@@ -45,13 +45,11 @@ import { replacePrivateFile } from './private-file.ts';
 /** This machine, and the server that issues its leases. */
 export interface Device {
   readonly files: LicenseFiles;
-  /** Origin of the server. */
   readonly url: string;
   /** Allows plain http to another host. */
   readonly insecure?: boolean | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Receives warnings for the user. */
   readonly warn: (text: string) => void;
   /** `machineHash` of this machine; `ownMachineHash` by default. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
@@ -176,7 +174,6 @@ function ownerOf({ owner, leases }: License): LeaseOwner | undefined {
     : { installationId: owner.installationId, issuer: owner.issuer };
 }
 
-/** @throws ServiceError `usage` */
 function parsedCode(text: string): EnrollmentText {
   const parsed = parseEnrollmentText(text);
   if (parsed !== undefined && isEnrollmentCode(parsed.code)) return parsed;

@@ -80,7 +80,6 @@ function textOf({ keys, root }: Trust, { roots, keyset }: Signed): string {
   });
 }
 
-/** Returns the content of a keyset file with these keys. */
 export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
   return JSON.stringify(jwkSet(keys));
 }

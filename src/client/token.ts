@@ -5,7 +5,6 @@ import { ServiceError } from '../base/errors.ts';
 import type { Authorize } from './client.ts';
 import { readPrivateFile, writePrivateFile, writing } from './private-file.ts';
 
-/** The token that `service-local login` stores. */
 export interface StoredToken {
   /** Origin of the server that issued it; it is never sent to another origin. */
   readonly origin: string;
@@ -87,12 +86,10 @@ function parse(text: string): StoredToken | undefined {
   }
 }
 
-/** @throws ServiceError as `writePrivateFile` */
 export async function writeToken(home: string, token: StoredToken): Promise<void> {
   await writePrivateFile(tokenFile(home), `${JSON.stringify(token)}\n`);
 }
 
-/** @throws ServiceError `output_not_writable` */
 export async function removeToken(home: string): Promise<void> {
   const path = tokenFile(home);
   await writing(path, async () => {

@@ -26,7 +26,6 @@ export type CheckCode =
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 
-/** Result of a check's own code. */
 export interface Finding {
   readonly status: CheckStatus;
   /** One line for people, without a period. */

@@ -7,7 +7,6 @@ import { TOKENS_CHECK } from './checks/tokens.ts';
 import { factsOf, type Machine } from './facts.ts';
 
 export interface Diagnosis {
-  /** The worst status of all checks. */
   readonly status: 'ok' | 'warn' | 'fail';
   readonly checks: readonly CheckResult[];
 }

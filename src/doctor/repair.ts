@@ -11,7 +11,6 @@ import { wrongModes, SELF_TEST } from './checks/machine.ts';
 import type { Machine } from './facts.ts';
 
 export interface Repair {
-  /** Check that found the fault. */
   readonly code: CheckCode;
   readonly path: string;
   /** Description of the repair, as a participle. */

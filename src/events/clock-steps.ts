@@ -8,7 +8,6 @@ import type { NewEvent } from './event.ts';
  */
 export const CLOCK_SET_BACK = 'clock.set_back';
 
-/** The previous event: its sequence number and recording time. */
 interface Before {
   readonly seq: number;
   readonly recorded_at: number;

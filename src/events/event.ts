@@ -5,14 +5,12 @@ import type { BotEventsTable } from '../storage/tables.ts';
 export interface NewEvent {
   /** Lower-case words joined by dots, such as `version.created`. */
   readonly kind: string;
-  /** The version of the bot that the event is about. */
   readonly version: number;
   /** Milliseconds since the Unix epoch; for replayed data, the time in the data. */
   readonly occurred_at: number;
   /** A JSON object without secrets. */
   readonly payload: Readonly<Record<string, unknown>>;
   readonly run_id?: string | undefined;
-  /** `event_id` of the event that led to this one. */
   readonly causation_id?: string | undefined;
 }
 

@@ -9,7 +9,6 @@ import { eventOf, type BotEvent } from './event.ts';
 export interface EventsRequest {
   /** Only events after this one; 0 for all. */
   readonly after_seq: number;
-  /** Only events up to this one. */
   readonly until_seq?: number | undefined;
   /** Only these kinds, at most 100; all kinds if empty. */
   readonly kinds?: readonly string[] | undefined;
@@ -21,7 +20,6 @@ export interface EventsRequest {
 
 /** Events of a bot, and the head of the log at the same moment. */
 export interface EventsPage {
-  /** In order of `seq`. */
   readonly events: readonly BotEvent[];
   readonly head: ChainHead;
 }

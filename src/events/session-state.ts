@@ -49,7 +49,6 @@ export interface WorkingOrder {
   readonly limit?: number;
   /** For a trailing stop, its current level. */
   readonly stop?: number;
-  /** Units filled so far. */
   readonly filled: number;
   /** Whether the stop price was reached. */
   readonly triggered: boolean;

@@ -17,7 +17,6 @@ export type Moment =
 export interface StateAt {
   /** The last event included in the state. */
   readonly seq: number;
-  /** The newest event in the log. */
   readonly head_seq: number;
   readonly state: BotState;
   /** SHA-256, in hex, of the state in canonical JSON (RFC 8785). */

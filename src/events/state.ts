@@ -12,7 +12,6 @@ export interface BotState {
   readonly name: string;
   readonly kind: 'trading' | 'research';
   readonly status: 'draft' | 'active' | 'archived';
-  /** Current version; 0 before the first. */
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;

@@ -8,7 +8,6 @@ import { changesState, digestOf, foldState, type BotState } from './state.ts';
 
 /** Result of reading every event of a log without relying on snapshots. */
 export interface VerifiedLog {
-  /** The last valid event. */
   readonly head: ChainHead;
   /** State after that event; undefined if there is none. */
   readonly state: BotState | undefined;

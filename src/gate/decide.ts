@@ -28,7 +28,6 @@ export interface GateStatus {
   /** The lease in force. */
   readonly lease: LeaseClaims | null;
   readonly entitlements: readonly string[];
-  /** When state or reason will change next, see `LeaseStatus`. */
   readonly next_change_at: string | null;
   /** Files that are not accepted: the lease file, its backup, the keyset, the trust anchor. */
   readonly refused: readonly RefusedFile[];
@@ -43,7 +42,6 @@ export interface GateStatus {
 /** Input of a decision. */
 export interface Known {
   readonly enforced: boolean;
-  /** All leases that verified, in any order. */
   readonly leases: readonly HeldLease[];
   readonly refused: readonly RefusedFile[];
   readonly trusted: MachineTrust | undefined;

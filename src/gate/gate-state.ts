@@ -27,7 +27,6 @@ export interface GateStateOptions extends UseOptions {
   readonly onChange: (status: GateStatus) => void;
 }
 
-/** The leases and the trust that a gate has verified, and its decision at this time. */
 export class GateState {
   readonly #files: ReadFiles;
   readonly #options: GateStateOptions;
@@ -191,7 +190,6 @@ function countOn(
 }
 
 interface CountedByDaemon {
-  /** The running time in the daemon's file. */
   readonly read: RunningTime;
   /** The same until now, as counted by this process. */
   readonly now: RunningTime;

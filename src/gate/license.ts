@@ -15,21 +15,18 @@ import type { LicenseFiles } from './license-files.ts';
 import { judgeTrust, type JudgedTrust, type TrustMemory } from './machine-trust.ts';
 import { readTextFile, type TextFile } from './text-file.ts';
 
-/** A verified lease. */
 export interface HeldLease {
   readonly path: string;
   readonly text: string;
   readonly claims: LeaseClaims;
 }
 
-/** A license file that is not accepted. */
 export interface RefusedFile {
   readonly path: string;
   readonly reason: LeaseReason;
   readonly detail: string;
 }
 
-/** The verified content of the license files. */
 export interface License extends JudgedTrust {
   /** All leases that verified, best first; the first one is in force. */
   readonly leases: readonly HeldLease[];
@@ -69,7 +66,6 @@ export interface LicenseTexts {
   readonly root: TextFile | undefined;
   /** Fingerprint of the pinned root. */
   readonly pin: string | undefined;
-  /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
   /** The last `newAnnouncement` of an anchor, from the daemon's state. */

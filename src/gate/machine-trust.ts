@@ -37,7 +37,6 @@ export interface TrustMemory extends LeaseOwner {
 
 /** The verdict on the keyset file and the trust anchor. */
 export interface JudgedTrust {
-  /** The keyset file. */
   readonly keyset:
     | { readonly ok: true; readonly keys: TrustedKeys }
     | ({ readonly ok: false; readonly path: string } & Omit<Refused, 'ok'>);

@@ -104,7 +104,6 @@ export async function hasAdministrators(db: Db): Promise<boolean> {
   return (await first.executeTakeFirst()) !== undefined;
 }
 
-/** Returns all administrators, ordered by name. */
 export async function listAdministrators(db: Db): Promise<AdministratorState[]> {
   return db
     .selectFrom('administrators')
@@ -243,7 +242,6 @@ async function hashNewPassword(password: string): Promise<string> {
   return hashPassword(password);
 }
 
-/** @throws ServiceError `not_found` */
 export async function getAdministrator(
   db: Db,
   name: string,

@@ -4,7 +4,6 @@ import type { Problem } from '../base/errors.ts';
 import { problemUnless } from './checks.ts';
 import type { LeasePolicy } from './context.ts';
 
-/** The product and binding of a plan's leases. */
 export interface LeasePurpose {
   readonly plan_id: string;
   /** Null for the product in the server's settings. */
@@ -12,7 +11,6 @@ export interface LeasePurpose {
   readonly binding: Binding;
 }
 
-/** The device and machine to which a lease can be bound. */
 export interface Holder {
   /** Null for an administrator. */
   readonly device_id: string | null;

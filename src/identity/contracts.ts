@@ -150,7 +150,6 @@ function refuseTooMany({ contract_id, entitlements }: Contract, plan: Plan): voi
   refuseInvalid(entitlementCountProblems(plan.entitlements, entitlements, contract_id));
 }
 
-/** @throws ServiceError `not_found` */
 export async function getContract(db: Db, id: string): Promise<Contract> {
   return findOrThrow('contract', id, () => findContract(db, id));
 }

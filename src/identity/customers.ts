@@ -35,7 +35,6 @@ export async function createCustomer(
   });
 }
 
-/** @throws ServiceError `not_found` */
 export async function getCustomer(db: Db, id: string): Promise<Customer> {
   return findOrThrow('customer', id, () => findCustomer(db, id));
 }

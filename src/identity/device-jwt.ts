@@ -11,7 +11,6 @@ export interface JwtForm<T> {
   readonly claims: z.ZodType<T>;
   /** In characters. */
   readonly maxLength: number;
-  /** Creates the error for a malformed JWT. */
   readonly malformed: (detail: string) => Error;
 }
 

@@ -34,7 +34,6 @@ export async function setMachine(
 export interface Candidate {
   readonly device: Device;
   readonly isKnown: boolean;
-  /** Adds the device to the installation, unless it is known. */
   readonly admit: () => Promise<void>;
 }
 

@@ -132,7 +132,6 @@ interface FoundCode {
   readonly deployment_id: string;
   /** The requesting device, if it is already enrolled. */
   readonly known: Device | undefined;
-  /** Whether the requesting device used the code before. */
   readonly isUsed: boolean;
 }
 

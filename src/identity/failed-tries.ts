@@ -63,7 +63,6 @@ export async function tryLimit(
   return rateLimited(now, anywhere, 'from several addresses', most, 'all_addresses');
 }
 
-/** Time of the `n`th newest failure within the window, from one network or from all. */
 async function failureAt(
   db: Db,
   now: number,

@@ -36,7 +36,6 @@ export interface Grant {
   readonly binding: Binding;
 }
 
-/** Returns what a plan grants without a contract. */
 export function grantOfPlan(policy: LeasePolicy, plan: Conditions & LeasePurpose): Grant {
   const ttl = plan.ttl_seconds ?? policy.ttl_seconds;
   const grace = plan.grace_period_seconds ?? policy.grace_period_seconds;
@@ -49,7 +48,6 @@ export function grantOfPlan(policy: LeasePolicy, plan: Conditions & LeasePurpose
   };
 }
 
-/** Returns what a contract and its plan grant together. */
 export function grantOfContract(
   policy: LeasePolicy,
   contract: Conditions & { readonly ends_at: number },

@@ -74,7 +74,6 @@ export async function reinstateInstallation(
   });
 }
 
-/** @throws ServiceError `not_found` */
 export async function getInstallation(db: Db, id: string): Promise<Installation> {
   return findOrThrow('installation', id, () => findInstallation(db, id));
 }

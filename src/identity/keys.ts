@@ -239,7 +239,6 @@ const selectKey = prepareQuery((db, { id }: { readonly id: string }) =>
   db.selectFrom('signing_keys').selectAll().where('public_key_id', '=', id),
 );
 
-/** Returns the signing key of the server that was started last. */
 export async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
   return db
     .selectFrom('signing_keys')

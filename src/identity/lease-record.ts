@@ -14,7 +14,6 @@ import type { InstallationTerms, Limit, Terms } from './terms.ts';
 
 /** Response to issuing and renewing. */
 export interface LeaseAnswer {
-  /** Content of the lease file, as JSON. */
   readonly lease: unknown;
   readonly lease_id: string;
   readonly deployment_id: string;
@@ -92,12 +91,9 @@ const selectInstallationTerms = prepareQuery(
       .where('deployments.deployment_id', '=', installationId),
 );
 
-/** A lease that is neither recorded nor signed. */
 export interface NewLease {
   readonly claims: LeaseClaims;
-  /** The serialized claims. */
   readonly payload: Uint8Array;
-  /** The bytes to sign. */
   readonly toSign: Uint8Array;
 }
 

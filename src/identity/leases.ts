@@ -66,7 +66,6 @@ export async function listLeases(
   );
 }
 
-/** @throws ServiceError `not_found` */
 export async function getLease(db: Db, now: number, leaseId: string): Promise<LeaseRecord> {
   const row = await leases(db).where('lease_id', '=', leaseId).executeTakeFirst();
   if (row === undefined) {

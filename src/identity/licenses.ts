@@ -17,7 +17,6 @@ export interface License {
   readonly deployment_id: string;
   readonly name: string;
   readonly customer_id: string;
-  /** Name of the customer. */
   readonly customer: string;
   readonly contract_id: string;
   readonly contract_ends_at: number;
@@ -38,7 +37,6 @@ export interface NewestLease {
 
 export interface LicenseFilter {
   readonly state?: LicenseState | undefined;
-  /** Only silent installations. */
   readonly silent?: boolean | undefined;
   /** Part of the id or name of an installation or customer, or the id of a lease or device. */
   readonly search?: string | undefined;
@@ -73,7 +71,6 @@ export async function listLicenses(
   );
 }
 
-/** @throws ServiceError `not_found` */
 export async function getLicense(db: Db, now: number, id: string): Promise<License> {
   // Invalid ids are not queried: PostgreSQL rejects texts that contain NUL.
   const [license] = isId(id)

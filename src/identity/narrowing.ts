@@ -61,7 +61,6 @@ export function narrowingProblems(
   ];
 }
 
-/** @throws ServiceError `not_found` for an installation or customer that does not exist */
 export async function refuseUnknown(
   db: Db,
   { deployment_ids, customer_id }: Narrowing,

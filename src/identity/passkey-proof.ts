@@ -9,7 +9,6 @@ import type { ChallengesTable, Db, PasskeysTable } from '../storage/tables.ts';
 import type { IdentityStore } from './context.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 
-/** Purpose of a challenge. */
 export type PasskeyUse =
   | { readonly purpose: 'sign_in' }
   | { readonly purpose: 'add'; readonly administrator_id: string }
@@ -218,7 +217,6 @@ function wrongPasskey(cause?: unknown): ServiceError {
   );
 }
 
-/** Deletes expired challenges. */
 export async function purgeChallenges(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('challenges').where('expires_at', '<=', now).execute();
 }

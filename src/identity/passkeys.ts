@@ -309,7 +309,6 @@ export async function deletePasskey(
   });
 }
 
-/** @throws ServiceError `not_found` */
 async function getPasskey(
   db: Db,
   { administrator_id }: Caller,

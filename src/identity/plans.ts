@@ -136,7 +136,6 @@ async function refuseTooMany(tx: Db, { plan_id, entitlements }: Plan): Promise<v
   }
 }
 
-/** @throws ServiceError `not_found` */
 export async function getPlan(db: Db, id: string): Promise<Plan> {
   return findOrThrow('plan', id, () => findPlan(db, id));
 }

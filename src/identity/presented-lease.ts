@@ -30,7 +30,6 @@ export interface PreviousLease {
   readonly revoked_at: number | null;
   /** Null for a lease that was issued to an administrator. */
   readonly device_id: string | null;
-  /** Whether the registry contains the lease. */
   readonly known: boolean;
 }
 

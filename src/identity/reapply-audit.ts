@@ -12,7 +12,6 @@ export type Counts = Readonly<Record<string, number>>;
 
 export interface ReappliedAudit {
   readonly applied: Counts;
-  /** Changes that the restored database lacks. */
   readonly not_applied: Counts;
   /** Highest version of the keyset that the entries name; 0 if they name none. */
   readonly keyset_version: number;

@@ -114,7 +114,6 @@ export async function dryRunRenewal(
   return outcome;
 }
 
-/** A request of a device, from the device itself or through an administrator. */
 interface RequestedRenewal {
   readonly renewal_id: string;
   readonly presented: PresentedLease | undefined;

@@ -122,9 +122,7 @@ export interface Revocation extends Pick<
   Revoked,
   'deployment_id' | 'effective_at' | 'registry_enforced'
 > {
-  /** Count of leases that work and are not revoked. */
   readonly working_leases: number;
-  /** Devices with a working lease. */
   readonly device_ids: readonly string[];
 }
 
@@ -205,7 +203,6 @@ function isAffected(is: ExpressionBuilder<Tables, 'license_leases'>, found: Foun
 }
 
 interface Outstanding {
-  /** Leases not yet revoked. */
   readonly open: number;
   /** Open leases that still work. */
   readonly active: number;
@@ -270,7 +267,6 @@ export async function machineRevoked(
 
 const ASK = 'Contact the issuer of the license.';
 
-/** Remedy for administrators. */
 export const REINSTATE = 'Reinstate it with `service-local identity deployments reinstate`.';
 
 function licenseRevoked(

@@ -59,18 +59,15 @@ export function readTrustDocument(text: string, name: string): TrustDocument {
   return document;
 }
 
-/** @throws ServiceError `invalid_data` */
 export function rootClaims({ roots }: TrustDocument): RootClaims {
   return claimsOf(roots.at(-1)!, 'the newest root') as RootClaims;
 }
 
-/** @throws ServiceError `invalid_data` */
 export function formerRootClaims({ roots }: TrustDocument): RootClaims | undefined {
   const former = roots.at(-2);
   return former && (claimsOf(former, 'the former root') as RootClaims);
 }
 
-/** @throws ServiceError `invalid_data` */
 export function keysetClaims({ keyset }: TrustDocument): KeysetClaims | undefined {
   return keyset && (claimsOf(keyset, 'the keyset') as KeysetClaims);
 }
@@ -83,12 +80,10 @@ export function firstFingerprintOf({ roots }: TrustDocument): string {
   return rootFingerprint(payloadOf(roots[0]!, 'the first root'));
 }
 
-/** @throws ServiceError `invalid_data` */
 export function signRoot(claims: RootClaims, signers: readonly Signer[]): SignedDocument {
   return sign(ROOT_TYPE, refusing(() => rootToSign(claims)).payload, signers);
 }
 
-/** @throws ServiceError `invalid_data` */
 export function signKeyset(claims: KeysetClaims, signers: readonly Signer[]): SignedDocument {
   return sign(KEYSET_TYPE, refusing(() => keysetToSign(claims)).payload, signers);
 }

@@ -5,7 +5,6 @@ import { totpStep } from './totp.ts';
 
 const RECOVERY_CODES = 10;
 
-/** A valid, unused code. */
 export type Code =
   | { readonly kind: 'totp'; readonly step: number }
   | { readonly kind: 'recovery_code'; readonly code_hash: string };

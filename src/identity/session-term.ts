@@ -2,9 +2,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { AdministratorsTable, Db, SessionsTable } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 
-/** A login session ends after this time without use. */
 export const IDLE_MS = 2 * 3_600_000;
-/** Maximum duration of a login session. */
 export const SESSION_MS = 12 * 3_600_000;
 
 /** @throws ServiceError `not_authenticated` with the reason `session_ended` or `administrator_disabled`. */

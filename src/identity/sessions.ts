@@ -19,10 +19,8 @@ export interface Browser {
   readonly secret?: string | undefined;
 }
 
-/** The authenticated login session of a request. */
 export interface Session {
   readonly caller: Caller & { readonly session_id: string };
-  /** Name of the administrator. */
   readonly name: string;
   /** Required in addition to the cookie for each change. */
   readonly csrf_token: string;
@@ -39,7 +37,6 @@ export interface SessionState extends Pick<
   | 'created_at'
   | 'seen_at'
 > {
-  /** Name of its owner. */
   readonly administrator: string;
   /** Time at which the session ends if it is not used again. */
   readonly expires_at: number;
@@ -275,7 +272,6 @@ function stateOf(row: SessionState): SessionState {
   return { ...row, expires_at: Math.min(row.expires_at, row.seen_at + IDLE_MS) };
 }
 
-/** Deletes ended sessions. */
 export async function purgeSessions(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('sessions')

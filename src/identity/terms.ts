@@ -4,7 +4,6 @@ import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 
-/** Terms of an installation in the registry. */
 export interface InstallationTerms extends LeasePurpose {
   readonly deployment_id: string;
   readonly customer_id: string;

@@ -64,7 +64,6 @@ export interface TokenTerms {
 export interface TokenState {
   readonly token_id: string;
   readonly administrator_id: string;
-  /** Name of its owner. */
   readonly administrator: string;
   readonly label: string;
   readonly scopes: readonly Scope[];
@@ -95,7 +94,6 @@ export async function createToken(
   );
 }
 
-/** @throws ServiceError `invalid_request` */
 export function checkTokenTerms(terms: TokenTerms): void {
   const { label, scopes, expires_in_seconds, narrowing = NOT_NARROWED } = terms;
   const areScopes = scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope));
@@ -266,7 +264,6 @@ function invalidToken(reason: string, message: string): ServiceError {
   });
 }
 
-/** @throws ServiceError `not_allowed` */
 export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.has(scope)) return;
   const needed = SCOPES.filter((one) => one === scope || caller.scopes.has(one));

@@ -20,7 +20,6 @@ import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 
 export const SET_ROOT_ACTION = 'identity.root.set';
 
-/** Time before the expiry of a root or keyset from which operators are warned, ms. */
 const EXPIRY_WARNING_MS = 60 * 86_400_000;
 
 /** To be run on the machine with the root key. */
@@ -40,7 +39,6 @@ export interface TrustState {
   readonly root_expires_at: number;
   readonly keyset_version: number;
   readonly keyset_expires_at: number;
-  /** Ids of the keys that the signed keyset holds. */
   readonly key_ids: readonly string[];
   readonly retired: readonly string[];
 }

@@ -6,7 +6,6 @@ import { parseTime } from './time.ts';
 
 /** Keys and documents that a verifier already trusts. */
 export interface HeldTrust {
-  /** The keys that verify leases. */
   readonly keys: TrustedKeys;
   /** Absent if the keys came without a root. */
   readonly root?: TrustedRoot | undefined;

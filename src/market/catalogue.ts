@@ -54,7 +54,6 @@ const STAGING = '.import-';
 const ABANDONED_MS = 3_600_000;
 
 export interface ImportOptions {
-  /** Becomes the name of the dataset. */
   readonly symbol: string;
   readonly timeframe: TimeframeName;
   readonly hasVolume: boolean;

@@ -5,7 +5,6 @@ import type { Layout } from './header.ts';
 import type { FileBars } from './rows.ts';
 import { formatTime } from './time.ts';
 
-/** Reasons to reject a row. */
 type DefectCode =
   | 'too_many_fields'
   | 'unreadable_time'

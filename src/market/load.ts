@@ -28,7 +28,6 @@ export interface LoadOptions extends ReadOptions {
   readonly repair?: 'drop' | undefined;
 }
 
-/** Bars that passed every check, in order of time. */
 export interface Dataset {
   readonly bars: Bars;
   readonly timeframe: Timeframe;

@@ -31,7 +31,6 @@ export interface BarFile extends FileBars {
   /** Undefined for Parquet. */
   readonly csv: CsvFile | undefined;
   readonly layout: Layout;
-  /** Names of the columns that are not read. */
   readonly unused: readonly string[];
   /** Data rows (1-based) with more fields than the header has. */
   readonly tooLong: ReadonlySet<number>;

@@ -69,9 +69,7 @@ export function addAgents(app: App, services: Services): void {
   });
 }
 
-/** Runs agents according to their schedules. */
 export interface AgentRunner {
-  /** Runs due agents and reports finished runs now. */
   readonly poll: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }

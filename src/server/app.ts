@@ -93,7 +93,6 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addValidationReports,
 ];
 
-/** Headers of every response; handlers may replace them. */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",

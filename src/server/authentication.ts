@@ -52,7 +52,6 @@ function requireAnyOf(caller: Caller, choices: readonly (readonly string[])[]): 
   for (const scope of choices[0]!) requireScope(caller, scope as Scope);
 }
 
-/** @throws ServiceError `not_allowed` for a narrowed token, unless the route checks the narrowing */
 function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
   if (narrowing === undefined || NARROWABLE_EXTENSION in route) return;
   throw new ServiceError('not_allowed', 'narrowed tokens may not use this operation', {

@@ -55,7 +55,6 @@ async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array
   }
 }
 
-/** @throws ServiceError `payload_too_large` */
 async function readChunks(body: Request['body'], most: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let total = 0;

@@ -74,7 +74,6 @@ function kindsOf(kind: string | undefined): readonly string[] {
 const PAGE = 1000;
 type Wanted = Pick<EventsRequest, 'after_seq' | 'kinds' | 'run_id'>;
 
-/** Streams the events of a bot as server-sent events. */
 function followEvents(
   c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'stopping' | 'log'>,

@@ -100,7 +100,6 @@ function mismatch(key: string): ServiceError {
   );
 }
 
-/** Deletes stored responses after their retention period. */
 export async function purgeIdempotencyKeys(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('idempotency_keys')

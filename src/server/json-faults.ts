@@ -15,7 +15,6 @@ export const refuseJsonFaults: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
 };
 
-/** @throws ServiceError `invalid_request` */
 export function checkJson(text: string): void {
   const fault = findJsonFault(text, MAX_DEPTH);
   if (fault === undefined) return;

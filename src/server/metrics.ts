@@ -4,7 +4,6 @@ import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { IdentityStore } from '../identity/context.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
-/** Metrics of the server; `text` exports them in the Prometheus format. */
 export interface Metrics {
   readonly issued: Counter;
   readonly renewed: Counter;
@@ -16,7 +15,6 @@ export interface Metrics {
   /** Rejected requests for a lease, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
-  /** Metrics that workers also have. */
   readonly process: ProcessMetrics;
   readonly text: () => Promise<string>;
   readonly contentType: string;

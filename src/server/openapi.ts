@@ -3,7 +3,6 @@ import { SECURITY_SCHEMES, TAGS } from '../api/http.ts';
 import { packageVersion } from '../base/version.ts';
 import type { App, Services } from './services.ts';
 
-/** Serves the OpenAPI 3.1 document of all routes. */
 export function addOpenApi(app: App, { origins: [origin] }: Services): void {
   let document: { openapi: string } | undefined;
   app.openapi(getOpenApi, (c) => c.json((document ??= openApiDocument(app, origin)), 200));

@@ -12,7 +12,6 @@ export interface ProcessMetrics {
   readonly clockSkew: Gauge;
   /** Checks within one second whether the database responds, and updates the metric. */
   readonly checkStorage: () => Promise<boolean>;
-  /** Stops counting alerts. */
   readonly close: () => void;
 }
 

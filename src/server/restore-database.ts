@@ -46,7 +46,6 @@ export interface Restored extends ReappliedAudit {
   readonly stopped_agents: number;
   /** Null without a stored keyset. */
   readonly stored_keyset_version: number | null;
-  /** Path of the replaced SQLite database, which is kept. */
   readonly replaced: string | null;
 }
 

@@ -37,7 +37,6 @@ import type { App } from './services.ts';
 import { startOwnWork } from './work.ts';
 
 export interface RunningServer {
-  /** URL of the server, such as `http://127.0.0.1:8787`. */
   readonly url: string;
   /**
    * Rejects new connections, completes open requests, releases its tasks, and closes the database.
@@ -59,7 +58,6 @@ const TIMEOUTS = {
 const PURGE_EVERY_MS = 10 * 60_000;
 const WARN_EVERY_MS = 24 * 3_600_000;
 
-/** Delete expired data. */
 const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   eraseAnswers,
   purgeDevices,
@@ -165,7 +163,6 @@ export async function startServer(
   }
 }
 
-/** @throws ServiceError `invalid_setting` */
 function leasePolicy(settings: Settings): LeasePolicy {
   for (const name of ['ttl', 'grace_period'] as const) {
     const usual = settings[`license_${name}_seconds`];

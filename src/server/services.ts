@@ -12,7 +12,6 @@ import type { TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Dependencies of the routes. */
 export interface Services {
   readonly identity: Identity;
   /** Origins under which clients reach this server, such as `https://licenses.example`; the first is public. */
@@ -23,7 +22,6 @@ export interface Services {
   readonly gate: Pick<LicenseGate, 'check'>;
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
-  /** Federated search of other servers. */
   readonly federation: Federation;
   readonly chat: Chat;
   /** Aborted when the server stops, to end streams. */
@@ -38,7 +36,6 @@ export interface AppEnv {
     request_id: string;
     /** Bytes of the body; empty without one. */
     body: Uint8Array;
-    /** Login session of a request to the console. */
     session?: Session;
   };
 }

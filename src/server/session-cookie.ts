@@ -70,7 +70,6 @@ export function refuseForeign(c: Context<AppEnv>, { origins }: Pick<Services, 'o
   });
 }
 
-/** @throws ServiceError `not_allowed` with the reason `csrf` */
 export function checkCsrf(session: Pick<Session, 'csrf_token'>, given: string | undefined): void {
   if (given === session.csrf_token) return;
   throw new ServiceError(

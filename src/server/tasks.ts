@@ -103,7 +103,6 @@ export function announceQueued(
   c.header('Location', `/tasks/${task_id}`);
 }
 
-/** @throws ServiceError `not_found` with `command` as the remedy, if the task belongs to another bot. */
 export async function requireTaskOfBot(
   db: Db,
   bot_ref: string,

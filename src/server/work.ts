@@ -12,15 +12,12 @@ import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
 import { liveMarkets, type LiveMarkets } from '../trading/live-markets.ts';
 
-/** Tasks of a database, and the services that run them in this process. */
 export interface Work {
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
-  /** Releases the running tasks. */
   readonly stop: () => Promise<void>;
 }
 
-/** Runs tasks in this process. */
 export function startWork(
   storage: Storage,
   settings: Settings,

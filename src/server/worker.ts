@@ -19,7 +19,6 @@ interface Place {
 export interface RunningWorker {
   /** Name of its database, without the password. */
   readonly database: string;
-  /** URL of its health and metrics: `http://127.0.0.1:8788`. */
   readonly url: string;
   /** Releases its tasks, and closes the database. */
   readonly stop: () => Promise<void>;

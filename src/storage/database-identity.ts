@@ -58,7 +58,6 @@ export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
   return found.length === 0 ? undefined : { reason: 'moved', why: found.join('; ') };
 }
 
-/** @throws ServiceError `database_not_adopted` if nothing may trade with the database. */
 export async function requireAdopted(db: Db): Promise<void> {
   const hold = await tradingHold(db);
   if (hold !== undefined) throw notAdopted(hold);
@@ -75,7 +74,6 @@ export function notAdopted({ reason, why }: TradingHold): ServiceError {
 const ADOPT =
   "Make sure that nothing trades with the other database; then run `service-local server adopt` on the server's machine.";
 
-/** Records the place of a database when the first server is started on it. */
 export async function recordPlace(storage: Storage): Promise<void> {
   if ((await databaseIdentity(storage.read)).place !== null) return;
   const place = await placeOf(storage.read);

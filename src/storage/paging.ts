@@ -8,7 +8,6 @@ export interface Page<T> {
 }
 
 export interface PageRequest {
-  /** Maximum number of items, at least 1. */
   readonly limit: number;
   /** `next_cursor` of the previous page; absent for the first page. */
   readonly cursor?: string | undefined;

@@ -132,7 +132,6 @@ async function refuseNotEmpty(client: pg.Client, database: string): Promise<void
   );
 }
 
-/** Connection parameters for PostgreSQL's programs. */
 interface Target {
   readonly database: string;
   /** Command-line options to show to a person, without the password. */
@@ -176,7 +175,6 @@ function quoted(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Major version, such as 18. */
 async function serverVersion(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ readonly number: string }>(
     "select current_setting('server_version_num') as number",

@@ -1,4 +1,3 @@
-/** Replaces a SQLite database by a backup. */
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,7 +11,6 @@ const HEADER = 'SQLite format 3\0';
 
 /** The database that a backup replaces. */
 export interface Replaced {
-  /** Path of the copy that is kept. */
   readonly file: string;
   /** Highest epoch that it knows; 0 if it is too old or too damaged. */
   readonly epoch: number;

@@ -238,7 +238,6 @@ export interface ServerSecretsTable {
 
 export interface AdministratorsTable {
   administrator_id: string;
-  /** Unique, used to log in. */
   name: string;
   /** `scrypt$…`, see `password.ts`. */
   password_hash: string;

@@ -5,7 +5,6 @@ import type { Summary } from '../summary.ts';
 export interface ReportInput {
   readonly summary: Summary;
   readonly result: Pick<RunResult, 'time' | 'equity' | 'initialCash' | 'trades' | 'openTrades'>;
-  /** The bars of the run's window. */
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
   /** Account currency, such as `USD`. */
   readonly currency: string;

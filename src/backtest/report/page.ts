@@ -15,7 +15,6 @@ export interface Page {
    * use their own code, types and what a browser defines.
    */
   readonly scripts: readonly (() => void)[];
-  /** Whether to include lightweight-charts. */
   readonly charts: boolean;
 }
 

@@ -23,7 +23,6 @@ import { tradesSection } from './trades-section.ts';
 
 const MAX_CURVE_POINTS = 4000;
 
-/** Renders the report of a backtest as a self-contained HTML page of bounded size. */
 export function renderReport(input: ReportInput): string {
   const { summary, result, benchmark } = input;
   const { time, equity, initialCash } = result;

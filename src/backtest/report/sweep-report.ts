@@ -38,7 +38,6 @@ export interface SweepRow {
 const MAX_HEAT_MAP_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
 
-/** Renders the report of a sweep as a self-contained HTML page of bounded size. */
 export function renderSweepReport(input: SweepReportInput): string {
   const { bot, currency } = input;
   const rows = input.rows.toSorted(

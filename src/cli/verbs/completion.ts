@@ -28,7 +28,6 @@ export const verb = defineVerb({
   },
 });
 
-/** What can be offered at one place of the command line. */
 interface Offer {
   readonly words: readonly string[];
   readonly files?: 'file' | 'directory' | undefined;

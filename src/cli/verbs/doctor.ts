@@ -9,7 +9,6 @@ import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
 
-/** To a script. */
 const EXIT_CODES = { ok: 0, warn: 1, fail: 2 } as const;
 
 /** With this no check is late when the network answers. */

@@ -38,7 +38,6 @@ const runtime: Check<Facts> = {
 interface WrongMode {
   readonly path: string;
   readonly fault: 'others may write to' | 'others may read' | 'this user may not open';
-  /** The correct permissions. */
   readonly mode: number;
 }
 

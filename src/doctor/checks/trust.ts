@@ -43,7 +43,6 @@ interface Circumstances {
   readonly pin?: string | undefined;
   /** Whether the trust anchor has keys to put back. */
   readonly isHeld: boolean;
-  /** Whether this machine renews its lease. */
   readonly isDevice: boolean;
 }
 

@@ -1,4 +1,3 @@
-/** Account of an ended deployment, and opening account of the next one. */
 import { readBundle, getVersion } from '../registry/versions.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
@@ -51,7 +50,6 @@ export async function openAfter(
   return openingFrom(state, (symbol) => closes.get(symbol), before);
 }
 
-/** The same account with restarted loss limits. */
 export function withoutRisk(opening: Opening | null): Opening | null {
   return opening && { cash: opening.cash, positions: opening.positions };
 }

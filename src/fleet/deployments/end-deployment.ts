@@ -12,7 +12,6 @@ import { readDeploymentState, type DeploymentState, type EndRequest } from './de
 import type { DeployInput } from './production-plan.ts';
 import type { EndedOrder } from './runner-reports.ts';
 
-/** Orders after the end of the runner. */
 interface OrderOutcome {
   readonly verified: boolean;
   /** Orders that were working when the end was requested; null if unknown. */

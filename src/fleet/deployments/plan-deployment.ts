@@ -31,7 +31,6 @@ export interface PlannedDeployment {
   readonly toPlan: (deployment_id: string) => DeployPlan;
   /** Cash of the account, unless the deployment continues another account. */
   readonly cash: number;
-  /** Result of `serializeSubjects`. */
   readonly subjects: string;
   readonly rules: AccountRules;
 }

@@ -8,7 +8,6 @@ import { closeSession, type SessionState } from '../../events/session-state.ts';
 import { selectSessions, type Place } from './active-sessions.ts';
 import type { Halt } from './halts.ts';
 
-/** An order that was working at the halt. */
 export interface HaltedOrder {
   readonly order: number;
   readonly symbol: string;

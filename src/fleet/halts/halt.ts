@@ -145,7 +145,6 @@ export async function recordHalt(
   return halted;
 }
 
-/** Ends all paper sessions that a halt covers, in the caller's transaction. */
 export async function endAllPaperSessions(tx: Db, now: number, latched: Halt): Promise<number> {
   let ended = 0;
   let after = START;

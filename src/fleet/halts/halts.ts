@@ -22,9 +22,7 @@ export async function findInForce(tx: Db, bot_id: string | null): Promise<Halt |
     .executeTakeFirst();
 }
 
-/** A halt in a list. */
 export interface ListedHalt extends Halt {
-  /** Number of deployments that the halt has ended. */
   readonly deployments: number;
 }
 

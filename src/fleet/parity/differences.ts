@@ -1,4 +1,3 @@
-/** First differences between two runs: in their order events and in their bars. */
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { Instrument, RecordedOrder } from './recording.ts';

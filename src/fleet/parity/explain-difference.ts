@@ -206,7 +206,6 @@ function byEvent(event: EventDifference, sides: ParitySides): ParityDifference {
       };
 }
 
-/** Whether a halt caused the event. */
 function isByHalt(event: OrderEvent | undefined): boolean {
   return event?.kind === 'order.canceled' && event.reason === 'halted';
 }

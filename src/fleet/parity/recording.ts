@@ -119,10 +119,8 @@ export class Recording {
   }
 }
 
-/** Payload of `run.ended`. */
 interface Ended {
   readonly status: 'success' | 'failed' | 'canceled';
-  /** Halt that ended the run. */
   readonly halt?: object;
   /** Whether the run ended early by request, with a result. */
   readonly stopped?: boolean;

@@ -63,9 +63,7 @@ export type LogPart = { readonly rows: readonly BotEventsTable[] } | { readonly 
 
 export interface RunReplay {
   readonly matches: boolean;
-  /** Number of bars of all instruments. */
   readonly bars: number;
-  /** Number of recorded events. */
   readonly events: number;
   /** Hash of the replayed events, as `hashOfLines`; null if the log is faulty. */
   readonly events_hash: string | null;

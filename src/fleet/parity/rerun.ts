@@ -9,9 +9,7 @@ import { runStrategy } from '../../base/strategy-guard.ts';
 import { inSlices } from '../../base/watchdog.ts';
 
 export interface Rerun {
-  /** Lines of `events.ndjson`. */
   readonly lines: readonly string[];
-  /** Result of `hashOfLines`. */
   readonly events_hash: string;
   /** Why the strategy failed, if it did. */
   readonly failure: string | undefined;

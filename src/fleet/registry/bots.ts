@@ -24,7 +24,6 @@ export interface BotRegistry {
   readonly customCode?: CodeLimits | undefined;
 }
 
-/** A bot in a list. */
 export type BotRow = Readonly<
   Pick<BotsTable, 'bot_id' | 'name' | 'slug' | 'kind' | 'status' | 'current_version'>
 >;
@@ -276,7 +275,6 @@ export async function getBot(db: Db, ref: string): Promise<Bot> {
   throw unknownRef(ref);
 }
 
-/** @throws ServiceError `not_found` */
 export async function getBotId(db: Db, ref: string): Promise<string> {
   const bot = await db
     .selectFrom('bots')

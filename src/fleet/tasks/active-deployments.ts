@@ -1,11 +1,9 @@
 import type { Db } from '../../storage/tables.ts';
 import type { BotDeployment } from './tasks.ts';
 
-/** Pending and running deployments of a bot. */
 export interface ActiveDeployments {
   /** Newest first, at most 100. */
   readonly active_deployments: readonly BotDeployment[];
-  /** Number of all active deployments. */
   readonly active_deployment_count: number;
 }
 

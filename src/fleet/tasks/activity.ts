@@ -2,13 +2,10 @@ import { sql } from 'kysely';
 import type { Db } from '../../storage/tables.ts';
 import type { BotDeployment } from './tasks.ts';
 
-/** Current and latest activity of a bot. */
 export interface Activity {
-  /** Number of deployments that are pending or running. */
   readonly running: number;
   /** Scope of the halt in force; a halt of all bots comes before the bot's own. */
   readonly halted: 'bot' | 'all' | null;
-  /** Newest ended deployment. */
   readonly last: BotDeployment | null;
 }
 

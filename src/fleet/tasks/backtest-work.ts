@@ -13,7 +13,6 @@ import { gzipFile } from '../../base/gzip-file.ts';
 import type { Progress } from './lifecycle.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
-/** A backtest as sent to its thread. */
 export interface BacktestWork {
   readonly runId: string;
   /** The spec as its author wrote it. */
@@ -34,7 +33,6 @@ export interface BacktestDone {
   readonly summary: Summary;
   /** Notes of `Prepared`. */
   readonly notes: readonly string[];
-  /** Names of the result files. */
   readonly files: readonly string[];
 }
 

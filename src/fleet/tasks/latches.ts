@@ -63,7 +63,6 @@ export async function listLatches(tx: Db, bot_id: string): Promise<readonly Exec
   });
 }
 
-/** @throws ServiceError `conflict` with the reason `latched` */
 export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
   const latch = (await listLatches(tx, bot_id)).at(-1);
   if (latch === undefined) return;

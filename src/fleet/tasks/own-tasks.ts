@@ -6,7 +6,6 @@ import { isSession, type Claim } from './claim.ts';
  */
 export type StopReason = 'canceled' | 'server_stops' | 'not_ours' | 'not_adopted';
 
-/** A task that this worker is running. */
 export interface OwnTask {
   readonly claim: Claim;
   /** Time by `performance.now()`. */
@@ -17,7 +16,6 @@ export interface OwnTask {
   readonly ended: Promise<void>;
 }
 
-/** Number of tasks of each kind that a worker runs at the same time. */
 export type TaskLimits = Readonly<Record<Claim['kind'], number>>;
 
 /** The tasks that this worker is running, by task id. */

@@ -1,4 +1,3 @@
-/** Records trading sessions in the logs of their bots, from which they can resume. */
 import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
 import { appendEvents } from '../../events/append.ts';

@@ -30,7 +30,6 @@ import { storeFile } from './task-files.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { findFirstLock } from './verify-lock.ts';
 
-/** Interval of a task's heartbeat. */
 export const HEARTBEAT_EVERY_MS = 2000;
 /** Wait before an access is repeated while the database does not answer. */
 const RETRY_MS = 1000;
@@ -88,7 +87,6 @@ export interface AttemptOptions {
   readonly stopping: AbortSignal;
 }
 
-/** Performs the tasks of one worker. */
 export class TaskAttempts {
   readonly #service: TaskService;
   readonly #options: AttemptOptions;

@@ -30,9 +30,7 @@ import type { TaskService } from './tasks.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
 
 export interface RunnerOptions {
-  /** Number of simultaneous backtests, at least 1. */
   readonly workers: number;
-  /** Number of simultaneous paper sessions, at least 1. */
   readonly paperSessions: number;
   /** Longest time without progress that a strategy may take, ms. */
   readonly timeoutMs: number;
@@ -44,7 +42,6 @@ export interface RunnerOptions {
 }
 
 export interface DeploymentControllers {
-  /** Number of simultaneous deployments, at least 1. */
   readonly most: number;
   /**
    * Controls a deployment until it has ended in the database or no longer belongs to the worker.

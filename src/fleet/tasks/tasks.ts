@@ -205,7 +205,6 @@ export async function getTask(db: Db, task_id: string): Promise<Task> {
 }
 
 export interface TaskFilter {
-  /** Id or slug. */
   readonly bot?: string | undefined;
   readonly status?: Task['status'] | undefined;
   readonly kinds?: readonly Task['kind'][] | undefined;

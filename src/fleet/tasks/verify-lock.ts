@@ -1,4 +1,3 @@
-/** Locks of backtests, which a repeated backtest must match. */
 import canonicalize from 'canonicalize';
 import type { Lock, Summary } from '../../backtest/summary.ts';
 import type { SpecChanges } from '../../bots/hosted.ts';
@@ -66,7 +65,6 @@ function sameChanges(changes: SpecChanges): (other: SpecChanges) => boolean {
   return (other) => textOf(other) === text;
 }
 
-/** @throws ServiceError `conflict` with the reason `not_locked` */
 export function refuseUnlocked(kept: KeptLock | undefined): asserts kept is KeptLock {
   if (kept !== undefined) return;
   throw new ServiceError(

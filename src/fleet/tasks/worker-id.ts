@@ -3,7 +3,6 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isSystemError } from '../../base/errors.ts';
 
-/** Ids of the workers in this process. */
 const alive = new Set<string>();
 
 /** Creates the id of a worker in this process, `<host>/<pid>/<UUID>`, valid until `retire`. */

@@ -1,4 +1,3 @@
-/** Reads thresholds, permits and lifted latches for trading sessions. */
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';

@@ -70,7 +70,6 @@ function reportSession(context: Context, session: string): void {
   context.message(`to continue: --session ${printableLine(session)}`);
 }
 
-/** The questions on standard input. */
 async function* readQuestions({ io: { stdin } }: Context): AsyncGenerator<string> {
   for await (const line of createInterface({ input: stdin, crlfDelay: Infinity })) {
     const asked = line.trim();

@@ -220,7 +220,6 @@ function marketOfDataset(source: string, timeframe: string): Market {
   return { symbol: ADDRESS.exec(source)![1]!, source, timeframe };
 }
 
-/** A bot that buys on the first bar and holds. */
 function makeDocument(
   slug: string,
   { symbol, source, timeframe }: Market,
