@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
-import { testResult } from '../compliance/tests/stale.ts';
+import { addStaleness } from '../compliance/tests/current-staleness.ts';
 import { ServiceError } from '../base/errors.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
@@ -77,7 +77,7 @@ export function addTasks(app: App, services: Services): void {
   app.openapi(api.getTaskResult, async (c) => {
     const { task_id } = c.req.valid('param');
     const result = JSON.parse(await getResult(read, task_id)) as Record<string, unknown>;
-    return c.json(await testResult(tasks, task_id, result), 200);
+    return c.json(await addStaleness(tasks, task_id, result), 200);
   });
   app.openapi(api.listTaskFiles, async (c) => {
     return c.json({ files: await listFiles(read, c.req.valid('param').task_id) }, 200);

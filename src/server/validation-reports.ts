@@ -4,11 +4,11 @@ import { deriveReport } from '../compliance/report/derive.ts';
 import {
   attestReport,
   freezeReport,
-  frozenReport,
-  frozenVersions,
+  getFrozenReport,
+  listFrozenVersions,
   type FrozenReport,
 } from '../compliance/report/freeze.ts';
-import { reportPage } from '../compliance/report/page.ts';
+import { renderReportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { createOnce } from './idempotency.ts';
@@ -21,9 +21,9 @@ export function addValidationReports(app: App, { tasks }: Services): void {
     const frozen =
       version === undefined
         ? { report: await deriveReport(tasks, bot_ref, year), hash: null }
-        : await frozenReport(tasks.storage.read, bot_ref, version);
+        : await getFrozenReport(tasks.storage.read, bot_ref, version);
     if (format === 'json') return c.json(serializeReport(frozen), 200);
-    const { source, policy } = reportPage(frozen.report, frozen.hash);
+    const { source, policy } = renderReportPage(frozen.report, frozen.hash);
     const { period, scope, number } = frozen.report;
     const name = [scope.bot_ref, period.year, number?.version ?? 'draft'].join('-');
     c.header('Content-Security-Policy', policy);
@@ -32,7 +32,7 @@ export function addValidationReports(app: App, { tasks }: Services): void {
   });
   app.openapi(api.listValidationReports, async (c) => {
     const { bot_ref } = c.req.valid('param');
-    const found = await frozenVersions(tasks.storage.read, bot_ref);
+    const found = await listFrozenVersions(tasks.storage.read, bot_ref);
     const versions = found.map((one) => ({
       ...one,
       signed_with_open: [...one.signed_with_open],

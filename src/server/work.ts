@@ -1,4 +1,4 @@
-import { testBots } from '../compliance/tests/test-bot.ts';
+import { createTestBot } from '../compliance/tests/test-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import type { Log } from '../base/log.ts';
@@ -37,7 +37,7 @@ export function startWork(
           onEnded: () => wake(),
         })
       : undefined,
-    testBot: testBots(tasks),
+    testBot: createTestBot(tasks),
     log,
   });
   return {

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { ConformanceResult, StressResult } from '../../src/api/compliance-tests.ts';
 import type { Task } from '../../src/api/tasks.ts';
-import { testBots } from '../../src/compliance/tests/test-bot.ts';
+import { createTestBot } from '../../src/compliance/tests/test-bot.ts';
 import { testFigures } from '../../src/server/console/test-figures.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
@@ -39,7 +39,7 @@ async function resultOf(path: string, body: object): Promise<Record<string, unkn
     workers: 2,
     paperSessions: 1,
     timeoutMs: 5000,
-    testBot: testBots(tasks),
+    testBot: createTestBot(tasks),
     log,
   });
   const started = await send('POST', path, body);

@@ -12,7 +12,7 @@ const LETTERS = {
   complexity: 'abcdefghi',
 } as const;
 
-export function annexI(facts: AnnexFacts): Report['annex_i'] {
+export function buildAnnexI(facts: AnnexFacts): Report['annex_i'] {
   return {
     nature: criteria(1, LETTERS.nature, facts),
     scale: criteria(2, LETTERS.scale, facts),
@@ -35,7 +35,7 @@ function criteria(number: number, letters: string, facts: AnnexFacts): Criterion
   });
 }
 
-export function strategyDraft(name: string, timeframe: string, symbols: number): Draft {
+export function draftStrategy(name: string, timeframe: string, symbols: number): Draft {
   return draft(
     `The strategy ${name} makes decisions on ${timeframe} bars of ${formatCountOf(symbols, 'instrument')}. Describe its risks.`,
   );

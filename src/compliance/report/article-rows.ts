@@ -30,7 +30,7 @@ const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Lists each paragraph of RTS 6 with its evidence and gaps; people assess it later. */
-export function articleRows({ list }: Gaps): ArticleRow[] {
+export function listArticleRows({ list }: Gaps): ArticleRow[] {
   return ARTICLES.filter(
     ({ instrument, ref }) => instrument === 'RTS 6' && !ref.startsWith('I'),
   ).map(({ ref, requirement }) => ({
@@ -41,13 +41,13 @@ export function articleRows({ list }: Gaps): ArticleRow[] {
     final: human(),
     evidence: EVIDENCE[ref] ?? EVIDENCE[ref.replace(/\(.*$/, '')] ?? [],
     gaps: list
-      .filter(({ articles }) => articles.some((one) => bearsOn(one, ref)))
+      .filter(({ articles }) => articles.some((one) => isRelated(one, ref)))
       .map(({ id }) => id),
     narrative: human(),
   }));
 }
 
 /** Whether two citations are equal or one contains the other: a gap in 15(1)(a) is one in 15(1), and vice versa. */
-function bearsOn(one: string, other: string): boolean {
+function isRelated(one: string, other: string): boolean {
   return one === other || one.startsWith(`${other}(`) || other.startsWith(`${one}(`);
 }

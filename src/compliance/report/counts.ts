@@ -10,7 +10,7 @@ export const LATCHES = /^account\.latched$/;
 export type Environments = ReadonlyMap<string, Deployment['target']>;
 
 /** Counts order events by deployment target and kind. */
-export function byEnvironment(counts: readonly EventCount[], environments: Environments) {
+export function countOrderEvents(counts: readonly EventCount[], environments: Environments) {
   const ofOrders = counts.filter(({ kind }) => kind.startsWith('order.'));
   return sumBy(ofOrders, ({ kind, run_id }) => ({
     environment: environments.get(run_id ?? '') ?? 'unknown',
@@ -19,7 +19,7 @@ export function byEnvironment(counts: readonly EventCount[], environments: Envir
 }
 
 /** Counts orders that were denied before they were sent, by limit and deployment target. */
-export function breachesOf(counts: readonly EventCount[], environments: Environments) {
+export function countBreaches(counts: readonly EventCount[], environments: Environments) {
   const denied = counts.filter(({ kind }) => kind === 'order.denied');
   return sumBy(denied, ({ reason, run_id }) => ({
     control: reason ?? 'unknown',
@@ -27,7 +27,7 @@ export function breachesOf(counts: readonly EventCount[], environments: Environm
   })).map(({ count, ...row }) => ({ ...row, count, blocked: count, missed: null }));
 }
 
-export function kindsIn(counts: readonly EventCount[], kinds: RegExp) {
+export function countKinds(counts: readonly EventCount[], kinds: RegExp) {
   return sumBy(
     counts.filter(({ kind }) => kinds.test(kind)),
     ({ kind }) => ({ kind }),
@@ -35,8 +35,8 @@ export function kindsIn(counts: readonly EventCount[], kinds: RegExp) {
 }
 
 /** Null if there are none: the bot may not produce such events at all, so 0 would be misleading. */
-export function kindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
-  const found = kindsIn(counts, kinds);
+export function countKindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
+  const found = countKinds(counts, kinds);
   return found.length === 0 ? null : found;
 }
 
@@ -44,7 +44,10 @@ export function kindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
  * Counts the orders whose run is recorded, and those whose session names a trader, desk or client.
  * `attributed` and `pct` count orders of which the run and at least one of the three are known.
  */
-export function attributionOf(counts: readonly EventCount[], deployments: readonly Deployment[]) {
+export function countAttribution(
+  counts: readonly EventCount[],
+  deployments: readonly Deployment[],
+) {
   const subjects = new Map(deployments.map(({ task_id, subjects: whose }) => [task_id, whose]));
   const submitted = counts.filter(({ kind }) => kind === 'order.submitted');
   const countOf = (isMeant: (whose: Subjects | null, run_id: string | null) => boolean): number =>

@@ -4,56 +4,62 @@ import { ENGINE_VERSION } from '../../engine/version.ts';
 import { formatCountOf } from '../../base/format.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { packageVersion } from '../../base/version.ts';
-import { annexI } from './annex.ts';
-import { articleRows } from './article-rows.ts';
+import { buildAnnexI } from './annex.ts';
+import { listArticleRows } from './article-rows.ts';
 import { reportLimits } from './risk-limits.ts';
 import {
-  attributionOf,
-  breachesOf,
-  byEnvironment,
-  kindsIn,
-  kindsOrNull,
+  countAttribution,
+  countBreaches,
+  countOrderEvents,
+  countKinds,
+  countKindsOrNull,
   LATCHES,
 } from './counts.ts';
 import {
-  annexFacts,
-  changeIdOf,
-  changeOf,
-  incidentOf,
-  inventoryOf,
-  limitChangesOf,
-  operatorsOf,
-  usesAi,
-  venuesOf,
+  collectAnnexFacts,
+  toChangeId,
+  describeChange,
+  describeIncident,
+  buildInventory,
+  listLimitChanges,
+  draftOperators,
+  describeAiUse,
+  listVenues,
 } from './facts.ts';
-import { stalenessOf } from '../tests/stale.ts';
+import { createStalenessCheck } from '../tests/current-staleness.ts';
 import { contentHash, digest, draft, fieldsIn, figure, Gaps, human, QUERIES } from './fields.ts';
-import { sayHowMuchThereIs, sayWhatIsMissing, sayWhatWasTried } from './missing.ts';
+import { addPeriodGaps, addRecordGaps, addTestGaps } from './gaps.ts';
 import type { Report } from './payload.ts';
-import { countEvents, periodOf, rangeOf, type Period, type SeqRange } from './period.ts';
 import {
-  administratorsOf,
-  deploymentsOf,
-  drillsOf,
-  failedTasks,
-  fleetOf,
-  haltsOf,
-  holdersOfHalt,
-  instant,
-  listed,
+  formatInstant,
+  countEvents,
+  periodOf,
+  rangeOf,
+  type Period,
+  type SeqRange,
+} from './period.ts';
+import {
+  listAdministrators,
+  listDeployments,
+  listDrills,
+  listFailedTasks,
+  readFleet,
+  listHalts,
+  listHaltHolders,
+  cutList,
   MOST_LISTED,
-  tasksOfKind,
-  versionsOf,
+  listEndedTasks,
+  listVersions,
   type Document,
 } from './records.ts';
 import {
-  alertsOf,
-  overridesOf,
+  countAlerts,
+  listOverrides,
   subjectsIn,
-  thresholdChangesOf,
+  listThresholdChanges,
   reportThresholds,
 } from './supervision.ts';
-import { conformanceOf, environmentOf, stressOf } from './tests.ts';
+import { summarizeConformance, describeEnvironment, summarizeStress } from './test-summaries.ts';
 
 export interface ReportService {
   readonly storage: Storage;
@@ -109,39 +115,39 @@ async function derive(
   const period = periodOf(year, now);
   const bot = await getBot(read, ref);
   const { bot_id } = bot;
-  refuseEmpty(bot, period);
+  requireReportable(bot, period);
   const range = await rangeOf(read, bot_id, period);
-  const asked = { bot_id, from: instant(period.from), to: instant(period.to) };
+  const asked = { bot_id, from: formatInstant(period.from), to: formatInstant(period.to) };
   const gaps = new Gaps();
-  sayHowMuchThereIs(gaps, period, range);
+  addPeriodGaps(gaps, period, range);
 
-  const versions = await versionsOf(read, bot_id, period.to);
+  const versions = await listVersions(read, bot_id, period.to);
   const made = versions.filter(({ created_at }) => created_at >= period.from);
   if (versions.length > MOST_LISTED) {
     gaps.add('versions_cut', `only the last ${MOST_LISTED} versions were examined`, ['5(7)', '11']);
   }
-  const deployments = await deploymentsOf(read, bot_id, period);
+  const deployments = await listDeployments(read, bot_id, period);
   const counts = await countEvents(storage, bot_id, range);
   const log = { ...asked, ...range };
   const environments = new Map(deployments.map(({ task_id, target }) => [task_id, target]));
-  const messages = byEnvironment(counts, environments);
-  const failed = await failedTasks(read, bot_id, period);
-  const halts = await haltsOf(read, bot_id, period);
-  const drills = await drillsOf(read, period);
-  const fleet = figure('bots.list', { at: instant(now) }, await fleetOf(read));
+  const messages = countOrderEvents(counts, environments);
+  const failed = await listFailedTasks(read, bot_id, period);
+  const halts = await listHalts(read, bot_id, period);
+  const drills = await listDrills(read, period);
+  const fleet = figure('bots.list', { at: formatInstant(now) }, await readFleet(read));
   const current = versions.at(-1);
-  const tried = { bot_id, to: asked.to, at: instant(now) };
-  const conformance = await tasksOfKind(read, bot_id, 'conformance', period.to);
-  const staleness = stalenessOf({ storage, clock: () => now }, bot);
-  const conformed: ReturnType<typeof conformanceOf>[] = [];
-  for (const task of conformance) conformed.push(conformanceOf(task, await staleness(task)));
-  const stress = await tasksOfKind(read, bot_id, 'stress', period.to);
-  const stressed: ReturnType<typeof stressOf>[] = [];
-  for (const task of stress) stressed.push(stressOf(task, await staleness(task)));
+  const tried = { bot_id, to: asked.to, at: formatInstant(now) };
+  const conformance = await listEndedTasks(read, bot_id, 'conformance', period.to);
+  const staleness = createStalenessCheck({ storage, clock: () => now }, bot);
+  const conformed: ReturnType<typeof summarizeConformance>[] = [];
+  for (const task of conformance) conformed.push(summarizeConformance(task, await staleness(task)));
+  const stress = await listEndedTasks(read, bot_id, 'stress', period.to);
+  const stressed: ReturnType<typeof summarizeStress>[] = [];
+  for (const task of stress) stressed.push(summarizeStress(task, await staleness(task)));
   const document = (current?.document ?? { spec: {} }) as Document;
-  const venues = venuesOf(deployments);
+  const venues = listVenues(deployments);
   const subjects = subjectsIn(document);
-  const overrides = figure('overrides.of_bot', asked, await overridesOf(read, bot_id, period));
+  const overrides = figure('overrides.of_bot', asked, await listOverrides(read, bot_id, period));
   const controls = [
     ...reportLimits(bot_id, versions, gaps),
     ...(await reportThresholds(read, asked, subjects, period.to, gaps)),
@@ -154,9 +160,9 @@ async function derive(
       alerts_to: human(),
     },
   ];
-  const attribution = attributionOf(counts, deployments);
-  const head = await headOf(storage, bot_id, range);
-  sayWhatIsMissing(gaps, {
+  const attribution = countAttribution(counts, deployments);
+  const head = await readHead(storage, bot_id, range);
+  addRecordGaps(gaps, {
     counts,
     environments,
     drills: drills.length,
@@ -166,7 +172,7 @@ async function derive(
   // Imported here because it loads the conformance cases, which a server does not need otherwise.
   const { CATALOGUE } = await import('../conformance/catalogue.ts');
   const catalogue = CATALOGUE.map(({ id }) => id);
-  sayWhatWasTried(gaps, catalogue, conformed, stressed);
+  addTestGaps(gaps, catalogue, conformed, stressed);
   if (failed.length > MOST_LISTED) {
     gaps.add(
       'incidents_cut',
@@ -174,7 +180,7 @@ async function derive(
       [],
     );
   }
-  for (const { id } of made.map(changeIdOf)) {
+  for (const { id } of made.map(toChangeId)) {
     gaps.add(`approval_${id}`, `who approved version ${id}`, ['5(2)', '5(7)']);
   }
 
@@ -185,7 +191,7 @@ async function derive(
     number: null,
     content_hash: '',
     period: { year: period.year, from: asked.from, to: asked.to },
-    as_of: instant(now),
+    as_of: formatInstant(now),
     scope: { bot_ref: bot.slug, bot_id, name: bot.name, firm: human(), fleet },
     generated_by: {
       version: packageVersion(),
@@ -204,22 +210,22 @@ async function derive(
       ),
       prior_year_actions: draft(null),
     },
-    annex_i: annexI(
-      annexFacts(bot_id, document, asked, { deployments, venues, messages, fleet, log }),
+    annex_i: buildAnnexI(
+      collectAnnexFacts(bot_id, document, asked, { deployments, venues, messages, fleet, log }),
     ),
     inventory: {
       facts: figure(
         'bot.current',
         { bot_id, version: current?.version ?? 0 },
-        inventoryOf(bot, current, document, venues),
+        buildInventory(bot, current, document, venues),
       ),
       type: draft('decision and execution: the bot decides, and its engine creates the orders'),
       approved_on: human(),
       approval_scope: human(),
       restrictions: human(),
       owner: draft(document.metadata?.owner ?? null),
-      approved_operators: draft(operatorsOf(made)),
-      uses_ai: draft(usesAi(document)),
+      approved_operators: draft(draftOperators(made)),
+      uses_ai: draft(describeAiUse(document)),
       third_party: draft(
         venues.length === 0 ? null : `Venues and data providers: ${venues.join(', ')}.`,
       ),
@@ -230,16 +236,16 @@ async function derive(
       accountability_map: human(),
       administrators: figure(
         'administrators.list',
-        { at: instant(now) },
-        await administratorsOf(read),
+        { at: formatInstant(now) },
+        await listAdministrators(read),
       ),
       designated_approvers: human(),
       separation_evidence: draft(null),
       staff_skills_training: human(),
       holders_of_halt: figure(
         'tokens.with_halt',
-        { at: instant(now) },
-        await holdersOfHalt(read, now),
+        { at: formatInstant(now) },
+        await listHaltHolders(read, now),
       ),
       compliance_kill_access_2_2: human(),
       outsourcing_4: human(),
@@ -247,8 +253,8 @@ async function derive(
     testing: {
       methodology_ref: human(),
       env_separation_7: figure('tasks.of_kind', { ...tried, kinds: ['conformance', 'stress'] }, [
-        ...conformance.map((task) => environmentOf('conformance', task)),
-        ...stress.map((task) => environmentOf('stress', task)),
+        ...conformance.map((task) => describeEnvironment('conformance', task)),
+        ...stress.map((task) => describeEnvironment('stress', task)),
       ]),
       conformance: figure('tasks.of_kind', { ...tried, kind: 'conformance' }, conformed),
       venue_report_ref: human(),
@@ -261,26 +267,26 @@ async function derive(
       pen_test_18_4: human(),
       vuln_scan_18_4: human(),
     },
-    changes: made.map((version) => changeOf(bot_id, version)),
+    changes: made.map((version) => describeChange(bot_id, version)),
     kill: {
       policy_ref: human(),
-      live_activations: figure('halts.of_bot', asked, listed(halts)),
-      drills: figure('halts.of_drills', { from: asked.from, to: asked.to }, listed(drills)),
+      live_activations: figure('halts.of_bot', asked, cutList(halts)),
+      drills: figure('halts.of_drills', { from: asked.from, to: asked.to }, cutList(drills)),
       attribution_coverage: figure('log.counts', log, attribution),
     },
     pretrade: {
       messages: figure('log.counts', log, messages),
-      breaches: figure('log.counts', log, breachesOf(counts, environments)),
+      breaches: figure('log.counts', log, countBreaches(counts, environments)),
       overrides_15_6: overrides,
-      throttle_disables_15_3: figure('log.counts', log, kindsOrNull(counts, LATCHES)),
+      throttle_disables_15_3: figure('log.counts', log, countKindsOrNull(counts, LATCHES)),
       limit_changes: figure('risk.limit_changes', asked, {
-        of_versions: limitChangesOf(made),
-        of_thresholds: await thresholdChangesOf(read, period),
+        of_versions: listLimitChanges(made),
+        of_thresholds: await listThresholdChanges(read, period),
       }),
     },
     monitoring: {
-      alerts: figure('log.alerts', log, await alertsOf(read, bot_id, range)),
-      coverage_gaps: figure('log.counts', log, kindsIn(counts, /^data\.(?!bars$)/)),
+      alerts: figure('log.alerts', log, await countAlerts(read, bot_id, range)),
+      coverage_gaps: figure('log.counts', log, countKinds(counts, /^data\.(?!bars$)/)),
       unactioned: human(),
       contact_test_16_4: human(),
     },
@@ -288,7 +294,7 @@ async function derive(
       breaks: figure(
         'log.counts',
         log,
-        kindsIn(counts, /^(venue\.(mismatch|orphan)|account\.margin_call)$/),
+        countKinds(counts, /^(venue\.(mismatch|orphan)|account\.margin_call)$/),
       ),
       real_time_pct: human(),
       position_limits_17_4: figure(
@@ -303,8 +309,8 @@ async function derive(
       false_pos_rate: human(),
       annual_review_13_6: human(),
     },
-    incidents: failed.slice(0, MOST_LISTED).map((task) => incidentOf(task)),
-    articles: articleRows(gaps),
+    incidents: failed.slice(0, MOST_LISTED).map((task) => describeIncident(task)),
+    articles: listArticleRows(gaps),
     deficiencies: [],
     attestations: {
       risk_management_9_2: null,
@@ -317,7 +323,7 @@ async function derive(
   return withHashes(report);
 }
 
-function refuseEmpty(
+function requireReportable(
   { slug, kind, created_at }: Awaited<ReturnType<typeof getBot>>,
   { year, to }: Period,
 ): void {
@@ -328,7 +334,7 @@ function refuseEmpty(
     throw new ServiceError('invalid_request', message, { problems });
   }
   if (created_at < to) return;
-  const message = `bot ${slug} did not exist in ${year}; it was created on ${instant(created_at).slice(0, 10)}`;
+  const message = `bot ${slug} did not exist in ${year}; it was created on ${formatInstant(created_at).slice(0, 10)}`;
   throw new ServiceError('invalid_request', message, {
     problems: [{ code: 'invalid_value', message, pointer: '/year' }],
   });
@@ -344,7 +350,7 @@ export function withHashes(report: Report): Report {
   return { ...whole, content_hash: contentHash(whole) };
 }
 
-async function headOf(
+async function readHead(
   { read }: Storage,
   bot_id: string,
   { through_seq }: SeqRange,

@@ -1,11 +1,11 @@
 import type { getBot } from '../../fleet/registry/bots.ts';
 import { formatCountOf } from '../../base/format.ts';
-import { strategyDraft, type AnnexFacts } from './annex.ts';
+import { draftStrategy, type AnnexFacts } from './annex.ts';
 import { draft, figure, human } from './fields.ts';
 import type { Incident, Report, VersionChange } from './payload.ts';
+import { formatInstant } from './period.ts';
 import {
-  instant,
-  listed,
+  cutList,
   type Deployment,
   type Document,
   type FailedTask,
@@ -13,11 +13,11 @@ import {
 } from './records.ts';
 
 /** Exchanges on which the bot traded or whose data it used. */
-export function venuesOf(deployments: readonly Deployment[]): string[] {
+export function listVenues(deployments: readonly Deployment[]): string[] {
   return [...new Set(deployments.flatMap(({ exchange }) => exchange ?? []))].toSorted();
 }
 
-export function annexFacts(
+export function collectAnnexFacts(
   bot_id: string,
   { spec }: Document,
   asked: { readonly bot_id: string; readonly from: string; readonly to: string },
@@ -51,7 +51,7 @@ export function annexFacts(
       'Fully automated: the bot decides and its engine submits orders without human intervention.',
     ),
     'I(1)(d)': ofBot({ currency: spec.universe?.currency ?? null, symbols }),
-    'I(1)(e)': strategyDraft(strategy, timeframe, symbols.length),
+    'I(1)(e)': draftStrategy(strategy, timeframe, symbols.length),
     'I(1)(g)': ofDeployments(traded),
     'I(1)(h)': ofDeployments({ clusters, venues }),
     'I(1)(i)': draft('List the exchange libraries and the data sources that the spec names.'),
@@ -59,7 +59,7 @@ export function annexFacts(
     'I(2)(b)': ofBot({ instruments: symbols.length }),
     'I(2)(c)': ofBot({ bot_id, strategy }),
     'I(2)(d)': figure('log.counts', log, messages),
-    'I(2)(e)': figure('bot.positions', asked, positionsOf(deployments)),
+    'I(2)(e)': figure('bot.positions', asked, listPositions(deployments)),
     'I(2)(f)': ofDeployments(traded),
     'I(3)(a)': ofBot({ strategy, instruments: symbols.length, venues: venues.length }),
     'I(3)(b)': ofBot({
@@ -75,7 +75,7 @@ export function annexFacts(
   };
 }
 
-function positionsOf(deployments: readonly Deployment[]) {
+function listPositions(deployments: readonly Deployment[]) {
   const sessions = deployments.flatMap(({ task_id, target, state }) => {
     const known = state as {
       readonly time?: string | null;
@@ -86,10 +86,10 @@ function positionsOf(deployments: readonly Deployment[]) {
     const { time = null, equity = null, positions } = known;
     return [{ run: task_id, target, time, equity, positions }];
   });
-  return listed(sessions);
+  return cutList(sessions);
 }
 
-export function inventoryOf(
+export function buildInventory(
   { bot_id, slug, name, status }: Awaited<ReturnType<typeof getBot>>,
   current: Version | undefined,
   { metadata, spec }: Document,
@@ -114,14 +114,14 @@ export function inventoryOf(
 }
 
 /** Drafts the list of operators from the authors of versions; null without versions. */
-export function operatorsOf(versions: readonly Version[]): string | null {
+export function draftOperators(versions: readonly Version[]): string | null {
   const names = new Set(
     versions.map(({ created_by, created_by_name }) => created_by_name ?? created_by),
   );
   return names.size === 0 ? null : `Authors of its versions: ${[...names].join(', ')}.`;
 }
 
-export function usesAi({ spec }: Document): string {
+export function describeAiUse({ spec }: Document): string {
   const models = spec.ml_models?.length ?? 0;
   const agents = spec.agents?.length ?? 0;
   if (models + agents === 0) return 'The spec names neither models nor agents.';
@@ -129,7 +129,7 @@ export function usesAi({ spec }: Document): string {
 }
 
 /** Returns an id such as `v3`; a bare number could be mistaken for a list index. */
-export function changeIdOf({ version }: Version): { readonly id: string } {
+export function toChangeId({ version }: Version): { readonly id: string } {
   return { id: `v${version}` };
 }
 
@@ -137,24 +137,24 @@ export function changeIdOf({ version }: Version): { readonly id: string } {
 const MATERIAL = /^\/spec\/(strategy|risk|universe|data|engine|ml_models|agents|deployment)(\/|$)/;
 
 /** Records the four facts that Article 5(7) requires of a version; only people know the approver. */
-export function changeOf(bot_id: string, version: Version): VersionChange {
+export function describeChange(bot_id: string, version: Version): VersionChange {
   const { changes, isCodeChanged, created_at, created_by, created_by_name, hash, bundle_hash } =
     version;
   const places = changes.map(({ pointer }) => pointer).filter((pointer) => MATERIAL.test(pointer));
   const what = [...places, ...(isCodeChanged ? ['the code of the strategy'] : [])];
   return {
-    ...changeIdOf(version),
+    ...toChangeId(version),
     facts: figure(
       'bot.versions',
       { bot_id, version: version.version },
       {
-        when: instant(created_at),
+        when: formatInstant(created_at),
         made_by: created_by_name ?? created_by,
         hash,
         bundle_hash,
         is_first: version.version === 1,
         is_code_changed: isCodeChanged,
-        nature: listed(changes),
+        nature: cutList(changes),
       },
     ),
     approved_by: human(),
@@ -170,13 +170,13 @@ export function changeOf(bot_id: string, version: Version): VersionChange {
   };
 }
 
-export function limitChangesOf(versions: readonly Version[]) {
-  return listed(
+export function listLimitChanges(versions: readonly Version[]) {
+  return cutList(
     versions.flatMap(({ version, created_at, created_by, created_by_name, changes }) =>
       changes
         .filter(({ pointer }) => pointer === '/spec/risk' || pointer.startsWith('/spec/risk/'))
         .map((change) => ({
-          when: instant(created_at),
+          when: formatInstant(created_at),
           by: created_by_name ?? created_by,
           version,
           ...change,
@@ -186,7 +186,7 @@ export function limitChangesOf(versions: readonly Version[]) {
 }
 
 /** Describes a failed run as a candidate: a person decides whether it was an incident. */
-export function incidentOf(task: FailedTask): Incident {
+export function describeIncident(task: FailedTask): Incident {
   return {
     id: task.task_id,
     facts: figure('tasks.failed', { task_id: task.task_id }, task),

@@ -37,13 +37,13 @@ export function fillReport(
   for (const [place, value] of Object.entries(filling)) {
     const field = fields.get(place);
     const message =
-      field === undefined ? 'is not a field that people can fill' : faultOf(place, value);
+      field === undefined ? 'is not a field that people can fill' : findFault(place, value);
     if (message !== undefined) {
       const pointer = `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;
       problems.push({ code: 'invalid_value', message, pointer });
     } else Object.assign(field!, value === null ? NOTHING : { value, by, at });
   }
-  problems.push(...problemsOf(deficiencies ?? []));
+  problems.push(...findProblems(deficiencies ?? []));
   if (problems.length > 0) {
     throw new ServiceError('invalid_request', 'some values cannot be entered into the report', {
       problems,
@@ -64,7 +64,7 @@ export function fillReport(
 
 const NOTHING = { value: null, by: null, at: null };
 
-function faultOf(place: string, value: string | null): string | undefined {
+function findFault(place: string, value: string | null): string | undefined {
   if (value === null || !/^\/articles\/[^/]+\/final$/.test(place)) return undefined;
   if ((ASSESSMENTS as readonly string[]).includes(value)) return undefined;
   return `must be one of ${ASSESSMENTS.join(', ')}`;
@@ -72,7 +72,7 @@ function faultOf(place: string, value: string | null): string | undefined {
 
 const CITATIONS: ReadonlySet<string> = new Set(ARTICLES.map(cite));
 
-function problemsOf(deficiencies: readonly Pick<Deficiency, 'article'>[]): Problem[] {
+function findProblems(deficiencies: readonly Pick<Deficiency, 'article'>[]): Problem[] {
   return deficiencies.flatMap(({ article: ref }, i) =>
     CITATIONS.has(ref)
       ? []

@@ -9,7 +9,7 @@ import { deriveReport, withHashes, type ReportService } from './derive.ts';
 import { contentHash, digest } from './fields.ts';
 import { fillReport, type Filling } from './fill.ts';
 import type { Attestation, Deficiency, Report, Role } from './payload.ts';
-import { instant } from './records.ts';
+import { formatInstant } from './period.ts';
 
 export interface FrozenReport {
   readonly report: Report;
@@ -54,12 +54,12 @@ export async function freezeReport(
   const { bot_id } = derived.scope;
   return service.storage.write(async (tx) => {
     const now = service.clock();
-    const before = await newestOf(tx, bot_id, derived.period.year);
-    refuseSuperseded(before, supersedes);
+    const before = await findNewest(tx, bot_id, derived.period.year);
+    requireNewest(before, supersedes);
     const former = before && (JSON.parse(before.document) as Report);
-    const by = `${await nameOf(tx, administrator_id)} (administrator:${administrator_id})`;
-    const filled = fillReport(derived, former, human, deficiencies, by, instant(now));
-    return keep(tx, withHashes({ ...filled, status: 'frozen' }), before, by, {
+    const by = `${await getName(tx, administrator_id)} (administrator:${administrator_id})`;
+    const filled = fillReport(derived, former, human, deficiencies, by, formatInstant(now));
+    return storeVersion(tx, withHashes({ ...filled, status: 'frozen' }), before, by, {
       now,
       administrator_id,
       action: 'bots.validation_report.freeze',
@@ -83,9 +83,9 @@ export async function attestReport(
 ): Promise<FrozenReport> {
   return storage.write(async (tx) => {
     const now = clock();
-    const row = await rowOf(tx, ref, version);
-    const newest = await newestOf(tx, row.bot_id, row.year);
-    refuseSuperseded(newest, version);
+    const row = await getRow(tx, ref, version);
+    const newest = await findNewest(tx, row.bot_id, row.year);
+    requireNewest(newest, version);
     if (row.content_hash !== content_hash) {
       throw new ServiceError('conflict', `version ${version} has a different content_hash`, {
         reason: 'other_content',
@@ -93,7 +93,7 @@ export async function attestReport(
       });
     }
     const report = JSON.parse(row.document) as Report;
-    refuseSecond(report, attest, administrator_id);
+    requireNewAttester(report, attest, administrator_id);
     await consumeStepUp(
       tx,
       now,
@@ -102,14 +102,19 @@ export async function attestReport(
       ATTEST_ACTION,
       `validation_report:${content_hash}`,
     );
-    const name = await nameOf(tx, administrator_id);
-    const attestation: Attestation = { administrator_id, name, at: instant(now), content_hash };
+    const name = await getName(tx, administrator_id);
+    const attestation: Attestation = {
+      administrator_id,
+      name,
+      at: formatInstant(now),
+      content_hash,
+    };
     const attestations = { ...report.attestations, [attest]: attestation };
     const signed = isSigned(attestations)
       ? { status: 'signed' as const, signed_with_open: listOpenItems(report) }
       : { status: 'frozen' as const };
     const by = `${name} (administrator:${administrator_id})`;
-    return keep(tx, { ...report, ...signed, attestations }, row, by, {
+    return storeVersion(tx, { ...report, ...signed, attestations }, row, by, {
       now,
       administrator_id,
       action: ATTEST_ACTION,
@@ -119,8 +124,8 @@ export async function attestReport(
 }
 
 /** @throws ServiceError `not_found` for the bot or the version. */
-export async function frozenReport(db: Db, ref: string, version: number): Promise<FrozenReport> {
-  const { document, hash } = await rowOf(db, ref, version);
+export async function getFrozenReport(db: Db, ref: string, version: number): Promise<FrozenReport> {
+  const { document, hash } = await getRow(db, ref, version);
   return { report: JSON.parse(document) as Report, hash };
 }
 
@@ -134,7 +139,7 @@ export type FrozenVersion = Pick<
   };
 
 /** Lists all versions of a bot, newest first. @throws ServiceError `not_found` for the bot. */
-export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
+export async function listFrozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
   const rows = await db
     .selectFrom('validation_reports')
     .selectAll()
@@ -160,7 +165,7 @@ function isSigned({
   return risk !== null && technical !== null && management !== null && isAudited;
 }
 
-async function keep(
+async function storeVersion(
   tx: Db,
   content: Report,
   before: ValidationReportsTable | undefined,
@@ -185,7 +190,7 @@ async function keep(
     .executeTakeFirstOrThrow();
   const version = (last ?? 0) + 1;
   const supersedes = before ? { version: before.version, hash: before.hash } : null;
-  const number = { version, supersedes, frozen_at: instant(now), frozen_by };
+  const number = { version, supersedes, frozen_at: formatInstant(now), frozen_by };
   const report: Report = { ...content, number };
   const hash = digest(report);
   const content_hash = contentHash(report);
@@ -203,7 +208,7 @@ async function keep(
   return { report, hash };
 }
 
-async function rowOf(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
+async function getRow(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
   const bot_id = await getBotId(db, ref);
   const row = await db
     .selectFrom('validation_reports')
@@ -221,7 +226,7 @@ async function rowOf(db: Db, ref: string, version: number): Promise<ValidationRe
   );
 }
 
-async function newestOf(
+async function findNewest(
   db: Db,
   bot_id: string,
   year: number,
@@ -236,10 +241,7 @@ async function newestOf(
     .executeTakeFirst();
 }
 
-function refuseSuperseded(
-  newest: ValidationReportsTable | undefined,
-  expected: number | null,
-): void {
+function requireNewest(newest: ValidationReportsTable | undefined, expected: number | null): void {
   const version = newest?.version ?? null;
   if (version === expected) return;
   const message =
@@ -255,7 +257,7 @@ function refuseSuperseded(
   });
 }
 
-function refuseSecond({ attestations }: Report, role: Role, administrator_id: string): void {
+function requireNewAttester({ attestations }: Report, role: Role, administrator_id: string): void {
   const { internal_audit_absent_reason: _reason, ...all } = attestations;
   if (all[role] !== null) {
     throw new ServiceError('conflict', `${all[role].name} has already attested as ${role}`, {
@@ -272,7 +274,7 @@ function refuseSecond({ attestations }: Report, role: Role, administrator_id: st
   });
 }
 
-async function nameOf(tx: Db, administrator_id: string): Promise<string> {
+async function getName(tx: Db, administrator_id: string): Promise<string> {
   const { name } = await tx
     .selectFrom('administrators')
     .select('name')

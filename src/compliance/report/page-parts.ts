@@ -2,11 +2,11 @@ import { html, type Child, type Html } from '../../backtest/report/html.ts';
 import { isField } from './fields.ts';
 import type { Draft, Figure, Human } from './payload.ts';
 
-export function words(name: string): string {
+export function toWords(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-export function fieldTable(
+export function renderFieldTable(
   name: string,
   rows: readonly (readonly [name: string, value: Child])[],
 ): Html {
@@ -33,7 +33,7 @@ export function fieldTable(
 }
 
 /** Renders a table whose first column names the row; browsers repeat its header on each printed page. */
-export function table(
+export function renderTable(
   name: string,
   titles: readonly string[],
   rows: readonly (readonly Child[])[],
@@ -60,9 +60,9 @@ export function table(
 }
 
 /** Renders a field with its marker, a letter that states its source. */
-export function fieldCell(field: Figure | Draft | Human): Html {
+export function renderField(field: Figure | Draft | Human): Html {
   if (field.marker === 'A') {
-    return html`<span class="marker">A</span> ${shown(field.value)}
+    return html`<span class="marker">A</span> ${renderValue(field.value)}
       <div class="source">${field.query.name}, ${field.hash.slice(0, 12)}…</div>`;
   }
   const by =
@@ -87,27 +87,27 @@ const MOST_SHOWN = 50;
 const MOST_COLUMNS = 5;
 
 /** Renders the value of a figure: texts and numbers unchanged, lists of objects as tables. */
-function shown(value: unknown): Child {
+function renderValue(value: unknown): Child {
   if (value === null || value === undefined) return 'unknown; see the gaps';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number' || typeof value === 'string') return value;
-  if (Array.isArray(value)) return shownList(value);
+  if (Array.isArray(value)) return renderList(value);
   const entries = Object.entries(value);
   if (entries.length === 0) return 'none';
   return html`<dl class="facts">
     ${entries.map(
       ([name, one]) =>
-        html`<dt>${words(name)}</dt>
-          <dd>${inner(one)}</dd> `,
+        html`<dt>${toWords(name)}</dt>
+          <dd>${renderInnerValue(one)}</dd> `,
     )}
   </dl>`;
 }
 
-function inner(value: unknown): Child {
-  return value === null || isField(value) ? 'none' : shown(value);
+function renderInnerValue(value: unknown): Child {
+  return value === null || isField(value) ? 'none' : renderValue(value);
 }
 
-function shownList(all: readonly unknown[]): Child {
+function renderList(all: readonly unknown[]): Child {
   if (all.length === 0) return 'none recorded';
   const first = all.slice(0, MOST_SHOWN);
   const more =
@@ -116,19 +116,19 @@ function shownList(all: readonly unknown[]): Child {
   if (!isTable) return `${first.map(String).join(', ')}${more}`;
   const titles = [...new Set(first.flatMap((one) => Object.keys(one)))];
   if (titles.length > MOST_COLUMNS) {
-    return html`${first.map((one) => html`<div class="record">${shown(one)}</div>`)} ${more}`;
+    return html`${first.map((one) => html`<div class="record">${renderValue(one)}</div>`)} ${more}`;
   }
   return html`<table>
       <thead>
         <tr>
-          ${titles.map((title) => html`<th scope="col">${words(title)}</th>`)}
+          ${titles.map((title) => html`<th scope="col">${toWords(title)}</th>`)}
         </tr>
       </thead>
       <tbody>
         ${first.map(
           (one) =>
             html`<tr>
-              ${titles.map((title) => html`<td>${inner((one as Record<string, unknown>)[title] ?? null)}</td>`)}
+              ${titles.map((title) => html`<td>${renderInnerValue((one as Record<string, unknown>)[title] ?? null)}</td>`)}
             </tr> `,
         )}
       </tbody>

@@ -5,7 +5,7 @@ import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { fieldsIn } from './fields.ts';
 import { ROLES, type Report } from './payload.ts';
-import { fieldCell, fieldTable, table, words } from './page-parts.ts';
+import { renderField, renderFieldTable, renderTable, toWords } from './page-parts.ts';
 import { STYLE } from './style.ts';
 
 export interface ReportPage {
@@ -26,7 +26,7 @@ const STATUS = {
 } as const;
 
 /** Renders a report as one HTML file without scripts, which opens offline and prints on A4. */
-export function reportPage(report: Report, hash: string | null): ReportPage {
+export function renderReportPage(report: Report, hash: string | null): ReportPage {
   const { scope, period, status } = report;
   const title = `Validation report of ${scope.name}, ${period.year}`;
   const source = html`<!doctype html>
@@ -44,12 +44,12 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
         <header>
           <p class="topline">RTS 6, Article 9: facts for the yearly self-assessment</p>
           <h1>${title}</h1>
-          <p><strong>${STATUS[status]}${still(report)}</strong></p>
+          <p><strong>${STATUS[status]}${describeOpenItems(report)}</strong></p>
           <p class="notice">${report.notice}</p>
-          ${cover(report, hash)}
+          ${renderCover(report, hash)}
         </header>
         <main>
-          ${sections(report).map(
+          ${listSections(report).map(
             ({ id, name, body }, i) =>
               html`<section ${BEGINS_PAGE.has(id) ? html`class="page"` : nothing} id="${id}">
                 <h2>${i + 1}. ${name}</h2>
@@ -69,13 +69,13 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
 }
 
 /** Names the open items, so that a signed report never looks complete while something is open. */
-function still(report: Report): string {
+function describeOpenItems(report: Report): string {
   const open = listOpenItems(report);
   if (open.length === 0) return '';
   return `${report.status === 'signed' ? ', with' : '. Open:'} ${open.join(', ')}`;
 }
 
-function cover(report: Report, hash: string | null): Html {
+function renderCover(report: Report, hash: string | null): Html {
   const { number, period, as_of, scope, content_hash, generated_by } = report;
   const rows = [
     ['Bot', `${scope.bot_ref} (${scope.bot_id})`],
@@ -99,7 +99,7 @@ function cover(report: Report, hash: string | null): Html {
     ['Hash of all figures', generated_by.inputs_hash],
     ['Engine', generated_by.engine],
   ] as const;
-  return html`${fieldTable(
+  return html`${renderFieldTable(
       'About this report',
       rows.map(([name, value]) => [name, value]),
     )}
@@ -117,7 +117,7 @@ function cover(report: Report, hash: string | null): Html {
     </ul>
     <nav aria-label="Contents">
       <ol>
-        ${sections(report).map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}
+        ${listSections(report).map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}
       </ol>
     </nav>`;
 }
@@ -139,70 +139,74 @@ interface Section {
   readonly body: Html | readonly Html[];
 }
 
-function sections(report: Report): Section[] {
+function listSections(report: Report): Section[] {
   const { generated_by, annex_i } = report;
   return [
-    { id: 'summary', name: 'Summary', body: fieldsOf('Summary', report.summary) },
-    { id: 'gaps', name: 'What is missing', body: gapTable(report) },
-    { id: 'articles', name: 'Paragraph by paragraph', body: articleTable(report) },
-    { id: 'deficiencies', name: 'Deficiencies', body: deficiencyTable(report) },
+    { id: 'summary', name: 'Summary', body: renderFields('Summary', report.summary) },
+    { id: 'gaps', name: 'What is missing', body: renderGaps(report) },
+    { id: 'articles', name: 'Paragraph by paragraph', body: renderArticles(report) },
+    { id: 'deficiencies', name: 'Deficiencies', body: renderDeficiencies(report) },
     {
       id: 'inventory',
       name: 'Inventory',
       body: [
-        fieldsOf('This bot', report.inventory),
-        fieldsOf('The firm', { firm: report.scope.firm, fleet: report.scope.fleet }),
+        renderFields('This bot', report.inventory),
+        renderFields('The firm', { firm: report.scope.firm, fleet: report.scope.fleet }),
       ],
     },
     {
       id: 'controls',
       name: 'Risk controls',
-      body: itemTables(report.risk_controls, ({ id, articles }) =>
+      body: renderItems(report.risk_controls, ({ id, articles }) =>
         articles.length === 0 ? id : `${id}: ${articles.join(', ')}`,
       ),
     },
-    { id: 'governance', name: 'Governance', body: fieldsOf('Governance', report.governance) },
-    { id: 'testing', name: 'Testing', body: fieldsOf('Testing', report.testing) },
+    { id: 'governance', name: 'Governance', body: renderFields('Governance', report.governance) },
+    { id: 'testing', name: 'Testing', body: renderFields('Testing', report.testing) },
     {
       id: 'changes',
       name: 'Changes',
-      body: itemTables(report.changes, ({ id }) => `Version ${id.slice(1)}`),
+      body: renderItems(report.changes, ({ id }) => `Version ${id.slice(1)}`),
     },
-    { id: 'kill', name: 'Kill function', body: fieldsOf('Kill function', report.kill) },
-    { id: 'pretrade', name: 'Pre-trade controls', body: fieldsOf('Pre-trade', report.pretrade) },
-    { id: 'monitoring', name: 'Monitoring', body: fieldsOf('Monitoring', report.monitoring) },
+    { id: 'kill', name: 'Kill function', body: renderFields('Kill function', report.kill) },
+    {
+      id: 'pretrade',
+      name: 'Pre-trade controls',
+      body: renderFields('Pre-trade', report.pretrade),
+    },
+    { id: 'monitoring', name: 'Monitoring', body: renderFields('Monitoring', report.monitoring) },
     {
       id: 'posttrade',
       name: 'Post-trade controls',
-      body: fieldsOf('Post-trade', report.posttrade),
+      body: renderFields('Post-trade', report.posttrade),
     },
     {
       id: 'surveillance',
       name: 'Surveillance',
-      body: fieldsOf('Surveillance', report.surveillance),
+      body: renderFields('Surveillance', report.surveillance),
     },
     {
       id: 'incidents',
       name: 'Incidents: runs that failed, as candidates',
-      body: itemTables(report.incidents, ({ id }) => `Run ${id}`),
+      body: renderItems(report.incidents, ({ id }) => `Run ${id}`),
     },
     {
       id: 'annex',
       name: 'Annex I: nature, scale, complexity',
       body: [
-        criterionTable('Nature', annex_i.nature),
-        criterionTable('Scale', annex_i.scale),
-        criterionTable('Complexity', annex_i.complexity),
+        renderCriteria('Nature', annex_i.nature),
+        renderCriteria('Scale', annex_i.scale),
+        renderCriteria('Complexity', annex_i.complexity),
       ],
     },
-    { id: 'attestations', name: 'Attestations', body: attestationTable(report) },
+    { id: 'attestations', name: 'Attestations', body: renderAttestations(report) },
     {
       id: 'evidence',
       name: 'Evidence: every figure, its query and its hash',
       body: [
-        fieldsOf('The log', { log: generated_by.log }),
-        evidenceTable(report),
-        table(
+        renderFields('The log', { log: generated_by.log }),
+        renderEvidence(report),
+        renderTable(
           'What the queries read',
           ['Query', 'Reads'],
           Object.entries(report.queries).map(([name, reads]) => [
@@ -210,37 +214,37 @@ function sections(report: Report): Section[] {
             reads,
           ]),
         ),
-        table(
+        renderTable(
           'Internal thresholds, which no rule prescribes',
           ['Name', 'Value'],
           Object.entries(report.house_numbers),
         ),
       ],
     },
-    { id: 'paragraphs', name: 'Cited paragraphs', body: paragraphTables() },
+    { id: 'paragraphs', name: 'Cited paragraphs', body: renderParagraphs() },
   ];
 }
 
-function fieldsOf(name: string, fields: object): Html {
-  return fieldTable(
+function renderFields(name: string, fields: object): Html {
+  return renderFieldTable(
     name,
-    Object.entries(fields).map(([key, field]) => [words(key), fieldCell(field)]),
+    Object.entries(fields).map(([key, field]) => [toWords(key), renderField(field)]),
   );
 }
 
-function itemTables<T extends { readonly id: string }>(
+function renderItems<T extends { readonly id: string }>(
   items: readonly T[],
   nameOf: (item: T) => string,
 ): readonly Html[] {
   if (items.length === 0) return [html`<p>None recorded.</p>`];
   return items.map((item) => {
     const { id: _id, articles: _articles, ...fields } = item as T & { readonly articles?: unknown };
-    return fieldsOf(nameOf(item), fields);
+    return renderFields(nameOf(item), fields);
   });
 }
 
-function gapTable({ generated_by: { gaps } }: Report): Html {
-  return table(
+function renderGaps({ generated_by: { gaps } }: Report): Html {
+  return renderTable(
     'Facts that the records do not contain and the report does not assume',
     ['Gap', 'What is missing', 'Paragraphs'],
     gaps.map(({ id, missing, articles }) => [
@@ -251,27 +255,27 @@ function gapTable({ generated_by: { gaps } }: Report): Html {
   );
 }
 
-function articleTable({ articles }: Report): Html {
-  return table(
+function renderArticles({ articles }: Report): Html {
+  return renderTable(
     'Each paragraph of RTS 6, assessed only by people',
     ['Paragraph', 'Requirement, in our words', 'Status', 'Evidence and gaps', 'Narrative'],
     articles.map(({ id, requirement, status, evidence, gaps, final, narrative }) => [
       id,
       requirement,
-      html`${words(status)}${final.by === null ? nothing : html` <span class="source">${final.by}</span>`}`,
+      html`${toWords(status)}${final.by === null ? nothing : html` <span class="source">${final.by}</span>`}`,
       html`${evidence.map((place) => html`<code>${place}</code> `)}${
         gaps.length === 0 ? nothing : html`<span class="source">gaps: ${gaps.join(', ')}</span>`
       }`,
-      fieldCell(narrative),
+      renderField(narrative),
     ]),
   );
 }
 
-function deficiencyTable({ deficiencies }: Report): Html {
+function renderDeficiencies({ deficiencies }: Report): Html {
   if (deficiencies.length === 0) {
     return html`<p>No deficiency has been entered, which does not mean that there is none.</p>`;
   }
-  return table(
+  return renderTable(
     'Deficiencies',
     ['Number', 'Paragraph', 'Finding', 'Severity', 'Owner', 'Due', 'Closed', 'Compliance informed'],
     deficiencies.map((one) => [
@@ -287,36 +291,36 @@ function deficiencyTable({ deficiencies }: Report): Html {
   );
 }
 
-function criterionTable(name: string, criteria: Report['annex_i']['nature']): Html {
-  return table(
+function renderCriteria(name: string, criteria: Report['annex_i']['nature']): Html {
+  return renderTable(
     name,
     ['Criterion', 'Requirement', 'Fact', 'Assessment'],
     criteria.map(({ ref, requirement, fact, draft, assessment }) => [
       ref,
       requirement,
-      (fact ?? draft) ? fieldCell((fact ?? draft)!) : 'to be filled by a person',
-      fieldCell(assessment),
+      (fact ?? draft) ? renderField((fact ?? draft)!) : 'to be filled by a person',
+      renderField(assessment),
     ]),
   );
 }
 
-function attestationTable({ attestations }: Report): Html {
-  return html`${table(
+function renderAttestations({ attestations }: Report): Html {
+  return html`${renderTable(
     'Each role needs a different person; empty rows can be signed by hand',
     ['Role', 'Name', 'Time', 'Content hash'],
     ROLES.map((role) => {
       const one = attestations[role];
-      return [words(role), one?.name ?? 'not attested', one?.at ?? '', one?.content_hash ?? ''];
+      return [toWords(role), one?.name ?? 'not attested', one?.at ?? '', one?.content_hash ?? ''];
     }),
   )}
-  ${fieldsOf('Internal audit', { absent_because: attestations.internal_audit_absent_reason })}`;
+  ${renderFields('Internal audit', { absent_because: attestations.internal_audit_absent_reason })}`;
 }
 
-function evidenceTable(report: Report): Html {
+function renderEvidence(report: Report): Html {
   const figures = [...fieldsIn(report)].flatMap(([place, field]) =>
     field.marker === 'A' ? [[place, field] as const] : [],
   );
-  return table(
+  return renderTable(
     'Figures',
     ['Figure', 'Query and parameters', 'SHA-256 of the value in canonical JSON'],
     figures.map(([place, { query, hash }]) => [
@@ -327,9 +331,9 @@ function evidenceTable(report: Report): Html {
   );
 }
 
-function paragraphTables(): readonly Html[] {
+function renderParagraphs(): readonly Html[] {
   return [...Map.groupBy(ARTICLES, ({ instrument }) => instrument)].map(([instrument, all]) =>
-    table(
+    renderTable(
       `${instrument}: ${INSTRUMENTS[instrument]}`,
       ['Cited as', 'Requirement, in our words'],
       all.map((one) => [cite(one), one.requirement]),

@@ -4,6 +4,10 @@ import { seqAt } from '../../events/snapshot.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 
+export function formatInstant(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
 /** A calendar year, up to now if it is not over. */
 export interface Period {
   readonly year: number;
@@ -39,12 +43,13 @@ export interface SeqRange {
 /** Finds the events that were recorded in a period; recording times grow with `seq`. */
 export async function rangeOf(db: Db, bot_id: string, { from, to }: Period): Promise<SeqRange> {
   return {
-    after_seq: await lastBefore(db, bot_id, from),
-    through_seq: await lastBefore(db, bot_id, to),
+    after_seq: await findLastSeq(db, bot_id, from),
+    through_seq: await findLastSeq(db, bot_id, to),
   };
 }
 
-async function lastBefore(db: Db, bot_id: string, time: number): Promise<number> {
+/** Returns the `seq` of the newest event recorded before `time` (ms since epoch); 0 without events. */
+export async function findLastSeq(db: Db, bot_id: string, time: number): Promise<number> {
   try {
     return (await seqAt(db, bot_id, { at: time - 1 })).seq;
   } catch (error) {

@@ -4,7 +4,7 @@ import { withNames } from '../../identity/actor-names.ts';
 import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
 import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { TestKind } from '../tests/result.ts';
-import type { Period } from './period.ts';
+import { formatInstant, type Period } from './period.ts';
 
 /** Maximum length of a list in a report; longer lists are cut and their total is reported. */
 export const MOST_LISTED = 200;
@@ -14,16 +14,13 @@ export interface Listed<T> {
   readonly items: readonly T[];
 }
 
-export function listed<T>(all: readonly T[]): Listed<T> {
+/** Cuts a list to `MOST_LISTED` items and keeps its total length. */
+export function cutList<T>(all: readonly T[]): Listed<T> {
   return { total: all.length, items: all.slice(0, MOST_LISTED) };
 }
 
-export function instant(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-function instantOrNull(ms: number | null): string | null {
-  return ms === null ? null : instant(ms);
+function formatInstantOrNull(ms: number | null): string | null {
+  return ms === null ? null : formatInstant(ms);
 }
 
 export interface Version {
@@ -40,7 +37,7 @@ export interface Version {
 }
 
 /** Lists the newest versions created before a time (ms since epoch), oldest first. */
-export async function versionsOf(db: Db, bot_id: string, before: number): Promise<Version[]> {
+export async function listVersions(db: Db, bot_id: string, before: number): Promise<Version[]> {
   const rows = await db
     .selectFrom('bot_versions')
     .selectAll()
@@ -82,18 +79,18 @@ export interface Activation {
 }
 
 /** Lists the halts of a bot or of all bots, with the deployments of the bot that they ended. */
-export async function haltsOf(db: Db, bot_id: string, period: Period): Promise<Activation[]> {
+export async function listHalts(db: Db, bot_id: string, period: Period): Promise<Activation[]> {
   const halts = await haltsIn(db, period)
     .where((is) => is.or([is('halts.bot_id', '=', bot_id), is('halts.bot_id', 'is', null)]))
     .execute();
-  return activations(db, halts, bot_id);
+  return describeActivations(db, halts, bot_id);
 }
 
 /** Lists the halts of the bots that `bots drill` creates. */
-export async function drillsOf(db: Db, period: Period): Promise<Activation[]> {
+export async function listDrills(db: Db, period: Period): Promise<Activation[]> {
   const halts = await haltsIn(db, period).where('bots.slug', 'like', 'drill-________').execute();
   // A drill halts its bot once with this reason; further halts are part of its cleanup.
-  return activations(
+  return describeActivations(
     db,
     halts.filter(({ slug, reason }) => /^drill-[0-9a-f]{8}$/.test(slug!) && reason === 'a drill'),
   );
@@ -111,14 +108,17 @@ function haltsIn(db: Db, { from, to }: Period) {
     .limit(10 * MOST_LISTED);
 }
 
-async function activations(
+async function describeActivations(
   db: Db,
   halts: Awaited<ReturnType<ReturnType<typeof haltsIn>['execute']>>,
   bot_id?: string,
 ): Promise<Activation[]> {
   const named = await withNames(db, halts, 'requested_by', 'lifted_by');
-  const latched = await latchedBy(db, halts);
-  const ended = Map.groupBy(await endedBy(db, halts, bot_id), ({ halt_id }) => halt_id);
+  const latched = await readLatchTimes(db, halts);
+  const ended = Map.groupBy(
+    await listEndedDeployments(db, halts, bot_id),
+    ({ halt_id }) => halt_id,
+  );
   return named.map((halt) => {
     const { halt_id, scope, slug, reason, requested_at, lifted_at } = halt;
     const theirs = ended.get(halt_id) ?? [];
@@ -130,10 +130,10 @@ async function activations(
       halt_id,
       scope,
       bot: slug,
-      at: instant(requested_at),
+      at: formatInstant(requested_at),
       by: halt.requested_by_name ?? halt.requested_by,
       reason,
-      lifted_at: instantOrNull(lifted_at),
+      lifted_at: formatInstantOrNull(lifted_at),
       lifted_by: halt.lifted_by_name ?? halt.lifted_by,
       targets: countBy(theirs, ({ target }) => target),
       orders: isKnown ? known.length : null,
@@ -145,7 +145,7 @@ async function activations(
 }
 
 /** Reads from the audit log how long each halt took to be in force, ms by halt id. */
-async function latchedBy(
+async function readLatchTimes(
   db: Db,
   halts: readonly { readonly halt_id: string; readonly requested_at: number }[],
 ): Promise<ReadonlyMap<string, number>> {
@@ -159,18 +159,18 @@ async function latchedBy(
     .orderBy('seq')
     .limit(100 * MOST_LISTED)
     .execute();
-  const told = entries.map(
+  const recorded = entries.map(
     ({ details }) =>
       JSON.parse(details) as Readonly<{ halt_id: string; repeated: boolean; latched_ms?: number }>,
   );
   return new Map(
-    told.flatMap(({ halt_id, repeated, latched_ms: ms }) =>
+    recorded.flatMap(({ halt_id, repeated, latched_ms: ms }) =>
       repeated || ms === undefined ? [] : [[halt_id, ms] as const],
     ),
   );
 }
 
-async function endedBy(
+async function listEndedDeployments(
   db: Db,
   halts: readonly { readonly halt_id: string }[],
   bot_id: string | undefined,
@@ -213,7 +213,7 @@ export interface Deployment {
 }
 
 /** Lists the deployments of a bot that were open at some time in the period, newest first. */
-export async function deploymentsOf(
+export async function listDeployments(
   db: Db,
   bot_id: string,
   { from, to }: Period,
@@ -266,7 +266,7 @@ export interface FailedTask {
   readonly detail: string | null;
 }
 
-export async function failedTasks(
+export async function listFailedTasks(
   db: Db,
   bot_id: string,
   { from, to }: Period,
@@ -282,15 +282,18 @@ export async function failedTasks(
     .limit(MOST_LISTED + 1)
     .execute();
   return rows.map(({ task_id, kind, version, started_at, ended_at, error }) => {
-    const told = JSON.parse(error ?? '{}') as { readonly code?: string; readonly message?: string };
+    const failure = JSON.parse(error ?? '{}') as {
+      readonly code?: string;
+      readonly message?: string;
+    };
     return {
       task_id,
       kind,
       version,
-      begun_at: instantOrNull(started_at),
-      ended_at: instantOrNull(ended_at),
-      code: told.code ?? null,
-      detail: told.message ?? null,
+      begun_at: formatInstantOrNull(started_at),
+      ended_at: formatInstantOrNull(ended_at),
+      code: failure.code ?? null,
+      detail: failure.message ?? null,
     };
   });
 }
@@ -303,7 +306,7 @@ export interface EndedTask {
 }
 
 /** Lists the newest five tasks of a kind that succeeded before a time (ms since epoch). */
-export async function tasksOfKind(
+export async function listEndedTasks(
   db: Db,
   bot_id: string,
   kind: TestKind,
@@ -328,7 +331,7 @@ export async function tasksOfKind(
 }
 
 /** Lists the bots that are not archived, with facts about their current versions. */
-export async function fleetOf(db: Db) {
+export async function readFleet(db: Db) {
   const rows = await db
     .selectFrom('bots')
     .innerJoin('bot_versions as version', (join) =>
@@ -383,7 +386,7 @@ export interface Document {
   };
 }
 
-export async function administratorsOf(db: Db) {
+export async function listAdministrators(db: Db) {
   const rows = await db
     .selectFrom('administrators')
     .select(['administrator_id', 'name', 'created_at'])
@@ -391,11 +394,11 @@ export async function administratorsOf(db: Db) {
     .orderBy('administrator_id')
     .limit(MOST_LISTED)
     .execute();
-  return rows.map(({ created_at, ...row }) => ({ ...row, since: instant(created_at) }));
+  return rows.map(({ created_at, ...row }) => ({ ...row, since: formatInstant(created_at) }));
 }
 
 /** Lists administrators with a token that may halt; in the console every administrator may halt. */
-export async function holdersOfHalt(db: Db, now: number) {
+export async function listHaltHolders(db: Db, now: number) {
   const rows = await db
     .selectFrom('api_tokens as token')
     .innerJoin('administrators as holder', 'holder.administrator_id', 'token.administrator_id')

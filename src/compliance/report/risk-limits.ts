@@ -1,9 +1,10 @@
 import { digest, figure, human, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
-import { instant, type Document, type Version } from './records.ts';
+import { formatInstant } from './period.ts';
+import { type Document, type Version } from './records.ts';
 
 /** The paragraphs that each limit of the spec implements. */
-const SERVES: Readonly<Record<string, readonly string[]>> = {
+const IMPLEMENTED_PARAGRAPHS: Readonly<Record<string, readonly string[]>> = {
   max_order_value: ['15(1)(b)', '8(b)'],
   max_order_qty: ['15(1)(c)', '8(b)'],
   price_collar_bps: ['15(1)(a)', '8(b)'],
@@ -18,7 +19,7 @@ const SERVES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Paragraphs that require a limit, with the text for the gap if the spec has no such limit. */
-const WANTED: readonly (readonly [ref: string, what: string])[] = [
+const REQUIRED_LIMITS: readonly (readonly [ref: string, what: string])[] = [
   ['8(a)', 'a limit on the number of instruments'],
   ['8(b)', 'a limit on the price, value or number of orders'],
   ['8(c)', 'a limit on positions'],
@@ -42,8 +43,9 @@ export function reportLimits(
   const risk = (current?.document as Document | undefined)?.spec.risk ?? {};
   const served = new Set<string>();
   const controls = Object.entries(risk).map(([id, limit]): ReportedLimit => {
-    const articles = id === 'permitted' ? permittedServes(limit) : (SERVES[id] ?? []);
-    const reason = unlimitedIn(limit);
+    const articles =
+      id === 'permitted' ? listPermittedParagraphs(limit) : (IMPLEMENTED_PARAGRAPHS[id] ?? []);
+    const reason = getUnlimitedReason(limit);
     if (reason === undefined) for (const ref of articles) served.add(ref);
     else gaps.add(`unlimited_${id}`, `${id} is unlimited: ${reason}`, articles);
     if (articles.length === 0 && id !== 'permitted')
@@ -52,7 +54,7 @@ export function reportLimits(
       value: reason === undefined ? limit : null,
       unlimited: reason ?? null,
       hard_or_soft: 'hard: the engine denies the order',
-      ...sinceWhen(versions, id),
+      ...findCalibration(versions, id),
     };
     return {
       id,
@@ -63,14 +65,14 @@ export function reportLimits(
       alerts_to: human(),
     };
   });
-  for (const [ref, what] of WANTED) {
+  for (const [ref, what] of REQUIRED_LIMITS) {
     if (!served.has(ref)) gaps.add(`no_control_${ref}`, `the spec has no ${what.slice(2)}`, [ref]);
   }
   return controls;
 }
 
 /** An absent list permits everything, so only lists that are present implement a paragraph. */
-function permittedServes(permitted: unknown): string[] {
+function listPermittedParagraphs(permitted: unknown): string[] {
   const lists = Object(permitted) as Readonly<Record<string, unknown>>;
   return [
     ...(Array.isArray(lists['instruments']) ? ['8(a)', '15(5)'] : []),
@@ -78,13 +80,13 @@ function permittedServes(permitted: unknown): string[] {
   ];
 }
 
-function unlimitedIn(limit: unknown): string | undefined {
+function getUnlimitedReason(limit: unknown): string | undefined {
   if (typeof limit !== 'object' || limit === null || !('unlimited' in limit)) return undefined;
   return String(limit.unlimited);
 }
 
 /** Finds the version that set the limit to its current value. */
-function sinceWhen(
+function findCalibration(
   versions: readonly Version[],
   id: string,
 ): { readonly since_version: number; readonly last_calibrated: string } {
@@ -93,5 +95,5 @@ function sinceWhen(
   );
   const other = values.findLastIndex((value) => value !== values.at(-1));
   const { version, created_at } = versions[other + 1]!;
-  return { since_version: version, last_calibrated: instant(created_at) };
+  return { since_version: version, last_calibrated: formatInstant(created_at) };
 }

@@ -4,15 +4,15 @@ import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
 import { listThresholds, findUnattributed } from '../../fleet/thresholds/thresholds.ts';
 import { figure, human, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
-import type { Period, SeqRange } from './period.ts';
-import { instant, listed, type Document } from './records.ts';
+import { formatInstant, type Period, type SeqRange } from './period.ts';
+import { cutList, type Document } from './records.ts';
 
 /** Maximum latency of an alert under Article 16(5). */
 const LATEST_MS = 5000;
 const AT_ONCE = 4096;
 
 /** Counts alerts and their latency; null without alerts, as the bot may not produce any. */
-export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq }: SeqRange) {
+export async function countAlerts(db: Db, bot_id: string, { after_seq, through_seq }: SeqRange) {
   const found = {
     raised: 0,
     latency_unknown: 0,
@@ -31,7 +31,7 @@ export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq 
       .limit(AT_ONCE)
       .execute();
     for (const { payload } of rows) {
-      const ms = latencyIn(payload);
+      const ms = readLatency(payload);
       found.raised += 1;
       if (ms === null) found.latency_unknown += 1;
       else {
@@ -45,7 +45,7 @@ export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq 
 }
 
 /** Returns null also for a payload that is not JSON because it was tampered with. */
-function latencyIn(payload: string): number | null {
+function readLatency(payload: string): number | null {
   try {
     const { latency_ms } = JSON.parse(payload) as { readonly latency_ms?: unknown };
     return typeof latency_ms === 'number' ? latency_ms : null;
@@ -55,7 +55,7 @@ function latencyIn(payload: string): number | null {
 }
 
 /** Lists requests to let an order exceed a limit, with their approvals. */
-export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) {
+export async function listOverrides(db: Db, bot_id: string, { from, to }: Period) {
   const rows = await db
     .selectFrom('overrides')
     .selectAll()
@@ -65,7 +65,7 @@ export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) 
     .orderBy('override_id')
     .execute();
   const named = await withNames(db, rows, 'requested_by', 'verified_by', 'authorised_by');
-  return listed(
+  return cutList(
     named.map((row) => ({
       override_id: row.override_id,
       run: row.run_id,
@@ -74,11 +74,11 @@ export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) 
       controls: JSON.parse(row.controls) as readonly string[],
       reason: row.reason,
       requested_by: row.requested_by_name ?? row.requested_by,
-      requested_at: instant(row.requested_at),
+      requested_at: formatInstant(row.requested_at),
       verified_by: row.verified_by_name ?? row.verified_by,
       authorised_by: row.authorised_by_name ?? row.authorised_by,
-      expires_at: instant(row.expires_at),
-      used_at: row.used_at === null ? null : instant(row.used_at),
+      expires_at: formatInstant(row.expires_at),
+      used_at: row.used_at === null ? null : formatInstant(row.used_at),
       used_order: row.used_order,
     })),
   );
@@ -125,7 +125,7 @@ export async function reportThresholds(
       currency,
       hard_or_soft: 'hard: the engine denies the order',
       since_version: version,
-      last_calibrated: instant(row.set_at),
+      last_calibrated: formatInstant(row.set_at),
       set_by: row.set_by_name ?? row.set_by,
       rationale,
     };
@@ -141,7 +141,7 @@ export async function reportThresholds(
 }
 
 /** Lists all threshold changes of the period, including those that do not apply to the bot now. */
-export async function thresholdChangesOf(db: Db, { from, to }: Period) {
+export async function listThresholdChanges(db: Db, { from, to }: Period) {
   const rows = await db
     .selectFrom('thresholds')
     .selectAll()
@@ -152,9 +152,9 @@ export async function thresholdChangesOf(db: Db, { from, to }: Period) {
     .orderBy('subject')
     .execute();
   const named = await withNames(db, rows, 'set_by');
-  return listed(
+  return cutList(
     named.map(({ level, subject, currency, version, limits, rationale, ...row }) => ({
-      when: instant(row.set_at),
+      when: formatInstant(row.set_at),
       by: row.set_by_name ?? row.set_by,
       level,
       subject,

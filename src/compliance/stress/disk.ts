@@ -5,7 +5,7 @@ import { openStorage } from '../../storage/storage.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Meters } from './load.ts';
-import { percentiles, type Percentiles } from './samples.ts';
+import { computePercentiles, type Percentiles } from './samples.ts';
 
 /** Measurements of a log on disk that is written with the events of the load. */
 export interface OnDisk {
@@ -55,7 +55,7 @@ export async function writeToDisk(
       generated: events.length,
       persisted: count,
       per_second: took === 0 ? null : Math.floor((events.length / took) * 1000),
-      write_ms: percentiles(writes),
+      write_ms: computePercentiles(writes),
       events_per_write: AT_ONCE,
     };
   } finally {

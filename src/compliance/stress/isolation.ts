@@ -118,13 +118,17 @@ export async function proveIsolation(
     orders_of_test += count;
   }
   const config_unchanged = before.config_hash === after.config_hash;
-  const changed = config_unchanged ? [] : await changesIn(storage, earlier, later);
+  const changed = config_unchanged ? [] : await describeChanges(storage, earlier, later);
   return { before, after, logs_kept, config_unchanged, changed, orders_of_test };
 }
 
 type Config = Fingerprint['config'];
 
-async function changesIn({ read }: Storage, before: Config, after: Config): Promise<string[]> {
+async function describeChanges(
+  { read }: Storage,
+  before: Config,
+  after: Config,
+): Promise<string[]> {
   const known = new Map(before.bots.map((bot) => [bot.bot_id, bot]));
   const changed: string[] = [];
   for (const { bot_id, current_version, status } of after.bots) {
@@ -144,9 +148,9 @@ async function changesIn({ read }: Storage, before: Config, after: Config): Prom
     } else if (then.status !== status)
       changed.push(`the status of bot ${bot_id} changed to ${status}`);
   }
-  const those = ({ deployments }: Config): ReadonlySet<string> =>
+  const listOpen = ({ deployments }: Config): ReadonlySet<string> =>
     new Set(deployments.map(({ deployment_id }) => deployment_id));
-  const [open, now] = [those(before), those(after)];
+  const [open, now] = [listOpen(before), listOpen(after)];
   const begun = [...now].filter((id) => !open.has(id));
   const rows =
     begun.length === 0

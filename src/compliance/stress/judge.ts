@@ -1,4 +1,4 @@
-import { BOUNDS, ofHost, type SafeguardResult } from './safeguards.ts';
+import { BOUNDS, describeNetTime, type SafeguardResult } from './safeguards.ts';
 import type { OnDisk } from './disk.ts';
 import type { PassResult } from './pass.ts';
 import type { Plan } from './plan.ts';
@@ -23,13 +23,13 @@ export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested
   const [on, lifted] = passes;
   if (on === undefined || lifted === undefined) findings.faults.push('the test was not run');
   for (const pass of passes) {
-    const own = findingsOf(pass);
+    const own = findFaults(pass);
     const named = (what: string): string => `limits ${pass.limits}: ${what}`;
     findings.faults.push(...own.faults.map(named));
     findings.byHost.push(...own.byHost.map(named));
   }
   if (lifted !== undefined) addMissed(findings, lifted);
-  if (on !== undefined) findings.faults.push(...faultsOfLimits(on));
+  if (on !== undefined) findings.faults.push(...findLimitFaults(on));
   if (log !== null && log.persisted !== log.generated) {
     findings.faults.push(`the log on disk has ${log.persisted} of ${log.generated} events`);
   }
@@ -40,10 +40,10 @@ export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested
   const { faults } = findings;
   const byHost = findings.byHost.map((what) => `inconclusive, the host was busy: ${what}`);
   return {
-    verdict: verdictOf(findings, plan),
+    verdict: decideVerdict(findings, plan),
     reasons: [...faults, ...byHost, ...plan.provisional],
     not_judged: passes.flatMap((pass) =>
-      leftOpen(pass).map((what) => `limits ${pass.limits}: ${what}`),
+      listNotJudged(pass).map((what) => `limits ${pass.limits}: ${what}`),
     ),
   };
 }
@@ -54,13 +54,13 @@ interface Findings {
   readonly byHost: string[];
 }
 
-function verdictOf({ faults, byHost }: Findings, { provisional }: Plan): Judged['verdict'] {
+function decideVerdict({ faults, byHost }: Findings, { provisional }: Plan): Judged['verdict'] {
   if (faults.length > 0) return 'fail';
   if (byHost.length > 0) return 'inconclusive';
   return provisional.length > 0 ? 'provisional' : 'pass';
 }
 
-function faultsOfLimits({ limiter, positions }: PassResult): string[] {
+function findLimitFaults({ limiter, positions }: PassResult): string[] {
   const faults: string[] = [];
   if (limiter.limit === null) {
     faults.push('limits on: the bot has no message limit; set spec.risk.max_messages_per_second');
@@ -74,8 +74,8 @@ function faultsOfLimits({ limiter, positions }: PassResult): string[] {
   return faults;
 }
 
-function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
-  const { before, after } = waits(phases);
+function listNotJudged({ limits, limiter, memory, phases }: PassResult): string[] {
+  const { before, after } = getWaits(phases);
   return [
     ...(limits === 'on' && limiter.limit !== null && limiter.offered === 0
       ? ['whether the message limit engages: the load did not exceed the limit']
@@ -90,12 +90,12 @@ function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
 }
 
 /** Returns p99 of the time until the venue acknowledges an order, before and under the load, ms. */
-function waits(phases: PassResult['phases'], by: 'ack_ms' | 'ack_net_ms' = 'ack_ms') {
+function getWaits(phases: PassResult['phases'], by: 'ack_ms' | 'ack_net_ms' = 'ack_ms') {
   const of = (name: string) => phases.find(({ phase }) => phase === name)?.[by].p99 ?? null;
   return { before: of('warm-up'), after: of('hold') };
 }
 
-function findingsOf(pass: PassResult): Findings {
+function findFaults(pass: PassResult): Findings {
   const { orders, drops, limiter, log, memory, reconciliation } = pass;
   const faults: string[] = [];
   if (orders.sent === 0) {
@@ -139,7 +139,7 @@ function addLate(findings: Findings, pass: PassResult): void {
   const late = (ms: number, netMs: number, mostMs: number, what: string): void => {
     if (ms <= mostMs) return;
     if (netMs > mostMs) findings.faults.push(what);
-    else findings.byHost.push(`${what}, ${ofHost(netMs)}`);
+    else findings.byHost.push(`${what}, ${describeNetTime(netMs)}`);
   };
   const { max: alert } = durations.alert;
   const { max: alertNet } = durations.alert_net;
@@ -155,13 +155,13 @@ function addLate(findings: Findings, pass: PassResult): void {
  * compared with a net wait before the load.
  */
 function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
-  const { before, after } = waits(phases);
-  const { before: netBefore, after: netAfter } = waits(phases, 'ack_net_ms');
+  const { before, after } = getWaits(phases);
+  const { before: netBefore, after: netAfter } = getWaits(phases, 'ack_net_ms');
   if (before === null || after === null || netBefore === null || netAfter === null) return;
   const most = (ms: number): number => Math.max(BOUNDS.slowerTimes * ms, BOUNDS.noiseMs);
   const what = `one order in a hundred waited ${after} ms or longer, and ${before} ms before the load (an internal threshold: ${BOUNDS.slowerTimes} times)`;
   if (netAfter > most(before)) faults.push(what);
-  else if (after > most(netBefore)) byHost.push(`${what}, ${ofHost(netAfter)}`);
+  else if (after > most(netBefore)) byHost.push(`${what}, ${describeNetTime(netAfter)}`);
 }
 
 function addMissed(findings: Findings, { reached, volume, host }: PassResult): void {

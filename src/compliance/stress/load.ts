@@ -45,7 +45,7 @@ export interface Lot {
  * Distributes `count` items over instruments. Each item goes to the instrument that is furthest behind its
  * share, so that every prefix has the same mix as the whole.
  */
-function deal(count: number, shares: Shares): string[] {
+function distribute(count: number, shares: Shares): string[] {
   const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
   const given = shares.map(() => 0);
   return Array.from({ length: count }, (_, place) => {
@@ -61,7 +61,7 @@ function deal(count: number, shares: Shares): string[] {
 }
 
 /** Results of one bar. */
-export interface Beat extends Span {
+export interface BarResult extends Span {
   readonly asked: { readonly orders: number; readonly cancels: number };
   /** Messages of each class that the venue and the bot have exchanged. */
   readonly counts: Readonly<Record<MessageClass, number>>;
@@ -98,7 +98,7 @@ export interface Durations {
 
 export interface Loader {
   readonly durations: Durations;
-  beat(load: Load): Promise<Beat>;
+  playBar(load: Load): Promise<BarResult>;
   /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
   lost(): number;
   /** Number of order events that the session generated, and of those that its log contains. */
@@ -106,7 +106,7 @@ export interface Loader {
 }
 
 /** @param onEvents receives the events that the bot logged during a bar. */
-export function openLoad(
+export function openLoader(
   world: World,
   meters: Meters,
   durations: Durations,
@@ -142,7 +142,7 @@ export function openLoad(
           those.filter(({ status }) => status === 'working'),
         );
       }
-      for (const symbol of deal(load.cancels, load.mix?.cancels ?? evenly)) {
+      for (const symbol of distribute(load.cancels, load.mix?.cancels ?? evenly)) {
         const order = oldest(symbol);
         if (order === undefined) break;
         broker.cancel(order);
@@ -159,7 +159,7 @@ export function openLoad(
       for (const { symbol, side, orders, quantity } of plan) {
         for (let i = 0; i < orders; i += 1) place(symbol, { side, quantity });
       }
-      for (const symbol of deal(load.out, load.mix?.orders ?? evenly).slice(load.fills)) {
+      for (const symbol of distribute(load.out, load.mix?.orders ?? evenly).slice(load.fills)) {
         if (asked.orders + asked.cancels >= load.out) break;
         const order = place(symbol, { type: 'limit', limit: sizes.below });
         if (order.status === 'working') resting.get(symbol)!.push(order);
@@ -169,11 +169,12 @@ export function openLoad(
 
   return {
     durations,
-    async beat(load) {
+    async playBar(load) {
       const asked = { orders: 0, cancels: 0 };
       const before = { ...counted };
       const notes = { alerts: world.alerts.length };
-      const lots = load.lots ?? lotsOf(deal(load.fills, load.mix?.orders ?? evenly), sizes.unit);
+      const lots =
+        load.lots ?? groupLots(distribute(load.fills, load.mix?.orders ?? evenly), sizes.unit);
       const plan: Plan = lots.map((lot) => {
         // Sells what earlier bars bought, as soon as the position is large enough.
         const wanted = lot.orders * lot.quantity;
@@ -187,7 +188,7 @@ export function openLoad(
         if (side === 'sell') others.quote(symbol, there, undefined);
         else others.quote(symbol, undefined, there);
       }
-      for (const symbol of deal(load.trades, load.mix?.trades ?? evenly)) {
+      for (const symbol of distribute(load.trades, load.mix?.trades ?? evenly)) {
         others.print(symbol, sizes.price);
       }
       act(load, plan, asked);
@@ -197,7 +198,7 @@ export function openLoad(
       await world.time.pass(2000);
       const took = span();
       for (const { symbol } of plan) others.quote(symbol, undefined, undefined);
-      const made = tally(world);
+      const made = countEvents(world);
       onEvents?.(world.journal.events);
       const alerts = world.alerts.slice(notes.alerts).filter(({ time }) => time >= end);
       const latest = Math.max(...alerts.map(({ time }) => time - end));
@@ -209,7 +210,7 @@ export function openLoad(
         orders: counted.orders - before.orders,
         cancels: counted.cancels - before.cancels,
       };
-      forget(world);
+      clearLogs(world);
       return {
         asked,
         sent,
@@ -222,7 +223,7 @@ export function openLoad(
         rejected: made.rejected,
         breaks: made.breaks,
         fills: made.fills,
-        position: largest(world),
+        position: findLargestPosition(world),
         ...took,
         alertMs: alerts.length === 0 ? null : latest + took.realMs,
         alertNetMs: alerts.length === 0 ? null : latest + took.netMs,
@@ -230,7 +231,7 @@ export function openLoad(
     },
     lost: () => totals.submitted - totals.unsent - totals.heard,
     logged() {
-      const left = tally(world).logged;
+      const left = countEvents(world).logged;
       return { generated: world.state()?.seq ?? 0, persisted: totals.logged + left };
     },
   };
@@ -238,7 +239,7 @@ export function openLoad(
 
 type Plan = readonly (Lot & { readonly side: 'buy' | 'sell' })[];
 
-function lotsOf(symbols: readonly string[], quantity: number): Lot[] {
+function groupLots(symbols: readonly string[], quantity: number): Lot[] {
   return [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, those]) => ({
     symbol,
     orders: those.length,
@@ -251,14 +252,14 @@ function isAboutOrders(type: string | undefined, exec: string | undefined): bool
   return type === 'cancel_reject' || (type === 'execution' && exec !== 'status');
 }
 
-function largest(world: World): number {
+function findLargestPosition(world: World): number {
   const { positions, equity } = world.state() ?? { positions: {}, equity: 0 };
   const most = Math.max(0, ...Object.values(positions).map(Math.abs));
   return equity > 0 ? (most * world.sizes.price) / equity : 0;
 }
 
-/** Counts the bot's log events since the last call of `forget`. */
-function tally(world: World) {
+/** Counts the bot's log events since the last call of `clearLogs`. */
+function countEvents(world: World) {
   const denied: Record<string, number> = {};
   const rejected: Record<string, number> = {};
   const fills: Record<string, { count: number; value: number; quantity: number }> = {};
@@ -284,7 +285,7 @@ function tally(world: World) {
 }
 
 /** Clears the logs of the test, so that memory measurements cover only the bot. */
-function forget(world: World): void {
+function clearLogs(world: World): void {
   (world.venueLog as VenueLine[]).length = 0;
   (world.botLog as BotLine[]).length = 0;
   (world.journal.events as unknown[]).length = 0;

@@ -3,22 +3,22 @@ import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { digest } from '../report/fields.ts';
-import { agree } from './agree.ts';
+import { agreesWithVenue } from './venue-agreement.ts';
 import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
-import { openLoad, type Beat, type Durations, type Meters } from './load.ts';
+import { openLoader, type BarResult, type Durations, type Meters } from './load.ts';
 import type { Plan } from './plan.ts';
 import {
-  doneWithin,
-  queueOf,
-  reachedOf,
+  countDoneWithin,
+  computeQueue,
+  computeReached,
   sum,
-  volumeReached,
+  computeVolumeReached,
   type Queue,
   type Reached,
   type VolumeReached,
 } from './reached.ts';
-import { percentiles, rounded, slope, type Percentiles } from './samples.ts';
-import { loadOf, refuseTooMuch, scheduleOf, targetOf, type Phase } from './schedule.ts';
+import { computePercentiles, rounded, computeSlope, type Percentiles } from './samples.ts';
+import { createLoad, requirePlayable, planSchedule, findTarget, type Phase } from './schedule.ts';
 
 export interface PhaseResult {
   readonly phase: Phase;
@@ -128,7 +128,7 @@ const SETTLE_MS = 40_000;
 const MOST_SAMPLED = 4000;
 const BAR_S = 60;
 
-/** @throws ServiceError as `refuseTooMuch`. */
+/** @throws ServiceError as `requirePlayable`. */
 export async function runPass(
   tried: TriedBot,
   plan: Plan,
@@ -136,17 +136,17 @@ export async function runPass(
   { seed, meters, holdBars, mostMessages, budgetMs, onBar }: PassOptions,
 ): Promise<Passed> {
   const durations: Durations = { decision: [], check: [], ack: [] };
-  return inWorld(timed(tried, meters, durations.ack), { seed }, async (world) => {
+  return inWorld(recordAcks(tried, meters, durations.ack), { seed }, async (world) => {
     const { symbols, sizes, config } = world;
-    const schedule = scheduleOf(plan, { symbols, sizes, config, holdBars, mostMessages });
-    refuseTooMuch(schedule);
+    const schedule = planSchedule(plan, { symbols, sizes, config, holdBars, mostMessages });
+    requirePlayable(schedule);
     const sample: SessionEvent[] = [];
     let phase: Phase | undefined;
-    const loader = openLoad(world, meters, durations, (events) => {
+    const loader = openLoader(world, meters, durations, (events) => {
       if (phase === 'hold' && sample.length < MOST_SAMPLED) sample.push(...events);
     });
     const evidence = createHash('sha256');
-    const beats: Played[] = [];
+    const playedBars: PlayedBar[] = [];
     const acks: number[] = [];
     const memory: { messages: number; rss: number; heap: number }[] = [];
     const rss = { start: meters.rss(), max: 0 };
@@ -157,61 +157,65 @@ export async function runPass(
     for (const { phase: name, load } of schedule) {
       if (meters.now() >= until) break;
       phase = name;
-      const { realMs, withheldMs, netMs, alertMs, alertNetMs, ...known } = await loader.beat(load);
+      const { realMs, withheldMs, netMs, alertMs, alertNetMs, ...known } =
+        await loader.playBar(load);
       const times = { realMs, withheldMs, netMs, alertMs, alertNetMs };
-      beats.push({ phase: name, ...times, ...known });
+      playedBars.push({ phase: name, ...times, ...known });
       acks.push(durations.ack.length);
       evidence.update(`${JSON.stringify({ phase: name, ...known })}\n`);
       messages += known.asked.orders + known.asked.cancels;
       rss.max = Math.max(rss.max, meters.rss());
       if (name === 'hold') memory.push({ messages, rss: meters.rss(), heap: meters.heap() });
-      onBar(beats.length, schedule.length);
+      onBar(playedBars.length, schedule.length);
     }
     const state = world.state();
     // Lets pending reconciliations of the session with the venue finish.
     await world.time.pass(SETTLE_MS);
-    const isWhole = beats.length === schedule.length;
+    const isWhole = playedBars.length === schedule.length;
     const limit = config.risk.max_position_pct;
     const result: PassResult = {
       ...kind,
       schedule_hash: digest({ seed, schedule }),
       evidence_hash: isWhole ? evidence.digest('hex') : null,
-      phases: phasesOf(beats, acks, durations.ack),
-      reached: reachedOf(plan, beats),
-      volume: volumeReached(plan, beats),
+      phases: summarizePhases(playedBars, acks, durations.ack),
+      reached: computeReached(plan, playedBars),
+      volume: computeVolumeReached(plan, playedBars),
       orders: {
-        asked: sum(beats, ({ asked }) => asked.orders),
-        sent: sum(beats, ({ sent }) => sent.orders),
-        denied: total(counted(beats, 'denied')),
+        asked: sum(playedBars, ({ asked }) => asked.orders),
+        sent: sum(playedBars, ({ sent }) => sent.orders),
+        denied: sumAll(sumCounts(playedBars, 'denied')),
       },
-      limiter: limiterOf(world, beats),
-      venue_rejects: counted(beats, 'rejected'),
+      limiter: summarizeLimiter(world, playedBars),
+      venue_rejects: sumCounts(playedBars, 'rejected'),
       drops: loader.lost(),
       log: loader.logged(),
-      reconciliation: { breaks: sum(beats, ({ breaks }) => breaks), agrees: agree(world) },
+      reconciliation: {
+        breaks: sum(playedBars, ({ breaks }) => breaks),
+        agrees: agreesWithVenue(world),
+      },
       positions: {
-        largest: rounded(Math.max(0, ...beats.map(({ position }) => position))),
+        largest: rounded(Math.max(0, ...playedBars.map(({ position }) => position))),
         limit: Number.isFinite(limit) ? limit : null,
       },
-      queue: queueOf(beats),
+      queue: computeQueue(playedBars),
       durations_ms: {
-        decision: percentiles(durations.decision),
-        check: percentiles(durations.check),
-        ack: percentiles(durations.ack),
-        alert: percentiles(beats.flatMap(({ alertMs }) => alertMs ?? [])),
-        alert_net: percentiles(beats.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
+        decision: computePercentiles(durations.decision),
+        check: computePercentiles(durations.check),
+        ack: computePercentiles(durations.ack),
+        alert: computePercentiles(playedBars.flatMap(({ alertMs }) => alertMs ?? [])),
+        alert_net: computePercentiles(playedBars.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
       },
       host: {
-        real_ms: rounded(sum(beats, ({ realMs }) => realMs)),
-        withheld_ms: rounded(sum(beats, ({ withheldMs }) => withheldMs)),
-        net_ms: rounded(sum(beats, ({ netMs }) => netMs)),
-        has_cut_short: !isWhole && sum(beats, ({ netMs }) => netMs) < budgetMs,
+        real_ms: rounded(sum(playedBars, ({ realMs }) => realMs)),
+        withheld_ms: rounded(sum(playedBars, ({ withheldMs }) => withheldMs)),
+        net_ms: rounded(sum(playedBars, ({ netMs }) => netMs)),
+        has_cut_short: !isWhole && sum(playedBars, ({ netMs }) => netMs) < budgetMs,
       },
       memory: {
         rss_start: rss.start,
         rss_max: rss.max,
-        rss_slope: perThousand(slope(memory.map((at) => [at.messages, at.rss]))),
-        heap_slope: perThousand(slope(memory.map((at) => [at.messages, at.heap]))),
+        rss_slope: perThousand(computeSlope(memory.map((at) => [at.messages, at.rss]))),
+        heap_slope: perThousand(computeSlope(memory.map((at) => [at.messages, at.heap]))),
         messages: (memory.at(-1)?.messages ?? 0) - (memory[0]?.messages ?? 0),
         gc_ms: rounded(meters.gc().total - begun.gc),
         gc_longest_ms: rounded(meters.gc().longest),
@@ -255,19 +259,20 @@ export async function findHeadroom(
   { seed, meters, steps }: { readonly seed: number; readonly meters: Meters; steps: number },
 ): Promise<Headroom> {
   const target = Math.max(
-    ...([1, 60] as const).map((one) => targetOf(plan, 'out', one)?.count ?? 0),
+    ...([1, 60] as const).map((one) => findTarget(plan, 'out', one)?.count ?? 0),
   );
   return inWorld(tried, { seed }, async (world) => {
     const { symbols } = world;
-    const loader = openLoad(world, meters, { decision: [], check: [], ack: [] });
-    const beat = (out: number): Promise<Beat> => loader.beat(loadOf(plan, symbols, out, 60));
+    const loader = openLoader(world, meters, { decision: [], check: [], ack: [] });
+    const playBar = (out: number): Promise<BarResult> =>
+      loader.playBar(createLoad(plan, symbols, out, 60));
     const made: Headroom['steps'][number][] = [];
     let broke_by: Headroom['broke_by'] = null;
     await world.begin();
-    await beat(Math.ceil(target / plan.multiplier));
+    await playBar(Math.ceil(target / plan.multiplier));
     for (let out = target; made.length < steps && broke_by === null; out = Math.ceil(out * 1.5)) {
-      const step = await beat(out);
-      const done = doneWithin(step, step.realMs, 'out', 1);
+      const step = await playBar(out);
+      const done = countDoneWithin(step, step.realMs, 'out', 1);
       made.push({ offered: out, done, real_ms: rounded(step.realMs) });
       if (world.end !== undefined) broke_by = 'ended';
       else if (step.netMs > 1000) broke_by = 'slow';
@@ -276,10 +281,10 @@ export async function findHeadroom(
     let recovered: boolean | null = broke_by === 'ended' ? null : true;
     for (let bar = 0; bar < RECOVERY_BARS && recovered !== null; bar += 1) {
       const out = Math.ceil((target * 0.5) / plan.multiplier);
-      const after = await beat(out);
+      const after = await playBar(out);
       // Earlier bars may still process a backlog.
       if (bar < RECOVERY_BARS - 1) continue;
-      const isDoneWithin = (ms: number): boolean => doneWithin(after, ms, 'out', 1) >= out;
+      const isDoneWithin = (ms: number): boolean => countDoneWithin(after, ms, 'out', 1) >= out;
       recovered = isDoneWithin(after.realMs) || (isDoneWithin(after.netMs) ? null : false);
     }
     const best = Math.max(0, ...made.map(({ done }) => done));
@@ -288,22 +293,22 @@ export async function findHeadroom(
   });
 }
 
-type Played = Beat & { readonly phase: Phase };
+type PlayedBar = BarResult & { readonly phase: Phase };
 
-function phasesOf(
-  beats: readonly Played[],
+function summarizePhases(
+  playedBars: readonly PlayedBar[],
   acks: readonly number[],
   all: readonly number[],
 ): PhaseResult[] {
-  const ofHost = beats.flatMap(({ realMs, netMs }, at) =>
+  const hostMs = playedBars.flatMap(({ realMs, netMs }, at) =>
     Array.from({ length: acks[at]! - (acks[at - 1] ?? 0) }, () => realMs - netMs),
   );
   const results: PhaseResult[] = [];
-  for (let at = 0; at < beats.length;) {
-    const { phase } = beats[at]!;
-    const next = beats.findIndex((beat, place) => place > at && beat.phase !== phase);
-    const end = next === -1 ? beats.length : next;
-    const own = beats.slice(at, end);
+  for (let at = 0; at < playedBars.length;) {
+    const { phase } = playedBars[at]!;
+    const next = playedBars.findIndex((bar, place) => place > at && bar.phase !== phase);
+    const end = next === -1 ? playedBars.length : next;
+    const own = playedBars.slice(at, end);
     const first = at === 0 ? 0 : acks[at - 1]!;
     const waits = all.slice(first, acks[end - 1]);
     results.push({
@@ -312,29 +317,29 @@ function phasesOf(
       virtual_s: own.length * BAR_S,
       asked: sum(own, ({ asked: { orders, cancels } }) => orders + cancels),
       sent: sum(own, ({ counts }) => counts.out),
-      denied: counted(own, 'denied'),
+      denied: sumCounts(own, 'denied'),
       real_ms: rounded(sum(own, ({ realMs }) => realMs)),
       withheld_ms: rounded(sum(own, ({ withheldMs }) => withheldMs)),
-      ack_ms: percentiles(waits),
-      ack_net_ms: percentiles(waits.map((ms, i) => Math.max(0, ms - ofHost[first + i]!))),
+      ack_ms: computePercentiles(waits),
+      ack_net_ms: computePercentiles(waits.map((ms, i) => Math.max(0, ms - hostMs[first + i]!))),
     });
     at = end;
   }
   return results;
 }
 
-function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] {
+function summarizeLimiter(world: World, playedBars: readonly BarResult[]): PassResult['limiter'] {
   const { risk, optionalLimits } = world.config;
   const limit = risk.max_messages_per_second;
   const kept = optionalLimits?.messages_kept_for_cancels ?? 0;
   const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
   if (!Number.isFinite(limit)) return { limit: null, ...made };
-  for (const { asked, sent, denied } of beats) {
+  for (const { asked, sent, denied } of playedBars) {
     // Cancels count toward the limit but are never denied.
     const room = Math.max(0, Math.ceil(limit - kept) - asked.cancels);
     const caught =
       (denied['max_messages_per_second'] ?? 0) + (denied['messages_kept_for_cancels'] ?? 0);
-    const others = total(denied) - caught;
+    const others = sumAll(denied) - caught;
     // An order that another limit denied is not counted here.
     made.offered += Math.max(0, asked.orders - others - room);
     made.caught += caught;
@@ -347,17 +352,20 @@ function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] 
   return { limit, ...made };
 }
 
-function counted(beats: readonly Beat[], what: 'denied' | 'rejected'): Record<string, number> {
+function sumCounts(
+  playedBars: readonly BarResult[],
+  what: 'denied' | 'rejected',
+): Record<string, number> {
   const all: Record<string, number> = {};
-  for (const beat of beats) {
-    for (const [reason, count] of Object.entries(beat[what])) {
+  for (const bar of playedBars) {
+    for (const [reason, count] of Object.entries(bar[what])) {
       all[reason] = (all[reason] ?? 0) + count;
     }
   }
   return all;
 }
 
-function total(counts: Readonly<Record<string, number>>): number {
+function sumAll(counts: Readonly<Record<string, number>>): number {
   return sum(Object.values(counts), (count) => count);
 }
 
@@ -366,7 +374,7 @@ function perThousand(value: number | null): number | null {
 }
 
 /** Wraps the adapter to record how long the venue takes to answer an order, by the real clock. */
-function timed(tried: TriedBot, { now }: Meters, acks: number[]): TriedBot {
+function recordAcks(tried: TriedBot, { now }: Meters, acks: number[]): TriedBot {
   return {
     ...tried,
     adapter(venue, context) {

@@ -1,10 +1,10 @@
 /** Finds the peaks of the last six months in the event log, for RTS 6 Article 10(a) and (b). */
 import { ServiceError } from '../../base/errors.ts';
-import { seqAt } from '../../events/snapshot.ts';
 import { DAY } from '../../market/time.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { digest } from '../report/fields.ts';
+import { findLastSeq, formatInstant } from '../report/period.ts';
 import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 
 /** Outgoing messages, incoming messages about orders, and incoming market data. */
@@ -131,30 +131,30 @@ export async function readHistory(
 ): Promise<History> {
   const from = sixMonthsBefore(asOf);
   const made = { k8s: newCounts(), paper: newCounts() };
-  const runs = await runsOf(storage.read, bot_id, from, asOf);
+  const runs = await listRuns(storage.read, bot_id, from, asOf);
   const bots = [...Map.groupBy(runs, (run) => run.bot_id)].sort(([a], [b]) => (a < b ? -1 : 1));
   const logs: object[] = [];
   const gaps = new Gaps();
   for (const [id, own] of bots) {
-    const range = await rangeOf(storage.read, id, from, asOf);
+    const range = await readRange(storage.read, id, from, asOf);
     logs.push({ bot_id: id, ...range });
     const targets = new Map(own.map(({ task_id, target }) => [task_id, target]));
-    const currencies = await currenciesOf(storage.read, id);
+    const currencies = await readCurrencies(storage.read, id);
     for (let after = range.after_seq; after < range.through_seq; after += eventsAtOnce) {
       const through = Math.min(after + eventsAtOnce, range.through_seq);
-      for (const row of await page(storage.read, id, after, through)) {
+      for (const row of await readPage(storage.read, id, after, through)) {
         const target = targets.get(row.run_id ?? '');
         if (target === undefined || row.occurred_at < from || row.occurred_at >= asOf) continue;
         const why = GAPS[row.kind];
         if (why === undefined) {
-          count(made[target], target, row, currencies.get(row.version) ?? '');
+          countEvent(made[target], target, row, currencies.get(row.version) ?? '');
         } else if (target === 'k8s') gaps.add(id, why, row.occurred_at);
       }
-      if (rowsIn(made.k8s) + rowsIn(made.paper) > mostRows) throw tooMuchHistory(mostRows);
-      await othersTurn();
+      if (countRows(made.k8s) + countRows(made.paper) > mostRows) throw tooMuchHistory(mostRows);
+      await yieldThread();
     }
     for (const { target, ended_at, error } of own) {
-      if (target === 'k8s' && isLost(error)) gaps.add(id, 'log_lost', ended_at ?? asOf);
+      if (target === 'k8s' && isLogLost(error)) gaps.add(id, 'log_lost', ended_at ?? asOf);
     }
   }
   const ran = runs.filter(({ target }) => target === 'k8s');
@@ -165,26 +165,26 @@ export async function readHistory(
     kinds: KINDS,
     logs,
   };
-  const production = await peaksIn(made.k8s);
-  const paper = await peaksIn(made.paper);
+  const production = await findPeaks(made.k8s);
+  const paper = await findPeaks(made.paper);
   const days = Math.round((asOf - from) / DAY);
   const since = ran.length === 0 ? undefined : Math.min(...ran.map(({ begun }) => begun));
   return {
     scope: bot_id === undefined ? 'firm' : 'bot',
-    window: { from: instant(from), to: instant(asOf) },
+    window: { from: formatInstant(from), to: formatInstant(asOf) },
     production,
     paper,
     // The first and the last day are only partly in the window.
-    coverage_days: Math.min(daysOf(ran), days),
+    coverage_days: Math.min(countDays(ran), days),
     days,
-    since: since === undefined ? null : instant(since),
+    since: since === undefined ? null : formatInstant(since),
     gaps: gaps.list(),
     counted: COUNTED,
     query: { name: 'stress.peaks', params, hash: digest({ params, production, paper }) },
   };
 }
 
-function rowsIn({ messages, fills }: Counts): number {
+function countRows({ messages, fills }: Counts): number {
   return CLASSES.reduce((sum, one) => sum + messages[one].count, fills.count);
 }
 
@@ -197,7 +197,7 @@ function tooMuchHistory(most: number): ServiceError {
 }
 
 /** Lets other work of this thread run. */
-function othersTurn(): Promise<void> {
+function yieldThread(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -210,10 +210,6 @@ export function sixMonthsBefore(time: number): number {
   const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
   date.setUTCDate(Math.min(day, last));
   return date.getTime();
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 // ---- Database queries ---------------------------------------------------------------------------
@@ -229,7 +225,7 @@ interface Run {
   readonly error: string | null;
 }
 
-async function runsOf(
+async function listRuns(
   db: Db,
   bot_id: string | undefined,
   from: number,
@@ -265,44 +261,35 @@ interface Range {
 }
 
 /** Finds the events recorded in the window. */
-async function rangeOf(db: Db, bot_id: string, from: number, to: number): Promise<Range> {
-  const through_seq = await lastBefore(db, bot_id, to);
+async function readRange(db: Db, bot_id: string, from: number, to: number): Promise<Range> {
+  const through_seq = await findLastSeq(db, bot_id, to);
   const last = await db
     .selectFrom('bot_events')
     .select('hash')
     .where('bot_id', '=', bot_id)
     .where('seq', '=', through_seq)
     .executeTakeFirst();
-  const after_seq = await lastBefore(db, bot_id, from);
+  const after_seq = await findLastSeq(db, bot_id, from);
   return { after_seq, through_seq, hash: last?.hash ?? null };
 }
 
-async function lastBefore(db: Db, bot_id: string, time: number): Promise<number> {
-  try {
-    return (await seqAt(db, bot_id, { at: time - 1 })).seq;
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'not_found') return 0;
-    throw error;
-  }
-}
-
-async function currenciesOf(db: Db, bot_id: string): Promise<ReadonlyMap<number, string>> {
+async function readCurrencies(db: Db, bot_id: string): Promise<ReadonlyMap<number, string>> {
   const rows = await db
     .selectFrom('bot_versions')
     .select(['version', 'document'])
     .where('bot_id', '=', bot_id)
     .execute();
-  return new Map(rows.map(({ version, document }) => [version, currencyIn(document)]));
+  return new Map(rows.map(({ version, document }) => [version, readCurrency(document)]));
 }
 
-function currencyIn(document: string): string {
+function readCurrency(document: string): string {
   const { spec } = JSON.parse(document) as {
     readonly spec?: { readonly universe?: { readonly currency?: string } };
   };
   return spec?.universe?.currency ?? '';
 }
 
-async function page(db: Db, bot_id: string, after: number, through: number) {
+async function readPage(db: Db, bot_id: string, after: number, through: number) {
   return db
     .selectFrom('bot_events')
     .select(['kind', 'run_id', 'version', 'occurred_at', 'payload'])
@@ -313,16 +300,16 @@ async function page(db: Db, bot_id: string, after: number, through: number) {
     .execute();
 }
 
-type Row = Awaited<ReturnType<typeof page>>[number];
+type Row = Awaited<ReturnType<typeof readPage>>[number];
 
-function isLost(error: string | null): boolean {
+function isLogLost(error: string | null): boolean {
   return (
     error !== null && (JSON.parse(error) as { readonly reason?: string }).reason === 'log_lost'
   );
 }
 
 /** Counts the UTC days on which at least one run was open. */
-function daysOf(runs: readonly Run[]): number {
+function countDays(runs: readonly Run[]): number {
   let days = 0;
   let last = -Infinity;
   for (const { begun, over } of runs.toSorted((a, b) => a.begun - b.begun)) {
@@ -352,7 +339,7 @@ class Gaps {
   }
 
   list(): LogGap[] {
-    return [...this.#all.values()].map((gap) => ({ ...gap, first: instant(gap.first) }));
+    return [...this.#all.values()].map((gap) => ({ ...gap, first: formatInstant(gap.first) }));
   }
 }
 
@@ -371,38 +358,38 @@ function newCounts(): Counts {
   return { messages, fills: new Columns(4), keys: new Map() };
 }
 
-function count(
+function countEvent(
   { messages, fills, keys }: Counts,
   target: Target,
   { kind, occurred_at: time, payload }: Row,
   currency: string,
 ): void {
-  const told = parsed(payload);
+  const fields = parsePayload(payload);
   const keyOf = (what: string, instrument: string): number => {
     const key = `${what} ${instrument}`;
     if (!keys.has(key)) keys.set(key, keys.size);
     return keys.get(key)!;
   };
   if (kind === BARS) {
-    for (const symbol of Object.keys(told.bars ?? {})) {
+    for (const symbol of Object.keys(fields.bars ?? {})) {
       messages.in_md.push(time, keyOf('bar', symbol));
     }
     return;
   }
-  const symbol = told.symbol ?? '';
+  const symbol = fields.symbol ?? '';
   if (OUT[target].includes(kind)) messages.out.push(time, keyOf(kind, symbol));
   if (IN_ORDER[target].includes(kind)) {
     // A venue report names only the order; its instrument is in another event.
-    const what = told.status === undefined ? kind : `report.${told.status}`;
+    const what = fields.status === undefined ? kind : `report.${fields.status}`;
     messages.in_order.push(time, keyOf(what, symbol));
   }
   if (kind === FILL) {
-    const quantity = Math.abs(told.quantity ?? 0);
-    fills.push(time, keyOf(currency, symbol), quantity * (told.price ?? 0), quantity);
+    const quantity = Math.abs(fields.quantity ?? 0);
+    fills.push(time, keyOf(currency, symbol), quantity * (fields.price ?? 0), quantity);
   }
 }
 
-interface Told {
+interface EventPayload {
   readonly symbol?: string;
   readonly status?: string;
   readonly quantity?: number;
@@ -411,45 +398,48 @@ interface Told {
 }
 
 /** A payload that was tampered with may not be JSON; its event still counts as a message. */
-function parsed(payload: string): Told {
+function parsePayload(payload: string): EventPayload {
   try {
-    return (JSON.parse(payload) as Told | null) ?? {};
+    return (JSON.parse(payload) as EventPayload | null) ?? {};
   } catch {
     return {};
   }
 }
 
-async function peaksIn({ messages, fills, keys }: Counts): Promise<Peaks> {
+async function findPeaks({ messages, fills, keys }: Counts): Promise<Peaks> {
   const names = [...keys.keys()].map((key) => {
     const [what = '', ...symbol] = key.split(' ');
     return [what, symbol.join(' ')] as const;
   });
   return {
-    messages: await messagePeaks(messages, names),
-    volume: await volumePeaks(fills, names),
+    messages: await findMessagePeaks(messages, names),
+    volume: await findVolumePeaks(fills, names),
   };
 }
 
 type Names = readonly (readonly [what: string, instrument: string])[];
 
-async function messagePeaks(messages: Counts['messages'], names: Names): Promise<MessagePeak[]> {
+async function findMessagePeaks(
+  messages: Counts['messages'],
+  names: Names,
+): Promise<MessagePeak[]> {
   const peaks: MessagePeak[] = [];
   for (const one of CLASSES) {
     const [times, keys] = [messages[one].column(0), messages[one].column(1)];
     const order = await orderInTime(times);
     for (const window_s of WINDOWS) {
-      await othersTurn();
+      await yieldThread();
       const { amount: M, from } = busiestWindow({ times }, order, window_s * 1000);
-      const mix = mixOf(times, keys, names, from, window_s);
+      const mix = countMix(times, keys, names, from, window_s);
       const instruments = [...new Set(mix.map(({ instrument }) => instrument))].filter(Boolean);
-      const peak_ts = from === undefined ? null : instant(from);
+      const peak_ts = from === undefined ? null : formatInstant(from);
       peaks.push({ class: one, window_s, M, peak_ts, instruments: instruments.sort(), mix });
     }
   }
   return peaks;
 }
 
-function mixOf(
+function countMix(
   times: Float64Array,
   keys: Float64Array,
   names: Names,
@@ -470,7 +460,7 @@ function mixOf(
     );
 }
 
-async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> {
+async function findVolumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> {
   const [times, keys] = [fills.column(0), fills.column(1)];
   const [values, quantities] = [fills.column(2), fills.column(3)];
   const rows = [...times.keys()];
@@ -487,7 +477,7 @@ async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> 
     };
     const order = await orderInTime(series.times);
     for (const window_s of WINDOWS) {
-      await othersTurn();
+      await yieldThread();
       const { amount, from } = busiestWindow(series, order, window_s * 1000);
       const isIn = (row: number): boolean =>
         from !== undefined && times[row]! >= from && times[row]! < from + window_s * 1000;
@@ -497,7 +487,7 @@ async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> 
         of,
         window_s,
         M: Number(amount.toPrecision(12)),
-        peak_ts: from === undefined ? null : instant(from),
+        peak_ts: from === undefined ? null : formatInstant(from),
         instruments: [...instruments].sort(),
       });
     }

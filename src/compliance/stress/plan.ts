@@ -80,7 +80,7 @@ export function planStress(history: History, options: PlanOptions): Plan {
   const { multiplier = 2 } = options;
   if (!(multiplier >= 2)) throw new RangeError('the multiplier must be at least 2');
   const { production, paper, gaps, coverage_days, days } = history;
-  const basis = basisOf(history);
+  const basis = decideBasis(history);
   const provisional = gaps.map(
     ({ why, count, first }) =>
       `the log has gaps: ${why} occurred ${count} times, first at ${first}`,
@@ -92,17 +92,17 @@ export function planStress(history: History, options: PlanOptions): Plan {
     return {
       basis,
       multiplier,
-      messages: production.messages.map((peak) => targetOf(peak, multiplier)),
-      volume: volumeTargets(production.volume, multiplier),
+      messages: production.messages.map((peak) => multiplyPeak(peak, multiplier)),
+      volume: multiplyVolume(production.volume, multiplier),
       assumption: null,
       provisional,
     };
   }
-  const assumption = assume(history, options);
+  const assumption = estimatePeaks(history, options);
   const messages = CLASSES.flatMap((one) =>
     WINDOWS.map((window_s, place) => {
       const most = Math.max(...assumption.candidates.map(({ counts }) => counts[place]!));
-      const known = peakOf(paper.messages, one, window_s);
+      const known = findPeak(paper.messages, one, window_s);
       const out = Math.max(Math.ceil(multiplier * most), assumption.floor);
       const own = Math.ceil(multiplier * (known?.M ?? 0));
       // The venue answers every message, so `out` is a minimum for every class.
@@ -110,19 +110,19 @@ export function planStress(history: History, options: PlanOptions): Plan {
     }),
   );
   provisional.push(`the load is assumed: ${assumption.text}`);
-  const volume = volumeTargets(paper.volume, multiplier);
+  const volume = multiplyVolume(paper.volume, multiplier);
   return { basis, multiplier, messages, volume, assumption, provisional };
 }
 
-function basisOf({ since, window, production }: History): Basis {
-  const sent = peakOf(production.messages, 'out', 86_400)?.M ?? 0;
+function decideBasis({ since, window, production }: History): Basis {
+  const sent = findPeak(production.messages, 'out', 86_400)?.M ?? 0;
   if (since === null || sent === 0) return 'assumed';
   const isFull = Date.parse(since) < Date.parse(window.from) + DAY;
   return isFull ? 'observed_full' : 'observed_partial';
 }
 
 /** Estimates the load of a bot without history: the largest known candidate, and at least a floor. */
-function assume(
+function estimatePeaks(
   { paper }: History,
   { risk, instruments, timeframeMs, throttle, declaredPeak, floor = FLOOR }: PlanOptions,
 ): Assumption {
@@ -136,7 +136,9 @@ function assume(
   const candidates: Assumption['candidates'] = [
     {
       source: 'paper_peak',
-      counts: WINDOWS.map((one) => peakOf(paper.messages, 'out', one)?.M ?? 0) as unknown as Counts,
+      counts: WINDOWS.map(
+        (one) => findPeak(paper.messages, 'out', one)?.M ?? 0,
+      ) as unknown as Counts,
     },
     { source: 'order_limits', counts: atBars(most * VENUES * MESSAGES_OF_AN_ORDER) },
     ...(Number.isFinite(limit)
@@ -164,7 +166,7 @@ function assume(
 
 type Counts = readonly [number, number, number];
 
-function peakOf(
+function findPeak(
   peaks: readonly MessagePeak[],
   of: MessageClass,
   window_s: WindowSeconds,
@@ -172,12 +174,12 @@ function peakOf(
   return peaks.find((peak) => peak.class === of && peak.window_s === window_s);
 }
 
-function targetOf(peak: MessagePeak, multiplier: number): MessageTarget {
+function multiplyPeak(peak: MessagePeak, multiplier: number): MessageTarget {
   const { class: of, window_s, M, mix } = peak;
   return { class: of, window_s, count: Math.ceil(multiplier * M), mix };
 }
 
-function volumeTargets(peaks: readonly VolumePeak[], multiplier: number): VolumeTarget[] {
+function multiplyVolume(peaks: readonly VolumePeak[], multiplier: number): VolumeTarget[] {
   return peaks.map(({ measure, of, window_s, M }) => ({
     measure,
     of,

@@ -1,9 +1,9 @@
 /** The part of each target that was achieved in time, by real time and by net time. */
-import type { Beat } from './load.ts';
+import type { BarResult } from './load.ts';
 import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
 import type { Plan } from './plan.ts';
 import { rounded } from './samples.ts';
-import { targetOf } from './schedule.ts';
+import { findTarget } from './schedule.ts';
 
 export interface Reached {
   readonly class: MessageClass;
@@ -30,34 +30,39 @@ export interface VolumeReached {
 }
 
 /** Returns the share of work of duration `ms` that was completed within the window. */
-function partWithin(ms: number, window_s: number): number {
+function getShareWithin(ms: number, window_s: number): number {
   return Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
 }
 
 /** @param ms duration of the bar. */
-export function doneWithin(beat: Beat, ms: number, of: MessageClass, window_s: number): number {
-  return Math.floor(beat.counts[of] * partWithin(ms, window_s));
+export function countDoneWithin(
+  bar: BarResult,
+  ms: number,
+  of: MessageClass,
+  window_s: number,
+): number {
+  return Math.floor(bar.counts[of] * getShareWithin(ms, window_s));
 }
 
 /** Duration of a bar by real time or by net time. */
 type Clock = 'realMs' | 'netMs';
 
-export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
+export function computeReached(plan: Plan, bars: readonly BarResult[]): Reached[] {
   return CLASSES.flatMap((one) =>
     WINDOWS.map((window_s) => {
-      const target = targetOf(plan, one, window_s)?.count ?? 0;
+      const target = findTarget(plan, one, window_s)?.count ?? 0;
       const isDay = window_s === 86_400;
-      const all = sum(beats, ({ counts }) => counts[one]);
+      const all = sum(bars, ({ counts }) => counts[one]);
       // Denied orders count as offered, too.
-      const amounts = beats.map(({ asked, counts }) =>
+      const amounts = bars.map(({ asked, counts }) =>
         one === 'out' ? asked.orders + asked.cancels : counts[one],
       );
       const offered = isDay ? sum(amounts, (count) => count) : Math.max(0, ...amounts);
       const doneBy = (clock: Clock): number => {
-        const took = sum(beats, (beat) => beat[clock]);
+        const took = sum(bars, (bar) => bar[clock]);
         return isDay
-          ? Math.floor(all * partWithin(took, window_s))
-          : Math.max(0, ...beats.map((beat) => doneWithin(beat, beat[clock], one, window_s)));
+          ? Math.floor(all * getShareWithin(took, window_s))
+          : Math.max(0, ...bars.map((bar) => countDoneWithin(bar, bar[clock], one, window_s)));
       };
       const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
       const is_reached = achieved >= target;
@@ -66,7 +71,7 @@ export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
   );
 }
 
-export function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
+export function computeVolumeReached(plan: Plan, bars: readonly BarResult[]): VolumeReached[] {
   return plan.volume.map(({ measure, of, window_s, amount: target }) => {
     // The test trades in one currency, so each currency of the target gets its share of the value.
     const together = sum(
@@ -74,18 +79,21 @@ export function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached
       ({ amount }) => amount,
     );
     const part = measure === 'value' && together > 0 ? target / together : 1;
-    const amounts = beats.map(({ fills }) =>
+    const amounts = bars.map(({ fills }) =>
       Object.entries(fills).reduce((all, [symbol, filled]) => {
         if (measure === 'quantity') return symbol === of ? all + filled.quantity : all;
         return all + (measure === 'fills' ? filled.count : filled.value * part);
       }, 0),
     );
     const doneBy = (clock: Clock): number => {
-      const took = sum(beats, (beat) => beat[clock]);
+      const took = sum(bars, (bar) => bar[clock]);
       return rounded(
         window_s === 86_400
-          ? sum(amounts, (amount) => amount) * partWithin(took, window_s)
-          : Math.max(0, ...amounts.map((one, at) => one * partWithin(beats[at]![clock], window_s))),
+          ? sum(amounts, (amount) => amount) * getShareWithin(took, window_s)
+          : Math.max(
+              0,
+              ...amounts.map((one, at) => one * getShareWithin(bars[at]![clock], window_s)),
+            ),
       );
     };
     const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
@@ -102,10 +110,9 @@ export interface Queue {
   readonly drain_net_max_ms: number;
 }
 
-export function queueOf(beats: readonly Beat[]): Queue {
-  const waiting = beats.map((beat) => beat.counts.out - doneWithin(beat, beat.realMs, 'out', 1));
-  const longest = (clock: Clock): number =>
-    rounded(Math.max(0, ...beats.map((beat) => beat[clock])));
+export function computeQueue(bars: readonly BarResult[]): Queue {
+  const waiting = bars.map((bar) => bar.counts.out - countDoneWithin(bar, bar.realMs, 'out', 1));
+  const longest = (clock: Clock): number => rounded(Math.max(0, ...bars.map((bar) => bar[clock])));
   return {
     depth_max: Math.max(0, ...waiting),
     drain_max_ms: longest('realMs'),

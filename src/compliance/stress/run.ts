@@ -11,7 +11,7 @@ import { findHeadroom, runPass, type Headroom, type PassResult } from './pass.ts
 import type { History } from './peaks.ts';
 import type { Basis, Plan } from './plan.ts';
 import { rounded } from './samples.ts';
-import { loadOf, targetOf } from './schedule.ts';
+import { createLoad, findTarget } from './schedule.ts';
 
 export interface StressResult extends Judged {
   readonly schema: 'stress/1';
@@ -85,7 +85,7 @@ export async function runStress(
   options: StressOptions,
 ): Promise<StressResult> {
   const { seed, meters, steps = STEPS, onProgress } = options;
-  const tell = (part: number, share = 0): void =>
+  const reportProgress = (part: number, share = 0): void =>
     onProgress?.(Math.floor((part + share) * STEPS_OF_PART), PARTS * STEPS_OF_PART);
   const pass = (part: number) => ({
     seed,
@@ -93,42 +93,42 @@ export async function runStress(
     holdBars: options.holdBars ?? HOLD_BARS,
     mostMessages: options.mostMessages ?? MOST_MESSAGES,
     budgetMs: options.budgetMs ?? BUDGET_MS,
-    onBar: (done: number, of: number) => tell(part, done / of),
+    onBar: (done: number, of: number) => reportProgress(part, done / of),
   });
   const own = history.scope === 'firm' ? widen(tried, plan) : { tried, changes: [] };
   const free = lift(own, plan, 'lifted');
   const on = await runPass(own.tried, plan, { limits: 'on', lifted: own.changes }, pass(0));
-  tell(1);
+  reportProgress(1);
   const lifted = await runPass(
     free.tried,
     plan,
     { limits: 'lifted', lifted: free.changes },
     pass(1),
   );
-  tell(2);
+  reportProgress(2);
   const headroom = await findHeadroom(free.tried, plan, { seed, meters, steps });
-  tell(3);
+  reportProgress(3);
   const symbols = own.tried.bot.spec.spec.universe.symbols;
   const controls = await trySafeguards(
     { own: own.tried, lifted: free.tried, latching: lift(own, plan, 'kept').tried },
     seed,
-    loadOf(plan, symbols, targetOf(plan, 'out', 1)?.count ?? 0, 1),
+    createLoad(plan, symbols, findTarget(plan, 'out', 1)?.count ?? 0, 1),
     meters,
   );
-  tell(4);
+  reportProgress(4);
   const { sample, state } = lifted;
   const log_on_disk =
     state === undefined
       ? null
       : await writeToDisk(options.directory ?? tmpdir(), sample, state, meters);
-  tell(PARTS);
+  reportProgress(PARTS);
   const passes = [on.result, lifted.result];
   const { window, production, counted, query, since, days } = history;
   return {
     schema: 'stress/1',
     environment: 'simulated_venue',
     scope: history.scope,
-    coverage: coverageOf(history.scope),
+    coverage: describeCoverage(history.scope),
     basis: plan.basis,
     multiplier: plan.multiplier,
     coverage_days: history.coverage_days,
@@ -138,18 +138,18 @@ export async function runStress(
     assumption: plan.assumption,
     passes,
     headroom,
-    host: hostOf(passes),
+    host: sumHostTimes(passes),
     log_on_disk,
     controls,
     ...judge(plan, { passes, controls, log_on_disk }),
     house_numbers: BOUNDS,
     method: METHOD,
     seed,
-    evidence_hash: evidenceOf(seed, passes, controls),
+    evidence_hash: hashEvidence(seed, passes, controls),
   };
 }
 
-function hostOf(passes: readonly PassResult[]): StressResult['host'] {
+function sumHostTimes(passes: readonly PassResult[]): StressResult['host'] {
   const sum = (of: 'real_ms' | 'withheld_ms'): number =>
     rounded(passes.reduce((all, { host }) => all + host[of], 0));
   return {
@@ -159,7 +159,7 @@ function hostOf(passes: readonly PassResult[]): StressResult['host'] {
   };
 }
 
-function evidenceOf(
+function hashEvidence(
   seed: number,
   passes: readonly PassResult[],
   controls: readonly SafeguardResult[],
@@ -169,7 +169,7 @@ function evidenceOf(
   return digest({ seed, passes: hashes, controls: controls.map(({ id, holds }) => [id, holds]) });
 }
 
-function coverageOf(scope: History['scope']): StressResult['coverage'] {
+function describeCoverage(scope: History['scope']): StressResult['coverage'] {
   const venue = 'gateways, networks and venues: the venue is a simulated one in the same thread';
   if (scope === 'bot') {
     return {

@@ -5,9 +5,9 @@ import type { Hands } from '../conformance/exerciser.ts';
 import { faultOf, type Check } from '../conformance/case.ts';
 import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';
 import { MINUTE } from '../../market/time.ts';
-import { agree } from './agree.ts';
+import { agreesWithVenue } from './venue-agreement.ts';
 import { openSpan } from './host.ts';
-import { openLoad, type Load, type Loader, type Meters } from './load.ts';
+import { openLoader, type Load, type Loader, type Meters } from './load.ts';
 import { rounded } from './samples.ts';
 import { MOST_AT_ONCE } from './schedule.ts';
 
@@ -51,7 +51,7 @@ export const BOUNDS = {
 } as const;
 
 /** Variants of the bot under test. */
-export interface Tried {
+export interface BotVariants {
   /** The unchanged bot. */
   readonly own: TriedBot;
   /** The bot without limits on messages and repeated executions. */
@@ -72,13 +72,13 @@ const ENDS: ReadonlySet<string> = new Set([
 
 /** @param load the target load of one bar. */
 export async function trySafeguards(
-  { own, lifted, latching }: Tried,
+  { own, lifted, latching }: BotVariants,
   seed: number,
   load: Load,
   meters: Meters,
 ): Promise<SafeguardResult[]> {
   const results: SafeguardResult[] = [];
-  const under = async (
+  const testControl = async (
     name: SafeguardResult['id'],
     articles: readonly string[],
     play: (world: World, loader: Loader, note: Note, log: readonly SessionEvent[]) => Promise<void>,
@@ -93,7 +93,7 @@ export async function trySafeguards(
       inTime({ ms, netMs }, mostMs, what) {
         if (ms <= mostMs) return;
         const isByHost = netMs <= mostMs;
-        const seen = isByHost ? `${milliseconds(ms)}, ${ofHost(netMs)}` : milliseconds(ms);
+        const seen = isByHost ? `${formatMs(ms)}, ${describeNetTime(netMs)}` : formatMs(ms);
         (isByHost ? lateByHost : late).push(faultOf(`${what} within ${mostMs} ms`, seen));
       },
       measure: (what, value) => void (measured[what] = value === null ? null : rounded(value)),
@@ -101,9 +101,9 @@ export async function trySafeguards(
     await inWorld(tried, { seed }, async (world) => {
       const log: SessionEvent[] = [];
       const durations = { decision: [], check: [], ack: [] };
-      const loader = openLoad(world, meters, durations, (events) => void log.push(...events));
+      const loader = openLoader(world, meters, durations, (events) => void log.push(...events));
       await world.begin();
-      await loader.beat(first);
+      await loader.playBar(first);
       await play(world, loader, note, log);
     });
     const all = [...faults, ...late, ...lateByHost];
@@ -113,13 +113,13 @@ export async function trySafeguards(
     results.push({ id: name, articles, status, holds: faults.length === 0, reason, measured });
   };
 
-  await under('kill', ['12(1)', '10'], async (world, loader, { check, inTime, measure }) => {
+  await testControl('kill', ['12(1)', '10'], async (world, loader, { check, inTime, measure }) => {
     let sent = -Infinity;
     world.venue.listen(({ kind, whose, message, time }) => {
       const { type } = message as { readonly type?: string };
       if (kind === 'heard' && whose === SESSION && type === 'cancel') sent = time;
     });
-    await loader.beat(load);
+    await loader.playBar(load);
     const open = world.venue.openOrders(SESSION).length;
     const begun = world.venue.now;
     const span = openSpan(meters);
@@ -145,10 +145,14 @@ export async function trySafeguards(
     inTime(allConfirmed, BOUNDS.killConfirmedMs, 'all cancels are confirmed');
   });
 
-  await under('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
-    const breaches = breachesOf(world);
+  await testControl('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
+    const breaches = createBreaches(world);
     const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ reason }) => reason === name));
-    check(unset.length === 0, 'limits on price, value and volume are set', none(...unset));
+    check(
+      unset.length === 0,
+      'limits on price, value and volume are set',
+      describeMissing(...unset),
+    );
     const refused: string[] = [];
     world.exerciser.tell(({ broker, instruments }) => {
       for (const { request, reason } of breaches) {
@@ -157,15 +161,19 @@ export async function trySafeguards(
         else check(false, `an order beyond ${reason} is denied`, `the order is ${order.status}`);
       }
     });
-    await loader.beat(load);
+    await loader.playBar(load);
     measure('offered', breaches.length);
     measure('caught', refused.length);
     measure('missed', breaches.length - refused.length);
   });
 
-  await under('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
+  await testControl('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
     const collar = world.config.optionalLimits?.price_collar_period;
-    check(collar !== undefined, 'a collar over a period is set', none('price_collar_period'));
+    check(
+      collar !== undefined,
+      'a collar over a period is set',
+      describeMissing('price_collar_period'),
+    );
     if (collar === undefined) return;
     // The market moves beyond the collar of the period, and the order follows it.
     const price = Number((world.sizes.price * (1 + (collar.bps / 10_000) * 1.1)).toFixed(2));
@@ -190,14 +198,18 @@ export async function trySafeguards(
     );
   });
 
-  await under(
+  await testControl(
     'reserve',
     ['15(1)(d)', '10'],
     async (world, _, { check, measure }) => {
       const limit = world.config.risk.max_messages_per_second;
       const kept = world.config.optionalLimits?.messages_kept_for_cancels ?? 0;
-      check(Number.isFinite(limit), 'a limit on messages is set', none('max_messages_per_second'));
-      check(kept > 0, 'capacity is kept for cancels', none('messages_kept_for_cancels'));
+      check(
+        Number.isFinite(limit),
+        'a limit on messages is set',
+        describeMissing('max_messages_per_second'),
+      );
+      check(kept > 0, 'capacity is kept for cancels', describeMissing('messages_kept_for_cancels'));
       if (!Number.isFinite(limit)) return;
       let resting: Readonly<Order>[] = [];
       let denied = 0;
@@ -240,7 +252,7 @@ export async function trySafeguards(
     { tried: own, first: { ...load, fills: 0, cancels: 0, out: 1 } },
   );
 
-  await under(
+  await testControl(
     'repetition',
     ['15(3)', '10'],
     async (world, loader, { check, measure }) => {
@@ -248,7 +260,7 @@ export async function trySafeguards(
       check(
         latch !== undefined,
         'a limit on repeated executions is set',
-        none('repeated_execution'),
+        describeMissing('repeated_execution'),
       );
       if (latch === undefined) return;
       const isTried = latch.count <= MOST_AT_ONCE;
@@ -264,8 +276,8 @@ export async function trySafeguards(
         fills: latch.count,
         lots,
       };
-      await loader.beat(repeating);
-      const after = await loader.beat(load);
+      await loader.playBar(repeating);
+      const after = await loader.playBar(load);
       measure('executed', latch.count);
       measure('sent_after', after.sent.orders);
       check(
@@ -275,8 +287,8 @@ export async function trySafeguards(
       );
       // Only a person may enable the bot again.
       await world.time.pass(Math.min(latch.seconds * 1000, LONG_MS));
-      await loader.beat(load);
-      const later = await loader.beat(load);
+      await loader.playBar(load);
+      const later = await loader.playBar(load);
       measure('sent_later', later.sent.orders);
       check(
         later.sent.orders === 0 && (later.denied['repeated_execution'] ?? 0) > 0,
@@ -287,27 +299,31 @@ export async function trySafeguards(
     { tried: latching, first: { ...load, fills: 0, cancels: 0, out: 1 } },
   );
 
-  await under('throttle', ['10', 'RTS 7 9(3)(c)'], async (world, loader, { check, measure }) => {
-    const limit = Math.max(1, Math.floor(load.out / 4));
-    world.do({
-      do: 'throttle',
-      session: SESSION,
-      throttle: { limit, per_ms: 1000, policy: 'reject' },
-    });
-    await loader.beat(load);
-    await world.time.pass(SETTLE_MS);
-    world.do({ do: 'throttle', session: SESSION, throttle: undefined });
-    await world.time.pass(SETTLE_MS);
-    measure('limit_per_second', limit);
-    check(
-      agree(world),
-      'after the venue throttles, venue and session have the same orders and positions',
-    );
-  });
+  await testControl(
+    'throttle',
+    ['10', 'RTS 7 9(3)(c)'],
+    async (world, loader, { check, measure }) => {
+      const limit = Math.max(1, Math.floor(load.out / 4));
+      world.do({
+        do: 'throttle',
+        session: SESSION,
+        throttle: { limit, per_ms: 1000, policy: 'reject' },
+      });
+      await loader.playBar(load);
+      await world.time.pass(SETTLE_MS);
+      world.do({ do: 'throttle', session: SESSION, throttle: undefined });
+      await world.time.pass(SETTLE_MS);
+      measure('limit_per_second', limit);
+      check(
+        agreesWithVenue(world),
+        'after the venue throttles, venue and session have the same orders and positions',
+      );
+    },
+  );
 
-  await under('market', ['10', '16(5)'], async (world, loader, { check, measure }) => {
+  await testControl('market', ['10', '16(5)'], async (world, loader, { check, measure }) => {
     const { price } = world.sizes;
-    await loader.beat(load);
+    await loader.playBar(load);
     for (const symbol of world.symbols)
       world.others.quote(symbol, undefined, { price: price * 1.05, units: 1 });
     await world.bar(price * 0.8);
@@ -319,68 +335,76 @@ export async function trySafeguards(
     await world.bar(price);
     world.data.isMute = false;
     await world.bar(price);
-    await loader.beat(load);
+    await loader.playBar(load);
     await world.time.pass(SETTLE_MS);
     measure('open_orders', world.venue.openOrders(SESSION).length);
     check(
       world.end === undefined,
       'the session continues after a price gap, a trading halt and a loss of market data',
     );
-    check(agree(world), 'venue and session have the same orders and positions');
+    check(agreesWithVenue(world), 'venue and session have the same orders and positions');
   });
 
-  await under('reconciliation', ['17(3)', '10'], async (world, loader, { check, measure }) => {
-    await loader.beat(load);
-    world.do({ do: 'cut', session: SESSION });
-    await loader.beat(load);
-    await world.time.pass(SETTLE_MS);
-    measure('lost', loader.lost());
-    check(
-      agree(world),
-      'after a lost connection, venue and session have the same orders and positions',
-    );
-  });
+  await testControl(
+    'reconciliation',
+    ['17(3)', '10'],
+    async (world, loader, { check, measure }) => {
+      await loader.playBar(load);
+      world.do({ do: 'cut', session: SESSION });
+      await loader.playBar(load);
+      await world.time.pass(SETTLE_MS);
+      measure('lost', loader.lost());
+      check(
+        agreesWithVenue(world),
+        'after a lost connection, venue and session have the same orders and positions',
+      );
+    },
+  );
 
-  await under('alerts', ['16(5)', '10'], async (world, loader, { check, inTime, measure }) => {
-    // The order exceeds the position and is denied.
-    world.exerciser.tell(({ broker, instruments }) => {
-      broker.order({
-        instrument: instruments[0]!,
-        side: 'sell',
-        quantity: 1e9 * world.sizes.quantity,
+  await testControl(
+    'alerts',
+    ['16(5)', '10'],
+    async (world, loader, { check, inTime, measure }) => {
+      // The order exceeds the position and is denied.
+      world.exerciser.tell(({ broker, instruments }) => {
+        broker.order({
+          instrument: instruments[0]!,
+          side: 'sell',
+          quantity: 1e9 * world.sizes.quantity,
+        });
       });
-    });
-    const { alertMs: ms, alertNetMs: netMs } = await loader.beat(load);
-    measure('alert_ms', ms);
-    measure('alert_net_ms', netMs);
-    check(ms !== null, 'a denied order raises an alert');
-    if (ms === null || netMs === null) return;
-    inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
-  });
+      const { alertMs: ms, alertNetMs: netMs } = await loader.playBar(load);
+      measure('alert_ms', ms);
+      measure('alert_net_ms', netMs);
+      check(ms !== null, 'a denied order raises an alert');
+      if (ms === null || netMs === null) return;
+      inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
+    },
+  );
 
-  await under(
+  await testControl(
     'surveillance',
     ['13(7)', '17(3)', '10'],
     async (world, loader, { check, measure }, log) => {
-      await loader.beat(load);
-      await loader.beat(load);
+      await loader.playBar(load);
+      await loader.playBar(load);
       await world.time.pass(SETTLE_MS);
       const events = [...log, ...world.journal.events];
       const begun = meters.now();
-      const told = positionsFromLog(events);
+      const rebuilt = rebuildFromLog(events);
       measure('events', events.length);
       measure('replay_ms', meters.now() - begun);
       const { positions } = world.held();
-      const symbols = new Set([...Object.keys(positions), ...told.positions.keys()]);
-      check(told.isWhole, 'the log has all order events in sequence');
+      const symbols = new Set([...Object.keys(positions), ...rebuilt.positions.keys()]);
+      check(rebuilt.isWhole, 'the log has all order events in sequence');
       check(
-        told.open.size === world.venue.openOrders(SESSION).length,
+        rebuilt.open.size === world.venue.openOrders(SESSION).length,
         'the log and the venue have the same number of open orders',
       );
       check(
         [...symbols].every(
           (symbol) =>
-            Math.abs((positions[symbol] ?? 0) - (told.positions.get(symbol) ?? 0)) <=
+            Math.abs((positions[symbol] ?? 0) - (rebuilt.positions.get(symbol) ?? 0)) <=
             world.sizes.unit / 1000,
         ),
         'positions computed from the log match those of the venue',
@@ -388,8 +412,8 @@ export async function trySafeguards(
     },
   );
 
-  await under('shutdown', ['14(3)', '10'], async (world, loader, { check, measure }) => {
-    await loader.beat(load);
+  await testControl('shutdown', ['14(3)', '10'], async (world, loader, { check, measure }) => {
+    await loader.playBar(load);
     const open = world.venue.openOrders(SESSION).length;
     const begun = world.venue.now;
     const real = meters.now();
@@ -402,13 +426,13 @@ export async function trySafeguards(
       'the session ends, and the venue confirms that no order is open',
     );
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
-    check(agree(world), 'venue and session have the same orders and positions');
+    check(agreesWithVenue(world), 'venue and session have the same orders and positions');
   });
   return results;
 }
 
 /** Rebuilds open orders and positions from the order events alone. */
-function positionsFromLog(events: readonly SessionEvent[]) {
+function rebuildFromLog(events: readonly SessionEvent[]) {
   /** Unfilled quantity by order. */
   const open = new Map<unknown, number>();
   const positions = new Map<string, number>();
@@ -446,21 +470,21 @@ interface Note {
 const ORDER_LIMITS = ['price_collar_bps', 'max_order_value', 'max_order_qty'] as const;
 
 /** Describes settings below `spec.risk` that are missing. */
-function none(...settings: readonly string[]): string {
+function describeMissing(...settings: readonly string[]): string {
   return `none (set ${settings.map((name) => `spec.risk.${name}`).join(', ')})`;
 }
 
 /** Describes the part of a duration that counts against the bot. */
-export function ofHost(netMs: number): string {
-  return `and ${milliseconds(netMs)} without the time that the host ran other work`;
+export function describeNetTime(netMs: number): string {
+  return `and ${formatMs(netMs)} without the time that the host ran other work`;
 }
 
-function milliseconds(ms: number): string {
+function formatMs(ms: number): string {
   return `${rounded(ms)} ms`;
 }
 
 /** Creates one order beyond each limit on a single order. */
-function breachesOf({ config: { risk }, sizes }: World) {
+function createBreaches({ config: { risk }, sizes }: World) {
   const all = [
     {
       limit: risk.max_order_qty,

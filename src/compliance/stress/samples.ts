@@ -12,7 +12,7 @@ export interface Percentiles {
 const LEAST = { p50: 1, p95: 20, p99: 100, p999: 1000 } as const;
 
 /** Computes percentiles by the nearest rank. @param samples ms. */
-export function percentiles(samples: readonly number[]): Percentiles {
+export function computePercentiles(samples: readonly number[]): Percentiles {
   const sorted = Float64Array.from(samples).sort();
   const { length } = sorted;
   const at = (share: number, least: number): number | null =>
@@ -28,7 +28,7 @@ export function percentiles(samples: readonly number[]): Percentiles {
 }
 
 /** Computes the slope of the least-squares line through the points; null below three points. */
-export function slope(points: readonly (readonly [x: number, y: number])[]): number | null {
+export function computeSlope(points: readonly (readonly [x: number, y: number])[]): number | null {
   if (points.length < 3) return null;
   const mean = (place: 0 | 1): number =>
     points.reduce((sum, point) => sum + point[place], 0) / points.length;

@@ -41,7 +41,7 @@ const DAY_BARS = 1440;
 export const MOST_AT_ONCE = 20_000;
 
 /** @throws ServiceError `invalid_request` with the reason `too_much_load`. */
-export function refuseTooMuch(schedule: readonly Scheduled[]): void {
+export function requirePlayable(schedule: readonly Scheduled[]): void {
   const most = Math.max(...schedule.map(({ load }) => Math.max(load.out, load.trades)));
   if (most <= MOST_AT_ONCE) return;
   throw new ServiceError(
@@ -56,37 +56,37 @@ export function refuseTooMuch(schedule: readonly Scheduled[]): void {
 }
 
 /** Plans warm-up at the peak, ramp to the target, hold, pulses, volume, soak and recovery at half the peak. */
-export function scheduleOf(plan: Plan, options: ScheduleOptions): Scheduled[] {
+export function planSchedule(plan: Plan, options: ScheduleOptions): Scheduled[] {
   const { symbols, holdBars, mostMessages } = options;
   const { multiplier } = plan;
-  const second = targetOf(plan, 'out', 1)?.count ?? 0;
-  const minute = targetOf(plan, 'out', 60)?.count ?? 0;
-  const day = targetOf(plan, 'out', 86_400)?.count ?? 0;
+  const second = findTarget(plan, 'out', 1)?.count ?? 0;
+  const minute = findTarget(plan, 'out', 60)?.count ?? 0;
+  const day = findTarget(plan, 'out', 86_400)?.count ?? 0;
   const all: Scheduled[] = [];
   const add = (phase: Phase, bars: number, load: (bar: number) => Load): void => {
     for (let bar = 0; bar < bars; bar += 1) all.push({ phase, load: load(bar) });
   };
-  const share = (part: number): Load => loadOf(plan, symbols, Math.ceil(minute * part), 60);
+  const share = (part: number): Load => createLoad(plan, symbols, Math.ceil(minute * part), 60);
   add('warm-up', WARM_UP_BARS, () => share(1 / multiplier));
   add('ramp', RAMP_BARS, (bar) =>
     share((1 + (bar / (RAMP_BARS - 1)) * (multiplier - 1)) / multiplier),
   );
   // A strategy sends all messages of a minute at the close of its bar.
-  add('hold', holdBars, () => loadOf(plan, symbols, Math.max(minute, second), 60));
-  add('pulse', PULSES, () => loadOf(plan, symbols, second, 1));
-  for (const { phase, lots } of volumeBars(plan, options)) {
+  add('hold', holdBars, () => createLoad(plan, symbols, Math.max(minute, second), 60));
+  add('pulse', PULSES, () => createLoad(plan, symbols, second, 1));
+  for (const { phase, lots } of planVolumeBars(plan, options)) {
     const out = lots.reduce((sum, { orders }) => sum + orders, 0);
     all.push({ phase, load: { out, cancels: 0, fills: out, trades: 0, lots } });
   }
   const planned = all.reduce((sum, { load }) => sum + load.out, 0);
   const left = Math.max(0, Math.min(day, mostMessages) - planned);
   const bars = Math.min(DAY_BARS, Math.ceil(left / Math.max(1, minute)));
-  add('soak', bars, () => loadOf(plan, symbols, minute, 86_400));
+  add('soak', bars, () => createLoad(plan, symbols, minute, 86_400));
   add('recovery', RECOVERY_BARS, () => share(0.5 / multiplier));
   return all;
 }
 
-export function targetOf(
+export function findTarget(
   plan: Plan,
   of: MessageClass,
   window_s: WindowSeconds,
@@ -95,21 +95,21 @@ export function targetOf(
 }
 
 /** Creates the load of one bar with `out` messages, in the mix of the peak, with matching market data. */
-export function loadOf(
+export function createLoad(
   plan: Plan,
   symbols: readonly string[],
   out: number,
   window_s: WindowSeconds,
 ): Load {
-  const mix = targetOf(plan, 'out', window_s)?.mix ?? [];
+  const mix = findTarget(plan, 'out', window_s)?.mix ?? [];
   const ordered = mix.filter(({ kind }) => kind === 'order.submitted');
   const others = mix.filter(({ kind }) => kind !== 'order.submitted');
-  const all = countOf(mix);
-  const cancelShare = all === 0 ? 0.5 : Math.min(0.5, countOf(others) / all);
+  const all = sumCounts(mix);
+  const cancelShare = all === 0 ? 0.5 : Math.min(0.5, sumCounts(others) / all);
   const cancels = Math.floor(out * cancelShare);
-  const market = targetOf(plan, 'in_md', 60);
+  const market = findTarget(plan, 'in_md', 60);
   const md = market?.count ?? 0;
-  const minute = targetOf(plan, 'out', 60)?.count ?? 0;
+  const minute = findTarget(plan, 'out', 60)?.count ?? 0;
   return {
     out,
     cancels,
@@ -117,37 +117,37 @@ export function loadOf(
     fills: Math.max(0, out - 2 * cancels),
     trades: minute === 0 ? md : Math.ceil(md * (out / minute)),
     mix: {
-      orders: sharesOf(ordered, symbols),
-      cancels: sharesOf(others, symbols),
-      trades: sharesOf(market?.mix ?? [], symbols),
+      orders: toShares(ordered, symbols),
+      cancels: toShares(others, symbols),
+      trades: toShares(market?.mix ?? [], symbols),
     },
   };
 }
 
-function countOf(mix: readonly Mix[]): number {
+function sumCounts(mix: readonly Mix[]): number {
   return mix.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Returns the shares of the peak; messages of other or unknown instruments are spread evenly. */
-function sharesOf(mix: readonly Mix[], symbols: readonly string[]): Shares {
+function toShares(mix: readonly Mix[], symbols: readonly string[]): Shares {
   const own = mix.filter(({ instrument }) => symbols.includes(instrument));
-  const others = countOf(mix) - countOf(own);
+  const others = sumCounts(mix) - sumCounts(own);
   const evenly = mix.length === 0 ? 1 : others / symbols.length;
   return symbols.map((symbol) => [
     symbol,
-    evenly + countOf(own.filter(({ instrument }) => instrument === symbol)),
+    evenly + sumCounts(own.filter(({ instrument }) => instrument === symbol)),
   ]);
 }
 
 /** Plans bars that trade the target volume of a second and of a minute, and then of a day. */
-function volumeBars(
+function planVolumeBars(
   plan: Plan,
   { symbols, sizes, config, mostMessages }: ScheduleOptions,
 ): { readonly phase: 'volume' | 'volume-day'; readonly lots: readonly Lot[] }[] {
   if (plan.volume.length === 0) return [];
-  const most = mostOf(sizes, config);
-  const short = volumeOf(plan, [1, 60]);
-  const lots = lotsFor(short, symbols, sizes, most);
+  const most = getLargestQuantity(sizes, config);
+  const short = getVolume(plan, [1, 60]);
+  const lots = createLots(short, symbols, sizes, most);
   // The first bar buys, and the second one sells what the first bought.
   const bars: { phase: 'volume' | 'volume-day'; lots: readonly Lot[] }[] = [
     { phase: 'volume', lots },
@@ -159,7 +159,7 @@ function volumeBars(
       (sum, { symbol, orders, quantity }) => sum + (symbol === of ? orders * quantity : 0),
       0,
     );
-  const long = volumeOf(plan, [86_400]);
+  const long = getVolume(plan, [86_400]);
   const value = symbols.reduce((sum, symbol) => sum + traded(symbol) * sizes.price, 0);
   const days = [
     long.fills / fills,
@@ -178,14 +178,14 @@ function volumeBars(
 }
 
 /** Returns the maximum quantity of one order. */
-function mostOf(sizes: Sizes, { risk, units }: ScheduleOptions['config']): number {
+function getLargestQuantity(sizes: Sizes, { risk, units }: ScheduleOptions['config']): number {
   const limit = Math.min(
     sizes.quantity,
     risk.max_order_qty * 0.99,
     (risk.max_order_value * 0.99) / sizes.price,
   );
   const step = units === 'whole' ? 1 : sizes.unit;
-  return Math.max(step, onGrid(Math.floor(limit / step + 1e-9) * step));
+  return Math.max(step, roundToGrid(Math.floor(limit / step + 1e-9) * step));
 }
 
 interface Volume {
@@ -196,7 +196,7 @@ interface Volume {
   readonly quantity: ReadonlyMap<string, number>;
 }
 
-function volumeOf({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
+function getVolume({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
   const own = volume.filter(({ window_s }) => windows.includes(window_s));
   const most = (measure: string): Map<string, number> => {
     const amounts = new Map<string, number>();
@@ -213,7 +213,7 @@ function volumeOf({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
 }
 
 /** Creates orders that reach the quantity of each instrument, and the total value and number of fills. */
-function lotsFor(
+function createLots(
   { fills, value, quantity }: Volume,
   symbols: readonly string[],
   { unit, price }: Sizes,
@@ -230,11 +230,11 @@ function lotsFor(
     const share = known === 0 ? 1 / those.length : units[at]! / known;
     const orders = Math.max(1, Math.ceil(fills * share - 1e-9), Math.ceil(wanted / most - 1e-9));
     const each = Math.max(unit, Math.ceil(wanted / orders / unit - 1e-9) * unit);
-    return { symbol, orders, quantity: onGrid(Math.min(each, most)) };
+    return { symbol, orders, quantity: roundToGrid(Math.min(each, most)) };
   });
 }
 
 /** Removes the binary rounding error of a product of decimal numbers. */
-function onGrid(value: number): number {
+function roundToGrid(value: number): number {
   return Number(value.toFixed(9));
 }

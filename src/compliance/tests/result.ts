@@ -28,7 +28,7 @@ export interface TestLock extends Readonly<Record<string, unknown>> {
 const VENUE = 'simulated_venue/1';
 
 /** @param document the spec as written. @param files the strategy's files; undefined for a built-in one. */
-export function testLock(document: unknown, files: Bundle | undefined): TestLock {
+export function buildTestLock(document: unknown, files: Bundle | undefined): TestLock {
   const { spec } = document as {
     readonly spec: { readonly strategy: { readonly name: string }; readonly risk?: unknown };
   };
@@ -69,7 +69,7 @@ export type ConformanceSummary = Tested &
 
 export type StressReport = Tested & StressResult;
 
-export function summaryOf(report: ConformanceReport): ConformanceSummary {
+export function summarizeReport(report: ConformanceReport): ConformanceSummary {
   return {
     ...report,
     cases: report.cases.map(({ id, title, articles, status, reason, evidence_hash, alerts }) => ({

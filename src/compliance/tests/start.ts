@@ -62,7 +62,7 @@ export async function startConformance(
   ref: string,
   { version, seed = SEED, cases }: ConformanceRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
-  if (cases !== undefined) await refuseUnknown(cases);
+  if (cases !== undefined) await requireKnown(cases);
   const input: ConformanceInput = { seed, ...(cases && { cases: [...new Set(cases)].toSorted() }) };
   return start(service, by, ref, version, 'conformance', { ...input });
 }
@@ -111,7 +111,7 @@ async function start(
   });
 }
 
-async function refuseUnknown(cases: readonly string[]): Promise<void> {
+async function requireKnown(cases: readonly string[]): Promise<void> {
   // Imported here because it loads the conformance cases, which a server does not need otherwise.
   const { CATALOGUE } = await import('../conformance/catalogue.ts');
   const ids = CATALOGUE.map(({ id }) => id);

@@ -7,15 +7,20 @@ import type { TaskService } from '../../fleet/tasks/tasks.ts';
 import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
 import { readHistory } from '../stress/peaks.ts';
 import type { StressResult } from '../stress/run.ts';
-import { summaryOf, testLock, type ConformanceReport, type StressReport } from './result.ts';
+import {
+  summarizeReport,
+  buildTestLock,
+  type ConformanceReport,
+  type StressReport,
+} from './result.ts';
 import type { ConformanceInput, StressInput } from './start.ts';
-import { testInThread } from './thread.ts';
+import { testInThread } from './test-thread.ts';
 
 const METHOD =
   'The test runs the engine and the session code of production with the spec and the limits of the bot at a simulated venue. The test creates the orders; the code of the strategy is not run. Thresholds and overrides under Article 15(5) and (6) do not apply in the test. It does not replace a test at the venue itself.';
 
 /** Runs tests of bots as tasks and adds to each result the proof of isolation from production. */
-export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'clock'>): TestBot {
+export function createTestBot({ storage, clock }: Pick<TaskService, 'storage' | 'clock'>): TestBot {
   return async (claim, tested, { directory, signal, onProgress, persist }) => {
     const { task_id: run_id, bot_id, version } = claim;
     const input = JSON.parse(claim.input) as ConformanceInput | StressInput;
@@ -32,7 +37,7 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
       run_id,
       bot_ref: slug,
       version,
-      lock: testLock(tested.document, tested.files),
+      lock: buildTestLock(tested.document, tested.files),
       discharges_art6: false,
       venue_report: null,
       method: METHOD,
@@ -43,10 +48,10 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
       const result = await testInThread(work, signal, onProgress);
       const report: ConformanceReport = { ...result, ...own, isolation: await checkIsolation() };
       await gzipFile(evidence);
-      await keep(directory, 'conformance.json', report);
+      await writeGzip(directory, 'conformance.json', report);
       const { counts, evidence_hash } = report;
       return {
-        result: summaryOf(report),
+        result: summarizeReport(report),
         summary: { counts, evidence_hash },
         files: ['conformance.json', EVIDENCE],
       };
@@ -56,8 +61,8 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
     );
     const work = { kind: 'stress', ...tested, ...input, history, directory } as const;
     const result = await testInThread(work, signal, onProgress);
-    const report = judged(result, own, await checkIsolation());
-    await keep(directory, 'stress.json', report);
+    const report = judgeIsolation(result, own, await checkIsolation());
+    await writeGzip(directory, 'stress.json', report);
     const { verdict, basis } = report;
     return { result: report, summary: { verdict, basis }, files: ['stress.json'] };
   };
@@ -65,14 +70,14 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
 
 const EVIDENCE = 'evidence.ndjson';
 
-async function keep(directory: string, name: string, document: object): Promise<void> {
+async function writeGzip(directory: string, name: string, document: object): Promise<void> {
   const path = join(directory, name);
   await writeFile(path, `${JSON.stringify(document, undefined, 2)}\n`, { mode: 0o600 });
   await gzipFile(path);
 }
 
 /** Lowers the verdict of a test that was not isolated from production. */
-function judged(
+function judgeIsolation(
   { method, ...result }: StressResult,
   {
     method: ownMethod,

@@ -42,13 +42,13 @@ export type TestWork = ConformanceWork | StressWork;
  *
  * @throws ServiceError `invalid_spec` for a spec that this version no longer accepts.
  */
-export async function doTest(
+export async function runTest(
   work: TestWork,
   onProgress: (progress: Progress) => void,
 ): Promise<ConformanceResult | StressResult> {
-  const tried = triedBot(work);
-  const tell = (done: number, total: number): void => onProgress({ done, total });
-  if (work.kind === 'stress') return stress(tried, work, tell);
+  const tried = openBot(work);
+  const reportProgress = (done: number, total: number): void => onProgress({ done, total });
+  if (work.kind === 'stress') return runStressTest(tried, work, reportProgress);
   let lines: string[] = [];
   return runConformance(tried, {
     seed: work.seed,
@@ -57,12 +57,12 @@ export async function doTest(
     onProgress(done, total) {
       appendFileSync(work.evidence, lines.join(''));
       lines = [];
-      tell(done, total);
+      reportProgress(done, total);
     },
   });
 }
 
-async function stress(
+async function runStressTest(
   tried: TriedBot,
   { history, seed, duration_s, multiplier, declared_peak, directory }: StressWork,
   onProgress: (done: number, of: number) => void,
@@ -88,13 +88,13 @@ async function stress(
 }
 
 /** Replaces a custom strategy, whose code is not run, since the test creates the orders. */
-function triedBot({ document, files }: Tested): TriedBot {
+function openBot({ document, files }: Tested): TriedBot {
   const hosted = readChangedSpec(document, {}, files);
   if (files === undefined) return { bot: hostedBot(hosted) };
-  return { bot: { spec: hosted.spec, strategy: UNTRIED, params: {} } };
+  return { bot: { spec: hosted.spec, strategy: PLACEHOLDER, params: {} } };
 }
 
-const UNTRIED: Strategy = {
+const PLACEHOLDER: Strategy = {
   name: 'untried',
   description: 'Placeholder for a custom strategy.',
   params: {},

@@ -5,7 +5,7 @@ import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
-import { doTest, type TestWork } from './test-work.ts';
+import { runTest, type TestWork } from './test-work.ts';
 
 /** Messages of a test thread: its progress, then its result or error. */
 export type TestMessage =
@@ -24,7 +24,7 @@ function send(message: TestMessage): void {
 if (process.platform === 'linux') setPriority(BELOW_TRADING);
 
 try {
-  send({ done: await doTest(workerData as TestWork, (progress) => send({ progress })) });
+  send({ done: await runTest(workerData as TestWork, (progress) => send({ progress })) });
 } catch (error) {
   send(toErrorData(error));
 }

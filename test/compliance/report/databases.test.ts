@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import { deriveReport } from '../../../src/compliance/report/derive.ts';
 import { countEvents, periodOf, rangeOf } from '../../../src/compliance/report/period.ts';
-import { freezeReport, frozenReport } from '../../../src/compliance/report/freeze.ts';
+import { freezeReport, getFrozenReport } from '../../../src/compliance/report/freeze.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/fleet/halts/halt.ts';
 import { setThreshold } from '../../../src/fleet/thresholds/thresholds.ts';
@@ -120,7 +120,7 @@ describe.each(DATABASES)('a validation report on %s', (kind) => {
       by: 'ada (administrator:ada)',
     });
     expect(frozen.report.pretrade.breaches.hash).toBe(report.pretrade.breaches.hash);
-    expect(await frozenReport(storage.read, 'bot-0', 1)).toEqual(frozen);
+    expect(await getFrozenReport(storage.read, 'bot-0', 1)).toEqual(frozen);
     const again = freezeReport(service(NOW + 1000), 'ada', bot_id, {});
     await expect(again).rejects.toMatchObject({ code: 'conflict', reason: 'superseded' });
   });

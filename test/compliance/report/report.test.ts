@@ -6,7 +6,7 @@ import type { ValidationReport } from '../../../src/api/validation-reports.ts';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { article } from '../../../src/compliance/articles.ts';
 import { fieldsIn } from '../../../src/compliance/report/fields.ts';
-import { testLock } from '../../../src/compliance/tests/result.ts';
+import { buildTestLock } from '../../../src/compliance/tests/result.ts';
 import { NO_RISK_LIMITS } from '../../../src/engine/config.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/fleet/halts/halt.ts';
@@ -291,7 +291,7 @@ describe('a drafted validation report', () => {
         .map(({ id, missing }) => `${id} ${missing}`)
         .filter((gap) => gap.startsWith('conformance_') && !gap.includes('at_venue'));
     };
-    const lock = testLock(documentOf('9000'), undefined);
+    const lock = buildTestLock(documentOf('9000'), undefined);
     await conformed('ccc1', lock, [{ id: 'C03', status: 'fail', reason: 'not disabled' }]);
     expect(await gapsOf()).toEqual([
       expect.stringMatching(/^conformance_in_part .*39 of 40 cases not run .*: A01, .*C02, C04/),

@@ -9,8 +9,8 @@ import { judge } from '../../../src/compliance/stress/judge.ts';
 import { openMeters } from '../../../src/compliance/stress/meters.ts';
 import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { runStress, type StressResult } from '../../../src/compliance/stress/run.ts';
-import { scheduleOf } from '../../../src/compliance/stress/schedule.ts';
-import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
+import { planSchedule } from '../../../src/compliance/stress/schedule.ts';
+import { computePercentiles, computeSlope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
 import { busyHistory, HISTORY, idleMeters } from './fixtures.ts';
 
@@ -143,7 +143,7 @@ test('the schedule keeps the mix of the peak and reaches the volume and messages
   const config = engineConfig(bots.correct.bot.spec);
   const options = { symbols, sizes, config, holdBars: 2, mostMessages: 1000 };
   const plan = planFor(history, bots.correct);
-  const schedule = scheduleOf(plan, options);
+  const schedule = planSchedule(plan, options);
   const hold = schedule.find(({ phase }) => phase === 'hold')?.load;
   // Twice nine messages, a third of which are cancels in one instrument.
   expect(hold).toMatchObject({
@@ -272,7 +272,7 @@ test('meters measure time, processor use and memory of this thread', () => {
 
 test('percentiles and slopes are null with too few samples', () => {
   const all = Array.from({ length: 999 }, (_, at) => at + 1);
-  expect(percentiles(all)).toEqual({
+  expect(computePercentiles(all)).toEqual({
     samples: 999,
     p50: 500,
     p95: 950,
@@ -280,8 +280,8 @@ test('percentiles and slopes are null with too few samples', () => {
     p999: null,
     max: 999,
   });
-  expect(percentiles([...all, 1000]).p999).toBe(999);
-  expect(percentiles([3])).toEqual({
+  expect(computePercentiles([...all, 1000]).p999).toBe(999);
+  expect(computePercentiles([3])).toEqual({
     samples: 1,
     p50: 3,
     p95: null,
@@ -290,14 +290,14 @@ test('percentiles and slopes are null with too few samples', () => {
     max: 3,
   });
   expect(
-    slope([
+    computeSlope([
       [0, 1],
       [1, 3],
       [2, 5],
     ]),
   ).toBe(2);
   expect(
-    slope([
+    computeSlope([
       [0, 1],
       [1, 3],
     ]),

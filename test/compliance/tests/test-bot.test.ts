@@ -10,9 +10,9 @@ import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { runConformance } from '../../../src/compliance/conformance/run.ts';
 import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
-import { testResult } from '../../../src/compliance/tests/stale.ts';
+import { addStaleness } from '../../../src/compliance/tests/current-staleness.ts';
 import { startConformance } from '../../../src/compliance/tests/start.ts';
-import { testBots } from '../../../src/compliance/tests/test-bot.ts';
+import { createTestBot } from '../../../src/compliance/tests/test-bot.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
 import { listFiles, readFile } from '../../../src/fleet/tasks/task-files.ts';
@@ -59,7 +59,7 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
       workers,
       paperSessions: 1,
       timeoutMs: 5000,
-      testBot: testBots(service),
+      testBot: createTestBot(service),
       log: createLog(() => {}, false),
     });
     runners.push(runner);
@@ -118,7 +118,7 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
     };
     expect(whole.cases[0]!.parts.length).toBeGreaterThan(0);
 
-    const asRead = () => testResult(service, task_id, { ...kept });
+    const asRead = () => addStaleness(service, task_id, { ...kept });
     expect(await asRead()).toMatchObject({ stale: false, stale_reasons: [] });
     const spec = document['spec'] as { risk: object };
     const risk = { ...spec.risk, max_order_qty: '999' };

@@ -1,15 +1,16 @@
-import type { Staleness } from '../stress/stale.ts';
+import type { Staleness } from '../stress/staleness.ts';
 import type { TestKind } from '../tests/result.ts';
-import { instant, type EndedTask } from './records.ts';
+import { formatInstant } from './period.ts';
+import { type EndedTask } from './records.ts';
 
 /** Describes where a test ran, with the proof that it was isolated from production. */
-export function environmentOf(kind: TestKind, { task_id, result }: EndedTask) {
+export function describeEnvironment(kind: TestKind, { task_id, result }: EndedTask) {
   const { environment, isolation } = result;
   return { kind, run_id: task_id, environment: environment ?? null, isolation: isolation ?? null };
 }
 
 /** Summarizes a conformance test, which never discharges Article 6. */
-export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
+export function summarizeConformance(task: EndedTask, { stale, reasons }: Staleness) {
   const { result, task_id, version } = task;
   const cases = Array.isArray(result['cases'])
     ? (result['cases'] as Record<string, unknown>[])
@@ -17,7 +18,7 @@ export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
   return {
     run_id: task_id,
     version,
-    ended_at: instant(task.ended_at),
+    ended_at: formatInstant(task.ended_at),
     environment: result['environment'] ?? null,
     discharges_art6: false,
     seed: result['seed'] ?? null,
@@ -36,13 +37,13 @@ export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
   };
 }
 
-export function stressOf(task: EndedTask, { stale, reasons }: Staleness) {
+export function summarizeStress(task: EndedTask, { stale, reasons }: Staleness) {
   const { result, task_id, version } = task;
   const of = (name: string): unknown => result[name] ?? null;
   return {
     run_id: task_id,
     version,
-    ended_at: instant(task.ended_at),
+    ended_at: formatInstant(task.ended_at),
     scope: of('scope'),
     coverage: of('coverage'),
     multiplier: of('multiplier'),

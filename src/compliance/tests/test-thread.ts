@@ -38,8 +38,8 @@ export async function testInThread(
     else if ('done' in message) resolve(message.done);
     else reject(new TaskFailure(message.error, message.bug));
   });
-  thread.on('error', (error: Error) => reject(ended(error.message, error)));
-  thread.on('exit', (code) => reject(ended(`code ${code}`)));
+  thread.on('error', (error: Error) => reject(createThreadFailure(error.message, error)));
+  thread.on('exit', (code) => reject(createThreadFailure(`code ${code}`)));
   signal.addEventListener('abort', abort);
   try {
     return await promise;
@@ -49,7 +49,7 @@ export async function testInThread(
   }
 }
 
-function ended(why: string, cause?: unknown): TaskFailure {
+function createThreadFailure(why: string, cause?: unknown): TaskFailure {
   const message = `the thread of the test ended unexpectedly: ${why}`;
   const remedy = 'Check that the machine has enough free memory, then start the test again.';
   return new TaskFailure({ code: 'failure', reason: 'worker_died', message, remedy }, cause);

@@ -4,8 +4,8 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { getTask } from '../../fleet/tasks/tasks.ts';
 import { readHistory, type Peaks } from '../stress/peaks.ts';
-import { stressStaleness, type Staleness, type TestedLock } from '../stress/stale.ts';
-import { testLock, type ConformanceSummary, type StressReport } from './result.ts';
+import { checkStaleness, type Staleness, type TestedLock } from '../stress/staleness.ts';
+import { buildTestLock, type ConformanceSummary, type StressReport } from './result.ts';
 
 export interface EndedTest {
   /** ms since the epoch. */
@@ -20,7 +20,7 @@ const NONE: Peaks = { messages: [], volume: [] };
  * changed, after twelve months (an internal threshold), and for a stress test, if production comes too close
  * to the tested load. The current state is read once for all checks.
  */
-export function stalenessOf(
+export function createStalenessCheck(
   { storage, clock }: Pick<BotRegistry, 'storage' | 'clock'>,
   { bot_id, current_version }: { readonly bot_id: string; readonly current_version: number },
 ): (test: EndedTest) => Promise<Staleness> {
@@ -29,10 +29,13 @@ export function stalenessOf(
   const live = new Map<string | undefined, Promise<Peaks | undefined>>();
   const currentLock = async (): Promise<TestedLock> => {
     const version = await getVersion(storage.read, bot_id, current_version);
-    return testLock(JSON.parse(version.document), await readBundle(storage.read, bot_id, version));
+    return buildTestLock(
+      JSON.parse(version.document),
+      await readBundle(storage.read, bot_id, version),
+    );
   };
   const peaksOf = (scope: string | undefined): Promise<Peaks | undefined> => {
-    const known = live.get(scope) ?? peaksInTurn(storage, scope, now);
+    const known = live.get(scope) ?? readPeaksInTurn(storage, scope, now);
     live.set(scope, known);
     return known;
   };
@@ -41,17 +44,19 @@ export function stalenessOf(
     if (result['schema'] === 'stress/1') {
       const stress = result as unknown as StressReport;
       const peaks = await peaksOf(stress.scope === 'firm' ? undefined : bot_id);
-      const known = stressStaleness(stress, now, peaks ?? NONE, await lock);
-      return peaks === undefined ? { stale: true, reasons: [...known.reasons, UNTOLD] } : known;
+      const known = checkStaleness(stress, now, peaks ?? NONE, await lock);
+      return peaks === undefined
+        ? { stale: true, reasons: [...known.reasons, TOO_MUCH_HISTORY] }
+        : known;
     }
     const { lock: tested } = result as unknown as ConformanceSummary;
     const made = { window: { from: '', to: new Date(ended_at).toISOString() } };
-    return stressStaleness({ lock: tested, peaks: made, passes: [] }, now, NONE, await lock);
+    return checkStaleness({ lock: tested, peaks: made, passes: [] }, now, NONE, await lock);
   };
 }
 
 /** Adds to the result of a test whether the result is stale now; returns other results unchanged. */
-export async function testResult(
+export async function addStaleness(
   service: Pick<BotRegistry, 'storage' | 'clock'>,
   task_id: string,
   result: Readonly<Record<string, unknown>>,
@@ -59,11 +64,14 @@ export async function testResult(
   const { kind, bot_id, ended_at } = await getTask(service.storage.read, task_id);
   if (kind !== 'conformance' && kind !== 'stress') return result;
   const bot = await getBot(service.storage.read, bot_id);
-  const { stale, reasons } = await stalenessOf(service, bot)({ result, ended_at: ended_at! });
+  const { stale, reasons } = await createStalenessCheck(
+    service,
+    bot,
+  )({ result, ended_at: ended_at! });
   return { ...result, stale, stale_reasons: reasons };
 }
 
-const UNTOLD = 'production since the test has too many messages to compare';
+const TOO_MUCH_HISTORY = 'production since the test has too many messages to compare';
 /** Maximum number of logs that are being read or waiting to be read. */
 const MOST_WAITING = 4;
 
@@ -81,7 +89,7 @@ const reading = new WeakMap<Storage, Reading>();
  *
  * @throws ServiceError `overloaded`.
  */
-function peaksInTurn(
+function readPeaksInTurn(
   storage: Storage,
   bot_id: string | undefined,
   asOf: number,

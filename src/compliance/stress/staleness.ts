@@ -23,7 +23,7 @@ const SHARE = 0.5;
  * @param livePeaks production peaks as of now, with the scope of the test; see `readHistory`.
  * @param lock the parts that a new test would use.
  */
-export function stressStaleness(
+export function checkStaleness(
   result: Pick<StressResult, 'passes'> & {
     readonly peaks: Pick<StressResult['peaks'], 'window'>;
     readonly lock: TestedLock;

@@ -5,12 +5,12 @@ import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';
 
 /** Gaps of a log without such events: either none occurred, or the bot does not produce them. */
-const UNTOLD = [
+const EVENT_GAPS = [
   ['no_alerts', ALERTS, 'the log has no alerts, so their latency is unknown', ['16(5)']],
   ['no_latches', LATCHES, 'the log has no stops after repeated execution', ['15(3)']],
 ] as const;
 
-export function sayHowMuchThereIs(
+export function addPeriodGaps(
   gaps: Gaps,
   { year, isOver }: Period,
   { after_seq, through_seq }: SeqRange,
@@ -22,7 +22,7 @@ export function sayHowMuchThereIs(
 }
 
 /** Adds gaps of the log, and the duties that this program does not cover. */
-export function sayWhatIsMissing(
+export function addRecordGaps(
   gaps: Gaps,
   {
     counts,
@@ -68,7 +68,7 @@ export function sayWhatIsMissing(
     'how many breaches of a limit went unnoticed; the log has only denied orders',
     ['15(1)'],
   );
-  for (const [id, kinds, missing, articles] of UNTOLD) {
+  for (const [id, kinds, missing, articles] of EVENT_GAPS) {
     if (!counts.some(({ kind }) => kinds.test(kind))) gaps.add(id, missing, articles);
   }
   gaps.add(
@@ -88,11 +88,11 @@ export function sayWhatIsMissing(
  *
  * @param catalogue ids of all cases. @param conformance newest first, like `stress`.
  */
-export function sayWhatWasTried(
+export function addTestGaps(
   gaps: Gaps,
   catalogue: readonly string[],
-  conformance: readonly (Tried & Conformed)[],
-  stress: readonly (Tried & { readonly scope: unknown; readonly verdict: unknown })[],
+  conformance: readonly (TestRun & ConformanceRun)[],
+  stress: readonly (TestRun & { readonly scope: unknown; readonly verdict: unknown })[],
 ): void {
   const ofConformance = ['6(1)', '6(2)'];
   if (conformance.length === 0) {
@@ -138,17 +138,17 @@ export function sayWhatWasTried(
   }
 }
 
-interface Tried {
+interface TestRun {
   readonly stale: boolean;
 }
 
-interface Conformed {
+interface ConformanceRun {
   readonly passed: readonly string[];
   readonly not_passed: readonly { readonly id: string; readonly status: string }[];
 }
 
 /** Returns the newest status of each case, by id. */
-function lastOfCases(newestFirst: readonly Conformed[]): ReadonlyMap<string, string> {
+function lastOfCases(newestFirst: readonly ConformanceRun[]): ReadonlyMap<string, string> {
   const all = newestFirst
     .toReversed()
     .flatMap(({ passed, not_passed }) => [

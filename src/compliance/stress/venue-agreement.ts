@@ -2,7 +2,7 @@ import { finalOf } from '../conformance/case.ts';
 import type { World } from '../conformance/world.ts';
 
 /** Whether venue and session have the same orders, positions and cash, within rounding. */
-export function agree(world: World): boolean {
+export function agreesWithVenue(world: World): boolean {
   const { orders, positions, cash } = finalOf(world);
   const symbols = new Set([...Object.keys(positions.venue), ...Object.keys(positions.bot)]);
   const isHeld = [...symbols].every(

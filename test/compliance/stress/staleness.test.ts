@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 import type { PassResult } from '../../../src/compliance/stress/pass.ts';
-import { stressStaleness } from '../../../src/compliance/stress/stale.ts';
-import { stalenessOf } from '../../../src/compliance/tests/stale.ts';
+import { checkStaleness } from '../../../src/compliance/stress/staleness.ts';
+import { createStalenessCheck } from '../../../src/compliance/tests/current-staleness.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
 import { makeSessions } from '../../fleet/halts/sessions.ts';
 import { newTables } from '../../storage/databases.ts';
@@ -34,26 +34,26 @@ const live = (M: number, value = 0): Peaks => {
 };
 
 test('a stress test becomes stale by a higher peak, a changed lock or its age', () => {
-  expect(stressStaleness(RESULT, MADE + 1, live(10, 4), LOCK)).toEqual({
+  expect(checkStaleness(RESULT, MADE + 1, live(10, 4), LOCK)).toEqual({
     stale: false,
     reasons: [],
   });
-  expect(stressStaleness(RESULT, MADE + 1, live(11, 5), LOCK).reasons).toEqual([
+  expect(checkStaleness(RESULT, MADE + 1, live(11, 5), LOCK).reasons).toEqual([
     'live peak: 11 messages (out) in 1 s at T, more than half of the tested 20',
     'live peak: value of USD 5 in 60 s at T, more than half of the tested 8',
   ]);
   const moved = { ...LOCK, limits: { max_order_qty: 6 }, model: 'm' };
-  expect(stressStaleness(RESULT, MADE + 1, live(1), moved).reasons).toEqual([
+  expect(checkStaleness(RESULT, MADE + 1, live(1), moved).reasons).toEqual([
     'limits has changed since the test',
     'model has changed since the test',
   ]);
   const year = Date.UTC(2027, 6, 5);
-  expect(stressStaleness(RESULT, year - 1, live(1), LOCK).stale).toBe(false);
-  expect(stressStaleness(RESULT, year, live(1), LOCK).reasons).toEqual([
+  expect(checkStaleness(RESULT, year - 1, live(1), LOCK).stale).toBe(false);
+  expect(checkStaleness(RESULT, year, live(1), LOCK).reasons).toEqual([
     'the test is twelve months old',
   ]);
   // Without a reached load, any live peak is too high.
-  expect(stressStaleness({ ...RESULT, passes: [] }, MADE, live(1), LOCK).stale).toBe(true);
+  expect(checkStaleness({ ...RESULT, passes: [] }, MADE, live(1), LOCK).stale).toBe(true);
 });
 
 test('concurrent staleness checks share one read of a log, and a fifth pending log is rejected', async () => {
@@ -65,7 +65,7 @@ test('concurrent staleness checks share one read of a log, and a fifth pending l
     await storage.write((tx) => tx.updateTable('bot_versions').set({ document }).execute());
     const result = { ...RESULT, schema: 'stress/1', scope: 'bot' };
     const ask = ({ bot_id }: { readonly bot_id: string }) =>
-      stalenessOf(
+      createStalenessCheck(
         { storage, clock: () => MADE },
         { bot_id, current_version: 1 },
       )({
