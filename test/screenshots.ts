@@ -10,29 +10,29 @@ import { pathToFileURL } from 'node:url';
 import { parse } from 'yaml';
 import { NO_RISK_LIMITS } from '../src/engine/config.ts';
 import { addToken } from '../src/identity/tokens.ts';
-import { openDesk, type Desk } from './server/console/browser.ts';
+import { openBrowser, type BrowserTest } from './server/console/browser.ts';
 import { seedFleet } from './server/console/fleet.ts';
 
 const root = join(import.meta.dirname, '..');
 const cli = join(root, 'bin/service-local.ts');
 const bot = join(root, 'examples/sma-crossover.yaml');
 const directory = mkdtempSync(join(tmpdir(), 'service-local-screenshots-'));
-const desk = await openDesk();
+const browser = await openBrowser();
 try {
-  await takeReport(desk);
-  await desk.signIn();
-  await takeLicenses(desk);
-  await takeBot(desk);
+  await takeReport(browser);
+  await browser.signIn();
+  await takeLicenses(browser);
+  await takeBot(browser);
 } finally {
-  await desk.close();
+  await browser.close();
   rmSync(directory, { recursive: true });
 }
 
-async function take({ page }: Desk, name: string): Promise<void> {
+async function take({ page }: BrowserTest, name: string): Promise<void> {
   await page.screenshot({ path: join(root, 'examples', name) });
 }
 
-async function takeReport({ page, ...rest }: Desk): Promise<void> {
+async function takeReport({ page, ...rest }: BrowserTest): Promise<void> {
   spawnSync(process.execPath, [cli, 'backtest', bot, '--quiet', '--out', directory]);
   await page.setViewportSize({ width: 1280, height: 1280 });
   await page.goto(pathToFileURL(join(directory, 'report.html')).href);
@@ -40,7 +40,7 @@ async function takeReport({ page, ...rest }: Desk): Promise<void> {
   await take({ page, ...rest }, 'report.png');
 }
 
-async function takeLicenses(at: Desk): Promise<void> {
+async function takeLicenses(at: BrowserTest): Promise<void> {
   await seedFleet(at.identity.storage, Date.now(), 240);
   await at.page.setViewportSize({ width: 1280, height: 900 });
   await at.open('/identity/license');
@@ -48,7 +48,7 @@ async function takeLicenses(at: Desk): Promise<void> {
 }
 
 /** Of the same bot over the same bars, as though ninety days passed in a second. */
-async function takeBot(at: Desk): Promise<void> {
+async function takeBot(at: BrowserTest): Promise<void> {
   const { page, server, identity, administrator } = at;
   const data = join(root, 'examples/data/sp500-daily.csv');
   const toCatalogue = ['data', 'import', data, '--symbol', 'SPX', '--timeframe', '1d'];

@@ -26,7 +26,7 @@ import { haltFailure } from '../api/halt-failure.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from './console/console.ts';
-import { errorPage, isForPerson } from './console/error-page.ts';
+import { errorPage, acceptsHtml } from './console/error-page.ts';
 import { SIGN_IN_PATH } from './console/sign-in.ts';
 import { ServiceError } from '../base/errors.ts';
 import { addAccount } from './account.ts';
@@ -174,7 +174,7 @@ function respondWithError(
   services: Services,
   error: ServiceError,
 ): Response | Promise<Response> {
-  return isForPerson(c) ? errorPage(c, services, error) : problemResponse(c, error);
+  return acceptsHtml(c) ? errorPage(c, services, error) : problemResponse(c, error);
 }
 
 /** Registers each route with the checks that its definition requires. */

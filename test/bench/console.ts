@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { appendEvents } from '../../src/events/append.ts';
 import { addToken } from '../../src/identity/tokens.ts';
-import { openDesk, type Desk } from '../server/console/browser.ts';
+import { openBrowser, type BrowserTest } from '../server/console/browser.ts';
 import { seedFleet } from '../server/console/fleet.ts';
 import { startServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
@@ -28,15 +28,15 @@ const BOT = '/console/bots/watched';
 
 /** Pages of the console in a real browser, with many licenses and bots, and one that follows many events. */
 export async function pages(): Promise<Figure[]> {
-  const desk = await openDesk(startServer);
+  const browser = await openBrowser(startServer);
   try {
-    const { storage } = desk.identity;
+    const { storage } = browser.identity;
     await seedFleet(storage, Date.now(), DEPLOYMENTS);
     await addBots(storage, BOTS);
-    const { paths, bot_id } = await makeWork(desk);
-    return [...(await paints(desk, paths)), ...(await frames(desk, bot_id))];
+    const { paths, bot_id } = await makeWork(browser);
+    return [...(await paints(browser, paths)), ...(await frames(browser, bot_id))];
   } finally {
-    await desk.close();
+    await browser.close();
   }
 }
 
@@ -45,7 +45,7 @@ async function makeWork({
   identity: { storage },
   administrator,
   server: { url, env },
-}: Desk): Promise<{ readonly paths: readonly string[]; readonly bot_id: string }> {
+}: BrowserTest): Promise<{ readonly paths: readonly string[]; readonly bot_id: string }> {
   await fillCatalogue(join(env['SERVICE_LOCAL_HOME']!, 'catalogue'), 1);
   const scopes = ['read', 'write', 'trade'] as const;
   const terms = { label: 'bench', scopes, expires_in_seconds: 3600 };
@@ -113,28 +113,28 @@ interface Paint {
   readonly bytes: number;
 }
 
-async function paints(desk: Desk, paths: readonly string[]): Promise<Figure[]> {
-  const { page, url } = desk;
+async function paints(browser: BrowserTest, paths: readonly string[]): Promise<Figure[]> {
+  const { page, url } = browser;
   const measured: Paint[] = [];
   const copies: Record<string, BarePage> = {};
   const session = await page.context().newCDPSession(page);
   const visit = async (path: string): Promise<void> => {
     await session.send('Network.clearBrowserCache');
     const first = await timeOfPaint(page, url + path);
-    const bytes = await copy(desk, path, copies);
+    const bytes = await copy(browser, path, copies);
     measured.push({ path, first, later: [], bare: [], bytes });
   };
   await visit(SIGN_IN);
-  await desk.signIn();
+  await browser.signIn();
   for (const path of paths) await visit(path);
   const bare = await startBare(copies);
   try {
     for (let turn = 0; turn < ROUNDS; turn += 1) {
       for (const { path, later, bare: floor } of measured) {
         // Who is signed in is led on.
-        if (path === SIGN_IN) await desk.signOut();
+        if (path === SIGN_IN) await browser.signOut();
         later.push(await timeOfPaint(page, url + path));
-        if (path === SIGN_IN) await desk.signIn();
+        if (path === SIGN_IN) await browser.signIn();
         floor.push(await timeOfPaint(page, bare.url + path));
       }
     }
@@ -181,7 +181,7 @@ async function timeOfPaint(page: Page, url: string): Promise<number> {
 
 /** Keeps a page and its files. @returns their bytes, but for the library of the charts. */
 async function copy(
-  { page, url }: Desk,
+  { page, url }: BrowserTest,
   path: string,
   copies: Record<string, BarePage>,
 ): Promise<number> {
@@ -215,7 +215,7 @@ async function startBare(
 }
 
 /** How evenly the page of a bot is drawn while it follows so many events, against none. */
-async function frames({ page, identity, open }: Desk, bot_id: string): Promise<Figure[]> {
+async function frames({ page, identity, open }: BrowserTest, bot_id: string): Promise<Figure[]> {
   await open(BOT);
   await page.locator('#connection', { hasText: 'live' }).waitFor();
   const idle = await framesDuring(page, () => sleep(EVENTS.seconds * 1000));

@@ -35,7 +35,7 @@ const FEW_CODES = 3;
 export function addAccountPages(pages: Pages, services: Services): void {
   const { identity, origins } = services;
 
-  pages.get(PATH, show);
+  pages.get(PATH, showAccount);
 
   pages.post(`${PATH}/sessions/:session_id/end`, async ({ c, call, session, param }) => {
     const session_id = param('session_id');
@@ -60,7 +60,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
     if (!factor.success)
       throw new ServiceError('invalid_request', 'the body must contain either a code or a passkey');
     const site = siteOfPage(c, origins);
-    const token = await stepUp(visit, services, toAdd(visit), factor.data as StepUpFactor);
+    const token = await stepUp(visit, services, addSubject(visit), factor.data as StepUpFactor);
     return addPasskeyOptions(identity, session.caller, site, token);
   });
 
@@ -68,11 +68,11 @@ export function addAccountPages(pages: Pages, services: Services): void {
     `${PATH}/passkeys`,
     async ({ c, session }, form) => {
       const site = siteOfPage(c, origins);
-      const made = { name: form.get('name'), response: registrationIn(form.get('response')) };
+      const made = { name: form.get('name'), response: parseRegistration(form.get('response')) };
       const { name } = await addPasskey(identity, session.caller, made, site, origins);
       return { goTo: PATH, message: `You can now sign in with the passkey ${name}.` };
     },
-    show,
+    showAccount,
   );
 
   pages.get(`${PATH}/passkeys/:passkey_id`, showPasskey);
@@ -93,7 +93,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
     `${PATH}/passkeys/:passkey_id/delete`,
     async (visit, form) => {
       const params = { passkey_id: visit.param('passkey_id') };
-      const token = await stepUp(visit, services, toDelete(params), factorOf(form));
+      const token = await stepUp(visit, services, deleteSubject(params), factorOf(form));
       const { name } = await visit.call<typeof deletePasskey>(
         'delete',
         '/identity/passkeys/{passkey_id}',
@@ -112,14 +112,14 @@ const Factor = z.union([
   z.strictObject({ passkey: PasskeyAssertion }),
 ]);
 
-function toAdd({ session }: Visit): StepUpSubject {
+function addSubject({ session }: Visit): StepUpSubject {
   return {
     action: 'identity.passkey.add',
     target: `administrator:${session.caller.administrator_id}`,
   };
 }
 
-function toDelete({ passkey_id }: { readonly passkey_id: string }): StepUpSubject {
+function deleteSubject({ passkey_id }: { readonly passkey_id: string }): StepUpSubject {
   return { action: 'identity.passkey.delete', target: `passkey:${passkey_id}` };
 }
 
@@ -141,9 +141,9 @@ const Registration = z.object({
   clientExtensionResults: z.record(z.string(), z.unknown()),
 });
 
-function registrationIn(text: string): Parameters<typeof addPasskey>[2]['response'] {
+function parseRegistration(text: string): Parameters<typeof addPasskey>[2]['response'] {
   try {
-    return Registration.parse(JSON.parse(text)) as ReturnType<typeof registrationIn>;
+    return Registration.parse(JSON.parse(text)) as ReturnType<typeof parseRegistration>;
   } catch (error) {
     throw new ServiceError('invalid_request', 'the browser did not send a valid passkey', {
       remedy: 'Add the passkey in a browser with JavaScript enabled.',
@@ -152,7 +152,7 @@ function registrationIn(text: string): Parameters<typeof addPasskey>[2]['respons
   }
 }
 
-async function show(visit: Visit): Promise<Content> {
+async function showAccount(visit: Visit): Promise<Content> {
   const { call, session } = visit;
   const { administrator_id } = session.caller;
   const [account, sessions, passkeys] = await Promise.all([
@@ -230,7 +230,7 @@ function addForm(visit: Visit): Html {
     <form method="post" action="${PATH}/passkeys" data-passkey="add" hidden>
       ${csrfField(session)}
       ${field('Name of the new passkey', 'name', { required: true, maxlength: 200, autocomplete: 'off' }, 'The device that holds it, such as “Laptop”.')}
-      ${stepUpFields(toAdd(visit))}
+      ${stepUpFields(addSubject(visit))}
       <input type="hidden" name="response" />
       ${ALERT}<button class="main">Add a passkey</button>
     </form>
@@ -248,7 +248,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
         title: 'Browser',
         isHeader: true,
         cell: ({ user_agent, current }) =>
-          html`${nameOf(user_agent)}${current && html` ${badge('good', 'this session')}`}`,
+          html`${browserName(user_agent)}${current && html` ${badge('good', 'this session')}`}`,
       },
       { title: 'Address', cell: ({ address }) => address ?? 'unknown' },
       { title: 'Signed in with', cell: ({ signed_in_with }) => signed_in_with },
@@ -259,7 +259,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
         cell: ({ session_id, user_agent, current, created_at }) =>
           html`<form method="post" action="${PATH}/sessions/${session_id}/end">
             ${csrfField(own)}<button
-              aria-label="${current ? 'End this session' : `End the session in ${nameOf(user_agent)} of ${created_at}`}"
+              aria-label="${current ? 'End this session' : `End the session in ${browserName(user_agent)} of ${created_at}`}"
             >
               End
             </button>
@@ -271,7 +271,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
 }
 
 /** Names a browser such as `Firefox on Linux`; an unrecognized user agent is returned whole. */
-function nameOf(userAgent: string): string {
+function browserName(userAgent: string): string {
   const [, browser] =
     /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(userAgent.replace(/^.*(Edg|OPR)\//, '$1/')) ?? [];
   const [, system] = /(Windows|Android|iPhone|iPad|Mac OS|Linux)/.exec(userAgent) ?? [];
@@ -306,7 +306,7 @@ async function showPasskey({ call, param, session }: Visit): Promise<Content> {
           You can no longer sign in with it. The device keeps its copy until you delete it there.
         </p>
         <form method="post" action="${PATH}/passkeys/${passkey_id}/delete">
-          ${csrfField(session)} ${stepUpFields(toDelete({ passkey_id }))}
+          ${csrfField(session)} ${stepUpFields(deleteSubject({ passkey_id }))}
           <button class="danger">Delete this passkey</button>
         </form>
       </section>`,

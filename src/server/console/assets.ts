@@ -11,7 +11,7 @@ import { forms } from './client/forms.ts';
 import { halting } from './client/halting.ts';
 import { live } from './client/live.ts';
 import { lease } from './client/lease.ts';
-import { fail, passkeys, post } from './client/passkeys.ts';
+import { showError, passkeys, post } from './client/passkeys.ts';
 import { replacePart } from './client/replace.ts';
 import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
@@ -88,7 +88,7 @@ export const WEBAUTHN = vendorScript(
   'dist/bundle/index.umd.min.js',
 );
 export const LEASE = script('lease', announce, lease);
-export const PASSKEYS = script('passkeys', post, fail, passkeys);
+export const PASSKEYS = script('passkeys', post, showError, passkeys);
 
 export const CHARTS = vendorScript(
   'charts',

@@ -4,7 +4,7 @@ import type { BotEvent, getBotSnapshot, listBotEvents, PaperSession } from '../.
 import type { AnswerOf } from '../../client/route.ts';
 import { formatMoney, formatQuantity } from '../../base/format.ts';
 import { TIMELINE } from './assets.ts';
-import { botFrame, botOf } from './bot-frame.ts';
+import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, shortId, status, taskPath } from './bot-parts.ts';
 import { eventText } from './client/event-text.ts';
 import type { Child, Html } from './html.ts';
@@ -12,7 +12,7 @@ import type { Content } from './layout.ts';
 import { badge, emptyState, facts, table, time } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
-const SHOWN = 50;
+const PAGE = 50;
 
 /** Kinds of events about a deployment in a cluster. */
 export const DEPLOY_KINDS = [
@@ -91,22 +91,24 @@ type Snapshot = AnswerOf<typeof getBotSnapshot>;
 
 async function showEvents(visit: Visit): Promise<Content> {
   const { call, c, query } = visit;
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const groups = (Object.keys(KINDS) as Group[]).filter((one) =>
     c.req.queries('show')?.includes(one),
   );
-  const asked = Number(query('at_seq') ?? NaN);
+  const requestedSeq = Number(query('at_seq') ?? NaN);
   const params = { bot_ref: bot.id };
   const snapshotAt = (at_seq: number | undefined): Promise<Snapshot> =>
     call<typeof getBotSnapshot>('get', '/bots/{bot_ref}/state/snapshot', {
       params,
       query: { at_seq },
     });
-  const snapshot = await snapshotAt(Number.isInteger(asked) && asked > 0 ? asked : undefined);
+  const snapshot = await snapshotAt(
+    Number.isInteger(requestedSeq) && requestedSeq > 0 ? requestedSeq : undefined,
+  );
   const kind = groups.flatMap((one) => KINDS[one].kinds).join(',') || undefined;
   const { items } = await call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
     params,
-    query: { until_seq: snapshot.seq, kind, last: 'true', limit: SHOWN },
+    query: { until_seq: snapshot.seq, kind, last: 'true', limit: PAGE },
   });
   return {
     title: bot.name,
@@ -116,7 +118,7 @@ async function showEvents(visit: Visit): Promise<Content> {
       'events',
       html`${slider(bot, snapshot, groups)}
         <div id="moment">
-          ${moment(bot, snapshot)}
+          ${stateSection(bot, snapshot)}
           <section aria-labelledby="events">
             <h2 id="events">Events up to this one, newest first</h2>
             ${
@@ -177,7 +179,7 @@ function slider({ slug }: BotDetail, { seq, head_seq }: Snapshot, groups: readon
   </form>`;
 }
 
-function moment({ slug }: BotDetail, { seq, state, state_hash }: Snapshot): Html {
+function stateSection({ slug }: BotDetail, { seq, state, state_hash }: Snapshot): Html {
   const sessions = Object.entries(state.sessions);
   return html`<section aria-labelledby="state">
     <h2 id="state">The state after event ${seq}</h2>

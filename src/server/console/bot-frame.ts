@@ -12,7 +12,7 @@ const TABS = [
 ] as const;
 
 /** Reads the bot that the path of the page names. */
-export function botOf({ call, param }: Visit): Promise<BotDetail> {
+export function readBot({ call, param }: Visit): Promise<BotDetail> {
   return call<typeof getBot>('get', '/bots/{bot_ref}', {
     params: { bot_ref: param('bot_ref') },
     headers: {},

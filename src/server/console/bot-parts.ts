@@ -43,18 +43,18 @@ export function botStatus({ status: of, activity }: BotListItem): Html {
   return activity?.halted === 'all' ? badge('bad', 'all halted') : status(of);
 }
 
-type Ended = BotDeployment['target'] | Task['kind'];
+type RunKind = BotDeployment['target'] | Task['kind'];
 
-function isSession(of: Ended): boolean {
+function isSession(of: RunKind): boolean {
   return of === 'paper' || of === 'production' || of === 'k8s';
 }
 
 /** Stopping a session keeps its results; canceling another run discards them. */
-export function endWord(of: Ended): 'Stop' | 'Cancel' {
+export function endVerb(of: RunKind): 'Stop' | 'Cancel' {
   return isSession(of) ? 'Stop' : 'Cancel';
 }
 
-export function endPath(bot_ref: string, task_id: string, of: Ended): string {
+export function endPath(bot_ref: string, task_id: string, of: RunKind): string {
   if (!isSession(of)) return `${taskPath(task_id)}/cancel`;
   return botPath(bot_ref, `${of === 'paper' ? 'paper' : 'deploy'}/${task_id}/stop`);
 }
@@ -83,7 +83,7 @@ export function metricColumns<Row>(
   }));
 }
 
-export function numberOr(value: unknown): string {
+export function formatOptional(value: unknown): string {
   return typeof value === 'number' ? formatNumber(value) : NO_VALUE;
 }
 
@@ -102,7 +102,7 @@ export function figures(
   </dl>`;
 }
 
-export function progressOf({ progress: { done, total }, kind, status: of }: Task): Html {
+export function taskProgress({ progress: { done, total }, kind, status: of }: Task): Html {
   const text =
     total === null
       ? formatCountOf(done, 'bar')

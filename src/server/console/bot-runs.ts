@@ -4,8 +4,8 @@ import type { BotDetail } from '../../api/bots.ts';
 import type { startPaper, stopPaper } from '../../api/paper.ts';
 import type { BotDeployment, listBotDeployments, startBacktest } from '../../api/tasks.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { botFrame, botOf } from './bot-frame.ts';
-import { botPath, endPath, endWord, metricColumns, pager, status, taskPath } from './bot-parts.ts';
+import { botFrame, readBot } from './bot-frame.ts';
+import { botPath, endPath, endVerb, metricColumns, pager, status, taskPath } from './bot-parts.ts';
 import { addProduction } from './bot-production.ts';
 import type { Child } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
@@ -26,10 +26,10 @@ export function addBotRuns(pages: Pages): void {
       const bot_ref = param('bot_ref');
       const path = '/bots/{bot_ref}/backtest';
       const body = {
-        ...changesIn(form),
+        ...readOverrides(form),
         ...(form.get('verify_lock') !== '' && { verify_lock: true }),
       };
-      const request = { params: { bot_ref }, headers: keyIn(form), body };
+      const request = { params: { bot_ref }, headers: idempotencyHeader(form), body };
       const { task_id } = await call<typeof startBacktest>('post', path, request);
       return { goTo: taskPath(task_id), message: 'The backtest is queued.' };
     },
@@ -42,8 +42,8 @@ export function addBotRuns(pages: Pages): void {
     async ({ call, param }, form) => {
       const bot_ref = param('bot_ref');
       const path = '/bots/{bot_ref}/paper/start';
-      const body = { ...changesIn(form), ...paceIn(form) };
-      const request = { params: { bot_ref }, headers: keyIn(form), body };
+      const body = { ...readOverrides(form), ...readFeed(form) };
+      const request = { params: { bot_ref }, headers: idempotencyHeader(form), body };
       await call<typeof startPaper>('post', path, request);
       return { goTo: botPath(bot_ref), message: 'The paper session is queued.' };
     },
@@ -68,7 +68,7 @@ export function addBotRuns(pages: Pages): void {
 
 async function showRuns(visit: Visit): Promise<Content> {
   const { call, query } = visit;
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const cursor = query('cursor');
   const { items, next_cursor } = await call<typeof listBotDeployments>(
     'get',
@@ -122,9 +122,9 @@ export function runTable(
           isOpen(run) &&
           html`<form method="post" action="${endPath(slug, run.task_id, run.target)}">
             ${csrfField(session)}<button
-              aria-label="${endWord(run.target)} the ${run.target} of ${run.created_at}"
+              aria-label="${endVerb(run.target)} the ${run.target} of ${run.created_at}"
             >
-              ${endWord(run.target)}
+              ${endVerb(run.target)}
             </button>
           </form>`,
       },
@@ -134,12 +134,12 @@ export function runTable(
 }
 
 /** A second submission of the same form has the same key and starts nothing. */
-function keyIn(form: Form): { readonly 'idempotency-key': string } {
+function idempotencyHeader(form: Form): { readonly 'idempotency-key': string } {
   return { 'idempotency-key': form.get('key') };
 }
 
 /** Overrides of the values in the spec. Empty fields are left out. */
-function changesIn(form: Form) {
+function readOverrides(form: Form) {
   const [version, from, to, params] = ['version', 'from', 'to', 'params'].map((name) =>
     form.get(name).trim(),
   ) as [string, string, string, string];
@@ -147,11 +147,11 @@ function changesIn(form: Form) {
     ...(version !== '' && { version: Number(version) }),
     ...(from !== '' && { from }),
     ...(to !== '' && { to }),
-    ...(params !== '' && { params: jsonIn(params) }),
+    ...(params !== '' && { params: parseParams(params) }),
   };
 }
 
-function jsonIn(text: string): Record<string, number> {
+function parseParams(text: string): Record<string, number> {
   try {
     return JSON.parse(text) as Record<string, number>;
   } catch (error) {
@@ -162,7 +162,7 @@ function jsonIn(text: string): Record<string, number> {
   }
 }
 
-function paceIn(form: Form) {
+function readFeed(form: Form) {
   const exchange = form.get('exchange').trim();
   if (form.get('source') === 'live') return { live: exchange === '' ? {} : { exchange } };
   const speed = form.get('speed').trim();
@@ -170,7 +170,7 @@ function paceIn(form: Form) {
 }
 
 /** @param form the rejected form, whose values are kept. */
-function changeFields(bot: BotDetail, form: Form | undefined): Child {
+function overrideFields(bot: BotDetail, form: Form | undefined): Child {
   const typed = (name: string): string => form?.get(name) ?? '';
   return html`<input type="hidden" name="key" value="${form?.get('key') || randomUUID()}" />
     ${field('Version', 'version', { type: 'number', min: 1, value: typed('version'), placeholder: bot.current_version }, 'Empty: the current version.')}
@@ -180,13 +180,13 @@ function changeFields(bot: BotDetail, form: Form | undefined): Child {
 }
 
 async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const { slug, name } = bot;
   return {
     title: `Backtest ${name}`,
     body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
       <form method="post" action="${botPath(slug, 'backtest')}">
-        ${csrfField(visit.session)} ${changeFields(bot, form)}
+        ${csrfField(visit.session)} ${overrideFields(bot, form)}
         <label class="check"
           ><input
             type="checkbox"
@@ -212,7 +212,7 @@ function showNoPaper({ slug, name }: BotDetail): Content {
 }
 
 async function showPaper(visit: Visit, form?: Form): Promise<Content> {
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const { slug, name, kind } = bot;
   if (kind === 'research') return showNoPaper(bot);
   const isLive = form?.get('source') === 'live';
@@ -234,7 +234,7 @@ async function showPaper(visit: Visit, form?: Form): Promise<Content> {
           >
           ${field('Exchange', 'exchange', { value: form?.get('exchange') ?? '', autocomplete: 'off' }, 'Its name in the exchanges_file of the server. Empty: the only one configured there.')}
         </fieldset>
-        ${changeFields(bot, form)}
+        ${overrideFields(bot, form)}
         <button class="main">Start the paper session</button>
       </form>
       <p class="note">

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../../api/bots.ts';
 import type { listValidationReports, ValidationReports } from '../../api/validation-reports.ts';
 import { describeReportStatus } from '../../base/validation-report-status.ts';
-import { botFrame, botOf } from './bot-frame.ts';
+import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, pager } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import type { Content } from './layout.ts';
@@ -17,7 +17,7 @@ export function addBotVersions(pages: Pages): void {
 
 async function showVersions(visit: Visit): Promise<Content> {
   const { call, query } = visit;
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const cursor = query('cursor');
   const { items, next_cursor } = await call<typeof listBotVersions>(
     'get',

@@ -7,7 +7,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { CHARTS, LIVE } from './assets.ts';
 import { eventText } from './client/event-text.ts';
 import type { LiveData } from './client/live.ts';
-import { botFrame, botOf } from './bot-frame.ts';
+import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, endPath, figures, shortId, taskPath } from './bot-parts.ts';
 import { productionSection } from './bot-production.ts';
 import { runTable } from './bot-runs.ts';
@@ -27,7 +27,7 @@ export function addBotPage(pages: Pages): void {
 
 async function showBot(visit: Visit): Promise<Content> {
   const { call, query } = visit;
-  const bot = await botOf(visit);
+  const bot = await readBot(visit);
   const params = { bot_ref: bot.id };
   const eventsPath = '/bots/{bot_ref}/state/events';
   const [snapshot, tail, bars, { items: runs }] = await Promise.all([
@@ -44,13 +44,13 @@ async function showBot(visit: Visit): Promise<Content> {
   ]);
   const production = await productionSection(visit, bot);
   const sessions = Object.entries(snapshot.state.sessions).sort(([a], [b]) => (a < b ? 1 : -1));
-  const shown = sessions.find(([task_id]) => task_id === query('session')) ?? sessions[0];
-  const live: LiveData | undefined = shown && {
+  const current = sessions.find(([task_id]) => task_id === query('session')) ?? sessions[0];
+  const live: LiveData | undefined = current && {
     bot: bot.id,
-    session: shown[0],
+    session: current[0],
     head: snapshot.seq,
-    state: shown[1],
-    closes: closesIn(bars.items, shown[0]),
+    state: current[1],
+    closes: collectCloses(bars.items, current[0]),
   };
   return {
     title: bot.name,
@@ -68,7 +68,7 @@ async function showBot(visit: Visit): Promise<Content> {
         >
           ${
             live === undefined
-              ? nothing(bot)
+              ? noSession(bot)
               : sessionPart(
                   visit,
                   bot,
@@ -84,7 +84,7 @@ async function showBot(visit: Visit): Promise<Content> {
                 <a href="${botPath(bot.slug, 'events')}">All events</a>
               </p>
             </div>
-            ${tailTable(tail.items.toReversed())}
+            ${eventTable(tail.items.toReversed())}
           </section>
         </div>
         ${
@@ -101,7 +101,7 @@ async function showBot(visit: Visit): Promise<Content> {
   };
 }
 
-function nothing({ slug, kind }: BotDetail): Html {
+function noSession({ slug, kind }: BotDetail): Html {
   return kind === 'research'
     ? emptyState(
         'A research bot does not trade. To backtest it:',
@@ -114,7 +114,7 @@ function nothing({ slug, kind }: BotDetail): Html {
 }
 
 /** Latest close of each instrument in a session. */
-function closesIn(events: readonly BotEvent[], task_id: string): Record<string, number> {
+function collectCloses(events: readonly BotEvent[], task_id: string): Record<string, number> {
   const closes: Record<string, number> = {};
   for (const { run_id, payload } of events) {
     if (run_id !== task_id) continue;
@@ -213,7 +213,7 @@ function sessionPart(
     <div class="halves">
       <section>
         <h2 id="positions">Positions</h2>
-        ${grid(
+        ${replaceableTable(
           'positions',
           ['Symbol', 'Units', 'Close', 'Value', 'Share of equity'],
           Object.entries(positions).map(([symbol, units]) => {
@@ -231,7 +231,7 @@ function sessionPart(
       </section>
       <section>
         <h2 id="working">Working orders</h2>
-        ${grid(
+        ${replaceableTable(
           'working',
           ['Order', 'Symbol', 'Type', 'Units', 'Price'],
           working.map((one) => [
@@ -275,7 +275,7 @@ function share(value: number | undefined): string {
  * A table whose rows `client/live.ts` replaces. The first column names the row, and all columns
  * after the second are numbers.
  */
-function grid(
+function replaceableTable(
   id: string,
   titles: readonly string[],
   rows: readonly (readonly string[])[],
@@ -309,7 +309,7 @@ function grid(
     </div>`;
 }
 
-function tailTable(events: readonly BotEvent[]): Html {
+function eventTable(events: readonly BotEvent[]): Html {
   return html`<div class="events" id="tail-table">
     ${table<BotEvent>(
       'The newest events',

@@ -47,7 +47,7 @@ export function callAs(
       requestTarget(path, parts),
       {
         method: method.toUpperCase(),
-        headers: sendable({
+        headers: toHeaders({
           'x-request-id': requestId,
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...headers,
@@ -57,9 +57,9 @@ export function callAs(
       asCaller(caller, client),
     );
     const text = await answer.text();
-    const told = text === '' ? undefined : (JSON.parse(text) as unknown);
-    if (answer.ok) return told as never;
-    throw errorFromProblem(told as Problem, answer.headers.get('retry-after'));
+    const parsed = text === '' ? undefined : (JSON.parse(text) as unknown);
+    if (answer.ok) return parsed as never;
+    throw errorFromProblem(parsed as Problem, answer.headers.get('retry-after'));
   };
 }
 
@@ -83,7 +83,7 @@ export function fileAs(
 }
 
 /** @throws ServiceError `invalid_request` if a value from a form is not allowed in a header. */
-function sendable(headers: Readonly<Record<string, string>>): Headers {
+function toHeaders(headers: Readonly<Record<string, string>>): Headers {
   try {
     return new Headers(headers);
   } catch (cause) {

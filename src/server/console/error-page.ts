@@ -7,7 +7,7 @@ import { page, sentence, type Content } from './layout.ts';
 import { SIGN_IN_PATH } from './sign-in.ts';
 
 /** Whether the client accepts HTML, as a browser does when a person opens a page. */
-export function isForPerson(c: Context<AppEnv>): boolean {
+export function acceptsHtml(c: Context<AppEnv>): boolean {
   return /\btext\/html\b/.test(c.req.header('accept') ?? '');
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Halt, listHalts } from '../../api/halts.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { namesOf, type BotNames } from './bot-names.ts';
+import { readBotNames, type BotNames } from './bot-names.ts';
 import type { Call } from './call.ts';
 import type { Html } from './html.ts';
 import { time } from './parts.ts';
@@ -13,7 +13,7 @@ const NAMED = 3;
 const READ = 100;
 
 /** The halts in force, for every page; undefined if there are none. */
-export async function haltBanner(call: Call): Promise<Html | undefined> {
+export async function readHaltBanner(call: Call): Promise<Html | undefined> {
   let halts: readonly Halt[];
   try {
     const query = { limit: READ };
@@ -32,15 +32,15 @@ export async function haltBanner(call: Call): Promise<Html | undefined> {
       'Resume…',
     );
   }
-  const shown = halts.slice(0, NAMED);
-  const names: BotNames = await namesOf(
+  const named = halts.slice(0, NAMED);
+  const names: BotNames = await readBotNames(
     call,
-    shown.map(({ bot_id }) => bot_id!),
+    named.map(({ bot_id }) => bot_id!),
   ).catch(() => new Map());
-  const more = halts.length - shown.length;
+  const more = halts.length - named.length;
   const count = halts.length === READ ? `${READ} bots or more are` : `${halts.length} bots are`;
-  const { requested_at, reason } = shown[0]!;
-  const links = shown.map(({ bot_id }, i) => {
+  const { requested_at, reason } = named[0]!;
+  const links = named.map(({ bot_id }, i) => {
     const { slug, name } = names.get(bot_id!) ?? { slug: bot_id!, name: bot_id! };
     return html`${i > 0 && ', '}<a href="/console/bots/${slug}">${name}</a>`;
   });

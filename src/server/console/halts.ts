@@ -13,8 +13,8 @@ import type { listTasks } from '../../api/tasks.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatCount, formatCountOf } from '../../base/format.ts';
 import { HALTING } from './assets.ts';
-import { namesOf, type BotNames } from './bot-names.ts';
-import { botOf } from './bot-frame.ts';
+import { readBotNames, type BotNames } from './bot-names.ts';
+import { readBot } from './bot-frame.ts';
 import { botPath, pager, shortId, status, taskPath, textField } from './bot-parts.ts';
 import { HALTS_PATH } from './halt-banner.ts';
 import type { Child, Html } from './html.ts';
@@ -22,33 +22,33 @@ import { csrfField, HALT_ALL_PATH, type Content } from './layout.ts';
 import { badge, emptyState, facts, field, table, time, who } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
-const WORD = 'HALT';
+const CONFIRMATION = 'HALT';
 const BOT_HALT = '/console/bots/:bot_ref/halt';
 const PAGE = 50;
 /** Number of deployments in the report of a halt, unverified ones first. */
-const SHOWN = 200;
+const LISTED = 200;
 
 /** Registers the pages of the kill switch, of halts of one bot, and of resuming. */
 export function addHaltPages(pages: Pages): void {
   pages.get(HALTS_PATH, showHalts);
 
-  pages.get(HALT_ALL_PATH, askForAll);
+  pages.get(HALT_ALL_PATH, showHaltAll);
   pages.post(
     HALT_ALL_PATH,
     async ({ call }, form) => {
-      if (form.get('confirm').trim() !== WORD) {
+      if (form.get('confirm').trim() !== CONFIRMATION) {
         throw new ServiceError('invalid_request', 'the confirmation is not the expected word', {
-          remedy: `Type ${WORD} to halt all bots.`,
+          remedy: `Type ${CONFIRMATION} to halt all bots.`,
         });
       }
       const body = { reason: form.get('reason') };
       const report = await call<typeof haltAllBots>('post', '/bots/halt-all', { body });
-      return reportPage(report, await botsOf(call, report));
+      return reportPage(report, await readHaltedBots(call, report));
     },
-    askForAll,
+    showHaltAll,
   );
 
-  pages.get(BOT_HALT, askForBot);
+  pages.get(BOT_HALT, showHaltBot);
   pages.post(
     BOT_HALT,
     async ({ call, param }, form) => {
@@ -57,9 +57,9 @@ export function addHaltPages(pages: Pages): void {
         body: { reason: form.get('reason') },
       };
       const report = await call<typeof haltBot>('post', '/bots/{bot_ref}/halt', request);
-      return reportPage(report, await botsOf(call, report));
+      return reportPage(report, await readHaltedBots(call, report));
     },
-    askForBot,
+    showHaltBot,
   );
 
   pages.post(
@@ -105,7 +105,7 @@ const STEPS = html`<ol class="steps" data-steps hidden>
   </ol>
   <p class="failure" role="alert"></p>`;
 
-async function askForAll({ call, session }: Visit, form?: Form): Promise<Content> {
+async function showHaltAll({ call, session }: Visit, form?: Form): Promise<Content> {
   const query = { status: 'running', limit: 1000 } as const;
   const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', { query });
   const count = items.filter(({ kind }) => kind === 'paper').length;
@@ -121,7 +121,7 @@ async function askForAll({ call, session }: Visit, form?: Form): Promise<Content
       <form method="post" action="${HALT_ALL_PATH}" data-halt="all">
         ${csrfField(session)}
         ${field('Reason', 'reason', { required: true, maxlength: 500, autofocus: true, autocomplete: 'off', value: form?.get('reason') ?? '' }, REASON_HINT)}
-        ${field(`Type ${WORD} to confirm`, 'confirm', { required: true, pattern: ` *${WORD} *`, autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false' })}
+        ${field(`Type ${CONFIRMATION} to confirm`, 'confirm', { required: true, pattern: ` *${CONFIRMATION} *`, autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false' })}
         <button class="danger">Halt all bots</button>
         ${STEPS}
       </form>
@@ -131,8 +131,8 @@ async function askForAll({ call, session }: Visit, form?: Form): Promise<Content
   };
 }
 
-async function askForBot(visit: Visit, form?: Form): Promise<Content> {
-  const { id, name, slug, active_deployments } = await botOf(visit);
+async function showHaltBot(visit: Visit, form?: Form): Promise<Content> {
+  const { id, name, slug, active_deployments } = await readBot(visit);
   const sessions = active_deployments.filter(
     ({ target }) => target === 'paper' || target === 'k8s',
   );
@@ -158,24 +158,27 @@ async function askForBot(visit: Visit, form?: Form): Promise<Content> {
 }
 
 /** Names that cannot be read are left out: a halt that succeeded must not look like a failure. */
-async function botsOf(call: Visit['call'], { bot_id, deployments }: HaltReport): Promise<BotNames> {
-  const shown = firstUnverified(deployments).map((one) => one.bot_id);
-  return namesOf(call, bot_id === null ? shown : [bot_id, ...shown]).catch(() => new Map());
+async function readHaltedBots(
+  call: Visit['call'],
+  { bot_id, deployments }: HaltReport,
+): Promise<BotNames> {
+  const listed = firstUnverified(deployments).map((one) => one.bot_id);
+  return readBotNames(call, bot_id === null ? listed : [bot_id, ...listed]).catch(() => new Map());
 }
 
 type Deployment = HaltReport['deployments'][number];
 
 function firstUnverified(deployments: readonly Deployment[]): readonly Deployment[] {
   const rank = ({ verified }: Deployment): number => (verified ? 1 : 0);
-  return deployments.toSorted((a, b) => rank(a) - rank(b)).slice(0, SHOWN);
+  return deployments.toSorted((a, b) => rank(a) - rank(b)).slice(0, LISTED);
 }
 
 function reportPage(report: HaltReport, names: BotNames): Content {
   const { bot_id, verified, in_force, deployments, latched_ms, verified_ms } = report;
   const whose = bot_id === null ? 'All bots' : (names.get(bot_id)?.name ?? bot_id);
   const orders = deployments.flatMap((one) => one.orders);
-  const shown = firstUnverified(deployments);
-  const left = deployments.length - shown.length;
+  const listed = firstUnverified(deployments);
+  const left = deployments.length - listed.length;
   return {
     title: verified
       ? `${whose} ${bot_id === null ? 'are' : 'is'} halted`
@@ -201,8 +204,8 @@ function reportPage(report: HaltReport, names: BotNames): Content {
         ['In force after', `${formatCount(latched_ms)} ms`],
         ['Verified after', `${formatCount(verified_ms)} ms`],
       )}
-      ${shown.length === 0 ? html`<p>Nothing was trading.</p>` : deploymentTable(shown, names)}
-      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. To verify again and list all: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
+      ${listed.length === 0 ? html`<p>Nothing was trading.</p>` : deploymentTable(listed, names)}
+      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not listed. To verify again and list all: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
       <p class="actions">
         ${bot_id !== null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">To the bot</a>`}
         <a class="button" href="${HALTS_PATH}">All halts</a>
@@ -228,7 +231,10 @@ function deploymentTable(deployments: readonly Deployment[], names: BotNames): H
           html`<a href="${taskPath(task_id)}">${target} ${shortId(task_id)}</a>`,
       },
       { title: 'Status', cell: (one) => status(one.status) },
-      { title: 'Orders', cell: ({ orders }) => (orders.length === 0 ? 'none' : orders.map(order)) },
+      {
+        title: 'Orders',
+        cell: ({ orders }) => (orders.length === 0 ? 'none' : orders.map(haltedOrder)),
+      },
       {
         title: 'Verification',
         cell: ({ verified, faults }) =>
@@ -239,7 +245,7 @@ function deploymentTable(deployments: readonly Deployment[], names: BotNames): H
   );
 }
 
-function order({ order: number, symbol, verified }: Deployment['orders'][number]): Html {
+function haltedOrder({ order: number, symbol, verified }: Deployment['orders'][number]): Html {
   return html`<span class="sub"
     >${number} ${symbol}
     ${verified ? badge('good', 'canceled') : badge('bad', 'not verified')}</span
@@ -251,7 +257,7 @@ async function showHalts({ call, session, query }: Visit): Promise<Content> {
   const { items, next_cursor } = await call<typeof listHalts>('get', '/halts', {
     query: { cursor, limit: PAGE },
   });
-  const names = await namesOf(
+  const names = await readBotNames(
     call,
     items.flatMap(({ bot_id }) => (bot_id === null ? [] : [bot_id])),
   );
@@ -267,7 +273,7 @@ async function showHalts({ call, session, query }: Visit): Promise<Content> {
           )
         : html`<section aria-labelledby="in-force">
               <h2 id="in-force">In force</h2>
-              ${inForce.length === 0 ? html`<p>None.</p>` : inForce.map((halt) => card(halt, names, session))}
+              ${inForce.length === 0 ? html`<p>None.</p>` : inForce.map((halt) => haltCard(halt, names, session))}
             </section>
             ${
               lifted.length > 0 &&
@@ -281,18 +287,18 @@ async function showHalts({ call, session, query }: Visit): Promise<Content> {
   };
 }
 
-function nameOf({ bot_id }: Halt, names: BotNames): Child {
+function haltSubject({ bot_id }: Halt, names: BotNames): Child {
   if (bot_id === null) return 'All bots';
   const { slug, name } = names.get(bot_id) ?? { slug: bot_id, name: bot_id };
   return html`<a href="${botPath(slug)}">${name}</a>`;
 }
 
-function card(halt: Halt, names: BotNames, session: Visit['session']): Html {
+function haltCard(halt: Halt, names: BotNames, session: Visit['session']): Html {
   const { halt_id, bot_id, reason, requested_by, requested_by_name, requested_at } = halt;
   const action = bot_id === null ? '/console/resume-all' : botPath(bot_id, 'resume');
   const whose = bot_id === null ? 'all bots' : (names.get(bot_id)?.name ?? bot_id);
   return html`<article aria-label="Halt of ${whose}">
-    <h3>${nameOf(halt, names)}</h3>
+    <h3>${haltSubject(halt, names)}</h3>
     ${facts(
       ['Reason', reason],
       ['By', who(requested_by, requested_by_name)],
@@ -315,7 +321,7 @@ function liftedTable(halts: readonly Halt[], names: BotNames): Html {
   return table<Halt>(
     'Lifted halts',
     [
-      { title: 'Bot', isHeader: true, cell: (halt) => nameOf(halt, names) },
+      { title: 'Bot', isHeader: true, cell: (halt) => haltSubject(halt, names) },
       { title: 'Reason', cell: ({ reason }) => reason },
       { title: 'From', cell: ({ requested_at }) => time(requested_at) },
       { title: 'Until', cell: ({ lifted_at }) => time(lifted_at!) },

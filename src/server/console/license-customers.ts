@@ -16,15 +16,15 @@ import type { Services } from '../services.ts';
 import { formatSeconds } from '../../base/seconds.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { at, moment, parts, relative, secondsIn } from './license-parts.ts';
+import { licensePath, moment, licenseTabs, relative, parseDuration } from './license-parts.ts';
 import { emptyState, field, table } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 import { confirmationPage, hasFactor, sendWithStepUp, type Confirmation } from './step-up.ts';
 
-const HERE = at('customers');
+const CUSTOMERS = licensePath('customers');
 
 /** Number of entries displayed of each list. */
-const SHOWN = 100;
+const LISTED = 100;
 
 /** Registers the page that lists and adds customers, plans, contracts and installations. */
 export function addCustomerPages(pages: Pages, services: Services): void {
@@ -32,89 +32,96 @@ export function addCustomerPages(pages: Pages, services: Services): void {
   const again = (visit: Visit, form?: Form): Promise<Content> =>
     show(visit, form, identity.clock());
 
-  pages.get(HERE, (visit) => again(visit));
+  pages.get(CUSTOMERS, (visit) => again(visit));
 
   pages.post(
-    HERE,
+    CUSTOMERS,
     async ({ call }, form) => {
-      const body = { customer_id: idIn(form, 'customer_id'), name: form.get('customer_name') };
-      const request = once(form, body);
+      const body = { customer_id: readId(form, 'customer_id'), name: form.get('customer_name') };
+      const request = withKey(form, body);
       const made = await call<typeof createCustomer>('post', '/identity/customers', request);
-      return { goTo: HERE, message: `The customer ${made.customer_id} is registered.` };
+      return { goTo: CUSTOMERS, message: `The customer ${made.customer_id} is registered.` };
     },
     again,
   );
 
   pages.post(
-    at('plans'),
+    licensePath('plans'),
     async ({ call }, form) => {
       const body = {
-        plan_id: idIn(form, 'plan_id'),
+        plan_id: readId(form, 'plan_id'),
         name: form.get('plan_name'),
-        entitlements: wordsIn(form, 'plan_entitlements'),
-        ttl_seconds: secondsIn(form.get('plan_ttl'), 'leases') ?? null,
-        grace_period_seconds: secondsIn(form.get('plan_grace'), 'the grace period') ?? null,
+        entitlements: readNames(form, 'plan_entitlements'),
+        ttl_seconds: parseDuration(form.get('plan_ttl'), 'leases') ?? null,
+        grace_period_seconds: parseDuration(form.get('plan_grace'), 'the grace period') ?? null,
         product: form.get('plan_product') || null,
-        binding: bindingIn(form),
+        binding: readBinding(form),
       };
-      const request = once(form, body);
+      const request = withKey(form, body);
       const made = await call<typeof createPlan>('post', '/identity/plans', request);
-      return { goTo: HERE, message: `The plan ${made.plan_id} is registered.` };
+      return { goTo: CUSTOMERS, message: `The plan ${made.plan_id} is registered.` };
     },
     again,
   );
 
   pages.post(
-    at('contracts'),
+    licensePath('contracts'),
     async (visit, form) => {
-      const { headers, body } = once(form, {
-        contract_id: idIn(form, 'contract_id'),
+      const { headers, body } = withKey(form, {
+        contract_id: readId(form, 'contract_id'),
         customer_id: form.get('contract_customer'),
         plan_id: form.get('contract_plan'),
-        entitlements: wordsIn(form, 'contract_entitlements'),
-        ends_at: endIn(form),
+        entitlements: readNames(form, 'contract_entitlements'),
+        ends_at: parseEnd(form),
       });
-      const outcome = await sendWithStepUp(visit, services, toContract(form), form, (factor) =>
-        visit.call<typeof createContract>('post', '/identity/contracts', {
-          headers: { ...headers, ...factor },
-          body,
-        }),
+      const outcome = await sendWithStepUp(
+        visit,
+        services,
+        contractConfirmation(form),
+        form,
+        (factor) =>
+          visit.call<typeof createContract>('post', '/identity/contracts', {
+            headers: { ...headers, ...factor },
+            body,
+          }),
       );
       if ('ask' in outcome) return outcome.ask;
       const { contract_id } = outcome.sent;
-      return { goTo: HERE, message: `The contract ${contract_id} is registered.` };
+      return { goTo: CUSTOMERS, message: `The contract ${contract_id} is registered.` };
     },
     async (visit, form) =>
-      hasFactor(form) ? confirmationPage(visit, toContract(form), form) : again(visit, form),
+      hasFactor(form)
+        ? confirmationPage(visit, contractConfirmation(form), form)
+        : again(visit, form),
   );
 
   pages.post(
-    at('deployments'),
+    licensePath('deployments'),
     async ({ call }, form) => {
       const body = {
-        deployment_id: idIn(form, 'deployment_id'),
+        deployment_id: readId(form, 'deployment_id'),
         contract_id: form.get('deployment_contract'),
         name: form.get('deployment_name'),
       };
       const { deployment_id } = await call<typeof createInstallation>(
         'post',
         '/identity/deployments',
-        once(form, body),
+        withKey(form, body),
       );
       const message = `The installation ${deployment_id} is registered.`;
-      return { goTo: at('deployments', deployment_id), message };
+      return { goTo: licensePath('deployments', deployment_id), message };
     },
     again,
   );
 }
 
 /** Adds the idempotency key of the form, so that a second submission registers nothing. */
-function once<B>(form: Form, body: B) {
+function withKey<B>(form: Form, body: B) {
   return { headers: { 'idempotency-key': form.get('key') }, body } as const;
 }
 
 /** A contract grants entitlements, so it may need a second factor. */
-function toContract(form: Form): Confirmation {
+function contractConfirmation(form: Form): Confirmation {
   const [customer, plan, end] = ['contract_customer', 'contract_plan', 'contract_end'].map((name) =>
     form.get(name),
   );
@@ -134,11 +141,11 @@ function toContract(form: Form): Confirmation {
   };
 }
 
-function idIn(form: Form, name: string): string | undefined {
+function readId(form: Form, name: string): string | undefined {
   return form.get(name) || undefined;
 }
 
-function wordsIn(form: Form, name: string): string[] {
+function readNames(form: Form, name: string): string[] {
   return form
     .get(name)
     .split(/[\s,]+/)
@@ -146,7 +153,7 @@ function wordsIn(form: Form, name: string): string[] {
 }
 
 /** @throws ServiceError `invalid_request` */
-function endIn(form: Form): string {
+function parseEnd(form: Form): string {
   const date = form.get('contract_end');
   if (/^\d{4}-\d\d-\d\d$/.test(date) && !Number.isNaN(Date.parse(date))) return `${date}T00:00:00Z`;
   throw new ServiceError('invalid_request', `'${date}' is not a date`, {
@@ -159,7 +166,7 @@ async function show(
   typed: Form | undefined,
   now: number,
 ): Promise<Content> {
-  const query = { limit: SHOWN };
+  const query = { limit: LISTED };
   const [customers, plans, contracts] = await Promise.all([
     call<typeof listCustomers>('get', '/identity/customers', { query }),
     call<typeof listPlans>('get', '/identity/plans', { query }),
@@ -188,10 +195,10 @@ async function show(
         ${fields}<button class="main">${title}</button>
       </form>
     </details>`;
-  const was = (name: string): boolean => (typed?.get(name) ?? '') !== '';
+  const isTyped = (name: string): boolean => (typed?.get(name) ?? '') !== '';
   return {
     title: 'Customers',
-    body: html`${parts('Customers')}
+    body: html`${licenseTabs('Customers')}
       <p class="note">
         A customer has contracts, each with a plan, and runs installations under them. Plan and
         contract determine what leases grant and for how long. To change a contract, run
@@ -200,7 +207,7 @@ async function show(
       <section aria-labelledby="customers">
         <h2 id="customers">Customers</h2>
         ${listOf(customers, customerTable(customers.items, now), 'customers create --id ID --name NAME')}
-        ${add('Add a customer', HERE, was('customer_name'), [
+        ${add('Add a customer', CUSTOMERS, isTyped('customer_name'), [
           newId('customer_id'),
           write('Name', 'customer_name', { required: true }),
         ])}
@@ -208,7 +215,7 @@ async function show(
       <section aria-labelledby="plans">
         <h2 id="plans">Plans</h2>
         ${listOf(plans, planTable(plans.items), 'plans create --id ID --name NAME --entitlement live_trading')}
-        ${add('Add a plan', at('plans'), was('plan_name'), [
+        ${add('Add a plan', licensePath('plans'), isTyped('plan_name'), [
           newId('plan_id'),
           write('Name', 'plan_name', { required: true }),
           write(
@@ -241,7 +248,7 @@ async function show(
       <section aria-labelledby="contracts">
         <h2 id="contracts">Contracts</h2>
         ${listOf(contracts, contractTable(contracts.items, now), 'contracts create --customer ID --plan ID --ends-at 2027-01-01T00:00:00Z')}
-        ${add('Add a contract', at('contracts'), was('contract_customer'), [
+        ${add('Add a contract', licensePath('contracts'), isTyped('contract_customer'), [
           newId('contract_id'),
           pick(
             'Customer',
@@ -261,7 +268,7 @@ async function show(
             'Names such as kb_federation, separated by spaces.',
           ),
         ])}
-        ${add('Add an installation', at('deployments'), was('deployment_name'), [
+        ${add('Add an installation', licensePath('deployments'), isTyped('deployment_name'), [
           newId('deployment_id'),
           write('Name', 'deployment_name', { required: true }),
           pick(
@@ -293,7 +300,7 @@ function bindingField(typed: string | undefined): Html {
   </div>`;
 }
 
-function bindingIn(form: Form): Plan['binding'] | undefined {
+function readBinding(form: Form): Plan['binding'] | undefined {
   const chosen = form.get('plan_binding');
   return (Object.keys(BOUND_TO) as Plan['binding'][]).find((binding) => binding === chosen);
 }
@@ -319,7 +326,7 @@ function listOf(
   ${
     next_cursor !== null &&
     html`<p class="note">
-      These are the first ${SHOWN}. To list all: <code>service-local identity ${list} list</code>
+      These are the first ${LISTED}. To list all: <code>service-local identity ${list} list</code>
     </p>`
   }`;
 }

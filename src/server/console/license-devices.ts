@@ -2,12 +2,19 @@ import { html } from 'hono/html';
 import type { Device, listDevices } from '../../api/devices.ts';
 import type { Services } from '../services.ts';
 import type { Content } from './layout.ts';
-import { at, installationLink, deviceState, pager, parts, relative } from './license-parts.ts';
+import {
+  licensePath,
+  installationLink,
+  deviceState,
+  pager,
+  licenseTabs,
+  relative,
+} from './license-parts.ts';
 import { emptyState, field, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 export function addDevicePages(pages: Pages, { identity }: Services): void {
-  pages.get(at('devices'), (visit) => show(visit, identity.clock()));
+  pages.get(licensePath('devices'), (visit) => show(visit, identity.clock()));
 }
 
 async function show({ call, query }: Visit, now: number): Promise<Content> {
@@ -18,14 +25,14 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
   });
   return {
     title: 'Devices',
-    body: html`${parts('Devices')}
+    body: html`${licenseTabs('Devices')}
       <p class="note">
         Machines that renew their leases themselves. Create enrollment codes and revoke devices on
         the page of the installation.
       </p>
       ${
         (items.length > 0 || deployment_id !== undefined) &&
-        html`<form method="get" action="${at('devices')}" class="filter" role="search">
+        html`<form method="get" action="${licensePath('devices')}" class="filter" role="search">
           ${field('Installation', 'deployment_id', { value: deployment_id ?? '', maxlength: 128, autocomplete: 'off' })}
           <button>Filter</button>
         </form>`
@@ -47,7 +54,7 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
               ],
               items,
             )}
-            ${pager(at('devices'), { deployment_id }, { cursor, next: next_cursor })}`
+            ${pager(licensePath('devices'), { deployment_id }, { cursor, next: next_cursor })}`
       }`,
   };
 }

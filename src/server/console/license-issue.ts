@@ -10,18 +10,18 @@ import { LEASE } from './assets.ts';
 import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
 import {
-  at,
+  licensePath,
   installationLink,
   leaseLink,
   moment,
-  parts,
-  secondsIn,
+  licenseTabs,
+  parseDuration,
   stateBadge,
 } from './license-parts.ts';
 import { emptyState, facts, field, table } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
-const ISSUE = at('issue');
+const ISSUE = licensePath('issue');
 const DRY_RUN = '/auth/license/leases/dry-run';
 
 /**
@@ -34,48 +34,48 @@ export function addIssuePages(pages: Pages, { identity }: Services): void {
   pages.get(ISSUE, (visit) => {
     const deployment_id = visit.query('deployment_id');
     return deployment_id === undefined
-      ? choose(visit)
-      : ask(visit, deployment_id, undefined, clock());
+      ? showSelection(visit)
+      : showTerms(visit, deployment_id, undefined, clock());
   });
 
   pages.post(
-    at('issue', 'review'),
-    async (visit, form) => review(visit, wantedIn(form), clock()),
-    (visit, form) => ask(visit, form.get('deployment_id'), form, clock()),
+    licensePath('issue', 'review'),
+    async (visit, form) => showReview(visit, readTerms(form), clock()),
+    (visit, form) => showTerms(visit, form.get('deployment_id'), form, clock()),
   );
 
   pages.post(
     ISSUE,
     async ({ call }, form) => {
-      const body = { ...wantedIn(form), issue_id: form.get('issue_id') };
+      const body = { ...readTerms(form), issue_id: form.get('issue_id') };
       const answer = await call<typeof createLease>('post', '/auth/license/leases', { body });
       return issuedPage(answer, `${JSON.stringify(answer.lease)}\n`, clock());
     },
     // The review accepted the form, so whatever is rejected here has changed since.
-    (visit, form) => ask(visit, form.get('deployment_id'), form, clock()),
+    (visit, form) => showTerms(visit, form.get('deployment_id'), form, clock()),
   );
 }
 
-type Wanted = Extract<RequestOf<typeof dryRunRenewal>['body'], { readonly deployment_id: string }>;
+type Terms = Extract<RequestOf<typeof dryRunRenewal>['body'], { readonly deployment_id: string }>;
 
 /** @throws ServiceError `invalid_request` */
-function wantedIn(form: Form): Wanted {
+function readTerms(form: Form): Terms {
   return {
     deployment_id: form.get('deployment_id'),
     entitlements: [...form.all('entitlement')],
-    ttl_seconds: secondsIn(form.get('ttl'), 'the lease'),
-    grace_period_seconds: secondsIn(form.get('grace'), 'the grace period'),
+    ttl_seconds: parseDuration(form.get('ttl'), 'the lease'),
+    grace_period_seconds: parseDuration(form.get('grace'), 'the grace period'),
   };
 }
 
-async function choose({ call, query }: Visit): Promise<Content> {
+async function showSelection({ call, query }: Visit): Promise<Content> {
   const search = query('search');
   const { items, next_cursor } = await call<typeof listLicenses>('get', '/identity/licenses', {
     query: { search, limit: 20 },
   });
   return {
     title: 'Issue a lease',
-    body: html`${parts('Issue')}
+    body: html`${licenseTabs('Issue')}
       <p class="note">
         For machines that cannot renew leases themselves. A machine with a device key needs no lease
         from here: create an enrollment code on the page of its installation.
@@ -83,8 +83,9 @@ async function choose({ call, query }: Visit): Promise<Content> {
       ${
         items.length === 0 && search === undefined
           ? emptyState(
-              html`There is no installation yet. <a href="${at('customers')}">Register one</a> here
-                or from the command line:`,
+              html`There is no installation yet.
+                <a href="${licensePath('customers')}">Register one</a> here or from the command
+                line:`,
               'service-local identity deployments create --contract ID --name NAME',
             )
           : html`<form method="get" action="${ISSUE}" class="filter" role="search">
@@ -120,7 +121,7 @@ function installationTable(items: readonly License[]): Html {
 }
 
 /** @param typed the rejected form, whose values are kept. */
-async function ask(
+async function showTerms(
   { call, session }: Visit,
   deployment_id: string,
   typed: Form | undefined,
@@ -140,7 +141,7 @@ async function ask(
   const chosen = typed?.all('entitlement') ?? usual.entitlements;
   return {
     title: 'Issue a lease',
-    body: html`${parts('Issue')}
+    body: html`${licenseTabs('Issue')}
       ${facts(
         [
           'Installation',
@@ -150,7 +151,7 @@ async function ask(
         ['Plan', html`${plan.name} <span class="aside">${plan.plan_id}</span>`],
         ['Contract', html`${contract.contract_id}, until ${moment(contract.ends_at, now)}`],
       )}
-      <form method="post" action="${at('issue', 'review')}">
+      <form method="post" action="${licensePath('issue', 'review')}">
         ${csrfField(session)}
         <input type="hidden" name="deployment_id" value="${deployment_id}" />
         <fieldset>
@@ -189,19 +190,19 @@ function usualLength({ issued_at, expires_at }: DryRun): string {
   return formatSpan(Date.parse(expires_at) - Date.parse(issued_at));
 }
 
-async function review({ call, session }: Visit, wanted: Wanted, now: number): Promise<Content> {
-  const body = wanted;
+async function showReview({ call, session }: Visit, terms: Terms, now: number): Promise<Content> {
+  const body = terms;
   const { entitlements, expires_at, grace_ends_at, limits } = await call<typeof dryRunRenewal>(
     'post',
     DRY_RUN,
     { body },
   );
-  const { deployment_id, ttl_seconds, grace_period_seconds } = wanted;
+  const { deployment_id, ttl_seconds, grace_period_seconds } = terms;
   const hidden = (name: string, value: string): Html =>
     html`<input type="hidden" name="${name}" value="${value}" />`;
   return {
     title: 'Issue this lease?',
-    body: html`${parts('Issue')}
+    body: html`${licenseTabs('Issue')}
       ${facts(
         ['Installation', installationLink(deployment_id)],
         ['Entitlements', entitlements.join(', ') || 'nothing'],
@@ -254,7 +255,7 @@ function issuedPage(
   return {
     title: 'The lease is issued',
     scripts: [LEASE],
-    body: html`${parts('Issue')}
+    body: html`${licenseTabs('Issue')}
       <div class="once" tabindex="-1" data-message>
         <p>
           <strong>This is the only time that the signed lease is shown.</strong> Download or copy it

@@ -4,14 +4,14 @@ import { formatCount } from '../../base/format.ts';
 import type { Services } from '../services.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { at, LICENSES, moment, parts, relative } from './license-parts.ts';
+import { licensePath, LICENSES, moment, licenseTabs, relative } from './license-parts.ts';
 import { badge, emptyState, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 export function addKeyPages(pages: Pages, { identity }: Services): void {
   const { clock } = identity;
 
-  pages.get(at('keys'), (visit) => show(visit, clock()));
+  pages.get(licensePath('keys'), (visit) => show(visit, clock()));
 
   pages.post(
     `${LICENSES}/keys/:public_key_id/retire`,
@@ -19,7 +19,7 @@ export function addKeyPages(pages: Pages, { identity }: Services): void {
       const params = { public_key_id: param('public_key_id') };
       await call<typeof retireKey>('post', '/identity/keys/{public_key_id}/retire', { params });
       return {
-        goTo: at('keys'),
+        goTo: licensePath('keys'),
         message: `The key ${params.public_key_id} is permanently retired.`,
       };
     },
@@ -31,7 +31,7 @@ async function show(visit: Visit, now: number): Promise<Content> {
   const { items } = await visit.call<typeof listKeys>('get', '/identity/keys', {});
   return {
     title: 'Keys',
-    body: html`${parts('Keys')}
+    body: html`${licenseTabs('Keys')}
     ${
       items.length === 0
         ? emptyState(
@@ -89,7 +89,7 @@ function retirement(
   if (Date.parse(retirable_at!) > now) return html`from ${moment(retirable_at!, now)}`;
   return html`<details>
     <summary>Now…</summary>
-    <form method="post" class="inline" action="${at('keys', public_key_id, 'retire')}">
+    <form method="post" class="inline" action="${licensePath('keys', public_key_id, 'retire')}">
       ${csrfField(session)}
       <button class="danger">Retire permanently</button>
     </form>

@@ -5,15 +5,15 @@ import type { Services } from '../services.ts';
 import type { Child, Html } from './html.ts';
 import type { Content } from './layout.ts';
 import {
-  at,
-  auditOf,
+  licensePath,
+  auditPath,
   auditTable,
   installationLink,
   leaseLink,
   leaseTable,
   LICENSES,
   moment,
-  parts,
+  licenseTabs,
   stateBadge,
 } from './license-parts.ts';
 import { facts, who } from './parts.ts';
@@ -39,10 +39,12 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
   return {
     title: `Lease ${lease_id}`,
     body: html`<div class="heading">
-        ${parts('Installations')}
+        ${licenseTabs('Installations')}
         ${
           revoked_at === null &&
-          html`<a class="button danger" href="${at('leases', lease_id, 'revoke')}">Revoke…</a>`
+          html`<a class="button danger" href="${licensePath('leases', lease_id, 'revoke')}"
+            >Revoke…</a
+          >`
         }
       </div>
       <p class="words">${inWords(lease, now)}</p>
@@ -75,9 +77,9 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
         <h2 id="audit">Audit</h2>
         ${auditTable('Audit entries of this lease', audit.items, now)}
         <p>
-          <a href="${auditOf(`lease:${lease_id}`)}">Show in the audit log</a>. Actions on all leases
-          at once are recorded under
-          <a href="${auditOf(`deployment:${lease.deployment_id}`)}">the installation</a>.
+          <a href="${auditPath(`lease:${lease_id}`)}">Show in the audit log</a>. Actions on all
+          leases at once are recorded under
+          <a href="${auditPath(`deployment:${lease.deployment_id}`)}">the installation</a>.
         </p>
       </section>`,
   };

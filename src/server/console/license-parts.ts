@@ -12,21 +12,21 @@ import { badge, table, time, who } from './parts.ts';
 
 export const LICENSES = '/identity/license';
 
-/** The path of a page below `LICENSES`: `at('leases', id, 'revoke')`. */
-export function at(...segments: readonly string[]): string {
+/** The path of a page below `LICENSES`: `licensePath('leases', id, 'revoke')`. */
+export function licensePath(...segments: readonly string[]): string {
   return [LICENSES, ...segments.map(encodeURIComponent)].join('/');
 }
 
 const PARTS = [
   { title: 'Installations', path: LICENSES },
-  { title: 'Issue', path: at('issue') },
-  { title: 'Devices', path: at('devices') },
-  { title: 'Keys', path: at('keys') },
-  { title: 'Customers', path: at('customers') },
+  { title: 'Issue', path: licensePath('issue') },
+  { title: 'Devices', path: licensePath('devices') },
+  { title: 'Keys', path: licensePath('keys') },
+  { title: 'Customers', path: licensePath('customers') },
 ] as const;
 
 /** Navigation between the license pages; `open` is the current one. */
-export function parts(open: (typeof PARTS)[number]['title']): Html {
+export function licenseTabs(open: (typeof PARTS)[number]['title']): Html {
   return html`<nav aria-label="Licenses" class="parts">
     <ul>
       ${PARTS.map(({ title, path }) => html`<li><a href="${path}" ${title === open && html` aria-current="page"`}>${title}</a></li>`)}
@@ -86,11 +86,11 @@ export function pager(
 }
 
 export function installationLink(id: string): Html {
-  return html`<a href="${at('deployments', id)}">${id}</a>`;
+  return html`<a href="${licensePath('deployments', id)}">${id}</a>`;
 }
 
 export function leaseLink(id: string): Html {
-  return html`<a class="id" href="${at('leases', id)}">${id}</a>`;
+  return html`<a class="id" href="${licensePath('leases', id)}">${id}</a>`;
 }
 
 export function leaseTable(label: string, leases: readonly LeaseRecord[], now: number): Html {
@@ -105,7 +105,7 @@ export function leaseTable(label: string, leases: readonly LeaseRecord[], now: n
       { title: 'Entitlements', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
       {
         title: 'Issued to',
-        cell: ({ device_id }) => (device_id ? shortId(device_id) : 'a person'),
+        cell: ({ device_id }) => (device_id ? abbreviatedId(device_id) : 'a person'),
       },
     ],
     leases,
@@ -113,7 +113,7 @@ export function leaseTable(label: string, leases: readonly LeaseRecord[], now: n
 }
 
 /** The first 12 characters of a long id, with the whole id as a tooltip. */
-export function shortId(id: string): Html {
+export function abbreviatedId(id: string): Html {
   return id.length <= 16
     ? html`<code>${id}</code>`
     : html`<code title="${id}">${id.slice(0, 12)}…</code>`;
@@ -127,7 +127,7 @@ export function deviceState({ revoked_at, first_used_at }: Device): Html {
 export const AUDIT = '/console/audit';
 
 /** Path of the audit log, filtered by a target such as `lease:ID`. */
-export function auditOf(target: string): string {
+export function auditPath(target: string): string {
   return `${AUDIT}?${new URLSearchParams({ target })}`;
 }
 
@@ -164,7 +164,7 @@ function detailsOf(details: AuditEntry['details']): Html | false {
  * Reads a duration such as `7d`; undefined if the field is empty.
  * @throws ServiceError `invalid_request`
  */
-export function secondsIn(text: string, what: string): number | undefined {
+export function parseDuration(text: string, what: string): number | undefined {
   if (text.trim() === '') return undefined;
   try {
     return parseSeconds(text.trim());

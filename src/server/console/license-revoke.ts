@@ -15,7 +15,14 @@ import type { Services } from '../services.ts';
 import { PASSKEYS, WEBAUTHN } from './assets.ts';
 import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { at, installationLink, leaseLink, LICENSES, moment, shortId } from './license-parts.ts';
+import {
+  licensePath,
+  installationLink,
+  leaseLink,
+  LICENSES,
+  moment,
+  abbreviatedId,
+} from './license-parts.ts';
 import { field } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 import { factorOf, stepUp, stepUpFields } from './step-up.ts';
@@ -26,25 +33,31 @@ export function addRevokePages(pages: Pages, services: Services): void {
   const lease = `${LICENSES}/leases/:lease_id/revoke`;
   const installation = `${LICENSES}/deployments/:deployment_id/revoke`;
 
-  pages.get(lease, (visit) => askForLease(visit, undefined, clock()));
+  pages.get(lease, (visit) => showLease(visit, undefined, clock()));
   pages.post(
     lease,
     async (visit, form) => {
       const params = { lease_id: visit.param('lease_id') };
       const path = '/identity/leases/{lease_id}/revocation';
       const preview = await visit.call<typeof previewLeaseRevocation>('get', path, { params });
-      const request = await confirmed(visit, services, form, preview, `lease:${params.lease_id}`);
+      const request = await confirmRevocation(
+        visit,
+        services,
+        form,
+        preview,
+        `lease:${params.lease_id}`,
+      );
       const revoked = await visit.call<typeof revokeLease>(
         'post',
         '/identity/leases/{lease_id}/revoke',
         { params, ...request },
       );
-      return done(revoked);
+      return revokedMessage(revoked);
     },
-    (visit, form) => askForLease(visit, form, clock()),
+    (visit, form) => showLease(visit, form, clock()),
   );
 
-  pages.get(installation, (visit) => askForInstallation(visit, undefined, clock()));
+  pages.get(installation, (visit) => showInstallation(visit, undefined, clock()));
   pages.post(
     installation,
     async (visit, form) => {
@@ -54,15 +67,15 @@ export function addRevokePages(pages: Pages, services: Services): void {
         params,
       });
       const target = `deployment:${params.deployment_id}`;
-      const request = await confirmed(visit, services, form, preview, target);
+      const request = await confirmRevocation(visit, services, form, preview, target);
       const revoked = await visit.call<typeof revokeInstallation>(
         'post',
         '/identity/deployments/{deployment_id}/revoke',
         { params, ...request },
       );
-      return done(revoked);
+      return revokedMessage(revoked);
     },
-    (visit, form) => askForInstallation(visit, form, clock()),
+    (visit, form) => showInstallation(visit, form, clock()),
   );
 }
 
@@ -71,7 +84,7 @@ function subjectOf(target: string): StepUpSubject {
 }
 
 /** Checks the typed id before it uses up the second factor, and returns the request to revoke. */
-async function confirmed(
+async function confirmRevocation(
   visit: Visit,
   services: Services,
   form: Form,
@@ -95,7 +108,12 @@ async function confirmed(
   };
 }
 
-function done({ deployment_id, revoked_leases, effective_at, registry_enforced }: Revoked) {
+function revokedMessage({
+  deployment_id,
+  revoked_leases,
+  effective_at,
+  registry_enforced,
+}: Revoked) {
   const last =
     effective_at === null
       ? 'No copy of these leases still works.'
@@ -104,10 +122,10 @@ function done({ deployment_id, revoked_leases, effective_at, registry_enforced }
     ? ''
     : ' The server still renews them, because its setting license_registry_enforced is off.';
   const message = `Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deployment_id}. ${last}${warning}`;
-  return { goTo: at('deployments', deployment_id), message };
+  return { goTo: licensePath('deployments', deployment_id), message };
 }
 
-async function askForLease(visit: Visit, typed: Form | undefined, now: number): Promise<Content> {
+async function showLease(visit: Visit, typed: Form | undefined, now: number): Promise<Content> {
   const { call, param } = visit;
   const params = { lease_id: param('lease_id') };
   const path = '/identity/leases/{lease_id}/revocation';
@@ -120,15 +138,16 @@ async function askForLease(visit: Visit, typed: Form | undefined, now: number): 
       ? html`This revokes the lease ${leaseLink(lease.lease_id)} of
           ${installationLink(lease.deployment_id)} with its renewals. It was issued to a person and
           is not tied to a machine. To stop all machines,
-          <a href="${at('deployments', lease.deployment_id, 'revoke')}">revoke the installation</a
+          <a href="${licensePath('deployments', lease.deployment_id, 'revoke')}"
+            >revoke the installation</a
           >.`
       : html`This revokes the lease ${leaseLink(lease.lease_id)} of
         ${installationLink(lease.deployment_id)}, and all other leases of its device.`;
   const target = `lease:${lease.lease_id}`;
-  return pageOf(visit, 'Revoke a lease', { what, preview, target, typed, now });
+  return revokePage(visit, 'Revoke a lease', { what, preview, target, typed, now });
 }
 
-async function askForInstallation(
+async function showInstallation(
   visit: Visit,
   typed: Form | undefined,
   now: number,
@@ -139,10 +158,10 @@ async function askForInstallation(
   const what = html`This revokes all leases of ${installationLink(params.deployment_id)}. No lease
   is issued to it until it is reinstated.`;
   const target = `deployment:${params.deployment_id}`;
-  return pageOf(visit, 'Revoke an installation', { what, preview, target, typed, now });
+  return revokePage(visit, 'Revoke an installation', { what, preview, target, typed, now });
 }
 
-function pageOf(
+function revokePage(
   { c, session }: Visit,
   title: string,
   {
@@ -169,7 +188,7 @@ function pageOf(
           <strong>This affects ${formatCountOf(working_leases, 'working lease')}</strong>${
             device_ids.length > 0 &&
             html` on ${formatCountOf(device_ids.length, 'device')}:
-            ${device_ids.slice(0, 20).map((id, i) => html`${i > 0 && ', '}${shortId(id)}`)}${device_ids.length > 20 && ' and others'}`
+            ${device_ids.slice(0, 20).map((id, i) => html`${i > 0 && ', '}${abbreviatedId(id)}`)}${device_ids.length > 20 && ' and others'}`
           }.
         </p>
         <p>
@@ -195,7 +214,7 @@ function pageOf(
         ${stepUpFields(subjectOf(target))}
         <div class="actions">
           <button class="danger">Revoke</button>
-          <a class="button" href="${at('deployments', deployment_id)}">Cancel</a>
+          <a class="button" href="${licensePath('deployments', deployment_id)}">Cancel</a>
         </div>
       </form>`,
   };

@@ -13,8 +13,8 @@ import type { Services } from '../services.ts';
 import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
 import {
-  at,
-  auditOf,
+  licensePath,
+  auditPath,
   auditTable,
   installationLink,
   deviceState,
@@ -23,9 +23,9 @@ import {
   LICENSES,
   moment,
   pager,
-  parts,
+  licenseTabs,
   relative,
-  shortId,
+  abbreviatedId,
   stateBadge,
   timeLeft,
 } from './license-parts.ts';
@@ -55,14 +55,18 @@ export function addLicensePages(pages: Pages, services: Services): void {
     async (visit, form) => {
       const params = { deployment_id: visit.param('deployment_id') };
       const path = '/identity/deployments/{deployment_id}/reinstate';
-      const outcome = await sendWithStepUp(visit, services, toReinstate(visit), form, (headers) =>
-        visit.call<typeof reinstateInstallation>('post', path, { params, headers }),
+      const outcome = await sendWithStepUp(
+        visit,
+        services,
+        reinstateConfirmation(visit),
+        form,
+        (headers) => visit.call<typeof reinstateInstallation>('post', path, { params, headers }),
       );
       if ('ask' in outcome) return outcome.ask;
       const message = `${params.deployment_id} can get leases again.`;
-      return { goTo: at('deployments', params.deployment_id), message };
+      return { goTo: licensePath('deployments', params.deployment_id), message };
     },
-    async (visit, form) => confirmationPage(visit, toReinstate(visit), form),
+    async (visit, form) => confirmationPage(visit, reinstateConfirmation(visit), form),
   );
 
   pages.post(
@@ -89,7 +93,7 @@ export function addLicensePages(pages: Pages, services: Services): void {
         { params, body },
       );
       const message = `The device ${name} can no longer renew. Its leases work until they end.`;
-      return { goTo: at('deployments', param('deployment_id')), message };
+      return { goTo: licensePath('deployments', param('deployment_id')), message };
     },
     (visit) => showInstallation(visit, clock()),
   );
@@ -115,9 +119,11 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
   return {
     title: 'Licenses',
     body: html`<div class="heading">
-        ${parts('Installations')}<a class="button main" href="${at('issue')}">Issue a lease</a>
+        ${licenseTabs('Installations')}<a class="button main" href="${licensePath('issue')}"
+          >Issue a lease</a
+        >
       </div>
-      ${isWhole && list.items.length === 0 ? nothingYet() : filterForm(filter)}
+      ${isWhole && list.items.length === 0 ? firstSteps() : filterForm(filter)}
       ${silentOnTop.items.length > 0 && silent(silentOnTop, now)}
       ${
         list.items.length > 0
@@ -134,10 +140,11 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
   };
 }
 
-function nothingYet(): Html {
+function firstSteps(): Html {
   return emptyState(
-    html`There is no installation yet. <a href="${at('customers')}">Register a customer</a>, a plan,
-      a contract and an installation; then issue a lease. From the command line, the last step is:`,
+    html`There is no installation yet.
+      <a href="${licensePath('customers')}">Register a customer</a>, a plan, a contract and an
+      installation; then issue a lease. From the command line, the last step is:`,
     'service-local identity leases issue --deployment ID --out license_lease.json',
   );
 }
@@ -211,13 +218,13 @@ function licenseTable(label: string, licenses: readonly License[], now: number):
         cell: ({ lease }) => (lease ? relative(lease.issued_at, now) : '—'),
       },
       { title: 'Lease', cell: ({ lease }) => (lease ? leaseLink(lease.lease_id) : '—') },
-      { title: 'Key', cell: ({ lease }) => (lease ? shortId(lease.public_key_id) : '—') },
+      { title: 'Key', cell: ({ lease }) => (lease ? abbreviatedId(lease.public_key_id) : '—') },
     ],
     licenses,
   );
 }
 
-function toReinstate({ param }: Visit): Confirmation {
+function reinstateConfirmation({ param }: Visit): Confirmation {
   const id = param('deployment_id');
   return {
     subject: { action: 'identity.license.give', target: `deployment:${id}` },
@@ -253,13 +260,15 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
     params: { plan_id: contract.plan_id },
   });
   const { revoked_at, revoked_by, revoked_by_name, revoked_reason } = installation;
-  const here = at('deployments', deployment_id);
+  const here = licensePath('deployments', deployment_id);
   return {
     title: license.name === deployment_id ? deployment_id : `${license.name} (${deployment_id})`,
     body: html`<div class="heading">
-        ${parts('Installations')}
+        ${licenseTabs('Installations')}
         <div class="actions">
-          <a class="button main" href="${at('issue')}?${new URLSearchParams({ deployment_id })}"
+          <a
+            class="button main"
+            href="${licensePath('issue')}?${new URLSearchParams({ deployment_id })}"
             >Issue a lease</a
           >
           ${
@@ -310,7 +319,9 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
         ${
           devices.next_cursor !== null &&
           html`<p>
-            <a href="${at('devices')}?${new URLSearchParams({ deployment_id })}">All devices</a>
+            <a href="${licensePath('devices')}?${new URLSearchParams({ deployment_id })}"
+              >All devices</a
+            >
           </p>`
         }
         <form method="post" action="${here}/enrolment-codes">
@@ -320,7 +331,7 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
       <section aria-labelledby="audit">
         <h2 id="audit">Audit</h2>
         ${auditTable('Audit entries of this installation', audit.items, now)}
-        <p><a href="${auditOf(`deployment:${deployment_id}`)}">Show in the audit log</a></p>
+        <p><a href="${auditPath(`deployment:${deployment_id}`)}">Show in the audit log</a></p>
       </section>`,
   };
 }
@@ -330,7 +341,7 @@ function deviceTable({ session }: Visit, devices: readonly Device[], now: number
     'Devices of this installation',
     [
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
-      { title: 'Device', cell: ({ device_id }) => shortId(device_id) },
+      { title: 'Device', cell: ({ device_id }) => abbreviatedId(device_id) },
       {
         title: 'State',
         cell: (device) =>
@@ -346,7 +357,7 @@ function deviceTable({ session }: Visit, devices: readonly Device[], now: number
             <form
               method="post"
               class="inline"
-              action="${at('deployments', deployment_id, 'devices', device_id, 'revoke')}"
+              action="${licensePath('deployments', deployment_id, 'devices', device_id, 'revoke')}"
             >
               ${csrfField(session)}
               <input
@@ -378,6 +389,6 @@ function showCode(deployment_id: string, code: string, expires: Html, origin: st
       </div>
       <p>On the machine, run this command and enter the code:</p>
       <pre><code>service-local license enroll --url ${origin}</code></pre>
-      <p><a href="${at('deployments', deployment_id)}">Back to the installation</a></p>`,
+      <p><a href="${licensePath('deployments', deployment_id)}">Back to the installation</a></p>`,
   };
 }

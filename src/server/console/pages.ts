@@ -7,7 +7,7 @@ import { checkJson } from '../json-faults.ts';
 import type { App, AppEnv, Services } from '../services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../session-cookie.ts';
 import { callAs, fileAs, type Call } from './call.ts';
-import { haltBanner } from './halt-banner.ts';
+import { readHaltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
 
 /** A request for a page by an administrator who is signed in. */
@@ -90,7 +90,7 @@ export function pagesOf(app: App, services: Services): Pages {
     more: Parameters<typeof page>[2] = {},
   ): Promise<Response> =>
     // Read the banner after the action, which may be a halt.
-    page(c, content, { session, banner: await haltBanner(call), ...more });
+    page(c, content, { session, banner: await readHaltBanner(call), ...more });
   return {
     get(path, show) {
       app.get(path, async (c) => {

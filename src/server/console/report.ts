@@ -6,7 +6,10 @@ import type { AppEnv } from '../services.ts';
  * gives it an origin of its own, without the session and without network, however it is opened.
  * Only scripts run whose hashes are in the policy that the report was generated with.
  */
-export async function reportOf(c: Context<AppEnv>, read: () => Promise<string>): Promise<Response> {
+export async function serveReport(
+  c: Context<AppEnv>,
+  read: () => Promise<string>,
+): Promise<Response> {
   const source = await read();
   const isolated = "sandbox allow-scripts; frame-ancestors 'self'";
   c.header('Content-Security-Policy', `${ownPolicy(source)}; ${isolated}`);

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { NO_VALUE } from '../../base/format.ts';
 import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
-import { figures, numberOr } from './bot-parts.ts';
+import { figures, formatOptional } from './bot-parts.ts';
 import type { Html } from './html.ts';
 import { badge, table } from './parts.ts';
 
@@ -43,7 +43,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${figures(...FIGURES.map((name) => [RUN_FIGURES[name].label, formatFigure(name, readFigure(summary, name))] as const))}
-    ${window && html`<p class="note">${day(window.from)} to ${day(window.to)}, ${numberOr(window.bars)} bars.</p>`}
+    ${window && html`<p class="note">${barTime(window.from)} to ${barTime(window.to)}, ${formatOptional(window.bars)} bars.</p>`}
     ${
       gates.length > 0 &&
       table<Gate>(
@@ -54,7 +54,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
           {
             title: 'Value',
             isNumber: true,
-            cell: ({ value }) => (value === null ? NO_VALUE : numberOr(value)),
+            cell: ({ value }) => (value === null ? NO_VALUE : formatOptional(value)),
           },
           {
             title: 'Met',
@@ -80,7 +80,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
 }
 
 /** The time of a bar; for a daily bar only its date. */
-function day(instant = ''): string {
+function barTime(instant = ''): string {
   const [date = '', time = ''] = instant.replace(/(\.\d+)?Z$/, '').split('T');
   return time === '00:00:00' ? date : `${date} ${time}`;
 }

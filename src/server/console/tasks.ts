@@ -9,14 +9,14 @@ import type {
   Task,
 } from '../../api/tasks.ts';
 import { TASK, TASKS } from './assets.ts';
-import { namesOf, type BotNames } from './bot-names.ts';
+import { readBotNames, type BotNames } from './bot-names.ts';
 import { DEPLOY_KINDS } from './bot-events.ts';
 import {
   botPath,
   endPath,
-  endWord,
+  endVerb,
   pager,
-  progressOf,
+  taskProgress,
   select,
   shortId,
   status,
@@ -29,7 +29,7 @@ import type { Child, Html } from './html.ts';
 import { csrfField, sentence, type Content } from './layout.ts';
 import { emptyState, facts, field, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
-import { reportOf } from './report.ts';
+import { serveReport } from './report.ts';
 import { resultFigures } from './result-figures.ts';
 import { testFigures } from './test-figures.ts';
 
@@ -74,7 +74,7 @@ export function addTaskPages(pages: Pages): void {
     showTask,
   );
   pages.other(`${TASKS_PATH}/:task_id/report`, ({ c, file, param }) =>
-    reportOf(c, () =>
+    serveReport(c, () =>
       file('/tasks/{task_id}/files/{name}', { task_id: param('task_id'), name: REPORT }),
     ),
   );
@@ -86,7 +86,7 @@ async function showTasks({ call, query, session }: Visit): Promise<Content> {
   const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', {
     query: { ...filter, cursor, limit: PAGE },
   });
-  const names = await namesOf(
+  const names = await readBotNames(
     call,
     items.map(({ bot_id }) => bot_id),
   );
@@ -137,7 +137,7 @@ function taskTable(tasks: readonly Task[], names: BotNames, session: Visit['sess
         title: 'Status',
         cell: (task) => html`<span data-status="${task.status}">${status(task.status)}</span>`,
       },
-      { title: 'Progress', cell: progressOf },
+      { title: 'Progress', cell: taskProgress },
       { title: 'Queued', cell: ({ created_at }) => time(created_at) },
       { title: 'Ended', cell: ({ ended_at }) => (ended_at === null ? '' : time(ended_at)) },
       {
@@ -161,7 +161,7 @@ function endButton(
 ): Html | string {
   if (cancel_requested_at !== null) return 'ending';
   const action = endPath(bot_id, task_id, kind);
-  const word = endWord(kind);
+  const word = endVerb(kind);
   const name = names.get(bot_id)?.name ?? bot_id;
   return html`<form method="post" action="${action}">
     ${csrfField(session)}<button aria-label="${word} the ${kind} of ${name}">${word}</button>
@@ -174,7 +174,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
   const task = await call<typeof getTask>('get', '/tasks/{task_id}', { params });
   const isProduction = task.kind === 'production';
   const [names, log, result] = await Promise.all([
-    namesOf(call, [task.bot_id]),
+    readBotNames(call, [task.bot_id]),
     logOf(call, task),
     isProduction
       ? deploymentOf({ call }, task.bot_id, task.deployment_id).then(deploymentFacts)
@@ -197,7 +197,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
       <div id="task" data-task="${task_id}" ${ended_at === null && html`data-open`}>
         <p>
           <span data-status>${status(task.status)}</span>
-          <span data-progress>${progressOf(task)}</span>
+          <span data-progress>${taskProgress(task)}</span>
         </p>
       </div>
       ${task.error !== null && failure(task.error)}

@@ -6,20 +6,20 @@ import { addToken } from '../../../src/identity/tokens.ts';
 import { startServer, type RunningServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
-import { openDesk, type Desk } from './browser.ts';
+import { openBrowser, type BrowserTest } from './browser.ts';
 
 /** Two market days per second. */
 const SPEED = 2 * 86_400;
 const HOSTILE = '<b>Crossover</b> "of" & <script>alert(1)</script> a name that goes on and on';
 
-let desk: Desk;
+let browser: BrowserTest;
 let restarted: RunningServer | undefined;
 let authorization: string;
 let hostile: string;
 
 beforeAll(async () => {
-  desk = await openDesk(startServer);
-  const { identity, administrator, server } = desk;
+  browser = await openBrowser(startServer);
+  const { identity, administrator, server } = browser;
   await fillCatalogue(join(server.env['SERVICE_LOCAL_HOME']!, 'catalogue'), 1);
   const terms = { label: 'test', scopes: ['read', 'write', 'trade'], expires_in_seconds: 86_400 };
   const { token } = await identity.storage.write((tx) =>
@@ -38,15 +38,15 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await restarted?.stop();
-  await desk.close();
+  await browser.close();
 });
 afterEach(() => {
-  assert.deepEqual(desk.takeComplaints(), []);
+  assert.deepEqual(browser.takeComplaints(), []);
 });
 
 async function send<T>(path: string, body: object): Promise<T> {
   const headers = { authorization, 'content-type': 'application/json' };
-  const answer = await fetch(desk.url + path, {
+  const answer = await fetch(browser.url + path, {
     method: 'POST',
     headers,
     body: JSON.stringify(body),
@@ -64,19 +64,19 @@ async function addTicks(count: number): Promise<void> {
     occurred_at: now,
     payload: { text: HOSTILE, i },
   }));
-  await desk.identity.storage.write(async (tx) => {
+  await browser.identity.storage.write(async (tx) => {
     await appendEvents(tx, hostile, now, ticks);
   });
 }
 
 const newest = async (): Promise<number> =>
-  Number(await desk.page.locator('#tail-table tbody th').first().textContent());
+  Number(await browser.page.locator('#tail-table tbody th').first().textContent());
 
 describe('pages of bots in a browser', () => {
   test('follow a trading session through a restart of the server', async () => {
-    const { page, server } = desk;
-    await desk.signIn();
-    await desk.open('/console/bots/watched');
+    const { page, server } = browser;
+    await browser.signIn();
+    await browser.open('/console/bots/watched');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     await page.locator('#chart canvas').first().waitFor();
     const shown = await newest();
@@ -101,13 +101,13 @@ describe('pages of bots in a browser', () => {
     );
     expect(await newest()).toBeGreaterThan(before[0]);
     // Requests failed while the server was stopped.
-    desk.takeComplaints();
+    browser.takeComplaints();
   });
 
   test('halt a bot with the keyboard alone and show what was verified', async () => {
-    const { page } = desk;
+    const { page } = browser;
     const { keyboard } = page;
-    await desk.open('/console/bots/halted');
+    await browser.open('/console/bots/halted');
     await page.getByRole('link', { name: 'Halt this bot' }).focus();
     await keyboard.press('Enter');
     await page.waitForURL('**/halt');
@@ -119,14 +119,14 @@ describe('pages of bots in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'halted is halted' }).waitFor();
     await page.getByText('verified', { exact: true }).waitFor();
     await page.locator('aside.halted', { hasText: 'it buys too much' }).waitFor();
-    expect(await desk.findBarriers()).toEqual([]);
-    await desk.open('/console/bots/halted');
+    expect(await browser.findBarriers()).toEqual([]);
+    await browser.open('/console/bots/halted');
     await page.getByText('No paper session is running.').waitFor();
   });
 
   test('halt all bots after the typed confirmation, and resume them', async () => {
-    const { page } = desk;
-    await desk.open('/console/bots/all');
+    const { page } = browser;
+    await browser.open('/console/bots/all');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     const other = await page.evaluate(async (path) => (await fetch(path)).status, '/console/halts');
     expect(other).toBe(200);
@@ -143,8 +143,8 @@ describe('pages of bots in a browser', () => {
   });
 
   test('show the state after the event that the slider selects', async () => {
-    const { page } = desk;
-    await desk.open('/console/bots/watched/events');
+    const { page } = browser;
+    await browser.open('/console/bots/watched/events');
     await page.getByRole('slider').focus();
     await page.keyboard.press('Home');
     await page.getByRole('heading', { name: 'The state after event 1', exact: true }).waitFor();
@@ -162,8 +162,8 @@ describe('pages of bots in a browser', () => {
   });
 
   test('stay responsive when 5000 events arrive at once', async () => {
-    const { page } = desk;
-    await desk.open('/console/bots/hostile');
+    const { page } = browser;
+    await browser.open('/console/bots/hostile');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     const before = await newest();
     await page.evaluate(() => {
@@ -190,9 +190,9 @@ describe('pages of bots in a browser', () => {
   });
 
   test('have no accessibility faults and fit a narrow screen', async () => {
-    const { page } = desk;
+    const { page } = browser;
     const backtest = await send<{ task_id: string }>('/bots/hostile/backtest', {});
-    await desk.open(`/console/tasks/${backtest.task_id}`);
+    await browser.open(`/console/tasks/${backtest.task_id}`);
     await page.locator('iframe').waitFor();
     await page.frameLocator('iframe').getByRole('heading', { name: HOSTILE }).waitFor();
     const paths = [
@@ -209,14 +209,14 @@ describe('pages of bots in a browser', () => {
     ];
     for (const path of paths) {
       await page.setViewportSize({ width: 360, height: 780 });
-      await desk.open(path);
+      await browser.open(path);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       expect([path, wide]).toEqual([path, 360]);
-      expect([path, await desk.findBarriers()]).toEqual([path, []]);
+      expect([path, await browser.findBarriers()]).toEqual([path, []]);
     }
   });
 });
 
 async function unused(): Promise<void> {
-  // `openDesk` removes the database.
+  // `openBrowser` removes the database.
 }

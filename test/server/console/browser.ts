@@ -22,7 +22,7 @@ export const BOTH_THEMES: readonly Theme[] = ['light', 'dark'];
 export const PASSWORD = 'correct horse battery';
 
 /** A server with an administrator, and a real browser. */
-export interface Desk {
+export interface BrowserTest {
   readonly server: Pick<ServerHere, 'url' | 'env'> & { readonly stop: () => Promise<unknown> };
   /** `http://localhost:…`, because passkeys need a host name. */
   readonly url: string;
@@ -60,9 +60,9 @@ export interface Administrator {
  * @param serve `startServer` for tests of bot pages: only Node leaves the source text of their
  * scripts unchanged.
  */
-export async function openDesk(
+export async function openBrowser(
   serve: typeof serveHere | typeof startServer = serveHere,
-): Promise<Desk> {
+): Promise<BrowserTest> {
   const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
   const identity = { storage, clock: Date.now };

@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert';
 import type { Page } from 'playwright-core';
 
 /** A user without a mouse, who sees where the focus is. */
-export interface Hands {
+export interface KeyboardUser {
   /**
    * Presses Tab, or Shift+Tab to go back, until an element with this name has the visible focus.
    */
@@ -15,7 +15,7 @@ export interface Hands {
   readonly key: (key: string) => Promise<void>;
   readonly place: () => Promise<Place>;
   /** Waits for a message with this text; returns whether it has the focus. */
-  readonly hears: (text: string) => Promise<boolean>;
+  readonly readsMessage: (text: string) => Promise<boolean>;
 }
 
 export interface Place {
@@ -27,9 +27,9 @@ export interface Place {
 }
 
 /** A test fails if it needs more stops of Tab than this. */
-const MOST_STOPS = 60;
+const MAX_STOPS = 60;
 
-export function handsOn(page: Page): Hands {
+export function keyboardUser(page: Page): KeyboardUser {
   const { keyboard } = page;
   const place = (): Promise<Place> =>
     page.evaluate(() => {
@@ -51,9 +51,9 @@ export function handsOn(page: Page): Hands {
     });
   const isAt = (name: string, wanted: string | RegExp): boolean =>
     typeof wanted === 'string' ? name === wanted : wanted.test(name);
-  const goTo: Hands['goTo'] = async (wanted, back) => {
+  const goTo: KeyboardUser['goTo'] = async (wanted, back) => {
     const passed: string[] = [];
-    for (let stop = 0; stop < MOST_STOPS; stop++) {
+    for (let stop = 0; stop < MAX_STOPS; stop++) {
       await keyboard.press(back === undefined ? 'Tab' : 'Shift+Tab');
       const { name, tag, isSeen } = await place();
       assert.ok(isSeen, `the focus on ${tag} ${name} of ${page.url()} is not visible`);
@@ -76,10 +76,10 @@ export function handsOn(page: Page): Hands {
     },
     type: (text) => keyboard.type(text),
     key: (key) => keyboard.press(key),
-    async hears(text) {
-      const told = page.locator('[data-message]', { hasText: text });
-      await told.waitFor();
-      return told.evaluate((one) => one === document.activeElement);
+    async readsMessage(text) {
+      const message = page.locator('[data-message]', { hasText: text });
+      await message.waitFor();
+      return message.evaluate((one) => one === document.activeElement);
     },
   };
 }

@@ -9,20 +9,20 @@ import { inProcess } from '../../cli/in-process.ts';
 import { USUAL_POLICY } from '../../identity/policy.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { isAtLength } from '../../length.ts';
-import { openDesk, type Desk } from './browser.ts';
+import { openBrowser, type BrowserTest } from './browser.ts';
 import { seedFleet } from './fleet.ts';
 
 const FLEET = isAtLength ? 10_000 : 2000;
 const DAY = 86_400_000;
 
-let desk: Desk;
+let browser: BrowserTest;
 let directory: string;
 beforeAll(async () => {
-  desk = await openDesk();
+  browser = await openBrowser();
   directory = await mkdtemp(join(tmpdir(), 'service-local-license-browser-'));
-  await seedFleet(desk.identity.storage, Date.now(), 10);
+  await seedFleet(browser.identity.storage, Date.now(), 10);
   const signer = new ServiceError('license_lease_unavailable', 'not used in this test');
-  const identity = { ...desk.identity, policy: USUAL_POLICY, signer };
+  const identity = { ...browser.identity, policy: USUAL_POLICY, signer };
   const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro' };
   const ends_at = Math.floor(Date.now() / 1000) * 1000 + 20 * DAY;
   await createContract(identity, 'operator', { ...contract, ends_at });
@@ -30,18 +30,18 @@ beforeAll(async () => {
     const installation = { deployment_id, contract_id: 'short', name: deployment_id };
     await createInstallation(identity, 'operator', installation);
   }
-  await desk.signIn();
+  await browser.signIn();
 }, 60_000);
 afterAll(async () => {
-  await desk.close();
+  await browser.close();
   await rm(directory, { recursive: true });
 });
-afterEach(() => assert.deepEqual(desk.takeComplaints(), []));
+afterEach(() => assert.deepEqual(browser.takeComplaints(), []));
 
 test('a lease issued and downloaded with the keyboard verifies in the CLI', async () => {
-  const { page, server } = desk;
+  const { page, server } = browser;
   const { keyboard } = page;
-  await desk.open('/identity/license');
+  await browser.open('/identity/license');
   await page.getByRole('link', { name: 'Issue a lease' }).focus();
   await keyboard.press('Enter');
   await page.getByLabel('For which installation').focus();
@@ -54,14 +54,14 @@ test('a lease issued and downloaded with the keyboard verifies in the CLI', asyn
   await keyboard.press('Tab');
   await keyboard.press('Tab');
   await keyboard.type('60d');
-  expect(await desk.findBarriers()).toEqual([]);
+  expect(await browser.findBarriers()).toEqual([]);
   await keyboard.press('Enter');
   await page.getByText('instead of 60 days, as the contract ends then').waitFor();
-  expect(await desk.findBarriers()).toEqual([]);
+  expect(await browser.findBarriers()).toEqual([]);
   await page.getByRole('button', { name: 'Issue the lease' }).focus();
   await keyboard.press('Enter');
   await page.getByText('This is the only time').waitFor();
-  expect(await desk.findBarriers()).toEqual([]);
+  expect(await browser.findBarriers()).toEqual([]);
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Download license_lease.json' }).press('Enter'),
@@ -83,15 +83,15 @@ test('a lease issued and downloaded with the keyboard verifies in the CLI', asyn
   });
   // The signed lease does not appear on any later page.
   const [, payload] = /"payload":"([^"]+)"/.exec(await readFile(lease, 'utf8'))!;
-  await desk.open('/identity/license/deployments/tokyo');
+  await browser.open('/identity/license/deployments/tokyo');
   expect(await page.content()).not.toContain(payload);
   expect(await page.locator('[aria-label="Leases of this installation"] tbody tr').count()).toBe(1);
-  desk.takeComplaints();
+  browser.takeComplaints();
 });
 
 test('revoking an installation requires its id and an unused factor', async () => {
-  const { page, administrator } = desk;
-  await desk.open('/identity/license/deployments/fleet-00007/revoke');
+  const { page, administrator } = browser;
+  await browser.open('/identity/license/deployments/fleet-00007/revoke');
   const send = async (confirm: string, code: string): Promise<void> => {
     await page.getByLabel('Reason').fill('contract <b>canceled</b>');
     await page.getByLabel('Type fleet-00007 to confirm').fill(confirm);
@@ -105,27 +105,27 @@ test('revoking an installation requires its id and an unused factor', async () =
   await send('fleet-00007', code);
   await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
   await page.getByText('contract <b>canceled</b>').first().waitFor();
-  if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
+  if (isAtLength) assert.deepEqual(await browser.findBarriers(), []);
   await page.getByRole('button', { name: 'Reinstate' }).click();
   await page.getByText('This reverses the revocation').waitFor();
-  if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
+  if (isAtLength) assert.deepEqual(await browser.findBarriers(), []);
   await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
   await page.getByRole('button', { name: 'Reinstate an installation' }).click();
   await page.getByText('can get leases again').waitFor();
 
   // The used code is rejected, and another one is accepted.
-  await desk.open('/identity/license/deployments/fleet-00007/revoke');
+  await browser.open('/identity/license/deployments/fleet-00007/revoke');
   await send('fleet-00007', code);
   await page.getByText('The code is wrong or was used before').waitFor();
   await send('fleet-00007', another);
   await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
-  desk.takeComplaints();
+  browser.takeComplaints();
 });
 
 test('a passkey confirms a revocation for its own target, before it expires, and once', async () => {
-  const { page, administrator, identity } = desk;
-  await desk.addAuthenticator();
-  await desk.open('/console/account');
+  const { page, administrator, identity } = browser;
+  await browser.addAuthenticator();
+  await browser.open('/console/account');
   await page.getByText('Add a passkey').first().click();
   await page.getByLabel('Name of the new passkey').fill('Laptop');
   await page.getByLabel('Code of your authenticator').fill(administrator.recoveryCodes[3]!);
@@ -133,7 +133,7 @@ test('a passkey confirms a revocation for its own target, before it expires, and
   await page.getByText('You can now sign in with the passkey').waitFor();
 
   const fill = async (): Promise<void> => {
-    await desk.open('/identity/license/deployments/fleet-00008/revoke');
+    await browser.open('/identity/license/deployments/fleet-00008/revoke');
     await page.getByLabel('Reason').fill('unpaid');
     await page.getByLabel('Type fleet-00008 to confirm').fill('fleet-00008');
   };
@@ -180,11 +180,11 @@ test('a passkey confirms a revocation for its own target, before it expires, and
     [request.url(), request.postData()],
   );
   expect(again.status).toBe(401);
-  desk.takeComplaints();
+  browser.takeComplaints();
 });
 
 test('license pages have no accessibility faults and fit the window', async () => {
-  const { page } = desk;
+  const { page } = browser;
   for (const path of [
     '/identity/license',
     '/identity/license/deployments/fleet-00002',
@@ -200,8 +200,8 @@ test('license pages have no accessibility faults and fit the window', async () =
       ? ['/identity/license?state=none&search=nothing', '/identity/license/issue']
       : []),
   ]) {
-    await desk.open(path);
-    expect({ path, barriers: await desk.findBarriers() }).toEqual({ path, barriers: [] });
+    await browser.open(path);
+    expect({ path, barriers: await browser.findBarriers() }).toEqual({ path, barriers: [] });
     for (const width of isAtLength ? [360, 2560] : [360]) {
       await page.setViewportSize({ width, height: 300 });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -211,8 +211,8 @@ test('license pages have no accessibility faults and fit the window', async () =
 });
 
 test('license pages stay below 150 KiB with thousands of leases', async () => {
-  const { page } = desk;
-  await seedFleet(desk.identity.storage, Date.now(), FLEET, 10);
+  const { page } = browser;
+  await seedFleet(browser.identity.storage, Date.now(), FLEET, 10);
   const measured: string[] = [];
   for (const path of [
     '/identity/license',
@@ -221,7 +221,7 @@ test('license pages stay below 150 KiB with thousands of leases', async () => {
     '/identity/license/keys',
     '/console/audit',
   ]) {
-    await desk.open(path);
+    await browser.open(path);
     await page.waitForFunction(() => performance.getEntriesByType('paint').length > 0);
     const { paint, size } = await page.evaluate(() => {
       const [navigation] = performance.getEntriesByType(

@@ -9,7 +9,7 @@ import { signerOf } from '../../../src/identity/signing-key.ts';
 import type { Person } from '../../identity/people.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { FLEET_KEY, seedFleet } from './fleet.ts';
-import { newSignedIn, type Shown, type Visitor } from './visitor.ts';
+import { newSignedIn, type Answer, type Visitor } from './visitor.ts';
 
 const DAY = 86_400_000;
 const HOSTILE = '<img src=x onerror=alert(1)> "\'&amp; ${7*7}';
@@ -57,7 +57,7 @@ const deploy = async (deployment_id: string, endsAt = Date.UTC(2027, 0)): Promis
     name: deployment_id,
   });
 };
-const issue = async (deployment_id: string, fields = {}): Promise<Shown> => {
+const issue = async (deployment_id: string, fields = {}): Promise<Answer> => {
   const form = { deployment_id, entitlement: 'live_trading', ...fields };
   const review = await visitor.submit('/identity/license/issue/review', form);
   const issue_id = fieldOf(review.text, 'issue_id');
@@ -229,7 +229,7 @@ describe('issuing a lease', () => {
 });
 
 describe('revoking leases', () => {
-  const revoke = (path: string, fields: Readonly<Record<string, string>>): Promise<Shown> =>
+  const revoke = (path: string, fields: Readonly<Record<string, string>>): Promise<Answer> =>
     visitor.submit(`/identity/license/${path}/revoke`, { reason: 'unpaid', ...fields });
 
   test('of an installation requires its id and an unused factor, and states when the last copy stops', async () => {

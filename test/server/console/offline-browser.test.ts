@@ -6,22 +6,22 @@ import { some } from '../../length.ts';
 import { startServer, type RunningServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
-import { openDesk, type Desk } from './browser.ts';
+import { openBrowser, type BrowserTest } from './browser.ts';
 
-let desk: Desk;
+let browser: BrowserTest;
 let server: RunningServer;
 
 beforeAll(async () => {
-  desk = await openDesk(startServer);
-  server = desk.server as RunningServer;
-  const { identity, administrator } = desk;
+  browser = await openBrowser(startServer);
+  server = browser.server as RunningServer;
+  const { identity, administrator } = browser;
   await fillCatalogue(join(server.env['SERVICE_LOCAL_HOME']!, 'catalogue'), 1);
   const terms = { label: 'test', scopes: ['write', 'trade'], expires_in_seconds: 86_400 };
   const { token } = await identity.storage.write((tx) =>
     addToken(tx, Date.now(), 'operator', administrator.id, terms as never),
   );
   const send = async (path: string, body: object): Promise<void> => {
-    const answer = await fetch(desk.url + path, {
+    const answer = await fetch(browser.url + path, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
@@ -30,11 +30,11 @@ beforeAll(async () => {
   };
   await send('/bots', { document: tradingDocument('watched', 'SPX', '1d', 3) });
   await send('/bots/watched/paper/start', { speed: 86_400 });
-  await desk.signIn();
+  await browser.signIn();
 });
 afterAll(async () => {
   await server.stop();
-  await desk.close();
+  await browser.close();
 });
 
 /** Starts the server again on the same port and database. */
@@ -42,21 +42,21 @@ async function restart(): Promise<RunningServer> {
   const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
   const unused = (): Promise<void> => Promise.reject(new Error('unused'));
   const database = { location: { file }, execute: unused, remove: unused };
-  return startServer(database, ['--port', new URL(desk.url).port]);
+  return startServer(database, ['--port', new URL(browser.url).port]);
 }
 
-const banner = () => desk.page.locator('.offline');
+const banner = () => browser.page.locator('.offline');
 /** Simulates a return to the tab, which triggers a check. */
 const lookNow = () =>
-  desk.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
-const enabled = () => desk.page.locator('button:enabled:not(#theme):not([data-copy])').count();
+  browser.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+const enabled = () => browser.page.locator('button:enabled:not(#theme):not([data-copy])').count();
 
 describe('when the server stops answering', () => {
   test.each(some(1, ['/console/bots/watched', '/console/bots']))(
     '%s shows a banner, disables its buttons, and recovers by itself',
     async (path) => {
-      const { page } = desk;
-      await desk.open(path);
+      const { page } = browser;
+      await browser.open(path);
       if (path.endsWith('watched'))
         await page.locator('#connection', { hasText: 'live' }).waitFor();
       const before = await enabled();
@@ -81,20 +81,20 @@ describe('when the server stops answering', () => {
       await halt.click({ force: true });
       expect(new URL(page.url()).pathname).toBe(path);
 
-      expect(await desk.findBarriers()).toEqual([]);
+      expect(await browser.findBarriers()).toEqual([]);
 
       server = await restart();
       await banner().waitFor({ state: 'detached' });
       await page.locator('.stale').first().waitFor({ state: 'detached' });
       expect(await enabled()).toBe(before);
       // Requests failed while the server was stopped.
-      desk.takeComplaints();
+      browser.takeComplaints();
     },
   );
 
   test('a form keeps what the user has typed', async () => {
-    const { page } = desk;
-    await desk.open('/console/bots/watched/halt');
+    const { page } = browser;
+    await browser.open('/console/bots/watched/halt');
     const reason = page.locator('main input[name=reason], main textarea[name=reason]').first();
     await reason.fill('it buys too much');
     await server.kill();
@@ -103,6 +103,6 @@ describe('when the server stops answering', () => {
     server = await restart();
     await banner().waitFor({ state: 'detached' });
     expect(await reason.inputValue()).toBe('it buys too much');
-    desk.takeComplaints();
+    browser.takeComplaints();
   });
 });

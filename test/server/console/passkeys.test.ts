@@ -3,7 +3,7 @@ import { codeSubject, countFailures, loginSubject } from '../../../src/identity/
 import { newAuthenticator, type Authenticator } from '../../identity/authenticator.ts';
 import type { Person } from '../../identity/people.ts';
 import { newTestApp, PUBLIC_URL, type TestApp } from '../in-process.ts';
-import { COOKIE, newSignedIn, newVisitor, type Shown, type Visitor } from './visitor.ts';
+import { COOKIE, newSignedIn, newVisitor, type Answer, type Visitor } from './visitor.ts';
 
 let server: TestApp;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const parsed = ({ text }: Shown): Record<string, string> =>
+const parsed = ({ text }: Answer): Record<string, string> =>
   JSON.parse(text) as Record<string, string>;
 
 interface Owner {
@@ -69,7 +69,7 @@ describe('signing in with a passkey', () => {
   beforeAll(async () => {
     owner = await newOwner();
   });
-  const signIn = (visitor: Visitor, response: unknown, next?: string): Promise<Shown> =>
+  const signIn = (visitor: Visitor, response: unknown, next?: string): Promise<Answer> =>
     visitor.fetch('POST', '/console/sign-in/passkey', { response, next });
 
   test('works once per challenge and redirects only to pages of this server', async () => {
@@ -139,18 +139,18 @@ describe('signing in with a passkey', () => {
 });
 
 describe('a step-up with a passkey', () => {
-  const ask = (visitor: Visitor, target: string): Promise<Shown> =>
+  const ask = (visitor: Visitor, target: string): Promise<Answer> =>
     visitor.fetch('POST', '/console/step-up/options', {
       action: 'identity.passkey.delete',
       target,
     });
-  const grant = (visitor: Visitor, target: string, passkey: unknown): Promise<Shown> =>
+  const grant = (visitor: Visitor, target: string, passkey: unknown): Promise<Answer> =>
     visitor.fetch('POST', '/identity/step-ups', {
       action: 'identity.passkey.delete',
       target,
       passkey,
     });
-  const end = (visitor: Visitor, passkey_id: string, token: string): Promise<Shown> =>
+  const end = (visitor: Visitor, passkey_id: string, token: string): Promise<Answer> =>
     visitor.fetch('DELETE', `/identity/passkeys/${passkey_id}`, undefined, {
       'service-step-up': token,
     });

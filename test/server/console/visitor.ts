@@ -10,27 +10,27 @@ export const COOKIE = '__Host-service-local';
 export interface Visitor {
   readonly cookies: Map<string, string>;
   /** Follows a link, but not a redirect. */
-  readonly open: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Shown>;
+  readonly open: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Answer>;
   /** Submits a form, by default with the CSRF token of the session. */
   readonly submit: (
     path: string,
     fields?: Readonly<Record<string, string>>,
     headers?: Readonly<Record<string, string>>,
-  ) => Promise<Shown>;
+  ) => Promise<Answer>;
   /** Sends a request as a script of a page, by default with the CSRF token of the session. */
   readonly fetch: (
     method: string,
     path: string,
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
-  ) => Promise<Shown>;
+  ) => Promise<Answer>;
   /** The CSRF token in the pages of the session; empty without a session. */
   readonly csrf: () => Promise<string>;
   /** Submits the sign-in form with the right password and the next code. */
-  readonly signIn: (person: Person, next?: string) => Promise<Shown>;
+  readonly signIn: (person: Person, next?: string) => Promise<Answer>;
 }
 
-export interface Shown {
+export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -45,7 +45,7 @@ export function newVisitor(server: Pick<TestApp, 'app'>): Visitor {
   const send = async (
     path: string,
     init: { method?: string; body?: string; headers: Readonly<Record<string, string>> },
-  ): Promise<Shown> => {
+  ): Promise<Answer> => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const answer = await server.app.request(PUBLIC_URL + path, {
       ...init,

@@ -7,9 +7,9 @@ import { announce } from './announce.ts';
  * marked with that time, and buttons that need the server are disabled. Recovers by itself.
  */
 export function connection(): void {
-  const LOOK_EVERY_MS = 3000;
-  const LOOK_AGAIN_MS = 500;
-  const PATIENCE_MS = 4000;
+  const CHECK_EVERY_MS = 3000;
+  const RECHECK_MS = 500;
+  const TIMEOUT_MS = 4000;
   /** Buttons that do not need the server. */
   const LOCAL = '#theme, [data-copy]';
 
@@ -23,7 +23,7 @@ export function connection(): void {
 
   async function isReady(): Promise<boolean> {
     try {
-      const signal = AbortSignal.timeout(PATIENCE_MS);
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
       return (await fetch('/readyz', { cache: 'no-store', signal })).ok;
     } catch {
       return false;
@@ -31,7 +31,7 @@ export function connection(): void {
   }
 
   /** Includes buttons that were added since, or that a script has enabled again. */
-  function turnOff(): void {
+  function disableButtons(): void {
     for (const button of document.querySelectorAll<HTMLButtonElement>('button:enabled')) {
       if (button.matches(LOCAL)) continue;
       button.disabled = true;
@@ -42,7 +42,7 @@ export function connection(): void {
     }
   }
 
-  function turnOn(): void {
+  function enableButtons(): void {
     for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-off]')) {
       button.disabled = false;
       delete button.dataset['off'];
@@ -71,7 +71,7 @@ export function connection(): void {
   function goOnline(): void {
     delete document.documentElement.dataset['offline'];
     for (const made of document.querySelectorAll('.offline, .stale')) made.remove();
-    turnOn();
+    enableButtons();
     announce('The server answers again.');
     // A page that follows events has caught up. Other pages reload by GET, so no form is submitted
     // twice.
@@ -80,7 +80,7 @@ export function connection(): void {
     }
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     clearTimeout(timer);
     const isBack = await isReady();
     // The page stays offline until the event stream has delivered the missed events.
@@ -91,11 +91,11 @@ export function connection(): void {
       if (isOffline()) goOnline();
     } else if (failures > 1 || isOffline()) {
       if (!isOffline()) goOffline();
-      turnOff();
+      disableButtons();
     }
     clearTimeout(timer);
     const isSure = failures === 0 && !isOffline();
-    timer = setTimeout(look, isSure ? LOOK_EVERY_MS : LOOK_AGAIN_MS);
+    timer = setTimeout(check, isSure ? CHECK_EVERY_MS : RECHECK_MS);
   }
 
   document.addEventListener('input', () => (isEdited = true));
@@ -104,7 +104,7 @@ export function connection(): void {
     if (link !== null) event.preventDefault();
   });
   document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) void look();
+    if (!document.hidden) void check();
   });
-  timer = setTimeout(look, LOOK_EVERY_MS);
+  timer = setTimeout(check, CHECK_EVERY_MS);
 }

@@ -21,12 +21,12 @@ export function equityChart(element: HTMLElement): {
 } {
   const { createChart, AreaSeries, ColorType, LineStyle } = LightweightCharts;
   /** With more new points than this, all points are set again. */
-  const ONE_BY_ONE = 50;
+  const MAX_UPDATES = 50;
 
   const probe = document.body.appendChild(document.createElement('span'));
   probe.hidden = true;
   /** Resolves a CSS variable, because a canvas cannot use one. */
-  const colour = (name: string, alpha = 1): string => {
+  const color = (name: string, alpha = 1): string => {
     probe.style.color = `var(--${name})`;
     const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g)!;
     return `rgba(${r}, ${g}, ${b}, ${alpha})`;
@@ -71,26 +71,26 @@ export function equityChart(element: HTMLElement): {
   function paint(): void {
     chart.applyOptions({
       layout: {
-        background: { type: ColorType.Solid, color: colour('paper') },
-        textColor: colour('muted'),
+        background: { type: ColorType.Solid, color: color('paper') },
+        textColor: color('muted'),
         fontFamily: getComputedStyle(document.body).fontFamily,
-        panes: { enableResize: false, separatorColor: colour('rule') },
+        panes: { enableResize: false, separatorColor: color('rule') },
       },
-      grid: { vertLines: { visible: false }, horzLines: { color: colour('rule') } },
+      grid: { vertLines: { visible: false }, horzLines: { color: color('rule') } },
       crosshair: {
-        vertLine: { color: colour('muted'), style: LineStyle.Dotted },
-        horzLine: { color: colour('muted'), style: LineStyle.Dotted },
+        vertLine: { color: color('muted'), style: LineStyle.Dotted },
+        horzLine: { color: color('muted'), style: LineStyle.Dotted },
       },
     });
     equity.applyOptions({
-      lineColor: colour('accent'),
-      topColor: colour('accent', 0.25),
-      bottomColor: colour('accent', 0.02),
+      lineColor: color('accent'),
+      topColor: color('accent', 0.25),
+      bottomColor: color('accent', 0.02),
     });
     drawdown.applyOptions({
-      lineColor: colour('bad'),
-      topColor: colour('bad', 0.02),
-      bottomColor: colour('bad', 0.25),
+      lineColor: color('bad'),
+      topColor: color('bad', 0.02),
+      bottomColor: color('bad', 0.25),
     });
   }
   paint();
@@ -102,7 +102,7 @@ export function equityChart(element: HTMLElement): {
     show(points, from) {
       const equityAt = ({ time, equity: value }: Point): Charts.LineData => ({ time, value });
       const drawdownAt = ({ time, drawdown: value }: Point): Charts.LineData => ({ time, value });
-      if (from === 0 || points.length - from > ONE_BY_ONE) {
+      if (from === 0 || points.length - from > MAX_UPDATES) {
         equity.setData(points.map(equityAt));
         drawdown.setData(points.map(drawdownAt));
         if (points.length > 0) fit();

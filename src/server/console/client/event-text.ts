@@ -3,7 +3,7 @@
  * server and in the browser.
  */
 export function eventText(kind: string, payload: Readonly<Record<string, unknown>>): string {
-  const LONGEST = 240;
+  const MAX_LENGTH = 240;
   const number = (value: unknown): string =>
     typeof value === 'number'
       ? value.toLocaleString('en-US', { maximumFractionDigits: 4 }).replace('-', '−')
@@ -85,5 +85,5 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
     // The payload lacks a field that events of this kind have.
   }
   text ??= JSON.stringify(payload);
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text;
 }

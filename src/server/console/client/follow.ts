@@ -13,19 +13,19 @@ export function followBot(
   bot_id: string,
   head: number,
   take: (events: readonly BotEvent[], skipped: number) => void,
-  tell: (kind: 'good' | 'warning' | 'bad', text: string) => void,
+  report: (kind: 'good' | 'warning' | 'bad', text: string) => void,
 ): void {
   const BUDGET_MS = 6;
-  const MOST_WAITING = 20_000;
+  const MAX_WAITING = 20_000;
   const HIDDEN_MS = 1000;
-  const AGAIN_MS = 2000;
+  const RECONNECT_MS = 2000;
 
   let waiting: string[] = [];
   let skipped = 0;
   let last = head;
   let isPlanned = false;
 
-  function work(): void {
+  function deliver(): void {
     isPlanned = false;
     const until = performance.now() + BUDGET_MS;
     const events: BotEvent[] = [];
@@ -42,33 +42,33 @@ export function followBot(
   function plan(): void {
     if (isPlanned) return;
     isPlanned = true;
-    if (document.hidden) setTimeout(work, HIDDEN_MS);
-    else requestAnimationFrame(work);
+    if (document.hidden) setTimeout(deliver, HIDDEN_MS);
+    else requestAnimationFrame(deliver);
   }
 
   function connect(): void {
     const path = `/bots/${encodeURIComponent(bot_id)}/state/events/stream?after_seq=${last}`;
     const stream = new EventSource(path);
-    stream.addEventListener('open', () => tell('good', 'live'));
+    stream.addEventListener('open', () => report('good', 'live'));
     stream.addEventListener('message', ({ data, lastEventId }: MessageEvent<string>) => {
       last = Number(lastEventId);
       waiting.push(data);
-      if (waiting.length > MOST_WAITING) {
+      if (waiting.length > MAX_WAITING) {
         skipped += waiting.length / 2;
         waiting = waiting.slice(waiting.length / 2);
       }
       plan();
     });
     stream.addEventListener('error', async () => {
-      tell('warning', 'reconnecting');
+      report('warning', 'reconnecting');
       // The browser reconnects by itself with Last-Event-ID, unless the answer was not a stream.
       if (stream.readyState !== EventSource.CLOSED) return;
       const isOver = await fetch('/identity/account').then(
         ({ status }) => status === 401,
         () => false,
       );
-      if (isOver) tell('bad', 'your session has ended: sign in again');
-      else setTimeout(connect, AGAIN_MS);
+      if (isOver) report('bad', 'your session has ended: sign in again');
+      else setTimeout(connect, RECONNECT_MS);
     });
   }
   connect();

@@ -6,32 +6,32 @@ import { replacePart } from './replace.ts';
 
 /** Shows the progress of a halt until the server answers, then its report. */
 export function halting(): void {
-  const LOOK_EVERY_MS = 250;
+  const POLL_MS = 250;
 
   async function watch(form: HTMLFormElement, signal: AbortSignal): Promise<void> {
-    const done = (name: string): void => {
+    const markDone = (name: string): void => {
       const step = form.querySelector<HTMLElement>(`[data-step=${name}]`)!;
       if (step.dataset['done'] !== undefined) return;
       step.dataset['done'] = '';
       announce(step.textContent.trim());
     };
     form.querySelector<HTMLElement>('[data-steps]')!.hidden = false;
-    done('asked');
-    const of = form.dataset['halt'] === 'all' ? null : form.dataset['halt'];
+    markDone('asked');
+    const bot_id = form.dataset['halt'] === 'all' ? null : form.dataset['halt'];
     while (!signal.aborted) {
       try {
         const answer = await fetch('/halts?limit=1000', { signal });
         const { items } = (await answer.json()) as { readonly items: readonly Halt[] };
-        const found = items.find((one) => one.lifted_at === null && one.bot_id === of);
+        const found = items.find((one) => one.lifted_at === null && one.bot_id === bot_id);
         if (found !== undefined) {
-          done('latched');
+          markDone('latched');
           form.querySelector('[data-ended]')!.textContent = String(found.deployments);
         }
       } catch {
         // Progress is optional; the answer to the halt itself decides.
       }
       await new Promise((resolve) => {
-        setTimeout(resolve, LOOK_EVERY_MS);
+        setTimeout(resolve, POLL_MS);
       });
     }
   }

@@ -20,9 +20,9 @@ export interface LiveData {
 /** Updates `#now` on the page of a bot as events arrive. */
 export function live(): void {
   const DRAW_EVERY_MS = 100;
-  const MOST_POINTS = 4000;
+  const MAX_POINTS = 4000;
   const TAIL = 12;
-  const TABLE = 100;
+  const TABLE_ROWS = 100;
 
   const root = document.querySelector<HTMLElement>('#now')!;
   const { live: given = '', bot: bot_id, head } = root.dataset;
@@ -73,7 +73,7 @@ export function live(): void {
       return;
     }
     points.push(point);
-    if (points.length <= MOST_POINTS) return;
+    if (points.length <= MAX_POINTS) return;
     // Halve the resolution to bound the memory and time that the page needs.
     points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
     drawn = 0;
@@ -196,7 +196,7 @@ export function live(): void {
       rows(
         details,
         points
-          .slice(-TABLE)
+          .slice(-TABLE_ROWS)
           .toReversed()
           .map((point) => [
             clock(new Date(point.time * 1000).toISOString()),

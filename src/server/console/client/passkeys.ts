@@ -22,13 +22,13 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
     },
     body: JSON.stringify(body),
   });
-  const told = (await answer.json()) as { readonly detail?: string; readonly remedy?: string };
-  if (!answer.ok) throw new Error([told.detail, told.remedy].filter(Boolean).join('. '));
-  return told as T;
+  const result = (await answer.json()) as { readonly detail?: string; readonly remedy?: string };
+  if (!answer.ok) throw new Error([result.detail, result.remedy].filter(Boolean).join('. '));
+  return result as T;
 }
 
 /** Shows an error in the alert of `place`, which screen readers announce. */
-export function fail(place: Element, error: unknown): void {
+export function showError(place: Element, error: unknown): void {
   const isRefusal = error instanceof Error && error.name === 'NotAllowedError';
   const message = error instanceof Error ? error.message : String(error);
   place.querySelector('[role=alert]')!.textContent = isRefusal
@@ -62,7 +62,7 @@ export function passkeys(): void {
         );
         location.assign(place);
       } catch (error) {
-        fail(signIn, error);
+        showError(signIn, error);
         button.disabled = false;
       }
     });
@@ -93,7 +93,7 @@ export function passkeys(): void {
         signed.value = JSON.stringify(response);
         form.requestSubmit();
       } catch (error) {
-        fail(fields, error);
+        showError(fields, error);
       }
     });
   }
@@ -122,7 +122,7 @@ export function passkeys(): void {
       } catch (error) {
         field('passkey').value = '';
         field('code').required = true;
-        fail(add, error);
+        showError(add, error);
       }
     });
   }

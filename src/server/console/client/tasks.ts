@@ -6,10 +6,10 @@ import { replacePart } from './replace.ts';
 
 /** Refreshes the table of tasks while one of them is queued or running. */
 export function tasks(): void {
-  const LOOK_EVERY_MS = 2000;
+  const REFRESH_MS = 2000;
   const isOpen = (): boolean =>
     document.querySelector('[data-status=queued], [data-status=running]') !== null;
-  const look = async (): Promise<void> => {
+  const refresh = async (): Promise<void> => {
     const table = document.querySelector('#tasks');
     // Replacing the table would lose the focus of the keyboard.
     const isUsed = table?.contains(document.activeElement) === true;
@@ -21,9 +21,9 @@ export function tasks(): void {
         // The next attempt may succeed.
       }
     }
-    if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
+    if (isOpen()) setTimeout(refresh, REFRESH_MS);
   };
-  if (isOpen()) setTimeout(look, LOOK_EVERY_MS);
+  if (isOpen()) setTimeout(refresh, REFRESH_MS);
 }
 
 /** Updates the progress of the task on this page until it ends. */
@@ -34,21 +34,21 @@ export function task(): void {
   const show = (event: MessageEvent<string>): void => {
     const { progress, status } = JSON.parse(event.data) as TaskProgress;
     const { done, total } = progress;
-    const shown = place.querySelector('[data-progress]')!;
+    const output = place.querySelector('[data-progress]')!;
     const text = document.createElement('span');
     text.textContent =
       total === null
         ? `${done.toLocaleString('en-US')} bars`
         : `${Math.floor(total === 0 ? 100 : (100 * done) / total)} %`;
     if (total === null) {
-      shown.replaceChildren(text);
+      output.replaceChildren(text);
     } else {
       const bar = document.createElement('progress');
       bar.className = 'wide';
       bar.max = total;
       bar.value = done;
       bar.setAttribute('aria-label', 'Progress');
-      shown.replaceChildren(bar, ' ', text);
+      output.replaceChildren(bar, ' ', text);
     }
     const badge = place.querySelector('.badge')!;
     if (badge.textContent !== status) {

@@ -10,17 +10,17 @@ export function timeline(): void {
   const range = form.querySelector<HTMLInputElement>('input[type=range]')!;
   const output = form.querySelector('output')!;
   let timer: number | undefined;
-  let asked: AbortController | undefined;
+  let request: AbortController | undefined;
 
   async function show(): Promise<void> {
-    asked?.abort();
-    asked = new AbortController();
+    request?.abort();
+    request = new AbortController();
     const query = new URLSearchParams(new FormData(form) as unknown as Record<string, string>);
     const url = `${form.action}?${query}`;
     try {
       const answer = await fetch(url, {
         headers: { accept: 'text/html' },
-        signal: asked.signal,
+        signal: request.signal,
       });
       if (answer.redirected) location.assign(url);
       if (!answer.ok) throw new Error(String(answer.status));
