@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { announce } from './client/announce.ts';
 import { connection } from './client/connection.ts';
+import { describeSession } from './client/describe-session.ts';
 import { equityChart } from './client/equity-chart.ts';
 import { eventText } from './client/event-text.ts';
 import { followBot } from './client/follow.ts';
@@ -12,6 +13,7 @@ import { halting } from './client/halting.ts';
 import { live } from './client/live.ts';
 import { lease } from './client/lease.ts';
 import { showError, passkeys, post } from './client/passkeys.ts';
+import { progressText } from './client/progress-text.ts';
 import { replacePart } from './client/replace.ts';
 import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
@@ -96,11 +98,19 @@ export const CHARTS = vendorScript(
   'dist/lightweight-charts.standalone.production.js',
   'lightweight-charts/package.json',
 );
-export const LIVE = script('live', announce, eventText, followBot, equityChart, live);
+export const LIVE = script(
+  'live',
+  announce,
+  eventText,
+  describeSession,
+  followBot,
+  equityChart,
+  live,
+);
 export const TIMELINE = script('timeline', announce, replacePart, timeline);
 export const HALTING = script('halting', announce, replacePart, halting);
 export const TASKS = script('tasks', replacePart, tasks);
-export const TASK = script('task', announce, replacePart, task);
+export const TASK = script('task', announce, replacePart, progressText, task);
 
 export const ICON = asset(
   'icon.svg',

@@ -1,11 +1,14 @@
 /** Parts shared by the pages of bots and tasks. */
 import { html } from 'hono/html';
+import type { BotEvent } from '../../api/bot-state.ts';
 import type { BotListItem } from '../../api/bots.ts';
 import type { BotDeployment, Task } from '../../api/tasks.ts';
-import { formatCountOf, formatNumber, NO_VALUE } from '../../base/format.ts';
+import { formatNumber, NO_VALUE } from '../../base/format.ts';
 import { formatFigure, RUN_FIGURES } from '../../base/run-figures.ts';
+import { eventText } from './client/event-text.ts';
+import { progressText } from './client/progress-text.ts';
 import type { Child, Html } from './html.ts';
-import { badge } from './parts.ts';
+import { badge, type Column } from './parts.ts';
 
 export const BOTS_PATH = '/console/bots';
 export const TASKS_PATH = '/console/tasks';
@@ -102,11 +105,9 @@ export function figures(
   </dl>`;
 }
 
-export function taskProgress({ progress: { done, total }, kind, status: of }: Task): Html {
-  const text =
-    total === null
-      ? formatCountOf(done, 'bar')
-      : `${Math.floor(total === 0 ? 100 : (100 * done) / total)} %`;
+export function taskProgress({ progress, kind, status: of }: Task): Html {
+  const { done, total } = progress;
+  const text = progressText(progress);
   if (of !== 'running' || total === null) return html`<span>${text}</span>`;
   return html`<progress
       max="${total}"
@@ -144,22 +145,12 @@ export function select(
   </div>`;
 }
 
-/** Links to the first and the next page of a list; undefined if it fits on one page. */
-export function pager(
-  path: string,
-  query: Readonly<Record<string, string | undefined>>,
-  next_cursor: string | null,
-): Html | undefined {
-  const { cursor } = query;
-  if (next_cursor === null && cursor === undefined) return undefined;
-  const to = (at: string | undefined): string => {
-    const given = Object.entries({ ...query, cursor: at }).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined,
-    );
-    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
-  };
-  return html`<nav class="pager" aria-label="Pages">
-    ${cursor !== undefined && html`<a class="button" href="${to(undefined)}">First page</a>`}
-    ${next_cursor !== null && html`<a class="button" href="${to(next_cursor)}">Next page</a>`}
-  </nav>`;
-}
+/** A column with the summary of an event, which opens to its payload. */
+export const EVENT_DETAILS: Column<BotEvent> = {
+  title: 'Details',
+  cell: ({ kind, payload }) =>
+    html`<details>
+      <summary>${eventText(kind, payload)}</summary>
+      <pre>${JSON.stringify(payload, null, 2)}</pre>
+    </details>`,
+};

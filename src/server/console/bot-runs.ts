@@ -5,11 +5,11 @@ import type { startPaper, stopPaper } from '../../api/paper.ts';
 import type { BotDeployment, listBotDeployments, startBacktest } from '../../api/tasks.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { botFrame, readBot } from './bot-frame.ts';
-import { botPath, endPath, endVerb, metricColumns, pager, status, taskPath } from './bot-parts.ts';
+import { botPath, endPath, endVerb, metricColumns, status, taskPath } from './bot-parts.ts';
 import { addProduction } from './bot-production.ts';
 import type { Child } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { emptyState, field, table, time } from './parts.ts';
+import { emptyState, field, pager, table, time } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
 const PATH = '/console/bots/:bot_ref';

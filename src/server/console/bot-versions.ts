@@ -3,10 +3,10 @@ import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '..
 import type { listValidationReports, ValidationReports } from '../../api/validation-reports.ts';
 import { describeReportStatus } from '../../base/validation-report-status.ts';
 import { botFrame, readBot } from './bot-frame.ts';
-import { botPath, pager } from './bot-parts.ts';
+import { botPath } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import type { Content } from './layout.ts';
-import { emptyState, field, table, time, who } from './parts.ts';
+import { emptyState, field, pager, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 const PAGE = 50;

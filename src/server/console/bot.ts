@@ -1,10 +1,11 @@
 import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
-import type { BotEvent, getBotSnapshot, listBotEvents, PaperSession } from '../../api/bot-state.ts';
+import type { BotEvent, getBotSnapshot, listBotEvents } from '../../api/bot-state.ts';
 import type { listBotDeployments } from '../../api/tasks.ts';
 import { formatMoney, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
 import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { CHARTS, LIVE } from './assets.ts';
+import { describeSession } from './client/describe-session.ts';
 import { eventText } from './client/event-text.ts';
 import type { LiveData } from './client/live.ts';
 import { botFrame, readBot } from './bot-frame.ts';
@@ -130,8 +131,13 @@ function sessionPart(
   { session: task_id, state, closes }: LiveData,
   others: readonly string[],
 ): Html {
-  const { equity, cash, working, positions } = state;
-  const exposure = exposureOf(state, closes);
+  const { equity, cash, working, time: barTime } = state;
+  const described = describeSession(state, closes, {
+    money: formatMoney,
+    percent: formatPercent,
+    units: formatQuantity,
+    none: NO_VALUE,
+  });
   const isProduction = active_deployments.some(
     (one) => one.task_id === task_id && one.target === 'k8s',
   );
@@ -168,12 +174,12 @@ function sessionPart(
         ['Drawdown', NO_VALUE, 'drawdown'],
         [RUN_FIGURES.max_drawdown.label, NO_VALUE, 'deepest'],
         ['Cash', formatMoney(cash), 'cash'],
-        ['Net exposure', share(exposure?.net), 'net'],
-        ['Gross exposure', share(exposure?.gross), 'gross'],
+        ['Net exposure', described.net, 'net'],
+        ['Gross exposure', described.gross, 'gross'],
         ['Working orders', working.length, 'orders'],
         [
           'Newest bars',
-          state.time === null ? 'none yet' : state.time.replace('T', ' ').replace('Z', ''),
+          barTime === null ? 'none yet' : barTime.replace('T', ' ').replace('Z', ''),
           'time',
         ],
       )}
@@ -216,16 +222,7 @@ function sessionPart(
         ${replaceableTable(
           'positions',
           ['Symbol', 'Units', 'Close', 'Value', 'Share of equity'],
-          Object.entries(positions).map(([symbol, units]) => {
-            const close = closes[symbol];
-            return [
-              symbol,
-              formatQuantity(units),
-              close === undefined ? NO_VALUE : formatMoney(close),
-              close === undefined ? NO_VALUE : formatMoney(units * close),
-              close === undefined ? NO_VALUE : share((units * close) / equity),
-            ];
-          }),
+          described.positions,
           'No open positions.',
         )}
       </section>
@@ -234,41 +231,11 @@ function sessionPart(
         ${replaceableTable(
           'working',
           ['Order', 'Symbol', 'Type', 'Units', 'Price'],
-          working.map((one) => [
-            String(one.order),
-            one.symbol,
-            `${one.side} ${one.type.replace('_', ' ')}`,
-            one.quantity === undefined
-              ? one.weight === undefined
-                ? NO_VALUE
-                : share(one.weight)
-              : formatQuantity(one.quantity - one.filled),
-            [one.stop, one.limit]
-              .filter((at) => at !== undefined)
-              .map(formatMoney)
-              .join(' / ') || 'market',
-          ]),
+          described.orders,
           'None.',
         )}
       </section>
     </div>`;
-}
-
-function exposureOf(
-  { equity, positions }: PaperSession,
-  closes: LiveData['closes'],
-): { readonly net: number; readonly gross: number } | undefined {
-  const held = Object.entries(positions);
-  if (held.some(([symbol]) => closes[symbol] === undefined) || equity <= 0) return undefined;
-  const values = held.map(([symbol, units]) => (units * closes[symbol]!) / equity);
-  return {
-    net: values.reduce((sum, one) => sum + one, 0),
-    gross: values.reduce((sum, one) => sum + Math.abs(one), 0),
-  };
-}
-
-function share(value: number | undefined): string {
-  return value === undefined ? NO_VALUE : formatPercent(value);
 }
 
 /**

@@ -9,14 +9,13 @@ import {
   botPath,
   botStatus,
   metricColumns,
-  pager,
   select,
   status,
   taskPath,
 } from './bot-parts.ts';
 import type { Child } from './html.ts';
 import type { Content } from './layout.ts';
-import { emptyState, field, table, time } from './parts.ts';
+import { emptyState, field, pager, table, time } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 const STATUSES = [

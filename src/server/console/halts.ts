@@ -15,11 +15,11 @@ import { formatCount, formatCountOf } from '../../base/format.ts';
 import { HALTING } from './assets.ts';
 import { readBotNames, type BotNames } from './bot-names.ts';
 import { readBot } from './bot-frame.ts';
-import { botPath, pager, shortId, status, taskPath, textField } from './bot-parts.ts';
+import { botPath, shortId, status, taskPath, textField } from './bot-parts.ts';
 import { HALTS_PATH } from './halt-banner.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, HALT_ALL_PATH, type Content } from './layout.ts';
-import { badge, emptyState, facts, field, table, time, who } from './parts.ts';
+import { badge, emptyState, facts, field, pager, table, time, who } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
 const CONFIRMATION = 'HALT';

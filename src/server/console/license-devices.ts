@@ -6,11 +6,10 @@ import {
   licensePath,
   installationLink,
   deviceState,
-  pager,
   licenseTabs,
   relative,
 } from './license-parts.ts';
-import { emptyState, field, table } from './parts.ts';
+import { emptyState, field, pager, table } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 export function addDevicePages(pages: Pages, { identity }: Services): void {
@@ -54,7 +53,7 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
               ],
               items,
             )}
-            ${pager(licensePath('devices'), { deployment_id }, { cursor, next: next_cursor })}`
+            ${pager(licensePath('devices'), { deployment_id, cursor }, next_cursor)}`
       }`,
   };
 }

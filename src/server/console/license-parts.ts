@@ -67,24 +67,6 @@ export function timeLeft(
   return relative(lease.grace_ends_at, now);
 }
 
-export function pager(
-  path: string,
-  filter: Readonly<Record<string, string | undefined>>,
-  { cursor, next }: { readonly cursor: string | undefined; readonly next: string | null },
-): Html | false {
-  if (cursor === undefined && next === null) return false;
-  const link = (more: Readonly<Record<string, string>>): string => {
-    const given = Object.entries({ ...filter, ...more }).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined,
-    );
-    return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path;
-  };
-  return html`<nav class="pager" aria-label="Pages">
-    ${cursor !== undefined && html`<a class="button" href="${link({})}">First page</a>`}
-    ${next !== null && html`<a class="button" href="${link({ cursor: next })}">Next page</a>`}
-  </nav>`;
-}
-
 export function installationLink(id: string): Html {
   return html`<a href="${licensePath('deployments', id)}">${id}</a>`;
 }

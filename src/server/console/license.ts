@@ -22,14 +22,13 @@ import {
   leaseTable,
   LICENSES,
   moment,
-  pager,
   licenseTabs,
   relative,
   abbreviatedId,
   stateBadge,
   timeLeft,
 } from './license-parts.ts';
-import { badge, emptyState, facts, field, table, who } from './parts.ts';
+import { badge, emptyState, facts, field, pager, table, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { confirmationPage, sendWithStepUp, type Confirmation } from './step-up.ts';
 
@@ -130,7 +129,7 @@ async function showLicenses({ call, query }: Visit, now: number): Promise<Conten
           ? html`<section aria-labelledby="all">
               <h2 id="all">${isWhole ? 'All installations' : 'Found'}</h2>
               ${licenseTable('Installations', list.items, now)}
-              ${pager(LICENSES, filter, { cursor, next: list.next_cursor })}
+              ${pager(LICENSES, { ...filter, cursor }, list.next_cursor)}
             </section>`
           : !isWhole &&
             html`<p>
@@ -310,7 +309,7 @@ async function showInstallation(visit: Visit, now: number): Promise<Content> {
                 `service-local identity leases issue --deployment ${deployment_id} --out license_lease.json`,
               )
         }
-        ${pager(here, {}, { cursor, next: leases.next_cursor })}
+        ${pager(here, { cursor }, leases.next_cursor)}
       </section>
       <section aria-labelledby="devices">
         <h2 id="devices">Devices</h2>

@@ -107,3 +107,23 @@ export function field(
 
 /** Placeholder in which a script of the page shows errors. */
 export const ALERT = html`<p class="failure" role="alert"></p>`;
+
+/** Links to the first and the next page of a list; undefined if it fits on one page. */
+export function pager(
+  path: string,
+  query: Readonly<Record<string, string | undefined>>,
+  next_cursor: string | null,
+): Html | undefined {
+  const { cursor } = query;
+  if (next_cursor === null && cursor === undefined) return undefined;
+  const to = (at: string | undefined): string => {
+    const given = Object.entries({ ...query, cursor: at }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    );
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  };
+  return html`<nav class="pager" aria-label="Pages">
+    ${cursor !== undefined && html`<a class="button" href="${to(undefined)}">First page</a>`}
+    ${next_cursor !== null && html`<a class="button" href="${to(next_cursor)}">Next page</a>`}
+  </nav>`;
+}

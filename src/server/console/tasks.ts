@@ -15,7 +15,7 @@ import {
   botPath,
   endPath,
   endVerb,
-  pager,
+  EVENT_DETAILS,
   taskProgress,
   select,
   shortId,
@@ -24,10 +24,9 @@ import {
   TASKS_PATH,
 } from './bot-parts.ts';
 import { deploymentFacts, deploymentOf } from './bot-production.ts';
-import { eventText } from './client/event-text.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, sentence, type Content } from './layout.ts';
-import { emptyState, facts, field, table, time, who } from './parts.ts';
+import { emptyState, facts, field, pager, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { serveReport } from './report.ts';
 import { resultFigures } from './result-figures.ts';
@@ -259,14 +258,7 @@ function logTable(events: readonly BotEvent[]): Html {
           isHeader: true,
           cell: ({ kind }) => kind.replace('run.', '').replace('deploy.', '').replace('_', ' '),
         },
-        {
-          title: 'Details',
-          cell: ({ kind, payload }) =>
-            html`<details>
-              <summary>${eventText(kind, payload)}</summary>
-              <pre>${JSON.stringify(payload, null, 2)}</pre>
-            </details>`,
-        },
+        EVENT_DETAILS,
       ],
       events,
     )}

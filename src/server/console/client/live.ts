@@ -2,6 +2,7 @@
 
 import type { BotEvent, PaperSession } from '../../../api/bot-state.ts';
 import { announce } from './announce.ts';
+import { describeSession } from './describe-session.ts';
 import { equityChart, type Point } from './equity-chart.ts';
 import { eventText } from './event-text.ts';
 import { followBot } from './follow.ts';
@@ -122,7 +123,7 @@ export function live(): void {
     if (place !== null && place.textContent !== text) place.textContent = text;
   };
 
-  function rows(place: HTMLElement, cells: readonly (readonly (string | Node)[])[]): void {
+  function replaceRows(place: HTMLElement, cells: readonly (readonly (string | Node)[])[]): void {
     place.querySelector('tbody')!.replaceChildren(
       ...cells.map((row) => {
         const line = document.createElement('tr');
@@ -137,13 +138,14 @@ export function live(): void {
     );
   }
 
-  function grid(id: string, cells: readonly (readonly string[])[]): void {
+  function replaceTable(id: string, cells: readonly (readonly string[])[]): void {
     of(`#${id}-none`).hidden = cells.length > 0;
     of(`#${id}-table`).hidden = cells.length === 0;
-    rows(of(`#${id}-table`), cells);
+    replaceRows(of(`#${id}-table`), cells);
   }
 
-  function drawSession({ equity, cash, positions, working, time }: PaperSession): void {
+  function drawSession(session: PaperSession): void {
+    const { equity, cash, working, time } = session;
     const last = points.at(-1);
     figure('equity', money(equity));
     figure('cash', money(cash));
@@ -152,48 +154,14 @@ export function live(): void {
     figure('deepest', points.length === 0 ? none : percent(deepest));
     figure('orders', String(working.length));
     figure('time', time === null ? 'none yet' : clock(time));
-    const held = Object.entries(positions).map(([symbol, count]) => {
-      const close = closes[symbol];
-      return { symbol, count, close, value: close === undefined ? undefined : count * close };
-    });
-    const isKnown = equity > 0 && held.every(({ value }) => value !== undefined);
-    const sum = (weigh: (value: number) => number): string =>
-      isKnown ? percent(held.reduce((all, { value }) => all + weigh(value!), 0) / equity) : none;
-    figure(
-      'net',
-      sum((value) => value),
-    );
-    figure('gross', sum(Math.abs));
-    grid(
-      'positions',
-      held.map(({ symbol, count, close, value }) => [
-        symbol,
-        units(count),
-        close === undefined ? none : money(close),
-        value === undefined ? none : money(value),
-        value === undefined || equity <= 0 ? none : percent(value / equity),
-      ]),
-    );
-    grid(
-      'working',
-      working.map((one) => [
-        String(one.order),
-        one.symbol,
-        `${one.side} ${one.type.replace('_', ' ')}`,
-        one.quantity !== undefined
-          ? units(one.quantity - one.filled)
-          : one.weight === undefined
-            ? none
-            : percent(one.weight),
-        [one.stop, one.limit]
-          .filter((at) => at !== undefined)
-          .map(money)
-          .join(' / ') || 'market',
-      ]),
-    );
+    const described = describeSession(session, closes, { money, percent, units, none });
+    figure('net', described.net);
+    figure('gross', described.gross);
+    replaceTable('positions', described.positions);
+    replaceTable('working', described.orders);
     const details = root.querySelector<HTMLDetailsElement>('#points')!;
     if (details.open) {
-      rows(
+      replaceRows(
         details,
         points
           .slice(-TABLE_ROWS)

@@ -2,6 +2,7 @@
 
 import type { TaskProgress } from '../../../api/tasks.ts';
 import { announce } from './announce.ts';
+import { progressText } from './progress-text.ts';
 import { replacePart } from './replace.ts';
 
 /** Refreshes the table of tasks while one of them is queued or running. */
@@ -36,10 +37,7 @@ export function task(): void {
     const { done, total } = progress;
     const output = place.querySelector('[data-progress]')!;
     const text = document.createElement('span');
-    text.textContent =
-      total === null
-        ? `${done.toLocaleString('en-US')} bars`
-        : `${Math.floor(total === 0 ? 100 : (100 * done) / total)} %`;
+    text.textContent = progressText(progress);
     if (total === null) {
       output.replaceChildren(text);
     } else {
