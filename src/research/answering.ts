@@ -1,5 +1,5 @@
 import type { ServiceError } from '../base/errors.ts';
-import type { Ask } from './ask.ts';
+import type { Ask } from './call-api.ts';
 import type { Tool, ToolAnswer, ToolRefusal } from './tools.ts';
 
 /** Upper bounds for producing one answer. */

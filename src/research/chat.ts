@@ -11,7 +11,7 @@ import type { Storage } from '../storage/storage.ts';
 import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
 import type { Answered, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
-import type { Ask } from './ask.ts';
+import type { Ask } from './call-api.ts';
 import { callTool, refusal, toolNamed, TOOLS, type ToolAnswer, type ToolRefusal } from './tools.ts';
 import {
   argsText,
@@ -21,12 +21,12 @@ import {
   endTurn,
   getTurn,
   INTERRUPTED,
-  tellToolCall,
+  recordToolCall,
   type BegunTurn,
   type ToolUse,
   type Turn,
   type TurnError,
-  type TurnKeeper,
+  type TurnContext,
 } from './turns.ts';
 
 /** Progress of a running turn. The last part of a stream is `turn`. */
@@ -52,7 +52,7 @@ export interface TurnCaller {
   readonly scopes: ReadonlySet<Scope>;
 }
 
-export interface Chat extends TurnKeeper {
+export interface Chat extends TurnContext {
   readonly answerer: Answerer;
   /**
    * Calls `begin` if the limits on running turns allow another one.
@@ -101,7 +101,7 @@ interface Live {
 
 export function openChat({ storage, clock, answerer, budget, log }: ChatOptions): Chat {
   const worker_id = newWorkerId();
-  const keeper: TurnKeeper = { storage, clock, answerer, budget, worker_id };
+  const context: TurnContext = { storage, clock, answerer, budget, worker_id };
   const lives = new Map<string, Live>();
   /** Administrators of turns that are about to begin. */
   const beginning: (string | undefined)[] = [];
@@ -116,14 +116,14 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   let isStopping = false;
 
   const chat: Chat = {
-    ...keeper,
+    ...context,
     answerer,
     async admit(who, begin) {
       const running = lives.size + beginning.length;
       if (isStopping || running >= MOST_RUNNING) throw tooManyTurns(running);
       if (who !== undefined) {
-        const ofOne = [...lives.values()].map(({ administrator_id: id }) => id);
-        const own = [...ofOne, ...beginning].filter((id) => id === who).length;
+        const running_ids = [...lives.values()].map(({ administrator_id: id }) => id);
+        const own = [...running_ids, ...beginning].filter((id) => id === who).length;
         if (own >= MOST_OF_ONE)
           throw tooManyOfOne(`${own} of your questions are still being answered`);
         const waitMs = waitMsOf(who);
@@ -147,7 +147,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
         changed: Promise.withResolvers(),
         done: Promise.resolve(),
       };
-      const tell = (...parts: readonly TurnPart[]): void => {
+      const emit = (...parts: readonly TurnPart[]): void => {
         live.parts.push(...parts);
         const { resolve } = live.changed;
         live.changed = Promise.withResolvers();
@@ -156,19 +156,19 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
       lives.set(turn.turn_id, live);
       if (isStopping) live.abort('stopping');
       const timer = setTimeout(live.abort, turn.budget.seconds * 1000, 'seconds');
-      const answering = answer(keeper, answerer, turn, caller, aborting, tell, log);
+      const answering = answer(context, answerer, turn, caller, aborting, emit, log);
       live.done = answering.finally(() => {
         clearTimeout(timer);
         lives.delete(turn.turn_id);
         live.hasEnded = true;
-        tell();
+        emit();
       });
     },
     cancel: (by, ref, session_id) =>
-      cancelTurn(keeper, by, ref, session_id, async (turn_id) => {
+      cancelTurn(context, by, ref, session_id, async (turn_id) => {
         const live = lives.get(turn_id);
         live?.abort('canceled');
-        if (live !== undefined) await within(live.done, CANCEL_MS);
+        if (live !== undefined) await settlesWithin(live.done, CANCEL_MS);
       }),
     async *follow(turn_id) {
       const live = lives.get(turn_id);
@@ -182,13 +182,13 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
           } else if (hasEnded) {
             return;
           } else {
-            const isNew = await within(changed.promise, TURN_EVERY_MS);
+            const isNew = await settlesWithin(changed.promise, TURN_EVERY_MS);
             if (!isNew) yield undefined;
           }
         }
       }
       for (;;) {
-        const turn = await getTurn(keeper, turn_id);
+        const turn = await getTurn(context, turn_id);
         if (turn.status !== 'running') {
           if (turn.answer !== '') yield { event: 'text', data: { text: turn.answer } };
           yield { event: 'turn', data: turn };
@@ -200,9 +200,9 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
     async waitFor(turn_id, ms) {
       const until = performance.now() + ms;
       const live = lives.get(turn_id);
-      if (live !== undefined) await within(live.done, ms);
+      if (live !== undefined) await settlesWithin(live.done, ms);
       for (;;) {
-        const turn = await getTurn(keeper, turn_id);
+        const turn = await getTurn(context, turn_id);
         if (turn.status !== 'running' || performance.now() >= until) return turn;
         await wait(LOOK_EVERY_MS);
       }
@@ -234,7 +234,7 @@ function tooManyOfOne(what: string, retryAfterSeconds = TRY_AGAIN_SECONDS): Serv
 }
 
 /** @returns whether the work finished in time. */
-async function within(work: Promise<void>, ms: number): Promise<boolean> {
+async function settlesWithin(work: Promise<void>, ms: number): Promise<boolean> {
   const late = new AbortController();
   const timer = wait(ms, false, { signal: late.signal }).catch(() => false);
   try {
@@ -246,16 +246,16 @@ async function within(work: Promise<void>, ms: number): Promise<boolean> {
 
 /** Never rejects. */
 async function answer(
-  keeper: TurnKeeper,
+  context: TurnContext,
   answerer: Answerer,
   turn: BegunTurn,
   { ask, scopes }: TurnCaller,
   aborting: AbortController,
-  tell: (part: TurnPart) => void,
+  emit: (part: TurnPart) => void,
   log: ChatOptions['log'],
 ): Promise<void> {
   const { signal } = aborting;
-  const said: string[] = [];
+  const pieces: string[] = [];
   const tool_calls: ToolUse[] = [];
   const { bot, prompt, history, agent, budget } = turn;
   const tools = (agent?.tools ?? TOOLS).filter(({ scope }) => scopes.has(scope));
@@ -267,8 +267,8 @@ async function answer(
     const source = 'source' in answered ? answered.source : null;
     const error = 'error' in answered ? answered.error.detail : null;
     tool_calls.push({ ...use, source, error });
-    await tellToolCall(keeper, turn, { ...use, source, error }, JSON.stringify(answered));
-    tell({ event: 'tool_result', data: { tool, source, error } });
+    await recordToolCall(context, turn, { ...use, source, error }, JSON.stringify(answered));
+    emit({ event: 'tool_result', data: { tool, source, error } });
   };
   const question = {
     ask,
@@ -282,16 +282,16 @@ async function answer(
     signal,
     say(text: string) {
       const clean = text.toWellFormed().replaceAll('\0', '');
-      said.push(clean);
-      tell({ event: 'text', data: { text: clean } });
+      pieces.push(clean);
+      emit({ event: 'text', data: { text: clean } });
     },
     async call(tool: string, args: unknown) {
       // Another server may have canceled the turn.
-      const { status } = await getTurn(keeper, turn.turn_id);
+      const { status } = await getTurn(context, turn.turn_id);
       if (status !== 'running') aborting.abort('dropped' satisfies AbortReason);
       signal.throwIfAborted();
       const use = { tool, args: argsText(args) };
-      tell({ event: 'tool_call', data: use });
+      emit({ event: 'tool_call', data: use });
       try {
         const isAbandoned = (): boolean => signal.reason !== ('stopping' satisfies AbortReason);
         const known = toolNamed(tool, tools);
@@ -307,7 +307,7 @@ async function answer(
     },
     async refuse(tool: string, args: unknown, error: ServiceError) {
       const use = { tool: tool.slice(0, 100), args: argsText(args) };
-      tell({ event: 'tool_call', data: use });
+      emit({ event: 'tool_call', data: use });
       await record(use, refusal(error));
     },
   };
@@ -328,11 +328,11 @@ async function answer(
             );
       answered = { citations: [], usage: NO_USAGE, stopped_by: null, failure };
     }
-    const { status, stopped_by, error } = endOf(answered, signal, said.length > 0, budget);
+    const { status, stopped_by, error } = endOf(answered, signal, pieces.length > 0, budget);
     const { citations, usage } = answered;
     const rest = { citations, tool_calls, usage, stopped_by, error };
-    await endTurn(keeper, turn, status, said.join(''), rest);
-    tell({ event: 'turn', data: await getTurn(keeper, turn.turn_id) });
+    await endTurn(context, turn, status, pieces.join(''), rest);
+    emit({ event: 'turn', data: await getTurn(context, turn.turn_id) });
   } catch (thrown) {
     // The next reader of the turn gets it as interrupted.
     log.error({ err: thrown, msg: `the result of turn ${turn.turn_id} could not be stored` });
@@ -348,12 +348,12 @@ interface End {
 function endOf(
   { failure, stopped_by }: Answered,
   { aborted, reason }: AbortSignal,
-  hasSaid: boolean,
+  hasText: boolean,
   { seconds }: Budget,
 ): End {
   if (aborted && (reason as AbortReason) === 'seconds') {
-    const status = hasSaid ? 'done' : 'failed';
-    return { status, stopped_by: 'seconds', error: hasSaid ? null : tooSlow(seconds) };
+    const status = hasText ? 'done' : 'failed';
+    return { status, stopped_by: 'seconds', error: hasText ? null : tooSlow(seconds) };
   }
   if (aborted && (reason as AbortReason) === 'canceled') {
     return { status: 'failed', stopped_by, error: CANCELED };

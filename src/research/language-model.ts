@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { printableLine } from '../base/printable.ts';
 import type { Answered, Citation, Question, StoppedBy, Usage } from './answering.ts';
-import { loadModel, type ProviderSettings } from './sdk.ts';
+import { loadModel, type ProviderSettings } from './ai-sdk.ts';
 import { toolNamed } from './tools.ts';
 
 /** Contains no text of a bot or a user, which reach the model only as prompts or tool results. */
@@ -41,7 +41,7 @@ export async function answerWithModel(
   const usage = { input_tokens: 0, output_tokens: 0, estimated: false };
   const citations = new Map<string, Citation>();
   let length = 0;
-  let unsaid = 0;
+  let uncounted = 0;
   let finish: string | undefined;
   let failure: ServiceError | undefined;
   let stopped_by: StoppedBy | null = null;
@@ -61,7 +61,7 @@ export async function answerWithModel(
           } catch (error) {
             // Otherwise the SDK would send the error to the provider and continue.
             ending.abort();
-            failure = OUR_FAULT;
+            failure = INTERNAL_ERROR;
             throw error;
           }
         },
@@ -90,7 +90,7 @@ export async function answerWithModel(
       if (part.type === 'text-delta') {
         const text = part.text.slice(0, LONGEST_ANSWER - length);
         length += text.length;
-        unsaid += text.length;
+        uncounted += text.length;
         say(text);
         if (length >= LONGEST_ANSWER) {
           stopped_by = 'length';
@@ -99,29 +99,29 @@ export async function answerWithModel(
         }
       }
       if (part.type === 'tool-call' && part.invalid === true) {
-        await question.refuse(part.toolName, part.input, refusedCall(part, question));
+        await question.refuse(part.toolName, part.input, invalidCall(part, question));
       }
       if (part.type === 'finish-step') {
         const { inputTokens, outputTokens } = part.usage;
         if (inputTokens === undefined || outputTokens === undefined) usage.estimated = true;
         usage.input_tokens += inputTokens ?? tokensIn(wire.sent());
-        usage.output_tokens += outputTokens ?? tokensIn(unsaid);
-        unsaid = 0;
+        usage.output_tokens += outputTokens ?? tokensIn(uncounted);
+        uncounted = 0;
         wire.counted();
         finish = part.finishReason;
       }
       if (part.type === 'error') {
-        failure = faultOf(part.error, settings, length > 0);
+        failure = toChatError(part.error, settings, length > 0);
         break;
       }
     }
   } catch (error) {
-    if (!signal.aborted) failure ??= faultOf(error, settings, length > 0);
+    if (!signal.aborted) failure ??= toChatError(error, settings, length > 0);
   }
   if (wire.mayCharge()) {
     usage.estimated = true;
     usage.input_tokens += tokensIn(wire.sent());
-    usage.output_tokens += tokensIn(unsaid);
+    usage.output_tokens += tokensIn(uncounted);
   }
   const isWhole = failure !== undefined || signal.aborted || stopped_by !== null;
   if (!isWhole && finish === 'tool-calls') {
@@ -129,13 +129,13 @@ export async function answerWithModel(
   } else if (!isWhole && finish === 'length') {
     stopped_by = 'tokens';
   } else if (!isWhole && finish === 'content-filter') {
-    failure = fault(
+    failure = chatFailed(
       'provider_refused',
       'its content filter blocked the answer',
       'Rephrase the question.',
     );
   } else if (!isWhole && finish !== 'stop') {
-    failure = brokeOff();
+    failure = endedEarly();
   }
   return {
     citations: [...citations.values()],
@@ -235,7 +235,10 @@ function limited(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuf
   });
 }
 
-const OUR_FAULT = new ServiceError('failure', 'unexpected error in a tool; see the server log');
+const INTERNAL_ERROR = new ServiceError(
+  'failure',
+  'unexpected error in a tool; see the server log',
+);
 
 class TooLarge extends Error {
   constructor() {
@@ -252,7 +255,7 @@ interface InvalidCall {
   readonly error?: unknown;
 }
 
-function refusedCall({ toolName, error }: InvalidCall, { tools }: Question): ServiceError {
+function invalidCall({ toolName, error }: InvalidCall, { tools }: Question): ServiceError {
   try {
     toolNamed(toolName, tools);
   } catch (unknown) {
@@ -277,47 +280,57 @@ interface Thrown {
  * Converts an error of the provider to one that users may see, without the API key or the request.
  * @param hasBegun whether part of the answer was already emitted.
  */
-function faultOf(thrown: unknown, { apiKey }: ProviderSettings, hasBegun: boolean): ServiceError {
+function toChatError(
+  thrown: unknown,
+  { apiKey }: ProviderSettings,
+  hasBegun: boolean,
+): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   const { name, message, statusCode, responseHeaders } = (thrown ?? {}) as Thrown;
-  const said = printableLine(String(message ?? thrown))
+  const detail = printableLine(String(message ?? thrown))
     .replaceAll(apiKey || /(?!)/g, '[key]')
     .slice(0, LONGEST_FAULT);
   if (typeof statusCode !== 'number' || (hasBegun && statusCode < 400)) {
-    if (hasBegun) return brokeOff();
+    if (hasBegun) return endedEarly();
     const isParse = /Parse|Validation|InvalidResponse|NoOutput|EmptyResponse/.test(String(name));
     return isParse
-      ? fault('provider_garbage', 'its response is not in the expected format')
-      : fault(
+      ? chatFailed('provider_garbage', 'its response is not in the expected format')
+      : chatFailed(
           'provider_unreachable',
-          said,
+          detail,
           'Check chat_base_url, and that the provider is running and reachable.',
         );
   }
-  const what = `it responded with status ${statusCode}: ${said}`;
+  const what = `it responded with status ${statusCode}: ${detail}`;
   if (statusCode === 429) {
     const seconds = Number(responseHeaders?.['retry-after'] ?? NaN);
     const remedy = 'Wait, then ask again.';
-    return fault('provider_rate_limited', what, remedy, Number.isFinite(seconds) ? seconds : 60);
+    return chatFailed(
+      'provider_rate_limited',
+      what,
+      remedy,
+      Number.isFinite(seconds) ? seconds : 60,
+    );
   }
   if (statusCode === 401 || statusCode === 403) {
-    return fault(
+    return chatFailed(
       'provider_key',
       what,
       'Correct SERVICE_CHAT_API_KEY in the environment of the server.',
     );
   }
-  if (statusCode === 404) return fault('provider_model', what, 'Correct the setting chat_model.');
-  if (statusCode >= 500) return fault('provider_unavailable', what, 'Ask again later.');
-  if (statusCode >= 400) return fault('provider_refused', what);
-  return fault('provider_garbage', 'its response is not in the expected format');
+  if (statusCode === 404)
+    return chatFailed('provider_model', what, 'Correct the setting chat_model.');
+  if (statusCode >= 500) return chatFailed('provider_unavailable', what, 'Ask again later.');
+  if (statusCode >= 400) return chatFailed('provider_refused', what);
+  return chatFailed('provider_garbage', 'its response is not in the expected format');
 }
 
-function brokeOff(): ServiceError {
-  return fault('provider_broke_off', 'its answer ended early');
+function endedEarly(): ServiceError {
+  return chatFailed('provider_broke_off', 'its answer ended early');
 }
 
-function fault(
+function chatFailed(
   reason: string,
   what: string,
   remedy = 'Ask again in the same session.',

@@ -8,7 +8,7 @@ import { ServiceError } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
-import { proposalProblems } from './proposable.ts';
+import { proposalProblems } from './proposal-problems.ts';
 import { startBacktest, type Task, type TaskService } from '../fleet/tasks/tasks.ts';
 
 export interface Proposal {

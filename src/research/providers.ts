@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Settings } from '../base/settings.ts';
 import type { Answerer } from './answering.ts';
 import { EMBEDDED } from './embedded.ts';
-import type { ProviderSettings } from './sdk.ts';
+import type { ProviderSettings } from './ai-sdk.ts';
 
 /** Environment variable with the provider's API key, which is never read from a file. */
 export const CHAT_API_KEY = 'SERVICE_CHAT_API_KEY';

@@ -14,10 +14,10 @@ import { agentsOf, scheduleOf, type AgentSchedule } from './agents.ts';
 import {
   beginTurn,
   getTurn,
-  notForTalking,
-  told,
+  notAResearchBot,
+  excerpt,
   type BegunTurn,
-  type TurnKeeper,
+  type TurnContext,
 } from './turns.ts';
 
 /** The administrator for whom a schedule runs, and the scopes that it may use. */
@@ -70,7 +70,7 @@ const SCOPES_OF_TOOLS: readonly Scope[] = ['read', 'write'];
 /** Turns after which an agent begins a new session. */
 const MOST_TURNS = 100;
 const MOST_AT_ONCE = 32;
-const TOLD_CITATIONS = 50;
+const MOST_CITATIONS = 50;
 
 /**
  * Lists the agents of a bot in the order of its spec, then removed agents that once had a schedule.
@@ -96,7 +96,7 @@ export async function listAgents(db: Db, ref: string): Promise<AgentState[]> {
       schedule,
       is_on: row !== undefined && row.next_run_at !== null,
       next_run_at: row?.next_run_at ?? null,
-      started_by: row === undefined ? null : byOf(row),
+      started_by: row === undefined ? null : actorOf(row),
       started_at: row?.started_at ?? null,
       stopped_by: row?.stopped_by ?? null,
       stopped_at: row?.stopped_at ?? null,
@@ -135,7 +135,7 @@ async function lastReport(db: Db, bot_id: string, role: string): Promise<AgentRe
  * `not_a_research_bot`, `bot_archived` or `no_schedule`.
  */
 export async function startSchedule(
-  { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
+  { storage, clock }: Pick<TurnContext, 'storage' | 'clock'>,
   { administrator_id, token_id, scopes }: Delegation,
   ref: string,
   role: string,
@@ -167,12 +167,12 @@ export async function startSchedule(
       .values(row)
       .onConflict((on) => on.columns(['bot_id', 'role']).doUpdateSet(row))
       .execute();
-    await tell(tx, bot, now, 'agent.schedule_started', {
+    await recordEvent(tx, bot, now, 'agent.schedule_started', {
       role,
       every,
       scopes: given,
       next_run_at: new Date(next_run_at!).toISOString(),
-      by: byOf(row),
+      by: actorOf(row),
     });
   });
 }
@@ -182,7 +182,7 @@ export async function startSchedule(
  * @throws ServiceError `not_found` for the bot, and for a role that the bot never had.
  */
 export async function stopSchedule(
-  { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
+  { storage, clock }: Pick<TurnContext, 'storage' | 'clock'>,
   by: string,
   ref: string,
   role: string,
@@ -218,15 +218,15 @@ export async function stopAllSchedules(
  * @throws ServiceError as `startSchedule` and `beginTurn`
  */
 export async function runNow(
-  keeper: TurnKeeper,
+  context: TurnContext,
   by: string,
   ref: string,
   role: string,
 ): Promise<BegunTurn> {
-  return keeper.storage.write(async (tx) => {
+  return context.storage.write(async (tx) => {
     const bot = await getBot(tx, ref);
     const { prompt } = scheduleOfBot(bot, role);
-    return beginRun(keeper, tx, { bot_id: bot.bot_id, role, by, prompt, cause: 'person' });
+    return beginRun(context, tx, { bot_id: bot.bot_id, role, by, prompt, cause: 'person' });
   });
 }
 
@@ -265,12 +265,12 @@ export interface ClaimedRun {
  * @returns undefined if no turn began, for example because another server claimed it first.
  */
 export async function claimRun(
-  keeper: TurnKeeper,
+  context: TurnContext,
   { bot_id, role }: Pick<AgentSchedulesTable, 'bot_id' | 'role'>,
   admits: (tx: Db, now: number, delegated: Delegated) => Promise<void>,
 ): Promise<ClaimedRun | undefined> {
-  return keeper.storage.write(async (tx) => {
-    const now = keeper.clock();
+  return context.storage.write(async (tx) => {
+    const now = context.clock();
     const row = await scheduleRow(tx, bot_id, role);
     if (row === undefined || row.next_run_at === null) return undefined;
     const bot = await getBot(tx, bot_id);
@@ -293,14 +293,14 @@ export async function claimRun(
     if (refusal) {
       return stop(tx, bot, role, now, 'server', refusal.reason ?? refusal.code, refusal.message);
     }
-    const by = byOf(row);
+    const by = actorOf(row);
     try {
-      const begun = await beginRun(keeper, tx, { bot_id, role, by, prompt, cause: 'schedule' });
+      const begun = await beginRun(context, tx, { bot_id, role, by, prompt, cause: 'schedule' });
       return { begun, delegated };
     } catch (error) {
       if (!(error instanceof ServiceError) || error.retryable) throw error;
       const { code, reason = code, message: detail } = error;
-      await tell(tx, bot, now, 'agent.skipped', { role, reason, detail });
+      await recordEvent(tx, bot, now, 'agent.skipped', { role, reason, detail });
       return undefined;
     }
   });
@@ -331,11 +331,11 @@ export async function unreportedRuns(db: Db): Promise<string[]> {
  * Records the answer of an agent as an event of its bot, once. Does nothing while the turn is running.
  * A turn whose server died is reported as interrupted.
  */
-export async function reportRun(keeper: TurnKeeper, turn_id: string): Promise<void> {
-  const turn = await getTurn(keeper, turn_id);
+export async function reportRun(context: TurnContext, turn_id: string): Promise<void> {
+  const turn = await getTurn(context, turn_id);
   const { session_id, status, answer, citations, usage, stopped_by, error } = turn;
   if (status === 'running') return;
-  await keeper.storage.write(async (tx) => {
+  await context.storage.write(async (tx) => {
     const run = await tx
       .selectFrom('agent_runs')
       .selectAll()
@@ -344,25 +344,31 @@ export async function reportRun(keeper: TurnKeeper, turn_id: string): Promise<vo
       .executeTakeFirst();
     if (run === undefined) return;
     const { bot_id, role, cause } = run;
-    const report_seq = await tell(tx, await getBot(tx, bot_id), keeper.clock(), 'agent.reported', {
-      role,
-      cause,
-      session_id,
-      turn_id,
-      status,
-      answer: told(answer),
-      citations: citations.slice(0, TOLD_CITATIONS),
-      usage,
-      stopped_by,
-      error,
-    });
+    const report_seq = await recordEvent(
+      tx,
+      await getBot(tx, bot_id),
+      context.clock(),
+      'agent.reported',
+      {
+        role,
+        cause,
+        session_id,
+        turn_id,
+        status,
+        answer: excerpt(answer),
+        citations: citations.slice(0, MOST_CITATIONS),
+        usage,
+        stopped_by,
+        error,
+      },
+    );
     await tx.updateTable('agent_runs').set({ report_seq }).where('turn_id', '=', turn_id).execute();
   });
 }
 
 /** Begins the turn in the agent's last session with `by`, or in a new one. */
 async function beginRun(
-  keeper: TurnKeeper,
+  context: TurnContext,
   tx: Db,
   {
     by,
@@ -385,12 +391,12 @@ async function beginRun(
     .orderBy('agent_runs.turn_id', 'desc')
     .limit(1)
     .executeTakeFirst();
-  const goesOn = before !== undefined && before.number < MOST_TURNS;
-  const within = { ...keeper, storage: { ...keeper.storage, write: inWrite(tx) } };
+  const continues = before !== undefined && before.number < MOST_TURNS;
+  const within = { ...context, storage: { ...context.storage, write: inWrite(tx) } };
   const begun = await beginTurn(within, by, bot_id, {
     prompt,
     agent_role: role,
-    session_id: goesOn ? before.session_id : undefined,
+    session_id: continues ? before.session_id : undefined,
   });
   const { turn_id } = begun;
   await tx
@@ -400,7 +406,7 @@ async function beginRun(
   return begun;
 }
 
-function inWrite(tx: Db): TurnKeeper['storage']['write'] {
+function inWrite(tx: Db): TurnContext['storage']['write'] {
   return (work) => work(tx);
 }
 
@@ -412,7 +418,7 @@ function planOf({ status, document }: Bot, role: string): AgentSchedule | StopRe
 }
 
 function scheduleOfBot({ kind, slug, status, document }: Bot, role: string): AgentSchedule {
-  if (kind !== 'research') throw notForTalking(slug);
+  if (kind !== 'research') throw notAResearchBot(slug);
   if (status !== 'archived') return scheduleOf(JSON.parse(document), role);
   throw new ServiceError('conflict', `bot ${slug} is archived`, {
     reason: 'bot_archived',
@@ -463,11 +469,11 @@ async function stop(
     stopped_reason: reason,
   });
   const payload = { role, by, reason, ...(detail !== undefined && { detail }) };
-  await tell(tx, bot, now, 'agent.schedule_stopped', payload);
+  await recordEvent(tx, bot, now, 'agent.schedule_stopped', payload);
 }
 
 /** @returns the sequence number of the event. */
-async function tell(
+async function recordEvent(
   tx: Db,
   { bot_id, current_version: version }: Bot,
   now: number,
@@ -480,6 +486,6 @@ async function tell(
   return seq;
 }
 
-function byOf({ administrator_id }: Pick<AgentSchedulesTable, 'administrator_id'>): string {
+function actorOf({ administrator_id }: Pick<AgentSchedulesTable, 'administrator_id'>): string {
   return `administrator:${administrator_id}`;
 }

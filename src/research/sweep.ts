@@ -2,8 +2,8 @@ import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/returns.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
-import { at, LONGEST_FILE, read, type Ask } from './ask.ts';
-import { parseCsv } from './csv.ts';
+import { at, LONGEST_FILE, read, type Ask } from './call-api.ts';
+import { parseCsv } from './parse-csv.ts';
 
 /** Most combinations of parameters in one sweep. */
 export const MOST_COMBINATIONS = 50;

@@ -7,10 +7,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { closest } from '../base/closest.ts';
 import { ServiceError, type ErrorCode } from '../base/errors.ts';
-import { at, LONGEST_FILE, read, send, withQuery, type Ask } from './ask.ts';
+import { at, LONGEST_FILE, read, send, withQuery, type Ask } from './call-api.ts';
 import { TRADE_COLUMNS } from '../backtest/result-csv.ts';
-import { parseCsv } from './csv.ts';
-import { cutTo } from './cut.ts';
+import { parseCsv } from './parse-csv.ts';
+import { truncateJson } from './truncate-json.ts';
 import {
   combinationsOf,
   deflatedSharpeOf,
@@ -110,9 +110,15 @@ export async function callTool(
     const parsed = input.safeParse(given ?? {});
     if (!parsed.success) throw wrongArguments(tool, parsed.error);
     const { bot: named, ...args } = parsed.data as { readonly bot?: string };
-    const call = { ask: within(tool, ask), bot: bot ?? named, args: args as never, signal, watch };
+    const call = {
+      ask: restrictAsk(tool, ask),
+      bot: bot ?? named,
+      args: args as never,
+      signal,
+      watch,
+    };
     const { source, data, truncated } = await tool.run(call);
-    const cut = cutTo(data, LARGEST_ANSWER);
+    const cut = truncateJson(data, LARGEST_ANSWER);
     const isCut = cut.truncated || truncated === true;
     return { source, data: cut.data, ...(isCut && { truncated: true }) };
   } catch (error) {
@@ -141,7 +147,7 @@ export function toolNamed(name: string, tools: readonly Tool[] = TOOLS): Tool {
 }
 
 export function refusal({ code, message, reason, remedy, problems }: ServiceError): ToolRefusal {
-  const told = problems
+  const listed = problems
     .slice(0, 10)
     .map(({ pointer = '', message: what }) => `${pointer} ${what}`.trim());
   return {
@@ -150,7 +156,7 @@ export function refusal({ code, message, reason, remedy, problems }: ServiceErro
       detail: message,
       ...(reason !== undefined && { reason }),
       ...(remedy !== undefined && { remedy }),
-      ...(told.length > 0 && { problems: told }),
+      ...(listed.length > 0 && { problems: listed }),
     },
   };
 }
@@ -167,7 +173,7 @@ function wrongArguments({ name }: Tool, { issues }: z.ZodError): ServiceError {
 }
 
 /** Wraps `ask` so that a tool cannot call operations outside its `reaches`, whatever its arguments. */
-function within({ name, reaches }: Tool, ask: Ask): Ask {
+function restrictAsk({ name, reaches }: Tool, ask: Ask): Ask {
   const known = reaches.map((reach) => {
     const [method, path] = reach.split(' ') as [string, string];
     return { method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) };
@@ -340,7 +346,7 @@ export const TOOLS: readonly Tool[] = [
     reaches: [...OWN_TASK, 'GET /tasks', 'GET /tasks/{task_id}/result'],
     input: z.strictObject({ task_id: taskId.optional() }),
     async run({ ask, bot, args, signal }) {
-      const task_id = await chosenTask(ask, bot, args.task_id, signal);
+      const task_id = await chooseTask(ask, bot, args.task_id, signal);
       const source = at`/tasks/${task_id}/result`;
       return { source, data: await read(ask, source, signal) };
     },
@@ -359,7 +365,7 @@ export const TOOLS: readonly Tool[] = [
       limit: limit(100, 20),
     }),
     async run({ ask, bot, args, signal }) {
-      const task_id = await chosenTask(ask, bot, args.task_id, signal);
+      const task_id = await chooseTask(ask, bot, args.task_id, signal);
       const source = at`/tasks/${task_id}/files/trades.csv`;
       const text = await read<string>(ask, source, signal);
       const isCut = text.length >= LONGEST_FILE;
@@ -460,7 +466,7 @@ export const TOOLS: readonly Tool[] = [
     async run({ ask, bot, args: { task_ids }, signal }) {
       const figures: Readonly<Record<string, number>>[] = [];
       for (const task_id of task_ids) {
-        await chosenTask(ask, bot, task_id, signal);
+        await chooseTask(ask, bot, task_id, signal);
         const result = await read<Result>(ask, at`/tasks/${task_id}/result`, signal);
         figures.push(figuresOf(result));
       }
@@ -498,7 +504,7 @@ export const TOOLS: readonly Tool[] = [
     run(call) {
       const { ask, bot, signal, watch } = call;
       const { wait_seconds, ...asked } = call.args;
-      return cancelingRuns(call, async (begin) => {
+      return withCancelableRuns(call, async (begin) => {
         const task_id = await begin(at`/bots/${bot!}/backtest`, asked);
         return resultOf(ask, task_id, wait_seconds, signal, watch.onProgress);
       });
@@ -525,13 +531,13 @@ export const TOOLS: readonly Tool[] = [
     }),
     run(call) {
       const { grid, metric: by, wait_seconds, ...asked } = call.args;
-      return cancelingRuns(call, async (begin) => {
+      return withCancelableRuns(call, async (begin) => {
         const path = at`/bots/${call.bot!}/backtest`;
-        const { task_ids, refused } = await beginSweep(grid, (params) =>
+        const { task_ids, refused } = await startSweep(grid, (params) =>
           begin(path, { ...asked, params }),
         );
         const until = performance.now() + wait_seconds * 1000;
-        const { source, data } = await tableOf(call, { task_ids, by, until });
+        const { source, data } = await sweepTable(call, { task_ids, by, until });
         return { source, data: { ...data, refused } };
       });
     },
@@ -545,7 +551,8 @@ export const TOOLS: readonly Tool[] = [
     bot: 'optional',
     reaches: [...OWN_TASK, ...OF_RUNS],
     input: z.strictObject({ task_ids: z.array(taskId).min(1).max(MOST_COMBINATIONS), metric }),
-    run: (call) => tableOf(call, { task_ids: call.args.task_ids, by: call.args.metric, until: 0 }),
+    run: (call) =>
+      sweepTable(call, { task_ids: call.args.task_ids, by: call.args.metric, until: 0 }),
   }),
   defineTool({
     name: 'propose_version',
@@ -623,7 +630,7 @@ const NEWEST_RUNS = 100;
  * runs without changed parameters.
  * @throws ServiceError `not_found`, also for a run of another bot.
  */
-async function chosenTask(
+async function chooseTask(
   ask: Ask,
   bot: string | undefined,
   asked: string | undefined,
@@ -633,9 +640,9 @@ async function chosenTask(
     const query = { bot, kind: RUN_KINDS, status: 'success', limit: NEWEST_RUNS };
     const path = withQuery('/tasks', query);
     const { items } = await read<ListAnswer<TaskAnswer>>(ask, path, signal);
-    const isAsItIs = ({ input }: TaskAnswer): boolean =>
+    const isUnchanged = ({ input }: TaskAnswer): boolean =>
       input.params === undefined && input.patch === undefined;
-    const chosen = items.find(isAsItIs) ?? items[0];
+    const chosen = items.find(isUnchanged) ?? items[0];
     if (chosen !== undefined) return chosen.task_id;
     throw new ServiceError('not_found', 'no run has succeeded yet', {
       reason: 'no_result',
@@ -652,7 +659,7 @@ async function chosenTask(
 }
 
 /** Runs a tool that starts runs, and cancels these runs if the caller cancels the call. */
-async function cancelingRuns<T>(
+async function withCancelableRuns<T>(
   { ask, signal, watch }: Pick<ToolCall<unknown>, 'ask' | 'signal' | 'watch'>,
   work: (begin: (path: string, body: unknown) => Promise<string>) => Promise<T>,
 ): Promise<T> {
@@ -675,19 +682,19 @@ async function cancelingRuns<T>(
   }
 }
 
-interface BegunSweep {
+interface StartedSweep {
   readonly task_ids: readonly string[];
   /** Combinations that the strategy rejects, such as a fast average slower than the slow one. */
   readonly refused: readonly { readonly params: Params; readonly detail: string }[];
 }
 
-async function beginSweep(
+async function startSweep(
   grid: Parameters<typeof combinationsOf>[0],
   begin: (params: Params) => Promise<string>,
-): Promise<BegunSweep> {
+): Promise<StartedSweep> {
   const combinations = combinationsOf(grid);
   const task_ids: string[] = [];
-  const refused: BegunSweep['refused'][number][] = [];
+  const refused: StartedSweep['refused'][number][] = [];
   for (const params of combinations) {
     try {
       task_ids.push(await begin(params));
@@ -707,14 +714,14 @@ async function resultOf(
   signal: AbortSignal,
   onProgress?: Watch['onProgress'],
 ): Promise<ToolAnswer> {
-  const { task, result } = await endOf(ask, task_id, seconds, signal, onProgress);
+  const { task, result } = await waitForTask(ask, task_id, seconds, signal, onProgress);
   return result === undefined
     ? { source: at`/tasks/${task_id}`, data: task }
     : { source: at`/tasks/${task_id}/result`, data: result };
 }
 
 /** Waits until a task ends, with its result if it succeeded, or returns the open task after `seconds`. */
-async function endOf(
+async function waitForTask(
   ask: Ask,
   task_id: string,
   seconds: number,
@@ -741,7 +748,7 @@ async function endOf(
 const isOpen = ({ status }: Pick<TaskAnswer, 'status'>): boolean =>
   status === 'queued' || status === 'running';
 
-interface SweepAsked {
+interface SweepTableRequest {
   readonly task_ids: readonly string[];
   /** Figure by which the table is sorted. */
   readonly by: string;
@@ -753,15 +760,15 @@ interface SweepAsked {
 const TABLE_FIGURES = ['risk.sharpe', 'returns.total', 'risk.max_drawdown', 'trades.count'];
 
 /** Builds the table of a sweep once its runs have ended or the time is over. */
-async function tableOf(
+async function sweepTable(
   { ask, bot, signal, watch }: Omit<ToolCall<unknown>, 'args'>,
-  { task_ids, by, until }: SweepAsked,
+  { task_ids, by, until }: SweepTableRequest,
 ): Promise<{ readonly source: string; readonly data: Readonly<Record<string, unknown>> }> {
   const trials: Trial[] = [];
   for (const task_id of task_ids) {
-    await chosenTask(ask, bot, task_id, signal);
+    await chooseTask(ask, bot, task_id, signal);
     const left = Math.max(0, until - performance.now()) / 1000;
-    const { task, result } = await endOf(ask, task_id, left, signal);
+    const { task, result } = await waitForTask(ask, task_id, left, signal);
     const figures = result && figuresOf(result);
     trials.push({
       task_id,
@@ -776,8 +783,8 @@ async function tableOf(
   const open = trials.filter(isOpen).length;
   const names = [...new Set([by, ...TABLE_FIGURES])];
   const table = ranked(trials, by).map(({ task_id, params, status, figures }) => {
-    const told = names.map((name) => [name, figures?.[name] ?? null] as const);
-    return { task_id, params, ...(figures ? Object.fromEntries(told) : { status }) };
+    const columns = names.map((name) => [name, figures?.[name] ?? null] as const);
+    return { task_id, params, ...(figures ? Object.fromEntries(columns) : { status }) };
   });
   return {
     source: task_ids.map((task_id) => at`/tasks/${task_id}/result`).join(' '),

@@ -23,7 +23,7 @@ import {
   type WantedBudget,
 } from './answering.ts';
 
-export interface TurnKeeper {
+export interface TurnContext {
   readonly storage: Storage;
   readonly clock: () => number;
   readonly answerer: Pick<Answerer, 'provider' | 'model'>;
@@ -106,9 +106,9 @@ export type Session = Readonly<ChatSessionsTable> & {
 };
 
 /** Characters of a text in an event, which also has the hash and the length of the whole text. */
-const TOLD_TEXT = 2000;
+const LONGEST_TEXT = 2000;
 /** Characters. */
-const TOLD_ARGS = 1000;
+const LONGEST_ARGS = 1000;
 const MOST_TURNS = 500;
 /** Latest turns that are sent to the model again. */
 const MOST_HISTORY_TURNS = 20;
@@ -125,22 +125,22 @@ const GRACE_MS = 30_000;
  * `not_a_research_bot`, `session_of_another`, `other_agent`, `turn_running` or `session_full`.
  */
 export async function beginTurn(
-  keeper: TurnKeeper,
+  context: TurnContext,
   by: string,
   ref: string,
   { prompt, session_id: asked, agent_role, budget: wanted = {} }: TurnRequest,
 ): Promise<BegunTurn> {
-  const { storage, clock, answerer, worker_id } = keeper;
+  const { storage, clock, answerer, worker_id } = context;
   return storage.write(async (tx) => {
     const now = clock();
     const { bot_id, slug, kind, current_version: version, document } = await getBot(tx, ref);
-    if (kind !== 'research') throw notForTalking(slug);
+    if (kind !== 'research') throw notAResearchBot(slug);
     const bot = { bot_id, slug, version };
     const before = asked === undefined ? undefined : await sessionOf(tx, bot_id, asked);
     const role = before?.agent_role ?? agent_role;
-    if (before) refuseOther(before, by, agent_role);
+    if (before) checkSession(before, by, agent_role);
     const agent = role === undefined ? undefined : agentOf(JSON.parse(document), role);
-    const budget = least(keeper.budget, agent?.budget ?? {}, wanted);
+    const budget = lowestBudget(context.budget, agent?.budget ?? {}, wanted);
     const earlier = before ? await turnsOf(tx, before.session_id, MOST_HISTORY_TURNS) : [];
     const last = earlier.at(-1);
     if (last?.status === 'running') {
@@ -148,7 +148,7 @@ export async function beginTurn(
       await interrupt(tx, bot, last, now);
     }
     const number = (last?.number ?? 0) + 1;
-    if (number > MOST_TURNS) throw full();
+    if (number > MOST_TURNS) throw sessionFull();
     const session_id = before?.session_id ?? uuidv7({ msecs: now });
     const turn_id = uuidv7({ msecs: now });
     if (before === undefined) {
@@ -177,7 +177,7 @@ export async function beginTurn(
         ended_at: null,
       })
       .execute();
-    await tell(tx, bot, now, 'chat.turn_started', {
+    await recordEvent(tx, bot, now, 'chat.turn_started', {
       session_id,
       turn_id,
       by,
@@ -185,21 +185,21 @@ export async function beginTurn(
       provider,
       model,
       budget,
-      prompt: told(prompt),
+      prompt: excerpt(prompt),
     });
     return { session_id, turn_id, bot, prompt, agent, budget, history: historyOf(earlier) };
   });
 }
 
 /** Records a tool call as an event of the bot, with the hash of its result. */
-export async function tellToolCall(
-  { storage, clock }: TurnKeeper,
+export async function recordToolCall(
+  { storage, clock }: TurnContext,
   { bot, session_id, turn_id }: BegunTurn,
   { tool, args, source, error }: ToolUse,
   result: string,
 ): Promise<void> {
   await storage.write(async (tx) => {
-    await tell(tx, bot, clock(), 'chat.tool_called', {
+    await recordEvent(tx, bot, clock(), 'chat.tool_called', {
       session_id,
       turn_id,
       tool,
@@ -214,7 +214,7 @@ export async function tellToolCall(
 /** Formats arguments as JSON for events, and cuts them: a model may produce any size. */
 export function argsText(args: unknown): string {
   const text = typeof args === 'string' ? args : (JSON.stringify(args) ?? '');
-  return text.length > TOLD_ARGS ? `${text.slice(0, TOLD_ARGS)}…` : text;
+  return text.length > LONGEST_ARGS ? `${text.slice(0, LONGEST_ARGS)}…` : text;
 }
 
 /** Selects the turns that have ended. */
@@ -234,7 +234,7 @@ export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<stri
  * @returns whether the turn was still running.
  */
 export async function endTurn(
-  { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
+  { storage, clock }: Pick<TurnContext, 'storage' | 'clock'>,
   { bot, session_id, turn_id }: Pick<BegunTurn, 'bot' | 'session_id' | 'turn_id'>,
   status: Exclude<Turn['status'], 'running'>,
   answer: string,
@@ -249,15 +249,15 @@ export async function endTurn(
       .where('status', '=', 'running')
       .execute();
     if (updated?.numUpdatedRows !== 1n) {
-      await keepRest(tx, turn_id, answer, record);
+      await storePartialAnswer(tx, turn_id, answer, record);
       return false;
     }
     const { usage, stopped_by, error, citations, tool_calls } = record;
-    await tell(tx, bot, now, 'chat.turn_ended', {
+    await recordEvent(tx, bot, now, 'chat.turn_ended', {
       session_id,
       turn_id,
       status,
-      answer: told(answer),
+      answer: excerpt(answer),
       citations: citations.slice(0, 50),
       tool_calls: tool_calls.length,
       usage,
@@ -268,7 +268,7 @@ export async function endTurn(
   });
 }
 
-async function keepRest(
+async function storePartialAnswer(
   tx: Db,
   turn_id: string,
   answer: string,
@@ -293,26 +293,26 @@ async function keepRest(
 /**
  * Cancels the last turn of a session. Does nothing if it has ended.
  *
- * @param breakOff stops the turn if this process answers it, and resolves once its partial answer is
+ * @param stopHere stops the turn if this process answers it, and resolves once its partial answer is
  * stored. A turn of another process is only marked as canceled.
  * @throws ServiceError `not_found`; `conflict` for a session of another administrator.
  */
 export async function cancelTurn(
-  keeper: TurnKeeper,
+  context: TurnContext,
   by: string,
   ref: string,
   session_id: string,
-  breakOff: (turn_id: string) => Promise<void>,
+  stopHere: (turn_id: string) => Promise<void>,
 ): Promise<Turn> {
-  const { read } = keeper.storage;
+  const { read } = context.storage;
   const { bot_id, slug, current_version: version } = await getBot(read, ref);
   const session = await sessionOf(read, bot_id, session_id);
-  if (session.created_by !== by) throw ofAnother();
+  if (session.created_by !== by) throw sessionOfAnother();
   const { turn_id, answer } = await lastTurn(read, session_id);
-  await breakOff(turn_id);
+  await stopHere(turn_id);
   const turn = { bot: { bot_id, slug, version }, session_id, turn_id };
-  await endTurn(keeper, turn, 'failed', answer, recordOf(CANCELED));
-  return getTurn(keeper, turn_id);
+  await endTurn(context, turn, 'failed', answer, recordOf(CANCELED));
+  return getTurn(context, turn_id);
 }
 
 /** Record of a turn whose only known outcome is its error. */
@@ -326,17 +326,17 @@ function recordOf(error: TurnError | null): TurnRecord {
  * Reads a turn. If its server has died, marks it as interrupted first.
  * @throws ServiceError `not_found`
  */
-export async function getTurn(keeper: TurnKeeper, turn_id: string): Promise<Turn> {
+export async function getTurn(context: TurnContext, turn_id: string): Promise<Turn> {
   const find = () =>
-    keeper.storage.read
+    context.storage.read
       .selectFrom('chat_turns')
       .selectAll()
       .where('turn_id', '=', turn_id)
       .executeTakeFirst();
   const row = await find();
   if (row === undefined) throw new ServiceError('not_found', `there is no turn ${turn_id}`);
-  if (!isAbandoned(row, keeper.clock())) return turnOf(row);
-  await interruptAbandoned(keeper, row.session_id);
+  if (!isAbandoned(row, context.clock())) return turnOf(row);
+  await interruptAbandoned(context, row.session_id);
   return turnOf((await find())!);
 }
 
@@ -368,16 +368,16 @@ export async function listSessions(
  * @throws ServiceError `not_found` for the bot or the session.
  */
 export async function getSession(
-  keeper: TurnKeeper,
+  context: TurnContext,
   ref: string,
   session_id: string,
   limit: number,
 ): Promise<{ readonly session: Session; readonly turns: readonly Turn[] }> {
-  const { read } = keeper.storage;
+  const { read } = context.storage;
   const bot_id = await getBotId(read, ref);
   await sessionOf(read, bot_id, session_id);
   const last = await lastTurn(read, session_id);
-  if (isAbandoned(last, keeper.clock())) await interruptAbandoned(keeper, session_id);
+  if (isAbandoned(last, context.clock())) await interruptAbandoned(context, session_id);
   const session = await selectSessions(read)
     .where('chat_sessions.session_id', '=', session_id)
     .executeTakeFirstOrThrow();
@@ -466,7 +466,7 @@ function isAbandoned(
 }
 
 async function interruptAbandoned(
-  { storage, clock }: TurnKeeper,
+  { storage, clock }: TurnContext,
   session_id: string,
 ): Promise<void> {
   await storage.write(async (tx) => {
@@ -495,10 +495,15 @@ async function interrupt(
     .set({ status, ended_at: now })
     .where('turn_id', '=', turn_id)
     .execute();
-  await tell(tx, bot, now, 'chat.turn_ended', { session_id, turn_id, status, error: INTERRUPTED });
+  await recordEvent(tx, bot, now, 'chat.turn_ended', {
+    session_id,
+    turn_id,
+    status,
+    error: INTERRUPTED,
+  });
 }
 
-async function tell(
+async function recordEvent(
   tx: Db,
   { bot_id, version }: TurnBot,
   now: number,
@@ -509,10 +514,10 @@ async function tell(
 }
 
 /** Formats a text for an event: its beginning, hash and length. */
-export function told(text: string) {
-  const isLong = text.length > TOLD_TEXT;
+export function excerpt(text: string) {
+  const isLong = text.length > LONGEST_TEXT;
   return {
-    text: isLong ? `${text.slice(0, TOLD_TEXT)}…` : text,
+    text: isLong ? `${text.slice(0, LONGEST_TEXT)}…` : text,
     sha256: sha256(text),
     characters: text.length,
   };
@@ -535,13 +540,13 @@ function historyOf(rows: readonly ChatTurnsTable[]): BegunTurn['history'] {
   return kept.toReversed();
 }
 
-function least(most: Budget, ...wanted: readonly WantedBudget[]): Budget {
+function lowestBudget(most: Budget, ...wanted: readonly WantedBudget[]): Budget {
   const of = (name: keyof Budget): number =>
     Math.min(most[name], ...wanted.flatMap((one) => one[name] ?? []));
   return { turns: of('turns'), seconds: of('seconds'), tokens: of('tokens') };
 }
 
-export function notForTalking(slug: string): ServiceError {
+export function notAResearchBot(slug: string): ServiceError {
   return new ServiceError(
     'conflict',
     `${slug} is a trading bot; only research bots answer questions`,
@@ -552,8 +557,8 @@ export function notForTalking(slug: string): ServiceError {
   );
 }
 
-function refuseOther(session: ChatSessionsTable, by: string, role: string | undefined): void {
-  if (session.created_by !== by) throw ofAnother();
+function checkSession(session: ChatSessionsTable, by: string, role: string | undefined): void {
+  if (session.created_by !== by) throw sessionOfAnother();
   if (role === undefined || role === session.agent_role) return;
   const whom = session.agent_role === null ? 'the bot itself' : `the agent ${session.agent_role}`;
   throw new ServiceError('conflict', `the session belongs to ${whom}`, {
@@ -562,7 +567,7 @@ function refuseOther(session: ChatSessionsTable, by: string, role: string | unde
   });
 }
 
-function ofAnother(): ServiceError {
+function sessionOfAnother(): ServiceError {
   return new ServiceError('conflict', 'the session belongs to another administrator', {
     reason: 'session_of_another',
     remedy: 'Ask without a session to begin one of your own.',
@@ -580,7 +585,7 @@ function stillRunning({ session_id }: ChatTurnsTable): ServiceError {
   );
 }
 
-function full(): ServiceError {
+function sessionFull(): ServiceError {
   return new ServiceError('conflict', `the session has reached its limit of ${MOST_TURNS} turns`, {
     reason: 'session_full',
     remedy: 'Ask without a session to begin a new one.',

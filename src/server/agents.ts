@@ -16,7 +16,7 @@ import {
   type AgentState,
   type Delegated,
 } from '../research/schedules.ts';
-import type { BegunTurn, TurnKeeper } from '../research/turns.ts';
+import type { BegunTurn, TurnContext } from '../research/turns.ts';
 import { actorOf } from './authentication.ts';
 import { createOnce } from './idempotency.ts';
 import { askWhileAllowed, serializeTurn } from './research.ts';
@@ -54,7 +54,7 @@ export function addAgents(app: App, services: Services): void {
     const { administrator_id, scopes } = caller;
     const { turn_id } = await chat.admit(administrator_id, async () => {
       let begun: BegunTurn | undefined;
-      const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
+      const create = async (keeper: TurnContext): Promise<BegunTurn> => {
         begun = await runNow(keeper, actorOf(c), bot_ref, role);
         return begun;
       };

@@ -11,7 +11,7 @@ export function addMcp(app: App, services: Services): void {
     await next();
   });
   app.openapi(speakMcp, async (c) => {
-    const { answerMessage } = await import('../research/mcp/http.ts');
+    const { answerMessage } = await import('../research/mcp/answer-message.ts');
     const caller = c.var.caller!;
     const request_id = c.var.request_id;
     const answer = await answerMessage(c.req.raw, c.req.valid('json'), {

@@ -4,7 +4,7 @@ import * as api from '../api/research.ts';
 import { ServiceError } from '../base/errors.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
-import { LONGEST_FILE, type Ask } from '../research/ask.ts';
+import { LONGEST_FILE, type Ask } from '../research/call-api.ts';
 import type { Chat } from '../research/chat.ts';
 import { getDataset, listDatasets } from '../research/datasets.ts';
 import { proposeVersion, type Proposal } from '../research/proposals.ts';
@@ -15,7 +15,7 @@ import {
   type BegunTurn,
   type Session,
   type Turn,
-  type TurnKeeper,
+  type TurnContext,
 } from '../research/turns.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
@@ -106,7 +106,7 @@ async function begin(
   readonly begun: BegunTurn | undefined;
 }> {
   let begun: BegunTurn | undefined;
-  const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
+  const create = async (keeper: TurnContext): Promise<BegunTurn> => {
     begun = await beginTurn(keeper, actorOf(c), bot_ref, request);
     return begun;
   };

@@ -666,7 +666,7 @@ export interface KnowledgePassagesTable {
   first_line: number;
   last_line: number;
   text: string;
-  /** Normalized words: see `src/research/knowledge/terms.ts`. */
+  /** Normalized words: see `src/research/knowledge/search-terms.ts`. */
   terms: string;
 }
 

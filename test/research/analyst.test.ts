@@ -10,7 +10,7 @@ import { appendEvents } from '../../src/events/append.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { answerQuestion } from '../../src/research/analyst/analyst.ts';
 import { QUESTIONS } from '../../src/research/analyst/questions.ts';
-import { LONGEST_FILE, type Ask } from '../../src/research/ask.ts';
+import { LONGEST_FILE, type Ask } from '../../src/research/call-api.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { sp500 } from '../engine/market.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';

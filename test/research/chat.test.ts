@@ -372,7 +372,7 @@ describe('text by other people', () => {
 describe.each(DATABASES)('turns on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
-  const keeperOf = (worker_id: string) => ({
+  const contextOf = (worker_id: string) => ({
     storage,
     clock: () => server.now,
     answerer: scripted,
@@ -393,8 +393,8 @@ describe.each(DATABASES)('turns on %s', (kind) => {
   });
 
   it('are marked as interrupted once, with an event, when their server dies', async () => {
-    const dead = keeperOf(`${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`);
-    const away = keeperOf('another-host/1/0198c0de-0000-7000-8000-00000000bbbb');
+    const dead = contextOf(`${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`);
+    const away = contextOf('another-host/1/0198c0de-0000-7000-8000-00000000bbbb');
     const prompt = 'é\u0007 "quoted"';
     const died = await beginTurn(dead, 'administrator:ada', 'talk', { prompt });
     const found = await Promise.all([1, 2].map(() => getTurn(away, died.turn_id)));

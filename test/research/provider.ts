@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import type { ProviderSettings } from '../../src/research/sdk.ts';
+import type { ProviderSettings } from '../../src/research/ai-sdk.ts';
 
 type Kind = ProviderSettings['kind'];
 

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import type { ChatTurn } from '../../src/api/research.ts';
 import { formatMoney } from '../../src/base/format.ts';
 import { importBars } from '../../src/market/catalogue.ts';
-import { parseCsv } from '../../src/research/csv.ts';
+import { parseCsv } from '../../src/research/parse-csv.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { sp500 } from '../engine/market.ts';

@@ -2,7 +2,7 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import type { ChatParts, ChatTurn } from '../../src/api/research.ts';
 import { serverSentEvents } from '../../src/client/server-sent-events.ts';
 import { answererOf, CHAT_API_KEY } from '../../src/research/providers.ts';
-import type { ProviderSettings } from '../../src/research/sdk.ts';
+import type { ProviderSettings } from '../../src/research/ai-sdk.ts';
 import type { Answer, TestApp } from '../server/in-process.ts';
 
 /** API key that only the provider may see. */

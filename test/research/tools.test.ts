@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { authenticateToken } from '../../src/identity/tokens.ts';
-import { LONGEST_FILE, type Ask } from '../../src/research/ask.ts';
-import { cutTo } from '../../src/research/cut.ts';
-import { parseCsv } from '../../src/research/csv.ts';
+import { LONGEST_FILE, type Ask } from '../../src/research/call-api.ts';
+import { truncateJson } from '../../src/research/truncate-json.ts';
+import { parseCsv } from '../../src/research/parse-csv.ts';
 import {
   callTool,
   LARGEST_ANSWER,
@@ -342,16 +342,16 @@ it('no tool can deploy, promote, halt, resume, or change limits, keys and leases
 describe('tool results', () => {
   it('are cut to a size and marked as truncated', () => {
     const items = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'x'.repeat(50) }));
-    const { data, truncated } = cutTo({ items, after: 1 }, LARGEST_ANSWER);
+    const { data, truncated } = truncateJson({ items, after: 1 }, LARGEST_ANSWER);
     expect(truncated).toBe(true);
     const text = JSON.stringify(data);
     expect(text.length).toBeLessThanOrEqual(LARGEST_ANSWER);
     expect(text.length).toBeGreaterThan(LARGEST_ANSWER * 0.9);
-    expect(cutTo({ a: [1, null, { b: 'c' }] }, 100)).toEqual({
+    expect(truncateJson({ a: [1, null, { b: 'c' }] }, 100)).toEqual({
       data: { a: [1, null, { b: 'c' }] },
       truncated: false,
     });
-    expect(cutTo('y'.repeat(5000), 10_000)).toMatchObject({ truncated: true });
+    expect(truncateJson('y'.repeat(5000), 10_000)).toMatchObject({ truncated: true });
   });
 
   it('contain CSV cells with commas and quotes', () => {

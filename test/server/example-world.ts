@@ -19,7 +19,7 @@ import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
-import { termsOf } from '../../src/research/knowledge/terms.ts';
+import { termsOf } from '../../src/research/knowledge/search-terms.ts';
 import type { Clusters } from '../../src/deploy/kubernetes/clusters-file.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';

@@ -14,7 +14,7 @@ export const verb = defineVerb({
     // has disconnected.
     const server = await connect(context);
     const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
-    const { askThrough } = await import('../../research/mcp/ask.ts');
+    const { askThrough } = await import('../../research/mcp/call-remote-api.ts');
     const { serveStreams } = await import('../../research/mcp/stdio.ts');
     const { io, message, settings } = context;
     message(`speaking MCP for ${token.administrator} at ${settings.server_url}`);

@@ -4,13 +4,13 @@
  * followed.
  */
 import { ServiceError } from '../../base/errors.ts';
-import { at, type Ask } from '../ask.ts';
+import { at, type Ask } from '../call-api.ts';
 import type { Citation } from '../answering.ts';
 import { botOf, missing, openFacts, type Bot, type Facts } from './facts.ts';
 import { isNeutral, nearest, understand, wordsThatSay, type Understood } from './match.ts';
 import { periodIn, refusePeriod, tellPeriod, yearIn, type Period } from './period.ts';
 import { readPrompt, withoutIds, type Prompt } from './prompt.ts';
-import type { KnownQuestion, Told } from './question.ts';
+import type { KnownQuestion, Reply } from './question.ts';
 import { PARTS, QUESTIONS } from './questions.ts';
 
 export interface AnalystAnswer {
@@ -163,7 +163,7 @@ function answerOf(
   facts: Facts,
   question: KnownQuestion,
   period: Period | undefined,
-): Promise<Told> {
+): Promise<Reply> {
   const { ofRun, example } = question;
   if (period === undefined) return question.answer(facts);
   if (ofRun === 'return' || ofRun === 'drawdown') return tellPeriod(facts, period, ofRun);

@@ -1,5 +1,5 @@
 import { formatActor, formatCountOf, formatMoney, formatQuantity } from '../../base/format.ts';
-import { at, withQuery } from '../ask.ts';
+import { at, withQuery } from '../call-api.ts';
 import {
   botOf,
   cite,
@@ -15,7 +15,7 @@ import {
   type Page,
   type Deployment,
 } from './facts.ts';
-import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import { reply, type KnownQuestion, type Questions, type Reply } from './question.ts';
 
 /** Limits of `risk`, how people call them, and what they ask for. */
 const LIMITS = [
@@ -123,21 +123,21 @@ function limitQuestions(): KnownQuestion[] {
       const value = bot.data.document.spec.risk?.[name];
       const { current_version } = bot.data;
       const text = `Limit of the ${words} (${name}, ${unit}), in version ${current_version}: ${sayLimit(value)}.`;
-      return told(text, cite(bot, limitPointer(name, value), `risk.${name}`));
+      return reply(text, cite(bot, limitPointer(name, value), `risk.${name}`));
     },
   }));
 }
 
-async function limits(facts: Facts, choose: (value: unknown) => boolean): Promise<Told> {
+async function limits(facts: Facts, choose: (value: unknown) => boolean): Promise<Reply> {
   const bot = await botOf(facts);
   const { risk = {} } = bot.data.document.spec;
   const chosen = Object.entries(risk).filter(([, value]) => choose(value));
   if (chosen.length === 0) {
     const text =
       'The spec of the current version states none. Paper and live trading demand that each is stated.';
-    return told(text, cite(bot, RISK, 'risk'));
+    return reply(text, cite(bot, RISK, 'risk'));
   }
-  return told(
+  return reply(
     [
       'By the spec of the current version, checked before every order:',
       ...chosen.map(([name, value]) => `- ${name}: ${sayLimit(value)}`),
@@ -168,13 +168,13 @@ export const LIMIT_QUESTIONS: Questions = {
   ],
 };
 
-async function halted(facts: Facts): Promise<Told> {
+async function halted(facts: Facts): Promise<Reply> {
   const bot = await botOf(facts);
   const { halted: halt } = bot.data;
-  if (halt === null) return told('It is not halted.', cite(bot, '/halted', 'halted'));
+  if (halt === null) return reply('It is not halted.', cite(bot, '/halted', 'halted'));
   const whose = halt.scope === 'all' ? 'All bots are halted' : 'It is halted';
   const text = `${whose} since ${halt.at}, by ${formatActor(halt.by, halt.by_name)}: ${quoted(halt.reason)}.`;
-  return told(
+  return reply(
     text,
     ['scope', 'at', 'by', 'by_name', 'reason'].map((name) => cite(bot, `/halted/${name}`)),
   );
@@ -206,8 +206,8 @@ function events(
       const found = await eventsOf(facts, kinds, kinds.length === 0 ? MOST_LOOKED_AT : MOST_EVENTS);
       const isTalk = ({ kind }: Event): boolean => /^chat\.(?:turn|tool)_/.test(kind);
       const items = found.data.items.filter((event) => !isTalk(event)).slice(-MOST_EVENTS);
-      if (items.length === 0) return told(none, cite(found, '/items', id));
-      return told(
+      if (items.length === 0) return reply(none, cite(found, '/items', id));
+      return reply(
         ['The last ones, by their seq:', ...items.map(sayEvent)],
         items.map((event) => citeEvent(facts.bot, event)),
       );
@@ -252,7 +252,7 @@ export const HALTS: Questions = {
         const { data } = await eventsOf(facts, [], 1);
         const [last] = data.items;
         const text = `The log has ${formatCountOf(data.head_seq, 'event')}, this question being the last or near it.`;
-        return told(text, last === undefined ? [] : citeEvent(facts.bot, last, '/seq', 'events'));
+        return reply(text, last === undefined ? [] : citeEvent(facts.bot, last, '/seq', 'events'));
       },
     },
     events(
@@ -306,13 +306,13 @@ interface Snapshot {
   };
 }
 
-async function sessions(facts: Facts): Promise<Told> {
+async function sessions(facts: Facts): Promise<Reply> {
   const found = await facts.get<Snapshot>(at`/bots/${facts.bot}/state/snapshot`);
   const all = Object.entries(found.data.state.sessions);
   if (all.length === 0) {
     const text =
       'It holds nothing: no session of it is running. For a backtest ask which trades were open at its end.';
-    return told(text, cite(found, '/state/sessions', 'sessions'));
+    return reply(text, cite(found, '/state/sessions', 'sessions'));
   }
   const shown = all.slice(0, 5);
   const lines = shown.map(([id, { status, cash, equity, positions }]) => {
@@ -330,7 +330,7 @@ async function sessions(facts: Facts): Promise<Told> {
         .map((symbol) => `positions/${step(symbol)}`),
     ].map((name) => cite(found, `/state/sessions/${step(id)}/${name}`, `session ${id} ${name}`)),
   );
-  return told(['By its log:', ...lines], citations);
+  return reply(['By its log:', ...lines], citations);
 }
 
 export const STATE: Questions = {
@@ -364,7 +364,7 @@ export const STATE: Questions = {
           cite(bot, '/status'),
           cite(bot, '/active_deployments', 'pending or running'),
         ];
-        return told(
+        return reply(
           [
             `It is ${status}; ${running.length === 0 ? 'nothing of it runs.' : 'it runs:'}`,
             ...running,
@@ -383,8 +383,8 @@ export const STATE: Questions = {
         const page = await facts.get<Page<Deployment>>(path);
         const { items } = page.data;
         if (items.length === 0)
-          return told('There were none.', cite(page, '/items', 'deployments'));
-        return told(
+          return reply('There were none.', cite(page, '/items', 'deployments'));
+        return reply(
           [
             'The newest:',
             ...items.map(
@@ -405,12 +405,12 @@ export const STATE: Questions = {
         const page = await tasksOf(facts, { kind: 'paper', limit: 10 });
         const chosen = page.data.items.filter(({ kind }) => kind === 'paper');
         if (chosen.length === 0) {
-          return told(
+          return reply(
             'There were none; a bot of kind research has none.',
             cite(page, '/items', 'paper sessions'),
           );
         }
-        return told(
+        return reply(
           [
             'The newest:',
             ...chosen.map(

@@ -9,7 +9,7 @@ import type { Citation } from '../answering.ts';
 import { cite, citeCell, day, missing, quoted, runOf, type Facts, type Run } from './facts.ts';
 import { daysOf, periodIn } from './period.ts';
 import { countIn, ordinalIn, type Prompt } from './prompt.ts';
-import { ofRuns, told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import { ofRuns, reply, type KnownQuestion, type Questions, type Reply } from './question.ts';
 import {
   curveOf,
   DRAWDOWN_COLUMN,
@@ -89,11 +89,11 @@ function drawdowns(
           : all.slice(0, most === 1 ? 1 : countIn(facts.prompt, most));
       if (falls.length === 0) {
         const text = all.length === 0 ? 'Equity never fell' : 'There are not so many';
-        return told(`${text}, in ${run.said}.`, cite(run.result, '/risk/max_drawdown'));
+        return reply(`${text}, in ${run.said}.`, cite(run.result, '/risk/max_drawdown'));
       }
       const citations = falls.flatMap((fall, i) => citeFall(curve, fall, `drawdown ${place + i}`));
       const lines = falls.map((fall) => `- ${sayFall(curve, fall)}`);
-      return told([`At closes of bars, in ${run.said}:`, ...lines], citations);
+      return reply([`At closes of bars, in ${run.said}:`, ...lines], citations);
     },
   };
 }
@@ -121,7 +121,7 @@ function spansOf({ time, equity }: Curve, start: number, length: 4 | 7): Span[] 
 }
 
 /** Spans of the curve, and the cells from which their returns are worked out. */
-function tellSpans(run: Run, curve: Curve, all: readonly Span[], shown: readonly Span[]): Told {
+function tellSpans(run: Run, curve: Curve, all: readonly Span[], shown: readonly Span[]): Reply {
   const needed = new Set(shown.flatMap((span) => [all[all.indexOf(span) - 1], span]));
   const isFirst = shown.includes(all[0]!);
   const citations = [...needed].flatMap((span) =>
@@ -136,7 +136,7 @@ function tellSpans(run: Run, curve: Curve, all: readonly Span[], shown: readonly
         ),
   );
   const lines = shown.map(({ name, made }) => `- ${name}: ${formatPercent(made)}`);
-  return told(
+  return reply(
     [`From the equity at the closes, in ${run.said}:`, ...lines],
     isFirst ? [cite(run.result, '/equity/start'), ...citations] : citations,
   );
@@ -150,7 +150,7 @@ async function tellYears(
   facts: Facts,
   length: 4 | 7,
   choose: (all: readonly Span[]) => readonly Span[],
-): Promise<Told> {
+): Promise<Reply> {
   const run = await runOf(facts);
   const curve = await curveOf(facts, run);
   const all = spansOf(curve, run.result.data.equity.start, length);
@@ -206,13 +206,13 @@ function tradesBy(
       const { path, trades } = await tradesOf(facts, run);
       const chosen = choose(trades, facts.prompt);
       if (chosen.length === 0) {
-        return told(
+        return reply(
           `There are none, in ${run.said}.`,
           cite(run.result, '/trades/count'),
           cite(run.result, '/trades/open'),
         );
       }
-      return told(
+      return reply(
         [
           `${order === undefined ? 'In' : `By ${order(facts.prompt)}, in`} ${run.said}:`,
           ...chosen.map((trade) => `- ${sayTrade(trade)}`),
@@ -265,14 +265,14 @@ function lengthOf({ entry_time, exit_time }: TradeRow): number {
 
 const DAY_MS = 86_400_000;
 
-async function tradeLength(facts: Facts): Promise<Told> {
+async function tradeLength(facts: Facts): Promise<Reply> {
   const run = await runOf(facts);
   const all = closed((await tradesOf(facts, run)).trades);
   if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
   const days = all.map((trade) => lengthOf(trade) / DAY_MS).toSorted((a, b) => a - b);
   const median = mean(middleOf(days));
   const text = `${formatCountOf(all.length, 'closed trade')} lasted ${formatRatio(mean(days))} calendar days on average, the median ${formatRatio(median)}, by trades.csv of ${run.said}.`;
-  return told(text, cite(run.result, '/trades/count'));
+  return reply(text, cite(run.result, '/trades/count'));
 }
 
 /** Of values in order the one in the middle, or the two. */
@@ -306,20 +306,20 @@ function outcome(
           ? ''
           : `, on average of ${formatMoney(mean(meant.map(({ pnl }) => pnl)))} (${formatPercent(mean(meant.map((trade) => trade.return)))})`;
       const text = `${meant.length} of ${formatCountOf(all.length, 'closed trade')} ended with ${what}${on}, by trades.csv of ${run.said}.`;
-      return told(text, cite(run.result, '/trades/count'), cite(run.result, '/trades/win_rate'));
+      return reply(text, cite(run.result, '/trades/count'), cite(run.result, '/trades/win_rate'));
     },
   };
 }
 
 /** Of an even number, the mean of the two in the middle. */
-async function medianTrade(facts: Facts): Promise<Told> {
+async function medianTrade(facts: Facts): Promise<Reply> {
   const run = await runOf(facts);
   const { path, trades } = await tradesOf(facts, run);
   const all = closed(trades).toSorted((a, b) => a.return - b.return);
   if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
   const middle = middleOf(all);
   const value = formatPercent(mean(middle.map((trade) => trade.return)));
-  return told(
+  return reply(
     `Median return of ${formatCountOf(all.length, 'closed trade')}: ${value}, in ${run.said}.`,
     middle.flatMap((trade) => citeTrade(path, trade)),
   );

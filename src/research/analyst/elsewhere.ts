@@ -1,5 +1,5 @@
 import { formatCountOf } from '../../base/format.ts';
-import { at, withQuery } from '../ask.ts';
+import { at, withQuery } from '../call-api.ts';
 import {
   botOf,
   cite,
@@ -10,7 +10,7 @@ import {
   type Page,
   type Source,
 } from './facts.ts';
-import { told, type Questions, type Told } from './question.ts';
+import { reply, type Questions, type Reply } from './question.ts';
 import { sayCited } from './results.ts';
 
 /** What of a question is no part of what is looked for. */
@@ -28,7 +28,7 @@ const LONGEST_SEARCH = 500;
 /** Of a passage, so many characters are quoted. */
 const LONGEST_QUOTATION = 600;
 
-async function search(facts: Facts): Promise<Told> {
+async function search(facts: Facts): Promise<Reply> {
   const q = facts.prompt.text
     .replace(ABOUT, '')
     .slice(0, LONGEST_SEARCH)
@@ -41,12 +41,12 @@ async function search(facts: Facts): Promise<Told> {
   const found = await facts.get<Page<Passage>>(withQuery('/knowledge/search', { q, limit: 3 }));
   const { items } = found.data;
   if (items.length === 0) {
-    return told(
+    return reply(
       `No passage of the documents has any of these words: ${quoted(q)}. Documents are added with \`service-local knowledge add\`.`,
       cite(found, '/items', 'passages'),
     );
   }
-  return told(
+  return reply(
     [
       `Passages that have words of ${quoted(q)}, quoted and not followed:`,
       ...items.map(({ document, lines: { from, to }, text }) => {
@@ -117,7 +117,7 @@ export const ELSEWHERE: Questions = {
           ...counts.map((name) => cite(result, `/counts/${name}`)),
           cite(result, '/stale'),
         ];
-        return told(
+        return reply(
           [
             'The newest that was done; it never discharges Article 6 by itself:',
             ...citations.map(sayCited),
@@ -136,7 +136,7 @@ export const ELSEWHERE: Questions = {
         const citations = ['/version', '/verdict', '/multiplier', '/stale'].map((place) =>
           cite(result, place),
         );
-        return told(['The newest that was done:', ...citations.map(sayCited)], citations);
+        return reply(['The newest that was done:', ...citations.map(sayCited)], citations);
       },
     },
     {
@@ -157,7 +157,7 @@ export const ELSEWHERE: Questions = {
           const { version, year: of, status: how, frozen_at } = newest;
           const text = `The newest is version ${version}, of ${of}: ${how}, frozen ${frozen_at}. It states no compliance but what people have put into it.`;
           const names = ['version', 'year', 'status', 'frozen_at'];
-          return told(
+          return reply(
             text,
             names.map((name) => cite(frozen, `/versions/0/${name}`, name)),
           );
@@ -167,7 +167,7 @@ export const ELSEWHERE: Questions = {
         const year = cite(report, '/period/year');
         const gaps = cite(report, '/generated_by/gaps', 'gaps');
         const text = `None was frozen. That of ${year.value} can be drafted (${status.value}); ${formatCountOf(gaps.value as number, 'thing')} that it asks for ${gaps.value === 1 ? 'is' : 'are'} not in the records. It states no compliance; people assess and sign it.`;
-        return told(text, status, year, gaps);
+        return reply(text, status, year, gaps);
       },
     },
   ],

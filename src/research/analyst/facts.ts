@@ -1,6 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatInstant } from '../../base/format.ts';
-import { at, LONGEST_FILE, read, withQuery, type Ask } from '../ask.ts';
+import { at, LONGEST_FILE, read, withQuery, type Ask } from '../call-api.ts';
 import type { Citation } from '../answering.ts';
 import type { Prompt } from './prompt.ts';
 

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
-import { at, withQuery } from '../ask.ts';
+import { at, withQuery } from '../call-api.ts';
 import { sayEvent } from './control.ts';
 import {
   botOf,
@@ -12,7 +12,7 @@ import {
   type Event,
   type Facts,
 } from './facts.ts';
-import { told, type Questions, type Told } from './question.ts';
+import { reply, type Questions, type Reply } from './question.ts';
 import { HEADLINES, sayFigure } from './results.ts';
 import { sayChange, type Change } from './versions.ts';
 
@@ -28,7 +28,7 @@ const NO_NEWS =
 /** Runs with results are told by what they made. */
 const MOST_RUNS = 5;
 
-async function news(facts: Facts): Promise<Told> {
+async function news(facts: Facts): Promise<Reply> {
   const { data } = await eventsOf(facts, [], MOST_LOOKED_AT);
   const report = data.items.findLast(
     ({ kind, payload }) => kind === 'agent.reported' && payload['role'] === facts.role,
@@ -52,7 +52,7 @@ async function news(facts: Facts): Promise<Told> {
   const base = report === undefined ? [] : citeEvent(facts.bot, report, '/recorded_at');
   if (found.length === 0) {
     const text = `Nothing has changed ${since}: no version, no run that ended, no proposal, no alert and no halt.`;
-    return told(text, cite(await botOf(facts), '/current_version'), base);
+    return reply(text, cite(await botOf(facts), '/current_version'), base);
   }
   const shown = found.slice(-MOST_TOLD);
   const runs = new Set(shown.filter(({ kind }) => kind === 'run.ended').slice(-MOST_RUNS));
@@ -64,7 +64,7 @@ async function news(facts: Facts): Promise<Told> {
     }),
   );
   const most = found.length > shown.length ? ', the last of which are' : '';
-  return told(
+  return reply(
     [`${formatCountOf(found.length, 'thing')} changed ${since}${most}:`, ...lines],
     shown.map((event) => citeEvent(facts.bot, event)),
     base,

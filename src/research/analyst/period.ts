@@ -1,7 +1,7 @@
 import { formatPercent } from '../../base/format.ts';
 import { botOf, cite, citeCell, day, missing, runOf, type Facts, type Run } from './facts.ts';
 import { withoutIds, type Prompt } from './prompt.ts';
-import { told, type OfPeriod, type Told } from './question.ts';
+import { reply, type OfPeriod, type Reply } from './question.ts';
 import { curveOf, EQUITY_COLUMN, rowOf, type Curve } from './table.ts';
 
 /** Part of a run, as somebody says it: days of the calendar, or so much of its end or its start. */
@@ -140,7 +140,7 @@ export function daysOf({ from, to, relative }: Period, run: Run): Days {
  * Of the equity at the closes of those days.
  * @throws ServiceError `not_found` where the run has no such days.
  */
-export async function tellPeriod(facts: Facts, period: Period, what: OfPeriod): Promise<Told> {
+export async function tellPeriod(facts: Facts, period: Period, what: OfPeriod): Promise<Reply> {
   const run = await runOf(facts);
   const { from, to } = daysOf(period, run);
   const curve = await curveOf(facts, run);
@@ -158,7 +158,7 @@ export async function tellPeriod(facts: Facts, period: Period, what: OfPeriod): 
       : equityAt(curve, first - 1, 'equity before');
   if (what === 'return') {
     const made = formatPercent(curve.equity[last]! / start - 1);
-    return told(
+    return reply(
       `Return ${days}: ${made}, by the equity at the closes, in ${run.said}.`,
       before,
       equityAt(curve, last, 'equity at the end'),
@@ -172,7 +172,7 @@ export async function tellPeriod(facts: Facts, period: Period, what: OfPeriod): 
     if (equity / high - 1 < worst) [worst, from_, to_] = [equity / high - 1, peak, i];
   }
   const fall = formatPercent(worst);
-  return told(
+  return reply(
     `Maximum drawdown ${days}: ${fall}, from a peak of those days, by the equity at the closes, in ${run.said}.`,
     from_ < first ? before : equityAt(curve, from_, 'equity at the peak'),
     to_ < 0 ? [] : equityAt(curve, to_, 'lowest equity after it'),

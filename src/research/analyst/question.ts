@@ -25,19 +25,19 @@ export interface KnownQuestion {
   /** Number of versions that it uses; by default 1 for a question about a run, else 0. */
   readonly versioned?: number;
   /** @throws ServiceError for what there is not, and what the API refuses. */
-  readonly answer: (facts: Facts) => Promise<Told>;
+  readonly answer: (facts: Facts) => Promise<Reply>;
 }
 
 /** An answer: all its figures are in the citations as the API gives them, too. */
-export interface Told {
+export interface Reply {
   readonly text: string;
   readonly citations: readonly Citation[];
 }
 
-export function told(
+export function reply(
   text: string | readonly string[],
   ...citations: readonly (Citation | readonly Citation[])[]
-): Told {
+): Reply {
   const lines = typeof text === 'string' ? text : text.join('\n');
   return { text: lines, citations: citations.flat() };
 }

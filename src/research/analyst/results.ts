@@ -5,11 +5,11 @@ import type { Citation } from '../answering.ts';
 import { cite, day, quoted, runOf, step, type Run } from './facts.ts';
 import {
   ofRuns,
-  told,
+  reply,
   type KnownQuestion,
   type OfPeriod,
   type Questions,
-  type Told,
+  type Reply,
 } from './question.ts';
 
 /** The most important figures first; shorter lists take the first five. */
@@ -48,11 +48,11 @@ function citeFigure({ result }: Run, name: FigureName): Citation[] {
   return [cite(result, pointerOf(name)), ...why];
 }
 
-function answerWith(run: Run, of: readonly FigureName[]): Told {
+function answerWith(run: Run, of: readonly FigureName[]): Reply {
   const citations = of.flatMap((figure) => citeFigure(run, figure));
   const lines = of.map((figure) => sayFigure(run, figure));
-  if (lines.length === 1) return told(`${lines[0]}, in ${run.said}.`, citations);
-  return told([`In ${run.said}:`, ...lines.map((line) => `- ${line}`)], citations);
+  if (lines.length === 1) return reply(`${lines[0]}, in ${run.said}.`, citations);
+  return reply([`In ${run.said}:`, ...lines.map((line) => `- ${line}`)], citations);
 }
 
 function figures(
@@ -82,7 +82,7 @@ function ofRun(
   example: string,
   tells: string,
   keys: readonly string[],
-  answer: (run: Run) => Told,
+  answer: (run: Run) => Reply,
 ): KnownQuestion {
   return { id, example, tells, keys, answer: async (facts) => answer(await runOf(facts)) };
 }
@@ -278,7 +278,7 @@ export const RESULTS: Questions = ofRuns({
       (run) => {
         const { from, to, bars } = run.result.data.window;
         const text = `${formatCountOf(bars, 'bar')} from ${day(from)} to ${day(to)}, in ${run.said}.`;
-        return told(
+        return reply(
           text,
           ['from', 'to', 'bars'].map((name) => cite(run.result, `/window/${name}`)),
         );
@@ -308,7 +308,7 @@ export const RESULTS: Questions = ofRuns({
         ];
         const citations = names.map((name) => cite(run.result, `/conventions/${name}`, name));
         const lines = citations.map(({ figure, value }) => `- ${figure}: ${value}`);
-        return told([`In ${run.said}:`, ...lines], citations);
+        return reply([`In ${run.said}:`, ...lines], citations);
       },
     ),
     ofRun(
@@ -319,7 +319,7 @@ export const RESULTS: Questions = ofRuns({
       (run) => {
         const { gates } = run.result.data;
         if (gates.length === 0) {
-          return told(
+          return reply(
             `The spec has no gates (\`metrics\`), in ${run.said}.`,
             cite(run.result, '/gates'),
           );
@@ -334,7 +334,7 @@ export const RESULTS: Questions = ofRuns({
           ),
         );
         const passed = gates.filter(({ pass }) => pass).length;
-        return told(
+        return reply(
           [`${passed} of ${gates.length} gates passed, in ${run.said}:`, ...lines],
           citations,
         );
@@ -360,8 +360,8 @@ export const RESULTS: Questions = ofRuns({
           cite(run.result, `/findings/${i}/issue`, code),
         );
         if (lines.length === 0)
-          return told(`Nothing was found, in ${run.said}.`, cite(run.result, '/findings'));
-        return told(
+          return reply(`Nothing was found, in ${run.said}.`, cite(run.result, '/findings'));
+        return reply(
           [`${formatCountOf(lines.length, 'finding')}, in ${run.said}:`, ...lines],
           citations,
         );
@@ -383,9 +383,9 @@ export const RESULTS: Questions = ofRuns({
         const made = sayFigure(run, 'total_return');
         if (i === -1) {
           const text = `Nothing was found that says that holding had been better. ${made}, in ${run.said}.`;
-          return told(text, cite(run.result, '/findings'), citeFigure(run, 'total_return'));
+          return reply(text, cite(run.result, '/findings'), citeFigure(run, 'total_return'));
         }
-        return told(
+        return reply(
           `No: ${findings[i]!.issue} That is in ${run.said}.`,
           cite(run.result, `/findings/${i}/issue`, 'holding_is_better'),
           citeFigure(run, 'total_return'),
@@ -415,7 +415,7 @@ export const RESULTS: Questions = ofRuns({
         const citations = ['events', 'trades', 'equity'].map((name) =>
           cite(run.result, `/hashes/${name}`),
         );
-        return told([`SHA-256, in ${run.said}:`, ...citations.map(sayCited)], citations);
+        return reply([`SHA-256, in ${run.said}:`, ...citations.map(sayCited)], citations);
       },
     ),
     ofRun(
@@ -443,7 +443,7 @@ export const RESULTS: Questions = ofRuns({
             .map((symbol) => `data/${step(symbol)}`),
         ];
         const citations = pointers.map((pointer) => cite(run.result, `/lock/${pointer}`));
-        return told(
+        return reply(
           [`Equal locks give equal events. In ${run.said}:`, ...citations.map(sayCited)],
           citations,
         );
@@ -580,7 +580,7 @@ export const TRADING: Questions = ofRuns({
         ];
         const [rejected, denied, ...by] = counts;
         const text = `Orders rejected: ${rejected!.value}, denied: ${denied!.value}, in ${run.said}.`;
-        return told([text, ...by.map(sayCited)], counts);
+        return reply([text, ...by.map(sayCited)], counts);
       },
     ),
   ],

@@ -1,4 +1,4 @@
-import { at } from '../ask.ts';
+import { at } from '../call-api.ts';
 import { formatCountOf } from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type Facts,
   type Source,
 } from './facts.ts';
-import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import { reply, type KnownQuestion, type Questions, type Reply } from './question.ts';
 import { sayCited } from './results.ts';
 
 /** Of a map or a list, so many are told. */
@@ -39,8 +39,8 @@ function ofSpec(
         .slice(0, MOST)
         .map((place) => citeDocument(bot, place));
       const stated = citations.filter(({ value }) => value !== null);
-      if (stated.length === 0) return told(none, citations);
-      return told(['By the spec of the current version:', ...stated.map(sayCited)], stated);
+      if (stated.length === 0) return reply(none, citations);
+      return reply(['By the spec of the current version:', ...stated.map(sayCited)], stated);
     },
   };
 }
@@ -67,7 +67,7 @@ interface Dataset {
   readonly to: string;
 }
 
-async function datasets(facts: Facts): Promise<Told> {
+async function datasets(facts: Facts): Promise<Reply> {
   const { source, sources } = (await botOf(facts)).data.document.spec.data;
   const named = Object.values(sources ?? { source }).map((address) =>
     String(address).replace(/^catalog:\/\//, ''),
@@ -86,39 +86,39 @@ async function datasets(facts: Facts): Promise<Told> {
     ),
   );
   const more = named.length > shown.length ? [`- and ${named.length - shown.length} more`] : [];
-  return told(['In the catalogue of the server:', ...lines, ...more], citations);
+  return reply(['In the catalogue of the server:', ...lines, ...more], citations);
 }
 
 /** Findings of a run that are about its data. */
 const DATA_FINDINGS = new Set(['missing_bars', 'stale_bars', 'data_end_early', 'data_start_late']);
 
-async function gaps(facts: Facts): Promise<Told> {
+async function gaps(facts: Facts): Promise<Reply> {
   const run = await runOf(facts);
   const found = [...run.result.data.findings.entries()].filter(([, { code }]) =>
     DATA_FINDINGS.has(code),
   );
   if (found.length === 0) {
     const text = `No missing or stale bars were found, in ${run.said}.`;
-    return told(
+    return reply(
       text,
       cite(run.result, '/findings', 'findings of all kinds'),
       cite(run.result, '/window/bars'),
     );
   }
-  return told(
+  return reply(
     [`In ${run.said}:`, ...found.map(([, { code, issue }]) => `- ${code}: ${issue}`)],
     found.map(([i, { code }]) => cite(run.result, `/findings/${i}/issue`, code)),
   );
 }
 
 /** The newest run may have had others, as of a proposal. */
-async function withNewestValues(facts: Facts, { answer }: KnownQuestion): Promise<Told> {
+async function withNewestValues(facts: Facts, { answer }: KnownQuestion): Promise<Reply> {
   const { text, citations } = await answer(facts);
   const [newest] = (await tasksOf(facts, { status: 'success', kind: 'backtest,paper', limit: 1 }))
     .data.items;
   const others = newest === undefined ? undefined : otherValues(newest);
-  if (others === undefined) return told(text, citations);
-  return told(
+  if (others === undefined) return reply(text, citations);
+  return reply(
     [text, `The newest run, ${newest!.task_id}, had other values: ${others}.`],
     citations,
   );

@@ -1,5 +1,5 @@
 import { EQUITY_COLUMNS, TRADE_COLUMNS } from '../../backtest/result-csv.ts';
-import { parseCsv } from '../csv.ts';
+import { parseCsv } from '../parse-csv.ts';
 import { fileOf, missing, type Facts, type Run } from './facts.ts';
 
 /** The equity of a run at the close of each bar. */

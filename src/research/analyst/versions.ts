@@ -1,7 +1,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCountOf } from '../../base/format.ts';
 import { formatFigure, readFigure, RUN_FIGURES } from '../../base/run-figures.ts';
-import { at, withQuery } from '../ask.ts';
+import { at, withQuery } from '../call-api.ts';
 import {
   botOf,
   cite,
@@ -22,7 +22,7 @@ import {
   type Source,
   type Task,
 } from './facts.ts';
-import { told, type Questions, type Told } from './question.ts';
+import { reply, type Questions, type Reply } from './question.ts';
 import { HEADLINES, pointerOf, sayFigure } from './results.ts';
 
 interface Version {
@@ -40,7 +40,7 @@ function versionsOf({ get, bot }: Facts): Promise<Source<Page<Version>>> {
 async function sayVersions(
   facts: Facts,
   choose: (all: readonly Version[]) => readonly Version[],
-): Promise<Told> {
+): Promise<Reply> {
   const page = await versionsOf(facts);
   const chosen = choose(page.data.items);
   if (chosen.length === 0) throw missing('there is no such version among the newest 20');
@@ -54,7 +54,7 @@ async function sayVersions(
       cite({ path, data: one }, `/${name}`, `version ${one.version} ${name}`),
     );
   });
-  return told(['Versions, the newest first:', ...lines], citations);
+  return reply(['Versions, the newest first:', ...lines], citations);
 }
 
 export interface Change {
@@ -85,7 +85,7 @@ export function sayChange({ pointer, kind, ...values }: Change): string {
   return `- ${pointer} changed from ${quoted(values.from)} to ${quoted(values.to)}`;
 }
 
-async function diff(facts: Facts): Promise<Told> {
+async function diff(facts: Facts): Promise<Reply> {
   const [from, to] = await pairOf(facts);
   const path = withQuery(at`/bots/${facts.bot}/versions/${from}/diff`, { to });
   const found = await facts.get<{
@@ -108,11 +108,11 @@ async function diff(facts: Facts): Promise<Told> {
   );
   const count = [cite(found, '/changes', 'changes'), cite(found, '/files', 'files that differ')];
   if (lines.length === 0)
-    return told(`Nothing differs between version ${from} and version ${to}.`, count);
-  return told([`Between version ${from} and version ${to}:`, ...lines], count, citations);
+    return reply(`Nothing differs between version ${from} and version ${to}.`, count);
+  return reply([`Between version ${from} and version ${to}:`, ...lines], count, citations);
 }
 
-async function compare(facts: Facts): Promise<Told> {
+async function compare(facts: Facts): Promise<Reply> {
   const [before, after] = await runsOf(facts);
   const lines = HEADLINES.map((name) => {
     const other = readFigure(after.result.data, name);
@@ -122,7 +122,7 @@ async function compare(facts: Facts): Promise<Told> {
     cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
     cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
   ]);
-  return told([`First ${before.said}; second ${after.said}:`, ...lines], citations);
+  return reply([`First ${before.said}; second ${after.said}:`, ...lines], citations);
 }
 
 /** Two runs by their ids, those of two versions, or the two newest. */
@@ -153,7 +153,7 @@ export const VERSIONS: Questions = {
         const bot = await botOf(facts);
         const { current_version, version_hash } = bot.data;
         const text = `It is version ${current_version}, with the hash ${version_hash}.`;
-        return told(text, cite(bot, '/current_version'), cite(bot, '/version_hash'));
+        return reply(text, cite(bot, '/current_version'), cite(bot, '/version_hash'));
       },
     },
     {
@@ -165,7 +165,7 @@ export const VERSIONS: Questions = {
         const bot = await botOf(facts);
         const { current_version } = bot.data;
         // They are numbered from 1, without gaps.
-        return told(
+        return reply(
           `There ${current_version === 1 ? 'is' : 'are'} ${formatCountOf(current_version, 'version')}.`,
           cite(bot, '/current_version'),
         );
@@ -236,7 +236,7 @@ export const VERSIONS: Questions = {
 };
 
 /** The last ones: what each changes, what its backtest came to, and how a person applies it. */
-async function proposals(facts: Facts, most: number): Promise<Told> {
+async function proposals(facts: Facts, most: number): Promise<Reply> {
   const { items } = (await eventsOf(facts, ['chat.proposal'], most)).data;
   if (items.length === 0) throw missing('no version of this bot has been proposed yet');
   const { slug, current_version } = (await botOf(facts)).data;
@@ -272,7 +272,7 @@ async function proposals(facts: Facts, most: number): Promise<Told> {
       };
     }),
   );
-  return told(
+  return reply(
     ['The last proposals:', ...all.flatMap(({ lines }) => lines)],
     all.flatMap(({ citations }) => citations),
   );
@@ -316,7 +316,7 @@ export const RUNS: Questions = {
           .map(({ figure, value }) => `${value} ${figure}`);
         const most = typeof all.data.next_cursor === 'string' ? 'at least ' : '';
         const text = `There are ${most}${formatCountOf(total.value as number, 'run')}${by.length === 0 ? '' : `: ${by.join(', ')}`}.`;
-        return told(text, total, counted);
+        return reply(text, total, counted);
       },
     },
     {
@@ -336,7 +336,7 @@ export const RUNS: Questions = {
         const citations = ['task_id', 'kind', 'version', 'status', 'created_at', 'created_by'].map(
           (name) => citeTask(task, `/${name}`, name),
         );
-        return told(`The newest is the ${sayTask(task)}.`, citations);
+        return reply(`The newest is the ${sayTask(task)}.`, citations);
       },
     },
     {
@@ -349,7 +349,7 @@ export const RUNS: Questions = {
         const tasks = page.data.items;
         if (tasks.length === 0) throw await noRuns(facts);
         const lines = tasks.map((task) => `- ${sayTask(task)}`);
-        return told(
+        return reply(
           ['The newest runs:', ...lines],
           tasks.flatMap((task, i) =>
             ['task_id', 'status'].map((name) => citeTask(task, `/${name}`, `run ${i + 1} ${name}`)),
@@ -370,12 +370,12 @@ export const RUNS: Questions = {
         const page = await tasksOf(facts, { status: 'failed', limit: 5 });
         const tasks = page.data.items;
         if (tasks.length === 0)
-          return told('None has failed.', cite(page, '/items', 'failed runs'));
+          return reply('None has failed.', cite(page, '/items', 'failed runs'));
         const lines = tasks.map(
           ({ task_id, kind, error }) =>
             `- ${kind} ${task_id}: ${error?.code ?? 'unknown'}, ${quoted(error?.detail ?? '')}`,
         );
-        return told(
+        return reply(
           ['The newest that failed:', ...lines],
           tasks.flatMap((task, i) => [
             citeTask(task, '/error/code', `failed ${i + 1} code`),

@@ -8,7 +8,7 @@ import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, KnowledgeDocumentsTable, KnowledgePassagesTable } from '../../storage/tables.ts';
 import { isMarkdown, linesOf, passagesOf } from './passages.ts';
-import { termsOf } from './terms.ts';
+import { termsOf } from './search-terms.ts';
 
 export interface Knowledge {
   readonly storage: Storage;
@@ -144,7 +144,7 @@ export async function publishDocument(
     const before = await findNamed(tx, name);
     // Another request has added the same document since it was staged.
     if (before?.sha256 === sha256) return { document: before, replaced: null };
-    if (before !== undefined && !replace) throw taken(name);
+    if (before !== undefined && !replace) throw nameTaken(name);
     const replaced = before?.document_id ?? null;
     const revision = (before?.revision ?? 0) + 1;
     await appendAudit(tx, now, {
@@ -299,7 +299,7 @@ function tooMany(what: 'lines' | 'passages', most: number): ServiceError {
   });
 }
 
-function taken(name: string): ServiceError {
+function nameTaken(name: string): ServiceError {
   return new ServiceError('conflict', `another text is already called ${JSON.stringify(name)}`, {
     reason: 'name_taken',
     remedy: 'Replace it with `replace` (--replace), or choose another name.',

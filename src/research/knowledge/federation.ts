@@ -111,7 +111,7 @@ async function ask(
   q: string,
   limit: number,
 ): Promise<Result> {
-  if (client === undefined) return without('refused', missingToken(instance));
+  if (client === undefined) return failed('refused', missingToken(instance));
   try {
     // Without federation, so that searches cannot loop.
     const query = { q, limit, federated: 'false' as const };
@@ -119,18 +119,17 @@ async function ask(
       query,
     });
     const { success, data } = answerSchema.safeParse(answer);
-    if (!success) return without('invalid', 'its response is not a search result');
+    if (!success) return failed('invalid', 'its response is not a search result');
     const { name } = instance;
     const items = data.items.slice(0, limit).map((item) => ({ ...item, instance: name }));
     return { status: 'answered', reason: null, items };
   } catch (error) {
-    if (!(error instanceof ServiceError))
-      return without('invalid', 'the request could not be sent');
+    if (!(error instanceof ServiceError)) return failed('invalid', 'the request could not be sent');
     return failure(error, instance);
   }
 }
 
-function without(status: Result['status'], reason: string): Result {
+function failed(status: Result['status'], reason: string): Result {
   return { status, reason, items: [] };
 }
 
@@ -142,25 +141,25 @@ const TIMED_OUT = /^(TimeoutError|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 
 function failure({ code, cause }: ServiceError, { token_env }: Instance): Result {
   if (code === 'not_authenticated' || code === 'not_allowed') {
-    return without('refused', `it rejected the token in ${token_env} (${code})`);
+    return failed('refused', `it rejected the token in ${token_env} (${code})`);
   }
   if (code === 'rate_limited' || code === 'overloaded' || code === 'storage_unavailable') {
-    return without('refused', `it is busy (${code})`);
+    return failed('refused', `it is busy (${code})`);
   }
   if (code !== 'server_unreachable') {
-    return without('invalid', `its search failed (${code})`);
+    return failed('invalid', `its search failed (${code})`);
   }
   // Without a cause, an HTTP response arrived but is not from service-local.
   if (cause === undefined)
-    return without('invalid', 'the URL does not belong to a service-local server');
+    return failed('invalid', 'the URL does not belong to a service-local server');
   const [name, kind] = kindOf(cause);
   if (TIMED_OUT.test(name) || TIMED_OUT.test(kind)) {
-    return without('timed_out', 'it did not answer in time');
+    return failed('timed_out', 'it did not answer in time');
   }
   if (kind === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
-    return without('invalid', 'its response is too large');
+    return failed('invalid', 'its response is too large');
   }
-  return without('unreachable', `cannot connect${kind === '' ? '' : ` (${kind})`}`);
+  return failed('unreachable', `cannot connect${kind === '' ? '' : ` (${kind})`}`);
 }
 
 /** Name and code of the innermost cause. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Storage } from '../../storage/storage.ts';
-import { queryTerms } from './terms.ts';
+import { queryTerms } from './search-terms.ts';
 
 /** A passage that contains some of the words, as in the API. */
 export interface Found {

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import { messagesOf } from './lines.ts';
-import { makeMcpServer, type McpCaller } from './server.ts';
+import { messagesOf } from './json-rpc-lines.ts';
+import { makeMcpServer, type McpCaller } from './mcp-server.ts';
 
 /** Serves MCP until a stream closes or the caller aborts, then cancels the runs of calls in progress. */
 export async function serveStreams(

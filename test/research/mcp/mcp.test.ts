@@ -5,7 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
-import { answerMessage } from '../../../src/research/mcp/http.ts';
+import { answerMessage } from '../../../src/research/mcp/answer-message.ts';
 import { TOOLS } from '../../../src/research/tools.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { inProcess } from '../../cli/in-process.ts';

@@ -1,5 +1,5 @@
 import { createMcpHandler } from '@modelcontextprotocol/server';
-import { makeMcpServer, type McpCaller } from './server.ts';
+import { makeMcpServer, type McpCaller } from './mcp-server.ts';
 
 /**
  * Answers one MCP message with a server of its own. A request gets a stream of server-sent events,

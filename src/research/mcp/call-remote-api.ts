@@ -1,6 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { LONGEST_FILE, type Ask, type Asked } from '../ask.ts';
+import { LONGEST_FILE, type Ask, type ApiResponse } from '../call-api.ts';
 
 /** A route whose types are unknown here. */
 interface AnyRoute {
@@ -21,16 +21,24 @@ export function askThrough(client: Client): Ask {
         : await client.call<AnyRoute>(method, path, { ...(body !== undefined && { body }) });
       return { status: 200, json };
     } catch (error) {
-      if (error instanceof ServiceError && !OF_THE_CLIENT.has(error.code)) return refused(error);
+      if (error instanceof ServiceError && !NO_RESPONSE_CODES.has(error.code))
+        return toErrorResponse(error);
       throw error;
     }
   };
 }
 
 /** Codes with which the client reports that there was no response. */
-const OF_THE_CLIENT: ReadonlySet<string> = new Set(['server_unreachable', 'interrupted']);
+const NO_RESPONSE_CODES: ReadonlySet<string> = new Set(['server_unreachable', 'interrupted']);
 
-function refused({ status, code, message, reason, remedy, problems }: ServiceError): Asked {
+function toErrorResponse({
+  status,
+  code,
+  message,
+  reason,
+  remedy,
+  problems,
+}: ServiceError): ApiResponse {
   const errors = problems.map(({ message: detail, ...rest }) => ({ ...rest, detail }));
   return { status, json: { code, detail: message, reason, remedy, errors } };
 }

@@ -8,7 +8,7 @@ const BRACKETS = 3;
  * and the last entries of lists and objects are dropped. List items are kept whole or dropped, except
  * the first one, which may be cut.
  */
-export function cutTo(
+export function truncateJson(
   value: unknown,
   most: number,
 ): { readonly data: unknown; readonly truncated: boolean } {

@@ -6,7 +6,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { ServiceError } from '../../base/errors.ts';
-import type { Ask } from '../ask.ts';
+import type { Ask } from '../call-api.ts';
 import {
   callTool,
   inputWithBot,
@@ -47,7 +47,7 @@ export function makeMcpServer(caller: McpCaller): McpServer {
   );
   // Tools are not registered with the SDK, so that a call without the scope gets the API's own error.
   mcp.server.setRequestHandler('tools/list', () => ({
-    tools: TOOLS.filter(({ scope }) => scopes.has(scope)).map(described),
+    tools: TOOLS.filter(({ scope }) => scopes.has(scope)).map(describeTool),
   }));
   mcp.server.setRequestHandler('tools/call', ({ params }, { mcpReq }) => {
     const answer = answerCall(caller, params, mcpReq);
@@ -62,16 +62,16 @@ async function answerCall(
   params: { readonly name: string; readonly arguments?: unknown },
   mcpReq: ServerContext['mcpReq'],
 ) {
-  const tool = named(params.name);
+  const tool = findTool(params.name);
   const ending = AbortSignal.any([signal, mcpReq.signal]);
   try {
     const isAbandoned = (): boolean => isGoneBySignal || mcpReq.signal.aborted;
     const watch = { isAbandoned, onProgress: progressOf(mcpReq) };
-    return told(await callTool(tool, ask, undefined, params.arguments, ending, watch));
+    return toResult(await callTool(tool, ask, undefined, params.arguments, ending, watch));
   } catch (error) {
-    if (ending.aborted) return told(refusal(BROKEN_OFF));
+    if (ending.aborted) return toResult(refusal(INTERRUPTED));
     report(error);
-    return told(refusal(FAILED));
+    return toResult(refusal(FAILED));
   }
 }
 
@@ -91,7 +91,7 @@ function progressOf({ _meta, notify }: ServerContext['mcpReq']): Watch['onProgre
   };
 }
 
-const BROKEN_OFF = new ServiceError(
+const INTERRUPTED = new ServiceError(
   'overloaded',
   'the server is stopping, and interrupted the call',
   {
@@ -102,7 +102,7 @@ const FAILED = new ServiceError('failure', 'unexpected error in service-local; s
   remedy: 'Report the logged error.',
 });
 
-function described(tool: Tool) {
+function describeTool(tool: Tool) {
   const { name, title, description, scope } = tool;
   const isRead = scope === 'read';
   return {
@@ -120,7 +120,7 @@ function described(tool: Tool) {
   };
 }
 
-function told(found: ToolAnswer | ToolRefusal) {
+function toResult(found: ToolAnswer | ToolRefusal) {
   const text = JSON.stringify(found);
   return {
     content: [{ type: 'text' as const, text }],
@@ -130,7 +130,7 @@ function told(found: ToolAnswer | ToolRefusal) {
 }
 
 /** @throws ProtocolError for an unknown tool, as MCP requires. */
-function named(name: string): Tool {
+function findTool(name: string): Tool {
   try {
     return toolNamed(name);
   } catch (error) {

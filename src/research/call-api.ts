@@ -12,9 +12,9 @@ export type Ask = (
   path: string,
   body?: unknown,
   options?: { readonly signal?: AbortSignal | undefined },
-) => Promise<Asked>;
+) => Promise<ApiResponse>;
 
-export interface Asked {
+export interface ApiResponse {
   readonly status: number;
   /** Parsed body, which is a problem document for errors; the plain text of a file. */
   readonly json: unknown;
@@ -48,7 +48,7 @@ export function withQuery(path: string, query: Query): string {
 
 /** @throws ServiceError the API's own error, if it responds with one. */
 export async function read<T = unknown>(ask: Ask, path: string, signal?: AbortSignal): Promise<T> {
-  return answered(await ask('GET', path, undefined, { signal })) as T;
+  return bodyOf(await ask('GET', path, undefined, { signal })) as T;
 }
 
 /** @throws ServiceError the API's own error, if it responds with one. */
@@ -58,10 +58,10 @@ export async function send<T = unknown>(
   body: unknown,
   signal?: AbortSignal,
 ): Promise<T> {
-  return answered(await ask('POST', path, body, { signal })) as T;
+  return bodyOf(await ask('POST', path, body, { signal })) as T;
 }
 
-function answered({ status, json }: Asked): unknown {
+function bodyOf({ status, json }: ApiResponse): unknown {
   if (status >= 200 && status < 300) return json;
   const {
     code = 'failure',
