@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { WantedBudget } from './answering.ts';
-import { toolNamed, TOOLS, type Tool } from './tools.ts';
+import type { Tool } from './tool.ts';
+import { toolNamed, TOOLS } from './tools.ts';
 
 /** An agent of a research bot, ready to be asked. */
 export interface Agent {

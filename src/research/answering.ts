@@ -1,6 +1,6 @@
 import type { ServiceError } from '../base/errors.ts';
 import type { Ask } from './call-api.ts';
-import type { Tool, ToolAnswer, ToolRefusal } from './tools.ts';
+import type { Tool, ToolAnswer, ToolRefusal } from './tool.ts';
 
 /** Upper bounds for producing one answer. */
 export interface Budget {

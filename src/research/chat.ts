@@ -12,20 +12,17 @@ import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
 import type { Answered, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
 import type { Ask } from './call-api.ts';
-import { callTool, refusal, toolNamed, TOOLS, type ToolAnswer, type ToolRefusal } from './tools.ts';
+import { callTool, refusal, type ToolAnswer, type ToolRefusal } from './tool.ts';
+import { toolNamed, TOOLS } from './tools.ts';
+import { argsText } from './turn-events.ts';
+import { CANCELED, INTERRUPTED, type ToolUse, type Turn, type TurnError } from './turn-rows.ts';
 import {
-  argsText,
-  CANCELED,
   cancelTurn,
   endedOf,
   endTurn,
   getTurn,
-  INTERRUPTED,
   recordToolCall,
   type BegunTurn,
-  type ToolUse,
-  type Turn,
-  type TurnError,
   type TurnContext,
 } from './turns.ts';
 
@@ -122,8 +119,8 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
       const running = lives.size + beginning.length;
       if (isStopping || running >= MOST_RUNNING) throw tooManyTurns(running);
       if (who !== undefined) {
-        const running_ids = [...lives.values()].map(({ administrator_id: id }) => id);
-        const own = [...running_ids, ...beginning].filter((id) => id === who).length;
+        const runningBy = [...lives.values()].map(({ administrator_id: id }) => id);
+        const own = [...runningBy, ...beginning].filter((id) => id === who).length;
         if (own >= MOST_OF_ONE)
           throw tooManyOfOne(`${own} of your questions are still being answered`);
         const waitMs = waitMsOf(who);

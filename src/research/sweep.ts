@@ -1,82 +1,87 @@
-import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
-import { returnsOf, sampleEquity } from '../backtest/returns.ts';
-import type { Summary } from '../backtest/summary.ts';
+/** Sweeps as tools run them: starts the runs of a grid and builds the table of results. */
 import { ServiceError } from '../base/errors.ts';
-import { at, LONGEST_FILE, read, type Ask } from './call-api.ts';
-import { parseCsv } from './parse-csv.ts';
+import { at } from './call-api.ts';
+import { chooseTask, figuresOf, isOpen, waitForTask } from './runs.ts';
+import {
+  combinationsOf,
+  deflatedSharpeOf,
+  ranked,
+  type Params,
+  type Trial,
+} from './sweep-trials.ts';
+import type { ToolCall } from './tool.ts';
 
-/** Most combinations of parameters in one sweep. */
-export const MOST_COMBINATIONS = 50;
+interface StartedSweep {
+  readonly task_ids: readonly string[];
+  /** Combinations that the strategy rejects, such as a fast average slower than the slow one. */
+  readonly refused: readonly { readonly params: Params; readonly detail: string }[];
+}
 
-type Value = number | boolean | string;
-export type Params = Readonly<Record<string, Value>>;
-
-/**
- * Lists every combination of the values; the last parameter varies fastest.
- * @throws ServiceError `invalid_request` with the reason `too_many_combinations`.
- */
-export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>): Params[] {
-  const axes = Object.entries(grid).map(([name, all]) => [name, [...new Set(all)]] as const);
-  const count = axes.reduce((product, [, all]) => product * all.length, 1);
-  if (count > MOST_COMBINATIONS) {
-    throw new ServiceError(
-      'invalid_request',
-      `the grid has ${count} combinations; a sweep runs at most ${MOST_COMBINATIONS}`,
-      { reason: 'too_many_combinations', remedy: 'Give fewer values for some parameters.' },
-    );
+export async function startSweep(
+  grid: Parameters<typeof combinationsOf>[0],
+  begin: (params: Params) => Promise<string>,
+): Promise<StartedSweep> {
+  const combinations = combinationsOf(grid);
+  const task_ids: string[] = [];
+  const refused: StartedSweep['refused'][number][] = [];
+  for (const params of combinations) {
+    try {
+      task_ids.push(await begin(params));
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
+      if (refused.length + 1 === combinations.length) throw error;
+      refused.push({ params, detail: error.problems[0]?.message ?? error.message });
+    }
   }
-  return axes.reduce<Params[]>(
-    (made, [name, all]) => made.flatMap((one) => all.map((value) => ({ ...one, [name]: value }))),
-    [{}],
-  );
+  return { task_ids, refused };
 }
 
-/** One combination of a sweep. */
-export interface Trial {
-  readonly task_id: string;
-  readonly params: Params;
-  readonly status: string;
-  readonly figures?: Readonly<Record<string, number>>;
+interface SweepTableRequest {
+  readonly task_ids: readonly string[];
+  /** Figure by which the table is sorted. */
+  readonly by: string;
+  /** Time of `performance.now()` at which the table is returned even if runs are open. */
+  readonly until: number;
 }
 
-/** Sorts trials by the metric, highest first; trials without the metric come last. */
-export function ranked(trials: readonly Trial[], metric: string): Trial[] {
-  const worth = ({ figures }: Trial): number => figures?.[metric] ?? -Infinity;
-  return trials.toSorted((a, b) => worth(b) - worth(a) || 0);
-}
+/** Columns of every sweep table, besides the figure by which it is sorted. */
+const TABLE_FIGURES = ['risk.sharpe', 'returns.total', 'risk.max_drawdown', 'trades.count'];
 
-/**
- * Computes the deflated Sharpe ratio of the trial with the highest Sharpe ratio, from the equity of its
- * run. Returns null if no trial has a Sharpe ratio or the equity file is too long.
- * @param trials all trials of the sweep, after each has ended.
- */
-export async function deflatedSharpeOf(
-  ask: Ask,
-  trials: readonly Trial[],
-  signal: AbortSignal,
-): Promise<(ReturnType<typeof deflatedSharpe> & { readonly task_id: string }) | null> {
-  const [best] = ranked(trials, SHARPE);
-  if (best?.figures?.[SHARPE] === undefined) return null;
-  const { task_id } = best;
-  const file = await read<string>(ask, at`/tasks/${task_id}/files/equity.csv`, signal);
-  if (file.length >= LONGEST_FILE) return null;
-  const rows = parseCsv(file);
-  const { equity, conventions } = await read<Pick<Summary, 'equity' | 'conventions'>>(
-    ask,
-    at`/tasks/${task_id}/result`,
-    signal,
-  );
-  const curve = {
-    time: Float64Array.from(rows, (row) => Date.parse(row['time']!)),
-    equity: Float64Array.from(rows, (row) => Number(row['equity'])),
-    initialCash: equity.start,
+/** Builds the table of a sweep once its runs have ended or the time is over. */
+export async function sweepTable(
+  { ask, bot, signal, watch }: Omit<ToolCall<unknown>, 'args'>,
+  { task_ids, by, until }: SweepTableRequest,
+): Promise<{ readonly source: string; readonly data: Readonly<Record<string, unknown>> }> {
+  const trials: Trial[] = [];
+  for (const task_id of task_ids) {
+    await chooseTask(ask, bot, task_id, signal);
+    const left = Math.max(0, until - performance.now()) / 1000;
+    const { task, result } = await waitForTask(ask, task_id, left, signal);
+    const figures = result && figuresOf(result);
+    trials.push({
+      task_id,
+      params: task.input.params ?? {},
+      status: task.status,
+      ...(figures && { figures }),
+    });
+    const done = trials.filter((trial) => !isOpen(trial)).length;
+    const message = `${done} of ${task_ids.length} runs have ended`;
+    watch.onProgress?.({ done, total: task_ids.length, message });
+  }
+  const open = trials.filter(isOpen).length;
+  const names = [...new Set([by, ...TABLE_FIGURES])];
+  const table = ranked(trials, by).map(({ task_id, params, status, figures }) => {
+    const columns = names.map((name) => [name, figures?.[name] ?? null] as const);
+    return { task_id, params, ...(figures ? Object.fromEntries(columns) : { status }) };
+  });
+  return {
+    source: task_ids.map((task_id) => at`/tasks/${task_id}/result`).join(' '),
+    data: {
+      trials: trials.length,
+      not_ended: open,
+      sorted_by: by,
+      deflated_sharpe: open > 0 ? null : await deflatedSharpeOf(ask, trials, signal),
+      table,
+    },
   };
-  const judged = deflatedSharpe(
-    returnsOf(sampleEquity(curve, conventions.sampling)),
-    trials.map(({ figures }) => figures?.[SHARPE] ?? null),
-    conventions.periods_per_year,
-  );
-  return judged === undefined ? null : { task_id, ...judged };
 }
-
-const SHARPE = 'risk.sharpe';

@@ -3,25 +3,27 @@
  * every tool call, is recorded as an event of the bot in the same transaction. Times are milliseconds
  * since the Unix epoch.
  */
-import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
-import { getBotId, getBot } from '../fleet/registry/bots.ts';
-import { ServiceError, type ErrorCode } from '../base/errors.ts';
-import { appendEvents } from '../events/append.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { getBot } from '../fleet/registry/bots.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { ChatSessionsTable, ChatTurnsTable, Db } from '../storage/tables.ts';
 import { hasEnded } from '../fleet/tasks/worker-id.ts';
 import { agentOf, type Agent } from './agents.ts';
+import type { Answerer, Budget, WantedBudget } from './answering.ts';
+import { excerpt, MOST_CITATIONS, recordEvent, sha256 } from './turn-events.ts';
 import {
-  NO_USAGE,
-  type Answerer,
-  type Budget,
-  type Citation,
-  type StoppedBy,
-  type Usage,
-  type WantedBudget,
-} from './answering.ts';
+  CANCELED,
+  INTERRUPTED,
+  lastTurn,
+  recordOf,
+  sessionOf,
+  turnOf,
+  turnsOf,
+  type ToolUse,
+  type Turn,
+  type TurnRecord,
+} from './turn-rows.ts';
 
 export interface TurnContext {
   readonly storage: Storage;
@@ -60,60 +62,14 @@ interface TurnBot {
   readonly version: number;
 }
 
-/** A tool call, without its result. */
-export interface ToolUse {
-  readonly tool: string;
-  /** JSON, cut to `LONGEST_ARGS` characters. */
-  readonly args: string;
-  readonly source: string | null;
-  /** Why the call failed. */
-  readonly error: string | null;
-}
-
-/** Outcome of a turn, except its text. */
-export interface TurnRecord {
-  readonly citations: readonly Citation[];
-  readonly tool_calls: readonly ToolUse[];
-  readonly usage: Usage;
-  readonly stopped_by: StoppedBy | null;
-  readonly error: TurnError | null;
-}
-
-export interface TurnError {
-  readonly code: ErrorCode;
-  readonly detail: string;
-  readonly reason?: string;
-  readonly remedy?: string;
-  readonly retry_after_seconds?: number;
-}
-
-export interface Turn extends TurnRecord {
-  readonly session_id: string;
-  readonly turn_id: string;
-  readonly number: number;
-  readonly status: ChatTurnsTable['status'];
-  readonly prompt: string;
-  readonly answer: string;
-  readonly provider: string;
-  readonly model: string | null;
-  readonly started_at: number;
-  readonly ended_at: number | null;
-}
-
-export type Session = Readonly<ChatSessionsTable> & {
-  readonly turns: number;
-  readonly first_prompt: string;
-};
-
-/** Characters of a text in an event, which also has the hash and the length of the whole text. */
-const LONGEST_TEXT = 2000;
-/** Characters. */
-const LONGEST_ARGS = 1000;
 const MOST_TURNS = 500;
+
 /** Latest turns that are sent to the model again. */
 const MOST_HISTORY_TURNS = 20;
+
 /** Characters of these turns. */
 const LONGEST_HISTORY = 40_000;
+
 /** A turn that has not ended this long after its time budget is treated as interrupted. */
 const GRACE_MS = 30_000;
 
@@ -211,12 +167,6 @@ export async function recordToolCall(
   });
 }
 
-/** Formats arguments as JSON for events, and cuts them: a model may produce any size. */
-export function argsText(args: unknown): string {
-  const text = typeof args === 'string' ? args : (JSON.stringify(args) ?? '');
-  return text.length > LONGEST_ARGS ? `${text.slice(0, LONGEST_ARGS)}…` : text;
-}
-
 /** Selects the turns that have ended. */
 export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<string[]> {
   const rows = await db
@@ -258,7 +208,7 @@ export async function endTurn(
       turn_id,
       status,
       answer: excerpt(answer),
-      citations: citations.slice(0, 50),
+      citations: citations.slice(0, MOST_CITATIONS),
       tool_calls: tool_calls.length,
       usage,
       stopped_by,
@@ -315,13 +265,6 @@ export async function cancelTurn(
   return getTurn(context, turn_id);
 }
 
-/** Record of a turn whose only known outcome is its error. */
-function recordOf(error: TurnError | null): TurnRecord {
-  // Requests to a provider may have been sent without being counted.
-  const usage = { ...NO_USAGE, estimated: error !== null };
-  return { citations: [], tool_calls: [], usage, stopped_by: null, error };
-}
-
 /**
  * Reads a turn. If its server has died, marks it as interrupted first.
  * @throws ServiceError `not_found`
@@ -340,132 +283,14 @@ export async function getTurn(context: TurnContext, turn_id: string): Promise<Tu
   return turnOf((await find())!);
 }
 
-/** Lists the sessions of a bot, newest first. @throws ServiceError `not_found` */
-export async function listSessions(
-  db: Db,
-  ref: string,
-  request: PageRequest,
-): Promise<Page<Session>> {
-  const bot_id = await getBotId(db, ref);
-  return readPage(
-    ['chat-sessions', bot_id],
-    request,
-    ({ session_id }) => session_id,
-    async (after, limit) => {
-      const query = selectSessions(db)
-        .where('chat_sessions.bot_id', '=', bot_id)
-        .orderBy('chat_sessions.session_id', 'desc')
-        .limit(limit);
-      return (
-        after === undefined ? query : query.where('chat_sessions.session_id', '<', after)
-      ).execute();
-    },
-  );
-}
-
-/**
- * Reads a session with its last `limit` turns, oldest first.
- * @throws ServiceError `not_found` for the bot or the session.
- */
-export async function getSession(
-  context: TurnContext,
-  ref: string,
-  session_id: string,
-  limit: number,
-): Promise<{ readonly session: Session; readonly turns: readonly Turn[] }> {
-  const { read } = context.storage;
-  const bot_id = await getBotId(read, ref);
-  await sessionOf(read, bot_id, session_id);
-  const last = await lastTurn(read, session_id);
-  if (isAbandoned(last, context.clock())) await interruptAbandoned(context, session_id);
-  const session = await selectSessions(read)
-    .where('chat_sessions.session_id', '=', session_id)
-    .executeTakeFirstOrThrow();
-  return { session, turns: (await turnsOf(read, session_id, limit)).map(turnOf) };
-}
-
-function selectSessions(db: Db) {
-  return db
-    .selectFrom('chat_sessions')
-    .innerJoin('chat_turns as first', (join) =>
-      join.onRef('first.session_id', '=', 'chat_sessions.session_id').on('first.number', '=', 1),
-    )
-    .selectAll('chat_sessions')
-    .select('first.prompt as first_prompt')
-    .select((of) =>
-      of
-        .selectFrom('chat_turns')
-        .select(({ fn }) => fn.max<number>('number').as('turns'))
-        .where('chat_turns.session_id', '=', of.ref('chat_sessions.session_id'))
-        .$asScalar()
-        .$notNull()
-        .as('turns'),
-    );
-}
-
-async function sessionOf(db: Db, bot_id: string, session_id: string): Promise<ChatSessionsTable> {
-  const session = await db
-    .selectFrom('chat_sessions')
-    .selectAll()
-    .where('session_id', '=', session_id)
-    .where('bot_id', '=', bot_id)
-    .executeTakeFirst();
-  if (session !== undefined) return session;
-  throw new ServiceError('not_found', `the bot has no session ${JSON.stringify(session_id)}`, {
-    remedy: 'Ask without a session to begin a new one.',
-  });
-}
-
-/** Reads the last `limit` turns, oldest first. */
-async function turnsOf(db: Db, session_id: string, limit: number): Promise<ChatTurnsTable[]> {
-  const rows = await db
-    .selectFrom('chat_turns')
-    .selectAll()
-    .where('session_id', '=', session_id)
-    .orderBy('number', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.toReversed();
-}
-
-/** Every session has at least one turn. */
-async function lastTurn(db: Db, session_id: string): Promise<ChatTurnsTable> {
-  return (await turnsOf(db, session_id, 1))[0]!;
-}
-
-function turnOf(row: ChatTurnsTable): Turn {
-  const { session_id, turn_id, number, status, prompt, answer, provider, model } = row;
-  const record =
-    row.record === null
-      ? recordOf(status === 'interrupted' ? INTERRUPTED : null)
-      : (JSON.parse(row.record) as TurnRecord);
-  const { started_at, ended_at } = row;
-  const place = { session_id, turn_id, number, status, prompt, answer };
-  return { ...place, ...record, provider, model, started_at, ended_at };
-}
-
-export const CANCELED: TurnError = {
-  code: 'chat_failed',
-  detail: 'the turn was canceled',
-  reason: 'canceled',
-  remedy: 'Ask again in the same session. The provider may have charged for this attempt.',
-};
-
-export const INTERRUPTED: TurnError = {
-  code: 'chat_failed',
-  detail: 'the server stopped before the answer was complete',
-  reason: 'interrupted',
-  remedy: 'Ask again in the same session. The provider may have charged for this attempt.',
-};
-
-function isAbandoned(
+export function isAbandoned(
   { status, worker_id, deadline }: Pick<ChatTurnsTable, 'status' | 'worker_id' | 'deadline'>,
   now: number,
 ): boolean {
   return status === 'running' && (now > deadline || hasEnded(worker_id));
 }
 
-async function interruptAbandoned(
+export async function interruptAbandoned(
   { storage, clock }: TurnContext,
   session_id: string,
 ): Promise<void> {
@@ -501,30 +326,6 @@ async function interrupt(
     status,
     error: INTERRUPTED,
   });
-}
-
-async function recordEvent(
-  tx: Db,
-  { bot_id, version }: TurnBot,
-  now: number,
-  kind: string,
-  payload: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  await appendEvents(tx, bot_id, now, [{ kind, version, occurred_at: now, payload }]);
-}
-
-/** Formats a text for an event: its beginning, hash and length. */
-export function excerpt(text: string) {
-  const isLong = text.length > LONGEST_TEXT;
-  return {
-    text: isLong ? `${text.slice(0, LONGEST_TEXT)}…` : text,
-    sha256: sha256(text),
-    characters: text.length,
-  };
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 /** Selects answered turns, newest first, until `LONGEST_HISTORY` is reached. */

@@ -7,12 +7,14 @@ import { checkCaller, type Caller } from '../identity/tokens.ts';
 import {
   claimRun,
   dueSchedules,
-  listAgents,
   reportRun,
   runNow,
+  unreportedRuns,
+} from '../research/scheduled-runs.ts';
+import {
+  listAgents,
   startSchedule,
   stopSchedule,
-  unreportedRuns,
   type AgentState,
   type Delegated,
 } from '../research/schedules.ts';
@@ -54,8 +56,8 @@ export function addAgents(app: App, services: Services): void {
     const { administrator_id, scopes } = caller;
     const { turn_id } = await chat.admit(administrator_id, async () => {
       let begun: BegunTurn | undefined;
-      const create = async (keeper: TurnContext): Promise<BegunTurn> => {
-        begun = await runNow(keeper, actorOf(c), bot_ref, role);
+      const create = async (context: TurnContext): Promise<BegunTurn> => {
+        begun = await runNow(context, actorOf(c), bot_ref, role);
         return begun;
       };
       const place = await createOnce(c, chat, create, (one) => ({ turn_id: one.turn_id }));

@@ -8,15 +8,9 @@ import { LONGEST_FILE, type Ask } from '../research/call-api.ts';
 import type { Chat } from '../research/chat.ts';
 import { getDataset, listDatasets } from '../research/datasets.ts';
 import { proposeVersion, type Proposal } from '../research/proposals.ts';
-import {
-  beginTurn,
-  getSession,
-  listSessions,
-  type BegunTurn,
-  type Session,
-  type Turn,
-  type TurnContext,
-} from '../research/turns.ts';
+import { getSession, listSessions, type Session } from '../research/sessions.ts';
+import type { Turn } from '../research/turn-rows.ts';
+import { beginTurn, type BegunTurn, type TurnContext } from '../research/turns.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
 import { refuseTooManyStreams, streamAdmittedEvents } from './event-stream.ts';
@@ -106,8 +100,8 @@ async function begin(
   readonly begun: BegunTurn | undefined;
 }> {
   let begun: BegunTurn | undefined;
-  const create = async (keeper: TurnContext): Promise<BegunTurn> => {
-    begun = await beginTurn(keeper, actorOf(c), bot_ref, request);
+  const create = async (context: TurnContext): Promise<BegunTurn> => {
+    begun = await beginTurn(context, actorOf(c), bot_ref, request);
     return begun;
   };
   const place = await createOnce(c, chat, create, ({ session_id, turn_id }) => ({

@@ -4,13 +4,8 @@ import { authenticateToken } from '../../src/identity/tokens.ts';
 import { LONGEST_FILE, type Ask } from '../../src/research/call-api.ts';
 import { truncateJson } from '../../src/research/truncate-json.ts';
 import { parseCsv } from '../../src/research/parse-csv.ts';
-import {
-  callTool,
-  LARGEST_ANSWER,
-  toolNamed,
-  TOOLS,
-  type ToolRefusal,
-} from '../../src/research/tools.ts';
+import { callTool, LARGEST_ANSWER, type ToolRefusal } from '../../src/research/tool.ts';
+import { toolNamed, TOOLS } from '../../src/research/tools.ts';
 import type { Scope } from '../../src/base/scopes.ts';
 import { askAs } from '../../src/server/research.ts';
 import { queueTask } from '../../src/fleet/tasks/tasks.ts';

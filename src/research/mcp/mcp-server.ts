@@ -11,13 +11,12 @@ import {
   callTool,
   inputWithBot,
   refusal,
-  toolNamed,
-  TOOLS,
   type Tool,
   type ToolAnswer,
   type ToolRefusal,
   type Watch,
-} from '../tools.ts';
+} from '../tool.ts';
+import { toolNamed, TOOLS } from '../tools.ts';
 import type { Scope } from '../../base/scopes.ts';
 import { packageVersion } from '../../base/version.ts';
 

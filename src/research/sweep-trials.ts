@@ -1,0 +1,82 @@
+import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
+import { returnsOf, sampleEquity } from '../backtest/returns.ts';
+import type { Summary } from '../backtest/summary.ts';
+import { ServiceError } from '../base/errors.ts';
+import { at, LONGEST_FILE, read, type Ask } from './call-api.ts';
+import { parseCsv } from './parse-csv.ts';
+
+/** Most combinations of parameters in one sweep. */
+export const MOST_COMBINATIONS = 50;
+
+type Value = number | boolean | string;
+export type Params = Readonly<Record<string, Value>>;
+
+/**
+ * Lists every combination of the values; the last parameter varies fastest.
+ * @throws ServiceError `invalid_request` with the reason `too_many_combinations`.
+ */
+export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>): Params[] {
+  const axes = Object.entries(grid).map(([name, all]) => [name, [...new Set(all)]] as const);
+  const count = axes.reduce((product, [, all]) => product * all.length, 1);
+  if (count > MOST_COMBINATIONS) {
+    throw new ServiceError(
+      'invalid_request',
+      `the grid has ${count} combinations; a sweep runs at most ${MOST_COMBINATIONS}`,
+      { reason: 'too_many_combinations', remedy: 'Give fewer values for some parameters.' },
+    );
+  }
+  return axes.reduce<Params[]>(
+    (made, [name, all]) => made.flatMap((one) => all.map((value) => ({ ...one, [name]: value }))),
+    [{}],
+  );
+}
+
+/** One combination of a sweep. */
+export interface Trial {
+  readonly task_id: string;
+  readonly params: Params;
+  readonly status: string;
+  readonly figures?: Readonly<Record<string, number>>;
+}
+
+/** Sorts trials by the metric, highest first; trials without the metric come last. */
+export function ranked(trials: readonly Trial[], metric: string): Trial[] {
+  const worth = ({ figures }: Trial): number => figures?.[metric] ?? -Infinity;
+  return trials.toSorted((a, b) => worth(b) - worth(a) || 0);
+}
+
+/**
+ * Computes the deflated Sharpe ratio of the trial with the highest Sharpe ratio, from the equity of its
+ * run. Returns null if no trial has a Sharpe ratio or the equity file is too long.
+ * @param trials all trials of the sweep, after each has ended.
+ */
+export async function deflatedSharpeOf(
+  ask: Ask,
+  trials: readonly Trial[],
+  signal: AbortSignal,
+): Promise<(ReturnType<typeof deflatedSharpe> & { readonly task_id: string }) | null> {
+  const [best] = ranked(trials, SHARPE);
+  if (best?.figures?.[SHARPE] === undefined) return null;
+  const { task_id } = best;
+  const file = await read<string>(ask, at`/tasks/${task_id}/files/equity.csv`, signal);
+  if (file.length >= LONGEST_FILE) return null;
+  const rows = parseCsv(file);
+  const { equity, conventions } = await read<Pick<Summary, 'equity' | 'conventions'>>(
+    ask,
+    at`/tasks/${task_id}/result`,
+    signal,
+  );
+  const curve = {
+    time: Float64Array.from(rows, (row) => Date.parse(row['time']!)),
+    equity: Float64Array.from(rows, (row) => Number(row['equity'])),
+    initialCash: equity.start,
+  };
+  const judged = deflatedSharpe(
+    returnsOf(sampleEquity(curve, conventions.sampling)),
+    trials.map(({ figures }) => figures?.[SHARPE] ?? null),
+    conventions.periods_per_year,
+  );
+  return judged === undefined ? null : { task_id, ...judged };
+}
+
+const SHARPE = 'risk.sharpe';
