@@ -167,33 +167,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
         live?.abort('canceled');
         if (live !== undefined) await settlesWithin(live.done, CANCEL_MS);
       }),
-    async *follow(turn_id) {
-      const live = lives.get(turn_id);
-      if (live !== undefined) {
-        for (let at = 0; ;) {
-          const { changed, hasEnded, parts } = live;
-          const part = parts[at];
-          if (part !== undefined) {
-            at += 1;
-            yield part;
-          } else if (hasEnded) {
-            return;
-          } else {
-            const isNew = await settlesWithin(changed.promise, TURN_EVERY_MS);
-            if (!isNew) yield undefined;
-          }
-        }
-      }
-      for (;;) {
-        const turn = await getTurn(context, turn_id);
-        if (turn.status !== 'running') {
-          if (turn.answer !== '') yield { event: 'text', data: { text: turn.answer } };
-          yield { event: 'turn', data: turn };
-          return;
-        }
-        yield undefined;
-      }
-    },
+    follow: (turn_id) => followTurn(context, lives, turn_id),
     async waitFor(turn_id, ms) {
       const until = performance.now() + ms;
       const live = lives.get(turn_id);
@@ -213,6 +187,39 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
     },
   };
   return chat;
+}
+
+/** Streams a turn of this process part by part, or waits for a turn of another process. */
+async function* followTurn(
+  context: TurnContext,
+  lives: ReadonlyMap<string, Live>,
+  turn_id: string,
+): AsyncGenerator<TurnPart | undefined, void> {
+  const live = lives.get(turn_id);
+  if (live !== undefined) {
+    for (let at = 0; ;) {
+      const { changed, hasEnded, parts } = live;
+      const part = parts[at];
+      if (part !== undefined) {
+        at += 1;
+        yield part;
+      } else if (hasEnded) {
+        return;
+      } else {
+        const isNew = await settlesWithin(changed.promise, TURN_EVERY_MS);
+        if (!isNew) yield undefined;
+      }
+    }
+  }
+  for (;;) {
+    const turn = await getTurn(context, turn_id);
+    if (turn.status !== 'running') {
+      if (turn.answer !== '') yield { event: 'text', data: { text: turn.answer } };
+      yield { event: 'turn', data: turn };
+      return;
+    }
+    yield undefined;
+  }
 }
 
 function tooManyTurns(running: number): ServiceError {

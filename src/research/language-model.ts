@@ -36,61 +36,42 @@ export async function answerWithModel(
 ): Promise<Answered> {
   const { budget, signal, say } = question;
   const wire = countedFetch(budget.turns);
+  const meter = meterOf(wire);
   const { sdk, model } = await loadModel(settings, wire.fetch);
   const ending = new AbortController();
-  const usage = { input_tokens: 0, output_tokens: 0, estimated: false };
+  const abortSignal = AbortSignal.any([signal, ending.signal]);
   const citations = new Map<string, Citation>();
   let length = 0;
-  let uncounted = 0;
   let finish: string | undefined;
   let failure: ServiceError | undefined;
   let stopped_by: StoppedBy | null = null;
-  const used = (): number => usage.input_tokens + usage.output_tokens;
-  const tools: ToolSet = Object.fromEntries(
-    question.tools.map(({ name, description, input }) => [
-      name,
-      sdk.tool({
-        description,
-        // The SDK does not validate arguments here, because the tool explains errors better.
-        inputSchema: sdk.jsonSchema(z.toJSONSchema(input, { io: 'input' }) as object),
-        async execute(args: unknown) {
-          try {
-            const answer = await question.call(name, args);
-            if ('source' in answer) citations.set(answer.source, { source: answer.source });
-            return { note: IS_DATA, ...answer };
-          } catch (error) {
-            // Otherwise the SDK would send the error to the provider and continue.
-            ending.abort();
-            failure = INTERNAL_ERROR;
-            throw error;
-          }
-        },
-      }),
-    ]),
-  );
+  const tools = toolsOf(sdk, question, citations, () => {
+    ending.abort();
+    failure = INTERNAL_ERROR;
+  });
   const stream = sdk.streamText({
     model,
     instructions: instructionsOf(question),
     messages: messagesOf(question),
     tools,
     toolCallConcurrency: 1,
-    stopWhen: [sdk.isStepCount(budget.turns), () => used() >= budget.tokens],
+    stopWhen: [sdk.isStepCount(budget.turns), () => meter.used() >= budget.tokens],
     prepareStep: () => ({
-      maxOutputTokens: Math.max(1, Math.min(budget.tokens - used(), MOST_OUTPUT_TOKENS)),
+      maxOutputTokens: Math.max(1, Math.min(budget.tokens - meter.used(), MOST_OUTPUT_TOKENS)),
     }),
     // A provider may charge for every attempt.
     maxRetries: 0,
-    abortSignal: AbortSignal.any([signal, ending.signal]),
+    abortSignal,
     // The default handler prints the error.
     onError() {},
   }).stream;
   try {
-    for await (const part of untilAborted(stream, AbortSignal.any([signal, ending.signal]))) {
+    for await (const part of untilAborted(stream, abortSignal)) {
       if (part.type === 'text-start' && length > 0) say('\n\n');
       if (part.type === 'text-delta') {
         const text = part.text.slice(0, LONGEST_ANSWER - length);
         length += text.length;
-        uncounted += text.length;
+        meter.addText(text);
         say(text);
         if (length >= LONGEST_ANSWER) {
           stopped_by = 'length';
@@ -102,12 +83,7 @@ export async function answerWithModel(
         await question.refuse(part.toolName, part.input, invalidCall(part, question));
       }
       if (part.type === 'finish-step') {
-        const { inputTokens, outputTokens } = part.usage;
-        if (inputTokens === undefined || outputTokens === undefined) usage.estimated = true;
-        usage.input_tokens += inputTokens ?? tokensIn(wire.sent());
-        usage.output_tokens += outputTokens ?? tokensIn(uncounted);
-        uncounted = 0;
-        wire.counted();
+        meter.addStep(part.usage);
         finish = part.finishReason;
       }
       if (part.type === 'error') {
@@ -118,30 +94,92 @@ export async function answerWithModel(
   } catch (error) {
     if (!signal.aborted) failure ??= toChatError(error, settings, length > 0);
   }
-  if (wire.mayCharge()) {
-    usage.estimated = true;
-    usage.input_tokens += tokensIn(wire.sent());
-    usage.output_tokens += tokensIn(uncounted);
+  const usage = meter.end();
+  if (failure === undefined && !signal.aborted && stopped_by === null) {
+    const isOutOfTokens = meter.used() >= budget.tokens;
+    ({ stopped_by = null, failure } = outcomeOf(finish, isOutOfTokens));
   }
-  const isWhole = failure !== undefined || signal.aborted || stopped_by !== null;
-  if (!isWhole && finish === 'tool-calls') {
-    stopped_by = used() >= budget.tokens ? 'tokens' : 'turns';
-  } else if (!isWhole && finish === 'length') {
-    stopped_by = 'tokens';
-  } else if (!isWhole && finish === 'content-filter') {
-    failure = chatFailed(
-      'provider_refused',
-      'its content filter blocked the answer',
-      'Rephrase the question.',
-    );
-  } else if (!isWhole && finish !== 'stop') {
-    failure = endedEarly();
-  }
+  return { citations: [...citations.values()], usage, stopped_by, ...(failure && { failure }) };
+}
+
+/** Explains the finish reason of the last step. */
+function outcomeOf(
+  finish: string | undefined,
+  isOutOfTokens: boolean,
+): { readonly stopped_by?: StoppedBy; readonly failure?: ServiceError } {
+  if (finish === 'stop') return {};
+  if (finish === 'tool-calls') return { stopped_by: isOutOfTokens ? 'tokens' : 'turns' };
+  if (finish === 'length') return { stopped_by: 'tokens' };
+  if (finish !== 'content-filter') return { failure: endedEarly() };
+  const what = 'its content filter blocked the answer';
+  return { failure: chatFailed('provider_refused', what, 'Rephrase the question.') };
+}
+
+/**
+ * Makes the tools of the question callable by the model.
+ * @param citations receives the sources of their results.
+ * @param onError is called for unexpected errors. Without it, the SDK would send the error to the
+ * provider and continue.
+ */
+function toolsOf(
+  sdk: typeof import('ai'),
+  { tools, call }: Question,
+  citations: Map<string, Citation>,
+  onError: () => void,
+): ToolSet {
+  const entries = tools.map(({ name, description, input }) => {
+    // The SDK does not validate arguments here, because the tool explains errors better.
+    const inputSchema = sdk.jsonSchema(z.toJSONSchema(input, { io: 'input' }));
+    const execute = async (args: unknown) => {
+      try {
+        const answer = await call(name, args);
+        if ('source' in answer) citations.set(answer.source, { source: answer.source });
+        return { note: IS_DATA, ...answer };
+      } catch (error) {
+        onError();
+        throw error;
+      }
+    };
+    return [name, sdk.tool({ description, inputSchema, execute })] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+interface Meter {
+  readonly used: () => number;
+  readonly addText: (text: string) => void;
+  readonly addStep: (step: StepUsage) => void;
+  /** Estimates the request that was not reported, if the provider may charge for it. */
+  readonly end: () => Usage;
+}
+
+interface StepUsage {
+  readonly inputTokens: number | undefined;
+  readonly outputTokens: number | undefined;
+}
+
+/** Counts tokens, and estimates them from characters where the provider reports none. */
+function meterOf(wire: Wire): Meter {
+  const usage = { input_tokens: 0, output_tokens: 0, estimated: false };
+  /** Characters of answers since the last step ended. */
+  let uncounted = 0;
+  const addStep = ({ inputTokens, outputTokens }: StepUsage): void => {
+    if (inputTokens === undefined || outputTokens === undefined) usage.estimated = true;
+    usage.input_tokens += inputTokens ?? tokensIn(wire.sent());
+    usage.output_tokens += outputTokens ?? tokensIn(uncounted);
+    uncounted = 0;
+    wire.counted();
+  };
   return {
-    citations: [...citations.values()],
-    usage: { requests: wire.requests(), ...usage } satisfies Usage,
-    stopped_by,
-    ...(failure && { failure }),
+    used: () => usage.input_tokens + usage.output_tokens,
+    addText(text) {
+      uncounted += text.length;
+    },
+    addStep,
+    end() {
+      if (wire.mayCharge()) addStep({ inputTokens: undefined, outputTokens: undefined });
+      return { requests: wire.requests(), ...usage };
+    },
   };
 }
 

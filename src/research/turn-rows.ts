@@ -1,6 +1,5 @@
 /** Reads turns and sessions as they are stored. */
-import type { ErrorCode } from '../base/errors.ts';
-import { ServiceError } from '../base/errors.ts';
+import { ServiceError, type ErrorCode } from '../base/errors.ts';
 import type { ChatSessionsTable, ChatTurnsTable, Db } from '../storage/tables.ts';
 import { NO_USAGE, type Citation, type StoppedBy, type Usage } from './answering.ts';
 
