@@ -69,7 +69,7 @@ export interface Question {
 }
 
 /** Outcome of an answer, whose text was emitted with `say`. */
-export interface Answered {
+export interface AnswerOutcome {
   readonly citations: readonly Citation[];
   readonly usage: Usage;
   readonly stopped_by: StoppedBy | null;
@@ -83,5 +83,5 @@ export interface Answerer {
   readonly model: string | null;
   readonly is_language_model: boolean;
   /** @throws ServiceError if it failed before anything was sent to a provider. */
-  readonly answer: (question: Question) => Promise<Answered>;
+  readonly answer: (question: Question) => Promise<AnswerOutcome>;
 }

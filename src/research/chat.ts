@@ -9,7 +9,7 @@ import { createRateLimiter, type RateLimit } from '../base/rate-limit.ts';
 import type { Scope } from '../base/scopes.ts';
 import type { Storage } from '../storage/storage.ts';
 import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
-import type { Answered, Answerer, Budget } from './answering.ts';
+import type { AnswerOutcome, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
 import type { Ask } from './call-api.ts';
 import { callTool, refusal, type ToolAnswer, type ToolRefusal } from './tool.ts';
@@ -73,16 +73,16 @@ export interface Chat extends TurnContext {
 /** Turns in one process at the same time; each holds a connection to a provider. */
 const MOST_RUNNING = 256;
 /** Running turns of one administrator, so that others can still ask. */
-const MOST_OF_ONE = 128;
+const MOST_PER_ADMINISTRATOR = 128;
 /** Rate per administrator. Every turn is stored forever and may cost money. */
 const TURNS: RateLimit = { burst: 300, intervalMs: 2000 };
 /** Time for a canceled turn to store what it has so far. */
 const CANCEL_MS = 2000;
-const LOOK_EVERY_MS = 250;
+const POLL_MS = 250;
 const WATCH_EVERY_MS = 1000;
 /** Interval at which `follow` yields undefined, so that its caller notices a closed connection. */
-const TURN_EVERY_MS = 2000;
-const TRY_AGAIN_SECONDS = 5;
+const KEEP_ALIVE_MS = 2000;
+const RETRY_SECONDS = 5;
 
 type AbortReason = 'seconds' | 'stopping' | 'canceled' | 'dropped';
 
@@ -121,7 +121,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
       if (who !== undefined) {
         const runningBy = [...lives.values()].map(({ administrator_id: id }) => id);
         const own = [...runningBy, ...beginning].filter((id) => id === who).length;
-        if (own >= MOST_OF_ONE)
+        if (own >= MOST_PER_ADMINISTRATOR)
           throw tooManyOfOne(`${own} of your questions are still being answered`);
         const waitMs = waitMsOf(who);
         if (waitMs > 0)
@@ -175,7 +175,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
       for (;;) {
         const turn = await getTurn(context, turn_id);
         if (turn.status !== 'running' || performance.now() >= until) return turn;
-        await wait(LOOK_EVERY_MS);
+        await wait(POLL_MS);
       }
     },
     async stop() {
@@ -206,7 +206,7 @@ async function* followTurn(
       } else if (hasEnded) {
         return;
       } else {
-        const isNew = await settlesWithin(changed.promise, TURN_EVERY_MS);
+        const isNew = await settlesWithin(changed.promise, KEEP_ALIVE_MS);
         if (!isNew) yield undefined;
       }
     }
@@ -225,11 +225,11 @@ async function* followTurn(
 function tooManyTurns(running: number): ServiceError {
   return new ServiceError('overloaded', `the server is already answering ${running} questions`, {
     remedy: 'Ask again later.',
-    retryAfterSeconds: TRY_AGAIN_SECONDS,
+    retryAfterSeconds: RETRY_SECONDS,
   });
 }
 
-function tooManyOfOne(what: string, retryAfterSeconds = TRY_AGAIN_SECONDS): ServiceError {
+function tooManyOfOne(what: string, retryAfterSeconds = RETRY_SECONDS): ServiceError {
   return new ServiceError('rate_limited', what, {
     reason: 'turns',
     remedy: 'Wait for the answers, or cancel questions that you no longer need.',
@@ -316,7 +316,7 @@ async function answer(
     },
   };
   try {
-    let answered: Answered;
+    let answered: AnswerOutcome;
     try {
       answered = await answerer.answer(question);
     } catch (thrown) {
@@ -350,7 +350,7 @@ interface End {
 }
 
 function endOf(
-  { failure, stopped_by }: Answered,
+  { failure, stopped_by }: AnswerOutcome,
   { aborted, reason }: AbortSignal,
   hasText: boolean,
   { seconds }: Budget,

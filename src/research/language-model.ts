@@ -3,7 +3,7 @@ import type { ModelMessage, ToolSet } from 'ai';
 import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { printableLine } from '../base/printable.ts';
-import type { Answered, Citation, Question, StoppedBy, Usage } from './answering.ts';
+import type { AnswerOutcome, Citation, Question, StoppedBy, Usage } from './answering.ts';
 import { loadModel, type ProviderSettings } from './ai-sdk.ts';
 import { toolNamed } from './tools.ts';
 
@@ -33,7 +33,7 @@ const CHARACTERS_PER_TOKEN = 4;
 export async function answerWithModel(
   settings: ProviderSettings,
   question: Question,
-): Promise<Answered> {
+): Promise<AnswerOutcome> {
   const { budget, signal, say } = question;
   const wire = countedFetch(budget.turns);
   const meter = meterOf(wire);

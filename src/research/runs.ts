@@ -30,7 +30,7 @@ export interface ListAnswer<T> {
 
 export type Result = Readonly<Record<string, unknown>>;
 
-const LOOK_EVERY_MS = 250;
+const POLL_MS = 250;
 
 /** Operations that check whether a run belongs to the bot. */
 export const OWN_TASK: readonly Reach[] = ['GET /tasks/{task_id}', 'GET /bots/{bot_ref}'];
@@ -132,7 +132,7 @@ export async function waitForTask(
       return { task, result: await read<Result>(ask, at`/tasks/${task_id}/result`, signal) };
     }
     if (!isOpen(task) || performance.now() >= until) return { task };
-    await wait(LOOK_EVERY_MS, undefined, { signal });
+    await wait(POLL_MS, undefined, { signal });
   }
 }
 

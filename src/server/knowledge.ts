@@ -14,7 +14,7 @@ import {
   type Knowledge,
   type Published,
 } from '../research/knowledge/documents.ts';
-import { interleaved, type Answered } from '../research/knowledge/federation.ts';
+import { interleave, type InstanceAnswer } from '../research/knowledge/federation.ts';
 import { searchPassages } from '../research/knowledge/search.ts';
 import { LICENSE_STATUS_HEADER } from '../lease/license-features.ts';
 import { actorOf } from './authentication.ts';
@@ -80,12 +80,12 @@ export function addKnowledge(app: App, { identity, gate, federation, log }: Serv
       federated === 'true' ? federation.search(q, limit) : [],
     ]);
     const own = found.map((one) => ({ ...one, instance: null }));
-    const items = interleaved([own, ...answered.map((one) => one.items)], limit);
+    const items = interleave([own, ...answered.map((one) => one.items)], limit);
     return c.json({ items, instances: answered.map(serializeInstance) }, 200);
   });
 }
 
-function serializeInstance({ name, status, reason, took_ms }: Answered) {
+function serializeInstance({ name, status, reason, took_ms }: InstanceAnswer) {
   return { name, status, reason, took_ms };
 }
 

@@ -16,7 +16,7 @@ import { purgeSessions } from '../identity/sessions.ts';
 import { purgeStepUps } from '../identity/step-up.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import { expiryWarnings, issuerFault, publishedTrust } from '../identity/trust.ts';
-import { clearLeftPassages } from '../research/knowledge/documents.ts';
+import { clearAbandonedPassages } from '../research/knowledge/documents.ts';
 import { federationOf } from '../research/knowledge/federation.ts';
 import { readKnowledgeFile } from '../research/knowledge/knowledge-file.ts';
 import { openChat } from '../research/chat.ts';
@@ -314,7 +314,7 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
       for (const forget of PURGES) await forget(tx, clock());
     });
     await storage.eraseTraces();
-    await clearLeftPassages({ storage, clock });
+    await clearAbandonedPassages({ storage, clock });
   } catch (error) {
     log.warn({ err: error, msg: 'expired data could not be deleted' });
   }

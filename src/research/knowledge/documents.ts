@@ -191,14 +191,14 @@ async function unlist(tx: Db, document_id: string, since: number): Promise<void>
 }
 
 /** Unpublished documents older than this are treated as abandoned. */
-const LEFT_AFTER_MS = 60 * 60_000;
+const ABANDONED_AFTER_MS = 60 * 60_000;
 
 /** Removes unpublished passages left by killed processes. */
-export async function clearLeftPassages({ storage, clock }: Knowledge): Promise<void> {
+export async function clearAbandonedPassages({ storage, clock }: Knowledge): Promise<void> {
   const left = await storage.read
     .selectFrom('knowledge_unlisted')
     .select('document_id')
-    .where('since', '<', clock() - LEFT_AFTER_MS)
+    .where('since', '<', clock() - ABANDONED_AFTER_MS)
     .execute();
   for (const { document_id } of left) await clearPassages({ storage }, document_id);
 }

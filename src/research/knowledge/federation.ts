@@ -9,11 +9,11 @@ import type { FederationSettings, Instance } from './knowledge-file.ts';
 export interface Federation {
   readonly isEmpty: boolean;
   /** Asks all instances at the same time, each with the configured timeout. Never rejects. */
-  readonly search: (q: string, limit: number) => Promise<readonly Answered[]>;
+  readonly search: (q: string, limit: number) => Promise<readonly InstanceAnswer[]>;
 }
 
 /** Outcome of asking one instance. */
-export interface Answered {
+export interface InstanceAnswer {
   readonly name: string;
   readonly status: (typeof INSTANCE_STATUSES)[number];
   /** Written by this server, because an error text of an instance could repeat the token. */
@@ -103,7 +103,7 @@ function clientFor(
   });
 }
 
-type Result = Pick<Answered, 'status' | 'reason' | 'items'>;
+type Result = Pick<InstanceAnswer, 'status' | 'reason' | 'items'>;
 
 async function ask(
   instance: Instance,
@@ -172,7 +172,7 @@ function kindOf(error: unknown): readonly [name: string, code: string] {
 }
 
 /** Merges ranked lists: the first items of all lists, then the second items, up to `limit`. */
-export function interleaved<T>(lists: readonly (readonly T[])[], limit: number): T[] {
+export function interleave<T>(lists: readonly (readonly T[])[], limit: number): T[] {
   const longest = Math.max(0, ...lists.map((list) => list.length));
   const turns = Array.from({ length: longest }, (_, rank) =>
     lists.flatMap((list) => list.slice(rank, rank + 1)),

@@ -10,8 +10,8 @@ export interface Passage {
 }
 
 /** In UTF-16 units. A passage longer than the first ends at the next paragraph; none exceeds the second. */
-const USUAL_LENGTH = 1200;
-const MOST_LENGTH = 2000;
+const TARGET_LENGTH = 1200;
+const MAX_LENGTH = 2000;
 
 // Each runs in linear time, because texts are not trusted.
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*))?$/s;
@@ -46,10 +46,10 @@ export function* passagesOf(lines: readonly string[], hasHeadings: boolean): Gen
     for (let i = from; i < to; i += 1) {
       const line = lines[i]!;
       const isParagraphEnd = i > from && lines[i - 1]!.trim() === '' && line.trim() !== '';
-      if (length + line.length > MOST_LENGTH || (isParagraphEnd && length > USUAL_LENGTH)) {
+      if (length + line.length > MAX_LENGTH || (isParagraphEnd && length > TARGET_LENGTH)) {
         yield* cut(i);
       }
-      if (line.length > MOST_LENGTH) {
+      if (line.length > MAX_LENGTH) {
         for (const text of piecesOf(line)) {
           yield { heading, first_line: i + 1, last_line: i + 1, text };
         }
@@ -121,9 +121,9 @@ function trimmed(lines: readonly string[], from: number, to: number) {
 function* piecesOf(line: string): Generator<string> {
   let from = 0;
   while (from < line.length) {
-    let to = Math.min(line.length, from + MOST_LENGTH);
+    let to = Math.min(line.length, from + MAX_LENGTH);
     if (to < line.length) {
-      const least = from + MOST_LENGTH * 0.75;
+      const least = from + MAX_LENGTH * 0.75;
       const space = line.slice(least, to).lastIndexOf(' ') + 1;
       if (space > 0) to = least + space;
       else if (/[\uD800-\uDBFF]/.test(line[to - 1]!)) to -= 1;

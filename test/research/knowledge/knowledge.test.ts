@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  clearLeftPassages,
+  clearAbandonedPassages,
   clearPassages,
   getDocument,
   listDocuments,
@@ -180,10 +180,10 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
   test('passages left by a killed process are not found, and are removed later', async () => {
     await stageDocument(world.identity, { name: 'risk.md', text: RISK });
     expect(await places('drawdown')).toEqual([]);
-    await clearLeftPassages(world.identity);
+    await clearAbandonedPassages(world.identity);
     expect(await count('knowledge_passages')).toBe(3);
     world.now += 2 * 3_600_000;
-    await clearLeftPassages(world.identity);
+    await clearAbandonedPassages(world.identity);
     expect([await count('knowledge_passages'), await count('knowledge_unlisted')]).toEqual([0, 0]);
   });
 
