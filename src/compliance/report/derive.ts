@@ -27,7 +27,17 @@ import {
   listVenues,
 } from './facts.ts';
 import { createStalenessCheck } from '../tests/current-staleness.ts';
-import { contentHash, digest, draft, fieldsIn, figure, Gaps, human, QUERIES } from './fields.ts';
+import {
+  contentHash,
+  digest,
+  draft,
+  fieldsIn,
+  figure,
+  Gaps,
+  human,
+  QUERIES,
+  reportedLimit,
+} from './fields.ts';
 import { addPeriodGaps, addRecordGaps, addTestGaps } from './gaps.ts';
 import type { Report } from './payload.ts';
 import {
@@ -151,14 +161,7 @@ async function derive(
   const controls = [
     ...reportLimits(bot_id, versions, gaps),
     ...(await reportThresholds(read, asked, subjects, period.to, gaps)),
-    {
-      id: 'overrides',
-      articles: ['15(6)'],
-      facts: overrides,
-      owner: human(),
-      rationale: human(),
-      alerts_to: human(),
-    },
+    reportedLimit('overrides', ['15(6)'], overrides),
   ];
   const attribution = countAttribution(counts, deployments);
   const head = await readHead(storage, bot_id, range);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { article } from '../articles.ts';
-import type { Draft, Figure, Gap, Human, Report } from './payload.ts';
+import type { Draft, Figure, Gap, Human, Report, ReportedLimit } from './payload.ts';
 
 /** Descriptions of the queries by name, from which an auditor can reproduce every figure. */
 export const QUERIES = {
@@ -52,6 +52,14 @@ export function human(): Human {
 
 export function draft(text: string | null): Draft {
   return { marker: 'M', draft: text, ...NOBODY };
+}
+
+export function reportedLimit(
+  id: string,
+  articles: readonly string[],
+  facts: Figure,
+): ReportedLimit {
+  return { id, articles, facts, owner: human(), rationale: human(), alerts_to: human() };
 }
 
 export class Gaps {

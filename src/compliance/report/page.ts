@@ -141,8 +141,13 @@ interface Section {
 
 function listSections(report: Report): Section[] {
   const { generated_by, annex_i } = report;
+  const section = (id: string, name: string, fields: object): Section => ({
+    id,
+    name,
+    body: renderFields(name, fields),
+  });
   return [
-    { id: 'summary', name: 'Summary', body: renderFields('Summary', report.summary) },
+    section('summary', 'Summary', report.summary),
     { id: 'gaps', name: 'What is missing', body: renderGaps(report) },
     { id: 'articles', name: 'Paragraph by paragraph', body: renderArticles(report) },
     { id: 'deficiencies', name: 'Deficiencies', body: renderDeficiencies(report) },
@@ -161,30 +166,18 @@ function listSections(report: Report): Section[] {
         articles.length === 0 ? id : `${id}: ${articles.join(', ')}`,
       ),
     },
-    { id: 'governance', name: 'Governance', body: renderFields('Governance', report.governance) },
-    { id: 'testing', name: 'Testing', body: renderFields('Testing', report.testing) },
+    section('governance', 'Governance', report.governance),
+    section('testing', 'Testing', report.testing),
     {
       id: 'changes',
       name: 'Changes',
       body: renderItems(report.changes, ({ id }) => `Version ${id.slice(1)}`),
     },
-    { id: 'kill', name: 'Kill function', body: renderFields('Kill function', report.kill) },
-    {
-      id: 'pretrade',
-      name: 'Pre-trade controls',
-      body: renderFields('Pre-trade', report.pretrade),
-    },
-    { id: 'monitoring', name: 'Monitoring', body: renderFields('Monitoring', report.monitoring) },
-    {
-      id: 'posttrade',
-      name: 'Post-trade controls',
-      body: renderFields('Post-trade', report.posttrade),
-    },
-    {
-      id: 'surveillance',
-      name: 'Surveillance',
-      body: renderFields('Surveillance', report.surveillance),
-    },
+    section('kill', 'Kill function', report.kill),
+    section('pretrade', 'Pre-trade controls', report.pretrade),
+    section('monitoring', 'Monitoring', report.monitoring),
+    section('posttrade', 'Post-trade controls', report.posttrade),
+    section('surveillance', 'Surveillance', report.surveillance),
     {
       id: 'incidents',
       name: 'Incidents: runs that failed, as candidates',

@@ -1,4 +1,4 @@
-import { digest, figure, human, type Gaps } from './fields.ts';
+import { digest, figure, reportedLimit, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { formatInstant } from './period.ts';
 import { type Document, type Version } from './records.ts';
@@ -56,14 +56,8 @@ export function reportLimits(
       hard_or_soft: 'hard: the engine denies the order',
       ...findCalibration(versions, id),
     };
-    return {
-      id,
-      articles,
-      facts: figure('risk.controls', { bot_id, version: current!.version, limit: id }, facts),
-      owner: human(),
-      rationale: human(),
-      alerts_to: human(),
-    };
+    const params = { bot_id, version: current!.version, limit: id };
+    return reportedLimit(id, articles, figure('risk.controls', params, facts));
   });
   for (const [ref, what] of REQUIRED_LIMITS) {
     if (!served.has(ref)) gaps.add(`no_control_${ref}`, `the spec has no ${what.slice(2)}`, [ref]);

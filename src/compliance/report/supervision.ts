@@ -2,7 +2,7 @@ import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
 import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
 import { listThresholds, findUnattributed } from '../../fleet/thresholds/thresholds.ts';
-import { figure, human, type Gaps } from './fields.ts';
+import { figure, reportedLimit, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { formatInstant, type Period, type SeqRange } from './period.ts';
 import { cutList, type Document } from './records.ts';
@@ -129,14 +129,9 @@ export async function reportThresholds(
       set_by: row.set_by_name ?? row.set_by,
       rationale,
     };
-    return {
-      id: `threshold_${level}_${subject}_${currency}`,
-      articles: ['15(5)'],
-      facts: figure('risk.thresholds', { ...asked, level, subject, currency }, facts),
-      owner: human(),
-      rationale: human(),
-      alerts_to: human(),
-    };
+    const id = `threshold_${level}_${subject}_${currency}`;
+    const params = { ...asked, level, subject, currency };
+    return reportedLimit(id, ['15(5)'], figure('risk.thresholds', params, facts));
   });
 }
 

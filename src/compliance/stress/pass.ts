@@ -146,7 +146,7 @@ export async function runPass(
       if (phase === 'hold' && sample.length < MOST_SAMPLED) sample.push(...events);
     });
     const evidence = createHash('sha256');
-    const playedBars: PlayedBar[] = [];
+    const bars: PlayedBar[] = [];
     const acks: number[] = [];
     const memory: { messages: number; rss: number; heap: number }[] = [];
     const rss = { start: meters.rss(), max: 0 };
@@ -160,56 +160,56 @@ export async function runPass(
       const { realMs, withheldMs, netMs, alertMs, alertNetMs, ...known } =
         await loader.playBar(load);
       const times = { realMs, withheldMs, netMs, alertMs, alertNetMs };
-      playedBars.push({ phase: name, ...times, ...known });
+      bars.push({ phase: name, ...times, ...known });
       acks.push(durations.ack.length);
       evidence.update(`${JSON.stringify({ phase: name, ...known })}\n`);
       messages += known.asked.orders + known.asked.cancels;
       rss.max = Math.max(rss.max, meters.rss());
       if (name === 'hold') memory.push({ messages, rss: meters.rss(), heap: meters.heap() });
-      onBar(playedBars.length, schedule.length);
+      onBar(bars.length, schedule.length);
     }
     const state = world.state();
     // Lets pending reconciliations of the session with the venue finish.
     await world.time.pass(SETTLE_MS);
-    const isWhole = playedBars.length === schedule.length;
+    const isWhole = bars.length === schedule.length;
     const limit = config.risk.max_position_pct;
     const result: PassResult = {
       ...kind,
       schedule_hash: digest({ seed, schedule }),
       evidence_hash: isWhole ? evidence.digest('hex') : null,
-      phases: summarizePhases(playedBars, acks, durations.ack),
-      reached: computeReached(plan, playedBars),
-      volume: computeVolumeReached(plan, playedBars),
+      phases: summarizePhases(bars, acks, durations.ack),
+      reached: computeReached(plan, bars),
+      volume: computeVolumeReached(plan, bars),
       orders: {
-        asked: sum(playedBars, ({ asked }) => asked.orders),
-        sent: sum(playedBars, ({ sent }) => sent.orders),
-        denied: sumAll(sumCounts(playedBars, 'denied')),
+        asked: sum(bars, ({ asked }) => asked.orders),
+        sent: sum(bars, ({ sent }) => sent.orders),
+        denied: sumAll(sumCounts(bars, 'denied')),
       },
-      limiter: summarizeLimiter(world, playedBars),
-      venue_rejects: sumCounts(playedBars, 'rejected'),
+      limiter: summarizeLimiter(world, bars),
+      venue_rejects: sumCounts(bars, 'rejected'),
       drops: loader.lost(),
       log: loader.logged(),
       reconciliation: {
-        breaks: sum(playedBars, ({ breaks }) => breaks),
+        breaks: sum(bars, ({ breaks }) => breaks),
         agrees: agreesWithVenue(world),
       },
       positions: {
-        largest: rounded(Math.max(0, ...playedBars.map(({ position }) => position))),
+        largest: rounded(Math.max(0, ...bars.map(({ position }) => position))),
         limit: Number.isFinite(limit) ? limit : null,
       },
-      queue: computeQueue(playedBars),
+      queue: computeQueue(bars),
       durations_ms: {
         decision: computePercentiles(durations.decision),
         check: computePercentiles(durations.check),
         ack: computePercentiles(durations.ack),
-        alert: computePercentiles(playedBars.flatMap(({ alertMs }) => alertMs ?? [])),
-        alert_net: computePercentiles(playedBars.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
+        alert: computePercentiles(bars.flatMap(({ alertMs }) => alertMs ?? [])),
+        alert_net: computePercentiles(bars.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
       },
       host: {
-        real_ms: rounded(sum(playedBars, ({ realMs }) => realMs)),
-        withheld_ms: rounded(sum(playedBars, ({ withheldMs }) => withheldMs)),
-        net_ms: rounded(sum(playedBars, ({ netMs }) => netMs)),
-        has_cut_short: !isWhole && sum(playedBars, ({ netMs }) => netMs) < budgetMs,
+        real_ms: rounded(sum(bars, ({ realMs }) => realMs)),
+        withheld_ms: rounded(sum(bars, ({ withheldMs }) => withheldMs)),
+        net_ms: rounded(sum(bars, ({ netMs }) => netMs)),
+        has_cut_short: !isWhole && sum(bars, ({ netMs }) => netMs) < budgetMs,
       },
       memory: {
         rss_start: rss.start,
@@ -296,19 +296,19 @@ export async function findHeadroom(
 type PlayedBar = BarResult & { readonly phase: Phase };
 
 function summarizePhases(
-  playedBars: readonly PlayedBar[],
+  bars: readonly PlayedBar[],
   acks: readonly number[],
   all: readonly number[],
 ): PhaseResult[] {
-  const hostMs = playedBars.flatMap(({ realMs, netMs }, at) =>
+  const hostMs = bars.flatMap(({ realMs, netMs }, at) =>
     Array.from({ length: acks[at]! - (acks[at - 1] ?? 0) }, () => realMs - netMs),
   );
   const results: PhaseResult[] = [];
-  for (let at = 0; at < playedBars.length;) {
-    const { phase } = playedBars[at]!;
-    const next = playedBars.findIndex((bar, place) => place > at && bar.phase !== phase);
-    const end = next === -1 ? playedBars.length : next;
-    const own = playedBars.slice(at, end);
+  for (let at = 0; at < bars.length;) {
+    const { phase } = bars[at]!;
+    const next = bars.findIndex((bar, place) => place > at && bar.phase !== phase);
+    const end = next === -1 ? bars.length : next;
+    const own = bars.slice(at, end);
     const first = at === 0 ? 0 : acks[at - 1]!;
     const waits = all.slice(first, acks[end - 1]);
     results.push({
@@ -328,13 +328,13 @@ function summarizePhases(
   return results;
 }
 
-function summarizeLimiter(world: World, playedBars: readonly BarResult[]): PassResult['limiter'] {
+function summarizeLimiter(world: World, bars: readonly BarResult[]): PassResult['limiter'] {
   const { risk, optionalLimits } = world.config;
   const limit = risk.max_messages_per_second;
   const kept = optionalLimits?.messages_kept_for_cancels ?? 0;
   const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
   if (!Number.isFinite(limit)) return { limit: null, ...made };
-  for (const { asked, sent, denied } of playedBars) {
+  for (const { asked, sent, denied } of bars) {
     // Cancels count toward the limit but are never denied.
     const room = Math.max(0, Math.ceil(limit - kept) - asked.cancels);
     const caught =
@@ -353,11 +353,11 @@ function summarizeLimiter(world: World, playedBars: readonly BarResult[]): PassR
 }
 
 function sumCounts(
-  playedBars: readonly BarResult[],
+  bars: readonly BarResult[],
   what: 'denied' | 'rejected',
 ): Record<string, number> {
   const all: Record<string, number> = {};
-  for (const bar of playedBars) {
+  for (const bar of bars) {
     for (const [reason, count] of Object.entries(bar[what])) {
       all[reason] = (all[reason] ?? 0) + count;
     }

@@ -134,7 +134,7 @@ export async function readHistory(
   const runs = await listRuns(storage.read, bot_id, from, asOf);
   const bots = [...Map.groupBy(runs, (run) => run.bot_id)].sort(([a], [b]) => (a < b ? -1 : 1));
   const logs: object[] = [];
-  const gaps = new Gaps();
+  const gaps = new LogGaps();
   for (const [id, own] of bots) {
     const range = await readRange(storage.read, id, from, asOf);
     logs.push({ bot_id: id, ...range });
@@ -322,20 +322,13 @@ function countDays(runs: readonly Run[]): number {
   return days;
 }
 
-class Gaps {
-  readonly #all = new Map<
-    string,
-    { bot_id: string; why: LogGap['why']; count: number; first: number }
-  >();
+class LogGaps {
+  readonly #all = new Map<string, Omit<LogGap, 'first'> & { readonly first: number }>();
 
   add(bot_id: string, why: LogGap['why'], time: number): void {
-    const known = this.#all.get(`${bot_id} ${why}`);
-    if (known === undefined)
-      this.#all.set(`${bot_id} ${why}`, { bot_id, why, count: 1, first: time });
-    else {
-      known.count += 1;
-      known.first = Math.min(known.first, time);
-    }
+    const key = `${bot_id} ${why}`;
+    const { count, first } = this.#all.get(key) ?? { count: 0, first: time };
+    this.#all.set(key, { bot_id, why, count: count + 1, first: Math.min(first, time) });
   }
 
   list(): LogGap[] {

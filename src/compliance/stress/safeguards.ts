@@ -78,7 +78,7 @@ export async function trySafeguards(
   meters: Meters,
 ): Promise<SafeguardResult[]> {
   const results: SafeguardResult[] = [];
-  const testControl = async (
+  const run = async (
     name: SafeguardResult['id'],
     articles: readonly string[],
     play: (world: World, loader: Loader, note: Note, log: readonly SessionEvent[]) => Promise<void>,
@@ -113,7 +113,7 @@ export async function trySafeguards(
     results.push({ id: name, articles, status, holds: faults.length === 0, reason, measured });
   };
 
-  await testControl('kill', ['12(1)', '10'], async (world, loader, { check, inTime, measure }) => {
+  await run('kill', ['12(1)', '10'], async (world, loader, { check, inTime, measure }) => {
     let sent = -Infinity;
     world.venue.listen(({ kind, whose, message, time }) => {
       const { type } = message as { readonly type?: string };
@@ -145,14 +145,10 @@ export async function trySafeguards(
     inTime(allConfirmed, BOUNDS.killConfirmedMs, 'all cancels are confirmed');
   });
 
-  await testControl('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
+  await run('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
     const breaches = createBreaches(world);
     const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ reason }) => reason === name));
-    check(
-      unset.length === 0,
-      'limits on price, value and volume are set',
-      describeMissing(...unset),
-    );
+    check(unset.length === 0, 'limits on price, value and volume are set', nameUnset(...unset));
     const refused: string[] = [];
     world.exerciser.tell(({ broker, instruments }) => {
       for (const { request, reason } of breaches) {
@@ -167,13 +163,9 @@ export async function trySafeguards(
     measure('missed', breaches.length - refused.length);
   });
 
-  await testControl('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
+  await run('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
     const collar = world.config.optionalLimits?.price_collar_period;
-    check(
-      collar !== undefined,
-      'a collar over a period is set',
-      describeMissing('price_collar_period'),
-    );
+    check(collar !== undefined, 'a collar over a period is set', nameUnset('price_collar_period'));
     if (collar === undefined) return;
     // The market moves beyond the collar of the period, and the order follows it.
     const price = Number((world.sizes.price * (1 + (collar.bps / 10_000) * 1.1)).toFixed(2));
@@ -198,7 +190,7 @@ export async function trySafeguards(
     );
   });
 
-  await testControl(
+  await run(
     'reserve',
     ['15(1)(d)', '10'],
     async (world, _, { check, measure }) => {
@@ -207,9 +199,9 @@ export async function trySafeguards(
       check(
         Number.isFinite(limit),
         'a limit on messages is set',
-        describeMissing('max_messages_per_second'),
+        nameUnset('max_messages_per_second'),
       );
-      check(kept > 0, 'capacity is kept for cancels', describeMissing('messages_kept_for_cancels'));
+      check(kept > 0, 'capacity is kept for cancels', nameUnset('messages_kept_for_cancels'));
       if (!Number.isFinite(limit)) return;
       let resting: Readonly<Order>[] = [];
       let denied = 0;
@@ -252,7 +244,7 @@ export async function trySafeguards(
     { tried: own, first: { ...load, fills: 0, cancels: 0, out: 1 } },
   );
 
-  await testControl(
+  await run(
     'repetition',
     ['15(3)', '10'],
     async (world, loader, { check, measure }) => {
@@ -260,7 +252,7 @@ export async function trySafeguards(
       check(
         latch !== undefined,
         'a limit on repeated executions is set',
-        describeMissing('repeated_execution'),
+        nameUnset('repeated_execution'),
       );
       if (latch === undefined) return;
       const isTried = latch.count <= MOST_AT_ONCE;
@@ -299,29 +291,22 @@ export async function trySafeguards(
     { tried: latching, first: { ...load, fills: 0, cancels: 0, out: 1 } },
   );
 
-  await testControl(
-    'throttle',
-    ['10', 'RTS 7 9(3)(c)'],
-    async (world, loader, { check, measure }) => {
-      const limit = Math.max(1, Math.floor(load.out / 4));
-      world.do({
-        do: 'throttle',
-        session: SESSION,
-        throttle: { limit, per_ms: 1000, policy: 'reject' },
-      });
-      await loader.playBar(load);
-      await world.time.pass(SETTLE_MS);
-      world.do({ do: 'throttle', session: SESSION, throttle: undefined });
-      await world.time.pass(SETTLE_MS);
-      measure('limit_per_second', limit);
-      check(
-        agreesWithVenue(world),
-        'after the venue throttles, venue and session have the same orders and positions',
-      );
-    },
-  );
+  await run('throttle', ['10', 'RTS 7 9(3)(c)'], async (world, loader, { check, measure }) => {
+    const limit = Math.max(1, Math.floor(load.out / 4));
+    world.do({
+      do: 'throttle',
+      session: SESSION,
+      throttle: { limit, per_ms: 1000, policy: 'reject' },
+    });
+    await loader.playBar(load);
+    await world.time.pass(SETTLE_MS);
+    world.do({ do: 'throttle', session: SESSION, throttle: undefined });
+    await world.time.pass(SETTLE_MS);
+    measure('limit_per_second', limit);
+    checkAgreement(world, check, 'after the venue throttles');
+  });
 
-  await testControl('market', ['10', '16(5)'], async (world, loader, { check, measure }) => {
+  await run('market', ['10', '16(5)'], async (world, loader, { check, measure }) => {
     const { price } = world.sizes;
     await loader.playBar(load);
     for (const symbol of world.symbols)
@@ -342,47 +327,36 @@ export async function trySafeguards(
       world.end === undefined,
       'the session continues after a price gap, a trading halt and a loss of market data',
     );
-    check(agreesWithVenue(world), 'venue and session have the same orders and positions');
+    checkAgreement(world, check);
   });
 
-  await testControl(
-    'reconciliation',
-    ['17(3)', '10'],
-    async (world, loader, { check, measure }) => {
-      await loader.playBar(load);
-      world.do({ do: 'cut', session: SESSION });
-      await loader.playBar(load);
-      await world.time.pass(SETTLE_MS);
-      measure('lost', loader.lost());
-      check(
-        agreesWithVenue(world),
-        'after a lost connection, venue and session have the same orders and positions',
-      );
-    },
-  );
+  await run('reconciliation', ['17(3)', '10'], async (world, loader, { check, measure }) => {
+    await loader.playBar(load);
+    world.do({ do: 'cut', session: SESSION });
+    await loader.playBar(load);
+    await world.time.pass(SETTLE_MS);
+    measure('lost', loader.lost());
+    checkAgreement(world, check, 'after a lost connection');
+  });
 
-  await testControl(
-    'alerts',
-    ['16(5)', '10'],
-    async (world, loader, { check, inTime, measure }) => {
-      // The order exceeds the position and is denied.
-      world.exerciser.tell(({ broker, instruments }) => {
-        broker.order({
-          instrument: instruments[0]!,
-          side: 'sell',
-          quantity: 1e9 * world.sizes.quantity,
-        });
+  await run('alerts', ['16(5)', '10'], async (world, loader, { check, inTime, measure }) => {
+    // The order exceeds the position and is denied.
+    world.exerciser.tell(({ broker, instruments }) => {
+      broker.order({
+        instrument: instruments[0]!,
+        side: 'sell',
+        quantity: 1e9 * world.sizes.quantity,
       });
-      const { alertMs: ms, alertNetMs: netMs } = await loader.playBar(load);
-      measure('alert_ms', ms);
-      measure('alert_net_ms', netMs);
-      check(ms !== null, 'a denied order raises an alert');
-      if (ms === null || netMs === null) return;
-      inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
-    },
-  );
+    });
+    const { alertMs: ms, alertNetMs: netMs } = await loader.playBar(load);
+    measure('alert_ms', ms);
+    measure('alert_net_ms', netMs);
+    check(ms !== null, 'a denied order raises an alert');
+    if (ms === null || netMs === null) return;
+    inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
+  });
 
-  await testControl(
+  await run(
     'surveillance',
     ['13(7)', '17(3)', '10'],
     async (world, loader, { check, measure }, log) => {
@@ -412,7 +386,7 @@ export async function trySafeguards(
     },
   );
 
-  await testControl('shutdown', ['14(3)', '10'], async (world, loader, { check, measure }) => {
+  await run('shutdown', ['14(3)', '10'], async (world, loader, { check, measure }) => {
     await loader.playBar(load);
     const open = world.venue.openOrders(SESSION).length;
     const begun = world.venue.now;
@@ -426,9 +400,13 @@ export async function trySafeguards(
       'the session ends, and the venue confirms that no order is open',
     );
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
-    check(agreesWithVenue(world), 'venue and session have the same orders and positions');
+    checkAgreement(world, check);
   });
   return results;
+}
+
+function checkAgreement(world: World, check: Check, when = 'at the end'): void {
+  check(agreesWithVenue(world), `${when}, venue and session have the same orders and positions`);
 }
 
 /** Rebuilds open orders and positions from the order events alone. */
@@ -470,7 +448,7 @@ interface Note {
 const ORDER_LIMITS = ['price_collar_bps', 'max_order_value', 'max_order_qty'] as const;
 
 /** Describes settings below `spec.risk` that are missing. */
-function describeMissing(...settings: readonly string[]): string {
+function nameUnset(...settings: readonly string[]): string {
   return `none (set ${settings.map((name) => `spec.risk.${name}`).join(', ')})`;
 }
 

@@ -4,38 +4,30 @@ import { TaskFailure } from '../../fleet/tasks/backtest-thread.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';
-import type { ConformanceWork, StressWork, TestWork } from './test-work.ts';
+import type { ConformanceWork, TestWork } from './test-work.ts';
 import type { TestMessage } from './test-worker.ts';
 
 const FILE = new URL(`./test-worker${import.meta.url.slice(-3)}`, import.meta.url);
+
+type ResultOf<W extends TestWork> = W extends ConformanceWork ? ConformanceResult : StressResult;
 
 /**
  * Runs a test in a new thread, because the test replaces the clocks of its thread.
  *
  * @throws TaskFailure; the reason of `signal` if it is aborted.
  */
-export async function testInThread(
-  work: ConformanceWork,
+export async function testInThread<W extends TestWork>(
+  work: W,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
-): Promise<ConformanceResult>;
-export async function testInThread(
-  work: StressWork,
-  signal: AbortSignal,
-  onProgress: (progress: Progress) => void,
-): Promise<StressResult>;
-export async function testInThread(
-  work: TestWork,
-  signal: AbortSignal,
-  onProgress: (progress: Progress) => void,
-): Promise<ConformanceResult | StressResult> {
+): Promise<ResultOf<W>> {
   signal.throwIfAborted();
   const thread = new Worker(FILE, { env: THREAD_ENV, workerData: work });
-  const { promise, resolve, reject } = Promise.withResolvers<ConformanceResult | StressResult>();
+  const { promise, resolve, reject } = Promise.withResolvers<ResultOf<W>>();
   const abort = (): void => reject(signal.reason);
   thread.on('message', (message: TestMessage) => {
     if ('progress' in message) onProgress(message.progress);
-    else if ('done' in message) resolve(message.done);
+    else if ('done' in message) resolve(message.done as ResultOf<W>);
     else reject(new TaskFailure(message.error, message.bug));
   });
   thread.on('error', (error: Error) => reject(createThreadFailure(error.message, error)));
