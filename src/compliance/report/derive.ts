@@ -82,7 +82,7 @@ const NOTICE =
 
 const HOUSE_NUMBERS = {
   retest_after: 'results of conformance and stress tests become stale after 12 months',
-  most_listed: `lists contain at most ${MOST_LISTED} entries, and the total number of entries`,
+  most_listed: `lists contain at most ${MOST_LISTED} entries and state the total number`,
 };
 
 /** Limited because each report reads the whole log of its bot. */

@@ -14,7 +14,7 @@ export const QUERIES = {
   'bot.versions': 'versions of the bot created in the period, each compared with the one before',
   'bots.list': 'bots that are not archived, by slug, with their current versions',
   'halts.of_bot':
-    'halts of the bot or of all bots that were requested in the period, the deployments of the bot that they ended, and the time from the audit log until each was in force',
+    'halts of the bot or of all bots that were requested in the period, the deployments of the bot that they ended, and how long each took to be in force according to the audit log',
   'halts.of_drills': 'halts of the bots that `bots drill` creates, requested in the period',
   'log.alerts':
     'events alert.raised of the bot that were recorded in the period: their number and their latency_ms',

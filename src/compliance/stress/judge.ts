@@ -117,7 +117,7 @@ function findFaults(pass: PassResult): Findings {
   const { heap_slope: slope, messages } = memory;
   if (slope !== null && messages >= BOUNDS.heapMessages && slope > BOUNDS.heapPerThousand) {
     faults.push(
-      `memory grew by ${slope} bytes per thousand messages (an internal threshold: ${BOUNDS.heapPerThousand})`,
+      `memory grew by ${slope} bytes per thousand messages (internal threshold: ${BOUNDS.heapPerThousand})`,
     );
   }
   const findings = { faults, byHost: [] };
@@ -144,7 +144,7 @@ function addLate(findings: Findings, pass: PassResult): void {
   const { max: alert } = durations.alert;
   const { max: alertNet } = durations.alert_net;
   late(alert ?? 0, alertNet ?? 0, BOUNDS.alertMs, `an alert took ${alert} ms`);
-  const drain = `the queue took ${queue.drain_max_ms} ms to drain (an internal threshold: ${BOUNDS.drainMs})`;
+  const drain = `the queue took ${queue.drain_max_ms} ms to drain (internal threshold: ${BOUNDS.drainMs})`;
   late(queue.drain_max_ms, queue.drain_net_max_ms, BOUNDS.drainMs, drain);
   addSlower(findings, pass);
 }
@@ -159,7 +159,7 @@ function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
   const { before: netBefore, after: netAfter } = getWaits(phases, 'ack_net_ms');
   if (before === null || after === null || netBefore === null || netAfter === null) return;
   const most = (ms: number): number => Math.max(BOUNDS.slowerTimes * ms, BOUNDS.noiseMs);
-  const what = `one order in a hundred waited ${after} ms or longer, and ${before} ms before the load (an internal threshold: ${BOUNDS.slowerTimes} times)`;
+  const what = `one order in a hundred waited ${after} ms or longer, and ${before} ms before the load (internal threshold: ${BOUNDS.slowerTimes} times)`;
   if (netAfter > most(before)) faults.push(what);
   else if (after > most(netBefore)) byHost.push(`${what}, ${describeNetTime(netAfter)}`);
 }

@@ -149,18 +149,18 @@ export async function trySafeguards(
     const breaches = createBreaches(world);
     const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ reason }) => reason === name));
     check(unset.length === 0, 'limits on price, value and volume are set', nameUnset(...unset));
-    const refused: string[] = [];
+    const denied: string[] = [];
     world.exerciser.tell(({ broker, instruments }) => {
       for (const { request, reason } of breaches) {
         const order = broker.order({ instrument: instruments[0]!, side: 'buy', ...request });
-        if (order.status === 'denied') refused.push(String(order.reason));
+        if (order.status === 'denied') denied.push(String(order.reason));
         else check(false, `an order beyond ${reason} is denied`, `the order is ${order.status}`);
       }
     });
     await loader.playBar(load);
     measure('offered', breaches.length);
-    measure('caught', refused.length);
-    measure('missed', breaches.length - refused.length);
+    measure('caught', denied.length);
+    measure('missed', breaches.length - denied.length);
   });
 
   await run('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {

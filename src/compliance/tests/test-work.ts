@@ -75,7 +75,7 @@ async function runStressTest(
     timeframeMs: parseTimeframe(spec.spec.data.timeframe).ms,
     declaredPeak: declared_peak,
   });
-  const short = `the load was held for only ${duration_s} s of virtual time (an internal threshold: ${HOLD_S} s)`;
+  const short = `the load was held for only ${duration_s} s of virtual time (internal threshold: ${HOLD_S} s)`;
   const provisional = [...plan.provisional, ...(duration_s < HOLD_S ? [short] : [])];
   const holdBars = Math.ceil((duration_s * 1000) / MINUTE);
   const meters = openMeters();
