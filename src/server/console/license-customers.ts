@@ -312,7 +312,7 @@ function listOf(
     items,
     next_cursor,
   }: { readonly items: readonly unknown[]; readonly next_cursor: string | null },
-  shown: Html,
+  content: Html,
   command: string,
 ): Html {
   if (items.length === 0) {
@@ -322,7 +322,7 @@ function listOf(
     );
   }
   const list = command.split(' ', 1)[0];
-  return html`${shown}
+  return html`${content}
   ${
     next_cursor !== null &&
     html`<p class="note">

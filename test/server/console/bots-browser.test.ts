@@ -79,11 +79,11 @@ describe('pages of bots in a browser', () => {
     await browser.open('/console/bots/watched');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     await page.locator('#chart canvas').first().waitFor();
-    const shown = await newest();
+    const lastSeq = await newest();
     const day = page.locator('[data-figure=time]');
     await page.waitForFunction(
       (before) => Number(document.querySelector('#tail-table tbody th')!.textContent) > before,
-      shown,
+      lastSeq,
     );
     await page.getByText('The chart as a table').click();
     await page.locator('#points tbody tr').first().waitFor();

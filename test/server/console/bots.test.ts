@@ -75,8 +75,8 @@ describe('the pages of bots', () => {
 
   test('show the account of a session and the initial data of the script', async () => {
     const text = await show('/console/bots/bot-1');
-    for (const shown of ['100,321.25', '91,234.50', 'sell limit', '4,800.00', 'SPX']) {
-      expect(text).toContain(shown);
+    for (const expected of ['100,321.25', '91,234.50', 'sell limit', '4,800.00', 'SPX']) {
+      expect(text).toContain(expected);
     }
     expect(text).toContain(`&quot;session&quot;:&quot;${made[1]!.task_id}&quot;`);
     expect(await show('/console/bots/hostile')).toContain('bots paper start hostile');
@@ -147,8 +147,8 @@ describe('a backtest', () => {
 
   test('has a page with its figures, findings, log and files', async () => {
     const text = await show(`/console/tasks/${task_id}`);
-    for (const shown of ['Sharpe', 'trades.csv', 'data-status', 'attempt 1', 'success']) {
-      expect(text).toContain(shown);
+    for (const expected of ['Sharpe', 'trades.csv', 'data-status', 'attempt 1', 'success']) {
+      expect(text).toContain(expected);
     }
     expect(text).toContain('sandbox="allow-scripts"');
     expect(await show('/console/bots/hostile')).toContain(`/console/tasks/${task_id}`);
@@ -250,8 +250,8 @@ describe('a halt', () => {
     expect(text).toContain('is not verified');
     expect(text).toContain('deployment_not_halted');
     expect(text).toMatch(/<strong>All bots are halted<\/strong>/);
-    const refused = await visitor.submit('/console/bots/bot-7/paper', { key: 'five' });
-    expect(refused.status).toBeGreaterThanOrEqual(400);
+    const rejected = await visitor.submit('/console/bots/bot-7/paper', { key: 'five' });
+    expect(rejected.status).toBeGreaterThanOrEqual(400);
     const early = await visitor.submit('/console/resume-all', { reason });
     expect(early.status).toBe(409);
     expect(early.text).toContain('service-local bots halt-all');

@@ -122,22 +122,22 @@ test('hostile names of customers, plans, contracts and installations are escaped
     contract_end: '2027-01-01',
     key: crypto.randomUUID(),
   };
-  const asked = await visitor.submit('/identity/license/contracts', contract);
-  expect(asked).toMatchObject({ status: 200 });
+  const confirmation = await visitor.submit('/identity/license/contracts', contract);
+  expect(confirmation).toMatchObject({ status: 200 });
   for (const [name, value] of Object.entries(contract)) {
-    expect(fieldOf(asked.text, name)).toBe(value);
+    expect(fieldOf(confirmation.text, name)).toBe(value);
   }
-  expect(asked.text).toContain('data-target="customer:evil"');
+  expect(confirmation.text).toContain('data-target="customer:evil"');
   expect(await open('/identity/license/customers')).not.toContain('>later<');
   const guess = { ...contract, code: '0'.repeat(28) };
   const guessed = await visitor.submit('/identity/license/contracts', guess);
   expect(guessed.text).toContain('The code is wrong or was used before');
   expect(fieldOf(guessed.text, 'contract_id')).toBe('later');
   const taken = { customer_id: 'evil', customer_name: HOSTILE, key: crypto.randomUUID() };
-  const refused = await visitor.submit('/identity/license/customers', taken);
-  expect(refused.status).toBe(409);
-  expect(refused.text).toContain('The customer evil already exists');
-  expect(refused.text).toContain(`value="${ESCAPED}`);
+  const rejected = await visitor.submit('/identity/license/customers', taken);
+  expect(rejected.status).toBe(409);
+  expect(rejected.text).toContain('The customer evil already exists');
+  expect(rejected.text).toContain(`value="${ESCAPED}`);
   const wrong = { plan_name: 'x', plan_ttl: 'soon', key: crypto.randomUUID() };
   const unread = await visitor.submit('/identity/license/plans', wrong);
   expect(unread).toMatchObject({ status: 400 });
@@ -176,7 +176,7 @@ describe('issuing a lease', () => {
       visitor.submit('/identity/license/issue', sent),
       visitor.submit('/identity/license/issue', sent),
     ]);
-    const [issued, refused] = first.status === 200 ? [first, second] : [second, first];
+    const [issued, rejected] = first.status === 200 ? [first, second] : [second, first];
     expect(issued.headers.get('cache-control')).toBe('no-store');
     expect(issued.text).toContain('This is the only time that the signed lease is shown');
     const [, payload] = /&quot;payload&quot;:&quot;([^&]+)&quot;/.exec(issued.text)!;
@@ -184,8 +184,8 @@ describe('issuing a lease', () => {
       deployment_id: 'tokyo',
       entitlements: ['live_trading'],
     });
-    expect(refused.status).toBe(409);
-    expect(refused.text).toContain('was already issued and returned for this issue_id');
+    expect(rejected.status).toBe(409);
+    expect(rejected.text).toContain('was already issued and returned for this issue_id');
     expect(await leasesOf('tokyo')).toHaveLength(1);
     const [{ lease_id } = { lease_id: '' }] = await leasesOf('tokyo');
     const pages = await Promise.all(
@@ -249,8 +249,8 @@ describe('revoking leases', () => {
 
     const done = await revoke(path, { confirm: 'nara', code });
     expect(done).toMatchObject({ status: 303, location: '/identity/license/deployments/nara' });
-    const shown = await open('/identity/license/deployments/nara');
-    expect(shown).toMatch(/Revoked: 1 working lease of nara\. The last copy stops working at 20/);
+    const answer = await open('/identity/license/deployments/nara');
+    expect(answer).toMatch(/Revoked: 1 working lease of nara\. The last copy stops working at 20/);
     expect((await leasesOf('nara'))[0]!.state).toBe('revoked');
     const audit = await open('/console/audit?target=deployment%3Anara');
     expect(audit).toContain('admin.identity.license.revoke');
@@ -258,11 +258,11 @@ describe('revoking leases', () => {
 
     const reused = await revoke(path, { confirm: 'nara', code });
     expect(reused.text).toContain('The code is wrong or was used before');
-    const refused = await visitor.open('/identity/license/issue?deployment_id=nara');
-    expect(refused.text).toContain('is revoked');
+    const rejected = await visitor.open('/identity/license/issue?deployment_id=nara');
+    expect(rejected.text).toContain('is revoked');
     const reinstate = '/identity/license/deployments/nara/reinstate';
-    const asked = await visitor.submit(reinstate);
-    expect(asked.text).toContain('data-target="deployment:nara"');
+    const confirmation = await visitor.submit(reinstate);
+    expect(confirmation.text).toContain('data-target="deployment:nara"');
     expect((await leasesOf('nara'))[0]!.state).toBe('revoked');
     const mistyped = await visitor.submit(reinstate, { code: '0'.repeat(28) });
     expect(mistyped.text).toContain('The code is wrong or was used before');
@@ -348,9 +348,9 @@ test('the issue page names the command for a lease that the plan binds to a devi
 test('an enrollment code is displayed only once', async () => {
   await deploy('gifu');
   const path = '/identity/license/deployments/gifu';
-  const shown = await visitor.submit(`${path}/enrolment-codes`);
-  expect(shown).toMatchObject({ status: 200, location: null });
-  const [, code] = /<code>([0-9A-Z-]{34})<\/code>/.exec(shown.text)!;
+  const answer = await visitor.submit(`${path}/enrolment-codes`);
+  expect(answer).toMatchObject({ status: 200, location: null });
+  const [, code] = /<code>([0-9A-Z-]{34})<\/code>/.exec(answer.text)!;
   const after = await Promise.all([path, '/console/audit'].map(open));
   expect([...after, ...server.log].join('')).not.toContain(code);
 });

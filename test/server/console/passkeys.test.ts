@@ -75,8 +75,8 @@ describe('signing in with a passkey', () => {
   test('works once per challenge and redirects only to pages of this server', async () => {
     const visitor = newVisitor(server);
     const response = owner.device.sign(await signInChallenge(visitor));
-    const shown = await signIn(visitor, response, '//evil.example/console');
-    expect(parsed(shown)).toEqual({ location: '/identity/license' });
+    const answer = await signIn(visitor, response, '//evil.example/console');
+    expect(parsed(answer)).toEqual({ location: '/identity/license' });
     expect((await visitor.open('/console/account')).text).toContain(owner.person.name);
     expect(parsed(await signIn(newVisitor(server), response))).toMatchObject({
       code: 'not_authenticated',

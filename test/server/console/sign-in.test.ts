@@ -76,8 +76,8 @@ test.each([
   ['/identity/license/leases?q=1', '/identity/license/leases?q=1'],
 ])('signing in with next=%s stays on this server', async (next, location) => {
   const { visitor } = await newSignedIn(server);
-  const shown = await visitor.open(`/console/sign-in?${new URLSearchParams({ next })}`);
-  expect(shown).toMatchObject({ status: 303, location });
+  const answer = await visitor.open(`/console/sign-in?${new URLSearchParams({ next })}`);
+  expect(answer).toMatchObject({ status: 303, location });
 });
 
 test('requests from foreign origins do not count as failed tries', async () => {
@@ -106,11 +106,11 @@ describe('a wrong name, password or code', () => {
   test('is reported on the page, which keeps only the typed name', async () => {
     const visitor = newVisitor(server);
     const name = '"><script>alert(1)</script>';
-    const shown = await visitor.submit('/console/sign-in', { ...credentials, name });
-    expect(shown.status).toBe(401);
-    expect(shown.text).toContain('Name, password or code is wrong.');
-    expect(shown.text).toContain('value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
-    expect(shown.text).not.toContain(credentials.password);
+    const answer = await visitor.submit('/console/sign-in', { ...credentials, name });
+    expect(answer.status).toBe(401);
+    expect(answer.text).toContain('Name, password or code is wrong.');
+    expect(answer.text).toContain('value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
+    expect(answer.text).not.toContain(credentials.password);
     expect(visitor.cookies.size).toBe(0);
     expect(server.log.join('\n')).not.toContain(credentials.password);
   });
