@@ -11,7 +11,7 @@ export interface Budget {
   readonly tokens: number;
 }
 
-/** Bounds that a caller or an agent asks for; a missing one leaves the server's. */
+/** Bounds chosen by a caller or an agent. A missing bound leaves the server's unchanged. */
 export type WantedBudget = { readonly [K in keyof Budget]?: number | undefined };
 
 /** Source with which the reader can check a figure or a statement of the answer. */

@@ -38,7 +38,7 @@ function segment(value: string): string {
   throw new ServiceError('not_found', `there is nothing called ${JSON.stringify(value)}`);
 }
 
-/** Appends a query to the path, without undefined values. */
+/** Appends a query to the path and omits undefined values. */
 export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],

@@ -76,7 +76,7 @@ const MOST_RUNNING = 256;
 const MOST_PER_ADMINISTRATOR = 128;
 /** Rate per administrator. Every turn is stored forever and may cost money. */
 const TURNS: RateLimit = { burst: 300, intervalMs: 2000 };
-/** Time for a canceled turn to store what it has so far. */
+/** Time for a canceled turn to store its partial answer. */
 const CANCEL_MS = 2000;
 const POLL_MS = 250;
 const WATCH_EVERY_MS = 1000;
@@ -103,7 +103,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   /** Administrators of turns that are about to begin. */
   const beginning: (string | undefined)[] = [];
   const waitMsOf = createRateLimiter(clock, TURNS);
-  // The caller may cancel through another server, which only changes the database.
+  // A turn can also be canceled through another server, which only changes the database.
   const watch = async (): Promise<void> => {
     if (lives.size === 0) return;
     const ended = await endedOf(storage.read, [...lives.keys()]);

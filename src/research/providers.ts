@@ -30,7 +30,7 @@ export function answererOf(
     );
   }
   if (apiKey !== undefined && !/^[!-~]+$/.test(apiKey)) {
-    // An HTTP header cannot contain it, and the HTTP client's error would quote the key.
+    // HTTP headers cannot contain other characters, and the client's error would quote the key.
     const remedy = 'Set it to the key alone, which is one line of visible ASCII characters.';
     throw lacks(`${CHAT_API_KEY} has characters that no key has`, remedy);
   }

@@ -1,7 +1,7 @@
 /**
- * Turns of agents by schedule or at once. The server that advances the next time of a schedule, which
- * is in the database, runs its turn, so several servers run each time at most once. Missed times are
- * skipped. Times are milliseconds since the Unix epoch.
+ * Runs agents by schedule, or at once for a person. The database holds the next time of each schedule,
+ * and the server that advances it runs the turn, so several servers run each time at most once. Missed
+ * times are skipped. Times are milliseconds since the Unix epoch.
  */
 import { nextDue } from '../bots/agents.ts';
 import { getBot, type Bot } from '../fleet/registry/bots.ts';

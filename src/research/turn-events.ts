@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto';
 import { appendEvents } from '../events/append.ts';
 import type { Db } from '../storage/tables.ts';
 
-/** Further citations are only in the turn itself. */
+/** Citations in an event; the turn itself has all of them. */
 export const MOST_CITATIONS = 50;
 
 /** Characters of a text in an event, which also has the hash and the length of the whole text. */
 const LONGEST_TEXT = 2000;
 
-/** Characters. */
+/** Characters of the arguments of a tool call. */
 const LONGEST_ARGS = 1000;
 
 /** @returns the sequence number of the event. */
