@@ -8,7 +8,7 @@ const event = (kind: string, reason?: string | null): SessionEvent => ({
   payload: reason === undefined ? {} : { reason },
 });
 
-it('people are told of controls, rejections, halts and gaps, and of each kind once', () => {
+it('alertsOf returns one alert per control and severity, with the first event and the count', () => {
   const events = [
     event('data.bars'),
     event('order.denied', 'max_order_value'),
@@ -39,7 +39,7 @@ it('people are told of controls, rejections, halts and gaps, and of each kind on
   ]);
 });
 
-it('how long it took is not known where nobody says when it was, and never below nothing', () => {
+it('the latency of an alert is null without a time of the event, and never negative', () => {
   const [halt] = alertsOf([event('control.halted')]);
   const latencyOf = (made_at: number | undefined) =>
     alertEvent(halt!, 7, made_at, 1000).payload['latency_ms'];

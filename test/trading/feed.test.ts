@@ -45,8 +45,8 @@ function told(items: readonly FeedItem[]): unknown[] {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-describe('a replay', () => {
-  it('of datasets of the catalogue brings their bars, step by step', async () => {
+describe('ReplayFeed', () => {
+  it('yields the bars of catalogue datasets as steps, with gaps', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'service-local-feed-'));
     onTestFinished(() => rm(dir, { recursive: true }));
     const instruments = [];
@@ -82,7 +82,7 @@ describe('a replay', () => {
     ]);
   });
 
-  it('tells the gaps that a check of the data finds: no nights, no weekends, no holidays', async () => {
+  it('reports the same gaps as a data check: not nights, weekends or holidays', async () => {
     const timeframe = parseTimeframe('1h');
     const hole = (time: number): boolean =>
       // Two hours of a Wednesday, and a whole Thursday, which is a holiday.
@@ -104,7 +104,7 @@ describe('a replay', () => {
     expect(findGaps(bars, timeframe)).toMatchObject({ count: 1, missing: 2, shortHoles: 1 });
   });
 
-  it('goes on after a time as though it had never stopped', async () => {
+  it('continues after a given time with the same items as an uninterrupted replay', async () => {
     const instruments = [
       { symbol: 'A', bars: minutes(0, 1, 4, 5, 6) },
       { symbol: 'B', bars: minutes(0, 2, 3, 4, 7) },
@@ -118,7 +118,7 @@ describe('a replay', () => {
     }
   });
 
-  it.each([0, -1, Number.NaN, Infinity])('has no speed %d', (speed) => {
+  it.each([0, -1, Number.NaN, Infinity])('rejects the speed %d', (speed) => {
     const instruments = [{ symbol: 'X', bars: minutes(0) }];
     expect(() => new ReplayFeed({ instruments, timeframe: MINUTES, speed })).toThrow(RangeError);
   });
@@ -143,7 +143,7 @@ class MadeUpClock implements Clock {
   }
 }
 
-describe('time', () => {
+describe('pace of ReplayFeed', () => {
   const clock = () => new MadeUpClock();
   const replay = (options: Partial<ReplayOptions> & { bars?: Bars }): ReplayFeed => {
     const { bars = minutes(0, 1, 2, 4), ...rest } = options;
@@ -161,19 +161,19 @@ describe('time', () => {
     return at;
   }
 
-  it('passes as many times as fast as it did', async () => {
+  it('spaces steps by the time between bars, divided by the speed', async () => {
     const time = clock();
     expect(await arrivals(replay({ clock: time }), time)).toEqual([0, 1000, 2000, 4000]);
     expect(time.waits).toEqual([1000, 1000, 2000]);
   });
 
-  it('is not waited for by whoever is late', async () => {
+  it('yields steps without a wait to a consumer that is late', async () => {
     const time = clock();
     expect(await arrivals(replay({ clock: time }), time, 1500)).toEqual([0, 1500, 3000, 4500]);
     expect(time.waits).toEqual([]);
   });
 
-  it('is never waited for at full speed, but others have their turn', async () => {
+  it('yields to other work every 64 steps at full speed', async () => {
     const time = clock();
     const bars = barsAt(Array.from({ length: 200 }, (_, i) => MONDAY + i * MINUTE));
     const at = await arrivals(replay({ clock: time, bars, speed: 'max' }), time);
@@ -181,7 +181,7 @@ describe('time', () => {
     expect(time.waits).toEqual([0, 0, 0]);
   });
 
-  it('is waited for in parts when it is longer than a timer can be', async () => {
+  it('splits a wait that is longer than a timer allows', async () => {
     const time = clock();
     const bars = barsAt([MONDAY, MONDAY + 31 * DAY]);
     const feed = replay({ clock: time, bars, timeframe: parseTimeframe('1mo'), speed: 1 });
@@ -189,7 +189,7 @@ describe('time', () => {
     expect(Math.max(...time.waits)).toBe(HOUR);
   });
 
-  it('stands still in a pause, also in one before the first step', async () => {
+  it('excludes paused time, even before the first step', async () => {
     const time = clock();
     const feed = replay({ clock: time });
     feed.pause();
@@ -202,7 +202,7 @@ describe('time', () => {
     expect(await coming).toEqual([1000, 2000, 3000, 5000]);
   });
 
-  it('stands still from the moment of a pause amid a wait', async () => {
+  it('yields nothing after a pause that begins during a wait', async () => {
     const time = clock();
     const feed = replay({ clock: time });
     const paused = Promise.withResolvers<void>();
@@ -220,7 +220,7 @@ describe('time', () => {
     expect(await coming).toEqual([0, 1000, 12_000, 14_000]);
   });
 
-  it('ends when it is told to, in a wait as in a pause', async () => {
+  it('throws the reason of its signal during a wait and during a pause', async () => {
     const reason = new Error('enough');
     for (const begin of [
       (time: MadeUpClock, feed: ReplayFeed, abort: () => void) => void (time.meanwhile[1] = abort),
@@ -240,7 +240,7 @@ describe('time', () => {
     }
   });
 
-  it('is that of the machine by default, and ends there, too', async () => {
+  it('uses the system clock by default and aborts its timers', async () => {
     const controller = new AbortController();
     const reason = new Error('enough');
     // Two steps of 10 ms, and one that nobody waits for.
@@ -259,8 +259,8 @@ describe('time', () => {
   });
 });
 
-describe('an intake', () => {
-  it('refuses what is late and what has come before, and says each', () => {
+describe('Intake', () => {
+  it('reports late and duplicate bars, and counts a rejected bar as missing', () => {
     const instruments = ['A', 'B'].map((symbol) => ({ symbol, bars: minutes(0, 1, 2, 3) }));
     const intake = new Intake(instruments, MINUTES);
     const at = (minute: number, ...symbols: readonly string[]): FeedItem[] =>
@@ -285,7 +285,7 @@ describe('an intake', () => {
     ]);
   });
 
-  it('lets pass all that a replay brings in order', () => {
+  it('accepts all steps of a replay', () => {
     const instruments = [{ symbol: 'X', bars: barsAt(tradingHours()) }];
     const intake = new Intake(instruments, parseTimeframe('1h'));
     const items = [...stepsOf(instruments)].flatMap((step) => intake.take(step));

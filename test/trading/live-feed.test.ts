@@ -99,8 +99,8 @@ async function newWorld(): Promise<World> {
   };
 }
 
-describe('live bars', () => {
-  it('come when the next one has, with their last values, and each once', async () => {
+describe('liveFeed', () => {
+  it('yields each bar once, with its last values, when the next bar opens', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(0), bar(0, 7));
@@ -115,7 +115,7 @@ describe('live bars', () => {
     expect(market.asked.filter((path) => path.includes('klines'))).toEqual([]);
   });
 
-  it('that were cut off are asked for, and the open one is not taken for closed', async () => {
+  it('fetches bars missed during a disconnect, and does not yield the open bar', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(0), bar(0));
@@ -133,7 +133,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(3));
   });
 
-  it('that are revised once they were used, are late or are no bars are refused', async () => {
+  it('rejects late bars, malformed bars and revisions of bars already used', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(3), bar(3));
@@ -145,7 +145,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(refused(1, 'late'));
   });
 
-  it('that are no bars are refused, and what is no message at all does no harm', async () => {
+  it('rejects malformed bars and survives malformed messages', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(3), bar(3));
@@ -173,7 +173,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(7));
   });
 
-  it('that begin when none of the market does are refused', async () => {
+  it('rejects bars that are not aligned to the timeframe', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(0), bar(0));
@@ -183,7 +183,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(0));
   });
 
-  it('of a time that is far off are believed only when the exchange has come to it', async () => {
+  it('rejects a bar far in the future according to the clock of the exchange', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(0), bar(0));
@@ -194,7 +194,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(0));
   });
 
-  it('of several instruments make a step when all are closed, in the order of the universe', async () => {
+  it('completes a step when the bars of all instruments are closed, in the order of the universe', async () => {
     const { market, feed } = await newWorld();
     const next = await feed({ symbols: [ETH, BTC], graceMs: 60_000 });
     await market.tell(BTC, at(0), bar(0));
@@ -207,7 +207,7 @@ describe('live bars', () => {
     expect(Object.keys(item.step.bars)).toEqual([ETH, BTC]);
   });
 
-  it('of an instrument that had no trades are not waited for once the exchange says so', async () => {
+  it('stops waiting for an instrument once the exchange has confirmed that it had no trades', async () => {
     const { market, feed } = await newWorld();
     const next = await feed({ symbols: [BTC, ETH] });
     await market.tell(BTC, at(0), bar(0));
@@ -227,7 +227,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(2, { [BTC]: candle(2), [ETH]: candle(2, 9) }));
   });
 
-  it('go on after the last one that was taken, with those that are missing', async () => {
+  it('continues after the last step taken earlier, with the missed bars', async () => {
     const { market, feed } = await newWorld();
     for (const minute of [0, 1, 2, 4]) market.keep(BTC, at(minute), bar(minute));
     market.now = at(5) + 1;
@@ -239,7 +239,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(4));
   });
 
-  it('that the exchange cannot give are a gap', async () => {
+  it('reports a gap for bars that the exchange does not return', async () => {
     const { market, exchange, feed } = await newWorld();
     const history = () => Promise.reject(new Error('no'));
     const next = await feed({ after: at(0), exchange: { ...exchange, history } });
@@ -249,7 +249,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(5));
   });
 
-  it('are asked for again when the exchange says how long to wait', async () => {
+  it('retries a request after the time in Retry-After', async () => {
     const { market, feed } = await newWorld();
     market.keep(BTC, at(1), bar(1));
     market.now = at(2) + 1;
@@ -262,7 +262,7 @@ describe('live bars', () => {
     expect(performance.now() - before).toBeGreaterThan(990);
   });
 
-  it('are asked for when the stream is silent, which is opened anew if it should not be', async () => {
+  it('fetches bars when the stream is silent, and reconnects if the stream missed some', async () => {
     const { market, feed, troubles } = await newWorld();
     const next = await feed({ quietMs: 50 });
     await market.tell(BTC, at(0), bar(0, 5));
@@ -277,7 +277,7 @@ describe('live bars', () => {
     );
   });
 
-  it('come again when the exchange took no streams for a while', async () => {
+  it('reconnects after the exchange has rejected streams for a while', async () => {
     const { market, feed, troubles } = await newWorld();
     const next = await feed();
     await market.tell(BTC, at(0), bar(0));
@@ -291,7 +291,7 @@ describe('live bars', () => {
     expect(await next()).toEqual(step(0));
   });
 
-  it('end with their signal', async () => {
+  it('ends with its signal', async () => {
     const { feed } = await newWorld();
     const stop = new AbortController();
     const next = await feed({ signal: stop.signal });
@@ -300,8 +300,8 @@ describe('live bars', () => {
   });
 });
 
-describe('an exchange', () => {
-  it('is asked nothing but what its urls say', async () => {
+describe('openExchange', () => {
+  it('sends requests only to the configured urls', async () => {
     const market = await startExchange([BTC], at(0));
     const { definition } = market;
     const stop = new AbortController();
@@ -315,7 +315,7 @@ describe('an exchange', () => {
     await expect(exchange.check([BTC], '1m')).rejects.toThrow(/fapi/i);
   });
 
-  it('says what it does not have', async () => {
+  it('reports missing symbols and timeframes with pointers into the spec', async () => {
     const { exchange } = await newWorld();
     await exchange.check([ETH, BTC], '1m');
     await expect(exchange.check([BTC, 'DOGE/USDT'], '10m')).rejects.toMatchObject({
@@ -324,7 +324,7 @@ describe('an exchange', () => {
     });
   });
 
-  it('that does not answer is told of', async () => {
+  it('throws exchange_unavailable if the exchange does not answer', async () => {
     const { exchange, market } = await newWorld();
     market.refuse(9, 500);
     await expect(exchange.check([BTC], '1m')).rejects.toMatchObject({
@@ -333,7 +333,7 @@ describe('an exchange', () => {
     });
   });
 
-  it('is told of without who asks it', async () => {
+  it('removes user names and passwords in urls from errors', async () => {
     const urls = { public: 'http://ada:secret@127.0.0.1:1/api/v3' };
     const definition = { ccxt: 'binance', options: { fetchMarkets: { types: ['spot'] } }, urls };
     const stop = new AbortController();
@@ -348,12 +348,12 @@ describe('an exchange', () => {
     expect((error as Error).message).not.toMatch(/ada|secret/);
   });
 
-  it('that ccxt does not know is told of', () => {
+  it('throws for an exchange that ccxt does not have', () => {
     const open = () => openExchange('x', { ccxt: 'nowhere' }, new AbortController().signal);
     expect(open).toThrow('ccxt cannot stream data of nowhere');
   });
 
-  it('may call a symbol otherwise than a bot does', async () => {
+  it('maps symbols of the bot to symbols of the exchange', async () => {
     const market = await startExchange([BTC], at(0));
     const definition = { ...market.definition, symbols: { BITCOIN: BTC } };
     const stop = new AbortController();
@@ -379,7 +379,7 @@ describe('exchanges_file', () => {
     return join(dir, 'exchanges.yaml');
   };
 
-  it('names exchanges', async () => {
+  it('defines exchanges by name and suggests close names', async () => {
     const exchanges = readExchanges(await written('binance: {ccxt: binance}'));
     expect(exchanges).toEqual({ binance: { ccxt: 'binance' } });
     expect(chooseExchange(exchanges, undefined)).toBe('binance');
@@ -389,7 +389,7 @@ describe('exchanges_file', () => {
     expect(() => chooseExchange(two, undefined)).toThrow('several');
   });
 
-  it('takes no keys', async () => {
+  it('rejects API keys', async () => {
     const file = await written('binance: {ccxt: binance, apiKey: abc}\nOTHER: {}');
     expect(() => readExchanges(file)).toThrow(
       expect.objectContaining({

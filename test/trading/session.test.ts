@@ -43,7 +43,7 @@ function sessionSetup({ instruments, strategy, params, config }: EngineSetup): S
   return { symbols, strategy, params, config, timeoutMs: TIMEOUT_MS };
 }
 
-describe('over the same bars as a backtest', () => {
+describe('a session on the bars of a backtest', () => {
   let catalogueDir: string;
   beforeAll(async () => {
     catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-session-'));
@@ -53,7 +53,7 @@ describe('over the same bars as a backtest', () => {
   });
   afterAll(() => rm(catalogueDir, { recursive: true }));
 
-  test.each(exampleBots)('%s gives the same events and the same account', async (name) => {
+  test.each(exampleBots)('%s produces the same events and the same account', async (name) => {
     const bot = loadBot(join(EXAMPLES, name), WINDOW);
     const { job } = await prepare(bot, { catalogueDir, assertions: [] });
     const signals = await signalsOver(bot.models, job.instruments);
@@ -106,14 +106,14 @@ const cases = Object.keys(BUILT_IN).flatMap((name) =>
   MODELS.map((model) => ({ name, fill: model.fill!.model, model })),
 );
 
-describe('every built-in strategy, with gaps and several instruments', () => {
-  it('is among the cases', () => {
+describe('built-in strategies, with gaps and several instruments', () => {
+  it('all built-in strategies are among the cases', () => {
     // Those that read models are tried with these.
     const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
     expect(Object.keys(BUILT_IN).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
   });
 
-  it.each(cases)('$name, filled by $fill: step by step as in one run', ({ name, model }) => {
+  it.each(cases)('$name with $fill fills step by step as in one run', ({ name, model }) => {
     for (let seed = 1; seed <= 2; seed += 1) {
       const setup = builtIn(name, model, seed, 120);
       const whole = runOf(setup);
@@ -132,7 +132,7 @@ describe('every built-in strategy, with gaps and several instruments', () => {
     }
   });
 
-  it.each(cases)('$name, filled by $fill: resumes after any step', async ({ name, model }) => {
+  it.each(cases)('$name with $fill resumes after any step', async ({ name, model }) => {
     const setup = sessionSetup(builtIn(name, model, 7, 20));
     const steps = [...stepsOf(builtIn(name, model, 7, 20).instruments)];
     const session = new Session(setup);
@@ -234,7 +234,7 @@ const resting = (order: number, limit: number) => ({
   triggered: false,
 });
 
-test('before its first bars a session has its cash and nothing else', () => {
+test('before its first bars a session has only its cash', () => {
   const session = scripted(() => {});
   const state = {
     status: 'running',
@@ -253,7 +253,7 @@ test('before its first bars a session has its cash and nothing else', () => {
   expect(session.halt()).toEqual({ events: [], state: { ...state, status: 'halted' } });
 });
 
-test('bars that come too late, or of strangers, are refused and change nothing', () => {
+test('push throws for late bars and for unknown instruments, and changes nothing', () => {
   const session = scripted((step, context) => rest(context, 10 + step));
   session.push(SECOND);
   const before = session.state();
@@ -264,8 +264,8 @@ test('bars that come too late, or of strangers, are refused and change nothing',
   expect(session.push(THIRD).state.working).toEqual([resting(1, 10), resting(2, 11)]);
 });
 
-describe('a halt', () => {
-  it('cancels every working order and says each; the session takes no more', () => {
+describe('halt', () => {
+  it('cancels every working order with an event each, and the session accepts no more bars', () => {
     const session = scripted((step, context) => rest(context, 10 + step));
     session.push(FIRST);
     session.push(SECOND);
@@ -285,7 +285,7 @@ describe('a halt', () => {
     expect(session.halt()).toEqual({ events: [], state });
   });
 
-  it('comes out the same after the bars before it were taken again', async () => {
+  it('has the same effect on a resumed session', async () => {
     const strategy = BUILT_IN_STRATEGIES.get('buy_and_hold')!;
     const setup = { ...ENGINE_DEFAULTS };
     const options = { symbols: ['X'], strategy, params: {}, config: setup, timeoutMs: TIMEOUT_MS };
@@ -297,8 +297,8 @@ describe('a halt', () => {
   });
 });
 
-describe('a strategy', () => {
-  it('that throws leaves the session failed, with its orders listed and to be halted', () => {
+describe('a failing strategy', () => {
+  it('that throws fails the session, whose working orders a halt still cancels', () => {
     const session = scripted((step, context) => {
       rest(context, 10 + step);
       if (step === 1) throw new TypeError('boom');
@@ -326,7 +326,7 @@ describe('a strategy', () => {
     expect(halt.state).toMatchObject({ status: 'failed', working: [] });
   });
 
-  it('that never comes back is ended, and cannot order from what it left behind', async () => {
+  it('that does not return in time is stopped, and its pending callbacks cannot order', async () => {
     let refusal: unknown;
     const session = scripted(
       (step, context) => {
@@ -356,7 +356,7 @@ describe('a strategy', () => {
     expect(session.state().working).toEqual([]);
   });
 
-  it('that cannot be created fails the session at its first bars, also when it resumes', async () => {
+  it('that cannot be created fails the session at its first bars, and again on resume', async () => {
     const strategy = defineStrategy({
       name: 'stillborn',
       description: '',
@@ -379,7 +379,7 @@ describe('a strategy', () => {
     expect(closed.state.time).toBe(new Date(FIRST.time).toISOString());
   });
 
-  it('that loses everything ends its session', () => {
+  it('that loses everything ends its session as ruined', () => {
     const session = scripted(
       (step, { broker, instruments }) => {
         if (step === 0) broker.target(instruments[0]!, 2);

@@ -53,7 +53,7 @@ test.each([
     'void Promise.resolve().then(() => broker.target(instruments[0]!, 1));',
     /own\.ts:3: .*orders must be placed within/,
   ],
-])('a session fails, and not its process, when its strategy %s', async (_, onBar, message) => {
+])('the session fails and its process survives when the strategy %s', async (_, onBar, message) => {
   const failure = { status: 'failed', message: expect.stringMatching(message) as string };
   expect(await sessionOf(onBar)).toEqual(failure);
 });

@@ -25,8 +25,8 @@ const PERMIT = {
 
 type Wish = Omit<OrderRequest, 'instrument' | 'side'> & { readonly sell?: true; readonly y?: true };
 
-describe('thresholds', () => {
-  it('deny what is beyond them, beside the own limits, and let leave', async () => {
+describe('firm thresholds', () => {
+  it('deny orders beyond them in addition to the limits of the bot, and allow exits', async () => {
     const s = newSession({}, [
       [{ quantity: 10 }],
       [{ quantity: 10 }, { quantity: 11 }, { quantity: 31, sell: true }],
@@ -61,7 +61,7 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
-  it('hold for all that works together, and for what a day may lose', async () => {
+  it('limit the exposure of all working orders together, and the loss of a day', async () => {
     const s = newSession({}, [
       [{ quantity: 10 }],
       [{ quantity: 10, y: true, type: 'limit', limit: 50 }, { quantity: 6 }, { quantity: 5 }],
@@ -104,7 +104,7 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
-  it('cancel what works beyond them when they come, the newest first', async () => {
+  it('cancel working orders beyond them when they are set, newest first', async () => {
     const away = { type: 'limit', limit: 50 } as const;
     const s = newSession({}, [[10, 20, 30].map((quantity) => ({ quantity, ...away }))]);
     s.step();
@@ -113,7 +113,7 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
-  it('hold while a target waits for the first bar of its instrument', () => {
+  it('apply while a target waits for the first bar of its instrument', () => {
     const bar = { open: 100, high: 100, low: 100, close: 100, volume: 1 };
     const reasons: unknown[] = [];
     const strategy = defineStrategy({
@@ -137,7 +137,7 @@ describe('thresholds', () => {
     expect(reasons).toEqual([undefined, 'threshold_gross_exposure']);
   });
 
-  it('hold for messages, and cancels pass', async () => {
+  it('limit messages per second but not cancels', async () => {
     const s = newSession({}, [[{ quantity: 1 }, { quantity: 1 }], [{ quantity: 1 }]]);
     const max_messages_per_second = { value: 1 };
     s.tell({ kind: 'risk.thresholds_set', thresholds: { max_messages_per_second } });
@@ -150,7 +150,7 @@ describe('thresholds', () => {
 });
 
 describe('a permit', () => {
-  it('lets one order through that is as it says, and no other', async () => {
+  it('allows one matching order and no other', async () => {
     const s = newSession({ max_order_qty: 20 }, [
       [{ quantity: 51 }, { quantity: 30, sell: true }, { quantity: 30, y: true }],
       [{ quantity: 50 }, { quantity: 50 }],
@@ -168,7 +168,7 @@ describe('a permit', () => {
     await s.sameAgain();
   });
 
-  it('lifts no limit but those it names, is worth nothing at a worse price or once ended', async () => {
+  it('overrides only the limits it names, at no worse price, until it ends', async () => {
     const wish = { quantity: 30 };
     const s = newSession({ max_order_qty: 20, max_order_value: 2900 }, [[wish], [wish], [wish]]);
     s.tell({ kind: 'risk.override_granted', permit: PERMIT });
@@ -186,7 +186,7 @@ describe('a permit', () => {
   });
 });
 
-it('a permit for a price holds until the order is filled, and no worse one is given', async () => {
+it('a permit with a price applies to the order until it is filled, at no worse price', async () => {
   const near = { price_collar_period: { bps: 100, seconds: 3600 } };
   const s = newSession({}, [[{ quantity: 1 }], [], [{ quantity: 1 }], [{ quantity: 1 }]], near);
   s.step(100);
@@ -206,8 +206,8 @@ it('a permit for a price holds until the order is filled, and no worse one is gi
   await s.sameAgain();
 });
 
-describe('a latch that was lifted', () => {
-  it('lets the session go on, and the executions before count no more', async () => {
+describe('a lifted latch', () => {
+  it('lets the session continue and resets the count of executions', async () => {
     const optionalLimits = { repeated_execution: { count: 2, seconds: 3600 } };
     const one = [{ quantity: 1 }];
     const s = newSession({}, [one, one, one, one, one, one, one], optionalLimits);
@@ -221,7 +221,7 @@ describe('a latch that was lifted', () => {
   });
 });
 
-it('says what a session is still to be told', () => {
+it('decideSupervision returns the inputs that a session has not received yet', () => {
   const told = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1, epoch: 1 };
   const thresholds = { max_order_value: { value: 1 } };
   const permits = ['a', 'b', 'c', 'd'].map((override_id) => ({ ...PERMIT, override_id }));

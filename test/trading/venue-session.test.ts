@@ -117,7 +117,7 @@ const kinds = (events: readonly OrderEvent[]): unknown[] =>
 const placed = (session: VenueSession): unknown[] =>
   session.outbox().map((request) => ('place' in request ? request.place.order : 'cancel'));
 
-describe('what the venue takes changes', () => {
+describe('changed rules of the venue', () => {
   const limit: Request = { side: 'buy', quantity: 1, type: 'limit', limit: 99.7 };
   const withX = (x: Partial<VenueRules['instruments'][string]>): VenueRules => ({
     ...RULES,
@@ -134,13 +134,13 @@ describe('what the venue takes changes', () => {
     ['gone', { ...RULES, instruments: {} }, limit, 'unknown_symbol'],
     ['of another tick', withX({ tick: 1000 }), limit, 'invalid_order'],
     ['of another lot', withX({ step: 10 }), limit, 'below_minimum'],
-  ])('while X is %s: %o', (_what, rules, request, expected) => {
+  ])('while X is %s, apply to %o', (_what, rules, request, expected) => {
     const session = scripted({ onStep: (_, { order }) => order(request) });
     expect(session.revise(rules).events).toEqual([]);
     expect(kinds(session.push(step(0, 100)).events)).toEqual([[expected, 1]]);
   });
 
-  it('after a halt orders are taken once there is a price, and what is too far from it goes', () => {
+  it('after a halt, orders wait for a price, and orders outside the collar are canceled', () => {
     const config = { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } };
     const session = scripted({
       onStep: (at, { order }) => {
@@ -163,7 +163,7 @@ describe('what the venue takes changes', () => {
     expect(session.isShut({ order: 1, client_order_id: '', symbol: 'X' })).toBe(false);
   });
 
-  it('what was not sent before a halt, and was for another price, is not after it', () => {
+  it('an order not sent before a halt is not sent afterwards at an outdated price', () => {
     const config = { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } };
     const session = scripted({
       onStep: (at, { order }) => {
@@ -178,7 +178,7 @@ describe('what the venue takes changes', () => {
     expect(events).toMatchObject([{ kind: 'order.pending_cancel', reason: 'price_collar_bps' }]);
   });
 
-  it('what is held of an instrument that is gone counts, and the others are traded on', () => {
+  it('holdings of a delisted instrument count, and other instruments trade on', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'buy', quantity: 1, symbol: 'Y' }),
       config: { risk: { ...NO_RISK_LIMITS, max_instruments: 1 } },
@@ -189,7 +189,7 @@ describe('what the venue takes changes', () => {
     expect(session.failure).toBeUndefined();
   });
 
-  it('one that was gone and comes back is not traded before there is a price', () => {
+  it('a relisted instrument does not trade before it has a price', () => {
     const session = scripted({ onStep: (_, { order }) => order(limit) });
     session.push(step(0, 100, 100));
     session.revise({ ...RULES, instruments: { Y: RULES.instruments['Y']! } });
@@ -201,7 +201,7 @@ describe('what the venue takes changes', () => {
     ]);
   });
 
-  it('and a session that is told the same again is the same', async () => {
+  it('a session resumed from the recorded rules is the same', async () => {
     const setup = setupOf({ onStep: (_, { order }) => order(limit) });
     const inputs: SessionInput[] = [
       { kind: 'data.bars', step: step(0, 100) },
@@ -223,8 +223,8 @@ describe('what the venue takes changes', () => {
   });
 });
 
-describe('what people have settled', () => {
-  it('cancels no more of what works than it must, though cancels are not confirmed', () => {
+describe('supervision at a venue', () => {
+  it('cancels no more working orders than needed while cancels are unconfirmed', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at > 0) return;
@@ -238,7 +238,7 @@ describe('what people have settled', () => {
     expect(kinds(events)).toEqual([['threshold_gross_exposure', 3]]);
   });
 
-  it('an order that two people let pass is filled at no worse price than theirs', () => {
+  it('an order under a permit is filled at no worse price than the permit allows', () => {
     const collar = { price_collar_period: { bps: 100, seconds: 10 * (DAY / 1000) } };
     const session = scripted({
       onStep: (at, { order }) => {
@@ -264,7 +264,7 @@ describe('what people have settled', () => {
   });
 });
 
-describe('trades that are undone or corrected', () => {
+describe('busted or corrected trades', () => {
   const bought = () => {
     const session = scripted({
       onStep: (at, { order }) => {
@@ -277,7 +277,7 @@ describe('trades that are undone or corrected', () => {
     return session;
   };
 
-  it('leave what they would have without them', () => {
+  it('leave the state as if they had not happened', () => {
     const session = bought();
     const half = session.report(
       report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, corrections: 1 }),
@@ -304,7 +304,7 @@ describe('trades that are undone or corrected', () => {
     expect(session.result().result).toMatchObject({ fees: 0, trades: [], openTrades: [] });
   });
 
-  it('of an exit give back the position', () => {
+  it('of an exit restore the position', () => {
     const session = bought();
     session.push(step(1, 100));
     session.report(report(2, { status: 'filled', filled: 4, cost: 440 }));
@@ -313,7 +313,7 @@ describe('trades that are undone or corrected', () => {
     expect(state).toMatchObject({ cash: 596, positions: { X: 4 } });
   });
 
-  it('of a part that was sold leave the price of what was bought', () => {
+  it('of a partial exit keep the entry price', () => {
     const session = bought();
     session.push(step(1, 100));
     session.report(report(2, { filled: 2, cost: 220 }));
@@ -326,7 +326,7 @@ describe('trades that are undone or corrected', () => {
     ]);
   });
 
-  it('that have closed a trade since leave the one after it what it is', () => {
+  it('that had closed a trade do not change the next trade', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         const [side, quantity] = [
@@ -350,7 +350,7 @@ describe('trades that are undone or corrected', () => {
     expect(pnl).toBeCloseTo(session.state().equity - 1000);
   });
 
-  it('that leave nothing of a trade whose other part was sold close it', () => {
+  it('that leave no units of a partly sold trade close it', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         order({ side: at < 2 ? 'buy' : 'sell', quantity: 2, type: 'limit', limit: 100 });
@@ -365,7 +365,7 @@ describe('trades that are undone or corrected', () => {
     expect(session.result().result.trades).toMatchObject([{ quantity: 2, pnl: 20 }]);
   });
 
-  it('of an order that works leave it working', () => {
+  it('of a working order leave it working', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 }),
     });
@@ -378,7 +378,7 @@ describe('trades that are undone or corrected', () => {
   });
 });
 
-test('an instrument of which no bars come is not traded while the others go on', () => {
+test('an instrument without new bars does not trade while others do', () => {
   const session = scripted({
     onStep: (_, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 }),
   });
@@ -391,7 +391,7 @@ test('an instrument of which no bars come is not traded while the others go on',
   ]);
 });
 
-test('an order that waited until no bars came any more is not sent by old prices', () => {
+test('an order that waited too long is not sent at stale prices', () => {
   const session = scripted({
     onStep: (at, { target }) => {
       if (at < 2) target('X', at === 0 ? 0.5 : 0.4);
@@ -406,7 +406,7 @@ test('an order that waited until no bars came any more is not sent by old prices
   expect(session.outbox()).toEqual([]);
 });
 
-test('an order keeps its name when the epoch of the server rises, and later ones have the new one', async () => {
+test('an order keeps its client order id when the epoch rises, and later orders have the new epoch', async () => {
   const options: Options = {
     onStep: (_, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 50 }),
   };
@@ -431,7 +431,7 @@ test('an order keeps its name when the epoch of the server rises, and later ones
   expect(again.state()).toEqual(session.state());
 });
 
-test('an order is worked by the venue alone, and its fills are told with the next bars', () => {
+test('only reports of the venue fill an order, and the strategy is notified with the next bars', () => {
   const heard: unknown[] = [];
   const session = scripted({
     onStep: (at, { order, broker, instruments }) => {
@@ -486,7 +486,7 @@ test('an order is worked by the venue alone, and its fills are told with the nex
   expect(session.result().result).toMatchObject({ fees: 1, orders: { filled: 1, fills: 2 } });
 });
 
-describe('a cancel', () => {
+describe('cancel of an order', () => {
   const canceling = (): VenueSession =>
     scripted({
       onStep: (at, { order, broker }) => {
@@ -495,7 +495,7 @@ describe('a cancel', () => {
       },
     });
 
-  it('is asked for once, and ends the order when the venue says so', () => {
+  it('is requested once, and ends the order when the venue confirms it', () => {
     const session = canceling();
     session.push(step(0, 100));
     session.report(report(1, {}));
@@ -513,7 +513,7 @@ describe('a cancel', () => {
     expect(session.outbox()).toEqual([]);
   });
 
-  it('comes too late for an order that was filled, and a fill that is told after it counts', () => {
+  it('can be too late for a filled order, and a fill reported afterwards counts', () => {
     const raced = canceling();
     raced.push(step(0, 100));
     raced.push(step(1, 100));
@@ -531,7 +531,7 @@ describe('a cancel', () => {
     expect(late.result().result.orders).toMatchObject({ canceled: 1, filled: 0, fills: 1 });
   });
 
-  it('gives back what is bound in the order only when it is confirmed', () => {
+  it('releases reserved cash only when the cancel is confirmed', () => {
     const moved = (): VenueSession => {
       const session = scripted({
         onStep: (at, { order, broker }) => {
@@ -559,7 +559,7 @@ describe('a cancel', () => {
     ]);
   });
 
-  it('before the order can have been sent needs no venue', () => {
+  it('needs no venue before the order was sent', () => {
     const session = scripted({
       onStep: (_, { order, broker }) =>
         broker.cancel(order({ side: 'buy', quantity: 2, type: 'limit', limit: 90 })),
@@ -573,7 +573,7 @@ describe('a cancel', () => {
   });
 });
 
-test('a stop that is not to wait is denied, and a limit that did not is told as elsewhere', () => {
+test('an immediate stop is denied, and an expired immediate limit ends as in a backtest', () => {
   const session = scripted({
     onStep: (_, { order }) => {
       order({ side: 'buy', quantity: 1, type: 'stop', stop: 110, timeInForce: 'ioc' });
@@ -597,7 +597,7 @@ test.each([
   ['canceled', 'not_at_venue', 'not_at_venue'],
   ['canceled', 'stopping', 'stopping'],
   ['expired', undefined, 'expired_at_venue'],
-] as const)('an order that the venue says is %s, for %s, ended by %s', (status, reason, told) => {
+] as const)('an order reported %s with the reason %s ends with %s', (status, reason, told) => {
   const session = scripted({
     onStep: (_, { order }) => order({ side: 'buy', quantity: 2 }),
   });
@@ -607,7 +607,7 @@ test.each([
   expect(events).toMatchObject([{ kind: `order.${status}`, reason: told }]);
 });
 
-describe('what the venue would not take is denied', () => {
+describe('orders that the venue would reject', () => {
   const cases: readonly (readonly [reason: string, request: Request])[] = [
     ['not_supported_by_venue', { side: 'buy', quantity: 1, type: 'trailing_stop', trail: 2 }],
     ['not_supported_by_venue', { side: 'buy', quantity: 1, takeProfit: 110 }],
@@ -629,7 +629,7 @@ describe('what the venue would not take is denied', () => {
     ['price_collar_bps', { side: 'buy', quantity: 1, type: 'limit', limit: 20 }],
   ];
 
-  it.each(cases)('%s: %o', (reason, request) => {
+  it.each(cases)('are denied with %s: %o', (reason, request) => {
     const session = scripted({
       onStep: (_, { order }) => order(request),
       config: {
@@ -648,7 +648,7 @@ describe('what the venue would not take is denied', () => {
     expect(() => session.report(report(1, {}))).toThrow(RangeError);
   });
 
-  it('with a collar none is sent without a limit, nor with one that cannot be paid', () => {
+  it('with a collar, every order has a limit that the account can pay', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at > 0) return;
@@ -679,7 +679,7 @@ describe('what the venue would not take is denied', () => {
     expect(all.outbox()).toMatchObject([{ place: { quantity: 10, limit: 100 } }]);
   });
 
-  it('one that waited is held against the price by which it is sent', () => {
+  it('the collar of a delayed order uses the price at which it is sent', () => {
     const session = scripted({
       onStep: (at, { target }) => {
         if (at < 2) target('X', at === 0 ? 0.5 : 0.4);
@@ -693,7 +693,7 @@ describe('what the venue would not take is denied', () => {
     expect(session.outbox()).toMatchObject([{ place: { order: 2, limit: 96.5 } }]);
   });
 
-  it('a sale is not held back to where it is worth too little for the venue', () => {
+  it('the collar of a sale does not push its value below the minimum of the venue', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'sell', quantity: 0.2 }),
       config: { risk: { ...NO_RISK_LIMITS, price_collar_bps: 5000 } },
@@ -703,7 +703,7 @@ describe('what the venue would not take is denied', () => {
     expect(session.outbox()).toMatchObject([{ place: { limit: 50 } }]);
   });
 
-  it('a limit in place of none leaves enough for the fee', () => {
+  it('the limit of a collar leaves enough cash for the fee', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'buy', quantity: 5 }),
       config: {
@@ -717,7 +717,7 @@ describe('what the venue would not take is denied', () => {
     expect(session.outbox()).toMatchObject([{ place: { limit: 102.5 } }]);
   });
 
-  it('a target that is on its way counts beside an order', () => {
+  it('a pending target counts beside an order', () => {
     const session = scripted({
       onStep: (at, { target, order }) => {
         if (at === 0) target('X', 0.5);
@@ -729,7 +729,7 @@ describe('what the venue would not take is denied', () => {
     expect(kinds(session.push(step(1, 100)).events)).toEqual([['max_position_pct', 2]]);
   });
 
-  it('what working orders may take of cash and position is not there twice', () => {
+  it('cash and positions reserved by working orders cannot be used twice', () => {
     const session = scripted({
       onStep: (_, { order }) => {
         order({ side: 'buy', quantity: 6, type: 'limit', limit: 100 });
@@ -747,7 +747,7 @@ describe('what the venue would not take is denied', () => {
     ]);
   });
 
-  it('a limit is put on the tick that is no worse, a stop on the one that is no nearer', () => {
+  it('a limit is rounded to a tick that is no worse, a stop to one that is no nearer', () => {
     const session = scripted({
       onStep: (_, { order }) => {
         order({ side: 'buy', quantity: 1, type: 'limit', limit: 90.3 });
@@ -763,7 +763,7 @@ describe('what the venue would not take is denied', () => {
   });
 });
 
-describe('what was bought can be sold again', () => {
+describe('a purchase can be sold completely', () => {
   const bought = (quantity: number, filled: number, fee_units: number): VenueSession => {
     const session = scripted({
       onStep: (at, { order }) => order({ side: at === 0 ? 'buy' : 'sell', quantity }),
@@ -773,13 +773,13 @@ describe('what was bought can be sold again', () => {
     return session;
   };
 
-  it('though the order was rounded down to the step', () => {
+  it('when the order was rounded down to the step', () => {
     const session = bought(2.57, 2.5, 0);
     session.push(step(1, 100));
     expect(session.outbox()).toMatchObject([{ place: { side: 'sell', quantity: 2.5 } }]);
   });
 
-  it('though a fee was taken of it', () => {
+  it('when a fee was taken from its units', () => {
     const session = bought(3, 3, 0.03);
     session.push(step(1, 100));
     expect(session.outbox()).toMatchObject([{ place: { side: 'sell', quantity: 2.9 } }]);
@@ -788,8 +788,8 @@ describe('what was bought can be sold again', () => {
   });
 });
 
-describe('a target', () => {
-  it('is sized at the close, as far as the cash goes with its fee, and rounded down', () => {
+describe('a target weight', () => {
+  it('is sized at the close, limited by cash including fees, and rounded down', () => {
     const session = scripted({
       onStep: (_, { target }) => target('X', 1),
       config: { fees: { model: 'percent', rate: 0.01, min: 0 } },
@@ -799,7 +799,7 @@ describe('a target', () => {
     expect(session.outbox()).toMatchObject([{ place: { type: 'market', quantity: 33 } }]);
   });
 
-  it('waits for the end of the one that it replaces, which may still be filled', () => {
+  it('waits until the target it replaces has ended, which may still be filled', () => {
     const session = scripted({
       onStep: (at, { target }) => target('X', at === 0 ? 1 : 0.5),
     });
@@ -819,7 +819,7 @@ describe('a target', () => {
     expect(session.outbox()).toMatchObject([{ place: { order: 2, side: 'sell', quantity: 3 } }]);
   });
 
-  it('of one bar replaces another without the venue', () => {
+  it('replaces an unsent target without a request to the venue', () => {
     const session = scripted({
       onStep: (_, { target }) => {
         target('X', 1);
@@ -830,7 +830,7 @@ describe('a target', () => {
     expect(session.outbox()).toMatchObject([{ place: { order: 2, quantity: 5 } }]);
   });
 
-  it('may spend what another sells, and take its place among the instruments', () => {
+  it('may spend the proceeds of another target and use its instrument slot', () => {
     const session = scripted({
       onStep: (_, { target }) => {
         target('X', 0);
@@ -846,7 +846,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('of an instrument that has no bar yet waits for its first', () => {
+  it('of an instrument without bars waits for the first bar', () => {
     const session = scripted({
       onStep: (at, { target }) => at === 0 && target('Y', 0.5),
       config: { risk: { ...NO_RISK_LIMITS, max_order_value: 600 } },
@@ -857,7 +857,7 @@ describe('a target', () => {
     expect(session.outbox()).toMatchObject([{ place: { symbol: 'Y', quantity: 71.428 } }]);
   });
 
-  it('that the position has reached already, or all but, is denied', () => {
+  it('that the position has nearly reached is denied', () => {
     const session = scripted({
       onStep: (_, { target }) => {
         target('X', 0);
@@ -872,7 +872,7 @@ describe('a target', () => {
   });
 });
 
-describe('fees', () => {
+describe('reported fees', () => {
   const bought = (): VenueSession => {
     const session = scripted({
       onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 4 }),
@@ -881,7 +881,7 @@ describe('fees', () => {
     return session;
   };
 
-  it('in units leave the account what the venue has', () => {
+  it('in units leave the account with the holdings of the venue', () => {
     const { events, state } = bought().report(
       report(1, { status: 'filled', filled: 4, cost: 400, fee: 1, fee_units: 0.25 }),
     );
@@ -891,7 +891,7 @@ describe('fees', () => {
     expect(state).toMatchObject({ cash: 599, positions: { X: 3.75 } });
   });
 
-  it('that are told after their fills are booked then, in money or in units', () => {
+  it('that arrive after their fills are booked on arrival, in money or in units', () => {
     const session = bought();
     session.report(report(1, { status: 'filled', filled: 4, cost: 400 }));
     const units = session.report(
@@ -909,7 +909,7 @@ describe('fees', () => {
     expect(session.result().result.fees).toBe(27);
   });
 
-  it('count to the trade of their fill, whichever trade is open when they are reported', () => {
+  it('belong to the trade of their fill, even if another is open when they arrive', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: 4 });
@@ -938,7 +938,7 @@ describe('fees', () => {
     expect({ fees, otherFees, cash }).toEqual({ fees: 10.5, otherFees: 0.5, cash: 609.5 });
   });
 
-  it('in units reduce the position, and count to the trade of their fill', () => {
+  it('in units reduce the position and belong to the trade of their fill', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: at === 2 ? 2 : 4 });
@@ -955,7 +955,7 @@ describe('fees', () => {
     expect(openTrades).toMatchObject([{ fees: 0, pnl: 0 }]);
   });
 
-  it('may be given back', () => {
+  it('may be refunded', () => {
     const session = bought();
     const { state } = session.report(report(1, { filled: 2, cost: 200, fee: -1 }));
     expect(state.cash).toBe(801);
@@ -963,7 +963,7 @@ describe('fees', () => {
   });
 });
 
-describe('while it denies', () => {
+describe('while a session denies orders', () => {
   const reasons = [
     'license_invalid',
     'control_unreachable',
@@ -977,7 +977,7 @@ describe('while it denies', () => {
     },
   };
 
-  it.each(reasons)('for %s new orders are denied, and the others go on', async (reason) => {
+  it.each(reasons)('for %s, new orders are denied and working ones continue', async (reason) => {
     const session = scripted(everyBar);
     session.push(step(0, 100));
     expect(session.deny(reason)).toEqual({ events: [], state: session.state() });
@@ -990,7 +990,7 @@ describe('while it denies', () => {
     expect(kinds(session.push(step(3, 100)).events)).toEqual([['submitted', 4]]);
   });
 
-  it('a session on paper does, too, and comes out the same from what it was told', async () => {
+  it('a paper session behaves the same and resumes to the same state', async () => {
     const { deployment_id: _, rules: __, ...setup } = setupOf(everyBar);
     const session = new Session(setup);
     session.push(step(0, 100));
@@ -1014,8 +1014,8 @@ describe('while it denies', () => {
   });
 });
 
-describe('the end of a session', () => {
-  it('by a halt asks for cancels, and takes reports until all have ended', () => {
+describe('an ended session', () => {
+  it('after a halt requests cancels and accepts reports until all orders have ended', () => {
     const session = scripted({
       onStep: (_, { order, target }) => {
         order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 });
@@ -1043,7 +1043,7 @@ describe('the end of a session', () => {
     expect(last.state).toMatchObject({ status: 'halted', working: [] });
   });
 
-  it('by a fault of its strategy sends nothing more', async () => {
+  it('after a failure of its strategy sends no further orders', async () => {
     const options: Options = {
       onStep: (_, { order }) => {
         order({ side: 'buy', quantity: 1 });
@@ -1066,10 +1066,10 @@ describe('the end of a session', () => {
   });
 });
 
-describe('an opening', () => {
+describe('an opening account', () => {
   const opening = { cash: 400, positions: { X: { quantity: 6, price: 100 } } };
 
-  it.each(['paper', 'venue'])('is what a session on %s begins with', (where) => {
+  it.each(['paper', 'venue'])('is the initial account of a %s session', (where) => {
     const drawdown: Options = {
       onStep: (_, { order }) => order({ side: 'buy', quantity: 1 }),
       config: { cash: 5, risk: { ...NO_RISK_LIMITS, max_drawdown_pct: 0.1 } },
@@ -1109,7 +1109,7 @@ describe('an opening', () => {
     ['the loss of the same day', { max_daily_loss_pct: 0.3 }, DATE, 'max_daily_loss_pct'],
     ['no loss of another day', { max_daily_loss_pct: 0.3 }, EVE, undefined],
     ['no drawdown within its limit', { max_drawdown_pct: 0.41 }, DATE, undefined],
-  ])('brings %s of the account before', (_, limits, day, reason) => {
+  ])('carries over %s of the earlier account', (_, limits, day, reason) => {
     const session = new Session(
       setupOf({
         onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
@@ -1122,7 +1122,7 @@ describe('an opening', () => {
     expect(reasons.find((one) => one !== undefined)).toBe(reason);
   });
 
-  it('passes on the state of its limits, as if it were one session', () => {
+  it('carries over the state of limits as in one session', () => {
     const limits = { max_drawdown_pct: 0.5, max_daily_loss_pct: 0.5 };
     const options: Options = {
       onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 8 }),
@@ -1143,7 +1143,7 @@ describe('an opening', () => {
     expect(second.state().carry!.risk.peak_equity).toBe(1240);
   });
 
-  it('carries over executions that count towards the latch', () => {
+  it('carries over executions that count toward the latch', () => {
     const repeated_execution = { count: 3, seconds: 3 * 86_400 };
     const optionalLimits = { repeated_execution };
     const options: Options = {
@@ -1163,13 +1163,13 @@ describe('an opening', () => {
     expect(events.map(({ kind }) => kind)).toContain('account.latched');
   });
 
-  it('knows no strangers', () => {
+  it('rejects positions outside the universe', () => {
     const strange = { cash: 400, positions: { Z: { quantity: 6, price: 100 } } };
     expect(() => scripted({ onStep: () => {}, opening: strange })).toThrow(RangeError);
   });
 });
 
-test('what is no report of its orders is refused and changes nothing', () => {
+test('report throws for invalid reports and changes nothing', () => {
   const session = scripted({ onStep: (_, { order }) => order({ side: 'buy', quantity: 1 }) });
   session.push(step(0, 100));
   const before = session.state();
@@ -1188,7 +1188,7 @@ test('what is no report of its orders is refused and changes nothing', () => {
   expect(placed(session)).toEqual([1]);
 });
 
-test('at a venue there is no margin', () => {
+test('a margin account is rejected at a venue', () => {
   const margin = { onStep: () => {}, config: { account: MARGIN } };
   expect(() => scripted(margin)).toThrow(expect.objectContaining({ code: 'invalid_spec' }));
 });
@@ -1373,7 +1373,7 @@ const scenario = fc.record({
   happenings: fc.array(happening, { minLength: 30, maxLength: 60 }),
 });
 
-test('what was executed too often latches the session, also once it is resumed', async () => {
+test('too many executions latch the session, and the latch survives a resume', async () => {
   const setup = setupOf({
     onStep: (_at, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 99 }),
     config: { optionalLimits: { repeated_execution: { count: 2, seconds: 60 } } },
@@ -1417,8 +1417,8 @@ function always(claim: (play: Play) => void | Promise<void>, few = 15): Promise<
   );
 }
 
-describe('whatever happens, in whatever order', () => {
-  it('money and positions are what the reports say, once all are told', () =>
+describe('random sequences of events', () => {
+  it('cash and positions equal the sum of all reports', () =>
     always((play) => {
       for (const one of play.reports.toReversed()) play.report(one);
       const { cash: start, positions } = play.setup.opening!;
@@ -1442,7 +1442,7 @@ describe('whatever happens, in whatever order', () => {
       expect(made - result.otherFees).toBeCloseTo(state.equity - result.initialCash, 6);
     }));
 
-  it('a session made again of what it was told is the same, wherever it was left', () =>
+  it('a session resumed from any prefix of its inputs has the same state', () =>
     always(async (play) => {
       const { told, setup, session } = play;
       for (const count of new Set([told.length, told.length >> 1, told.length - 1])) {
@@ -1459,7 +1459,7 @@ describe('whatever happens, in whatever order', () => {
       }
     }, 40));
 
-  it('the outbox has the orders of which nothing is known, and the cancels not confirmed', () =>
+  it('the outbox holds unreported orders and unconfirmed cancels', () =>
     always(({ session, reported }) => {
       const { working, status } = session.state();
       const there = working.filter((order) => order.client_order_id !== undefined);
@@ -1475,7 +1475,7 @@ describe('whatever happens, in whatever order', () => {
       );
     }));
 
-  it('what is sent fits the venue and the limits, and nothing is sent while it denies', () =>
+  it('every sent order respects the venue and the limits, and none is sent while denying', () =>
     always(({ told, orders }) => {
       for (const { symbol: of, quantity: units, limit, stop } of orders.values()) {
         const { step: grid, min_quantity, tick } = RULES.instruments[of]!;

@@ -3,13 +3,13 @@ import { clientOrderId, epochOfClientId, orderOfClientId } from '../../src/tradi
 
 const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
 
-test('an order is called the same whenever it is placed, in characters any venue takes', () => {
+test('clientOrderId is stable and uses only characters that every venue accepts', () => {
   // Fixed: an order that an earlier release placed must be found again.
   expect(clientOrderId(DEPLOYMENT, 17)).toBe('slkkdj6sgf3h-17');
   expect(clientOrderId(DEPLOYMENT, 999_999_999_999_999)).toMatch(/^[a-z0-9-]{1,32}$/);
 });
 
-test('only orders of the deployment itself are recognised', () => {
+test('orderOfClientId recognizes only orders of the deployment', () => {
   for (const order of [1, 17, 999_999_999_999_999]) {
     expect(orderOfClientId(DEPLOYMENT, clientOrderId(DEPLOYMENT, order))).toBe(order);
     expect(orderOfClientId(DEPLOYMENT, clientOrderId('another', order))).toBeUndefined();

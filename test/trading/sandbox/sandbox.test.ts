@@ -64,7 +64,7 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   stack: 'Error.prepareStackTrace = () => {}',
 };
 
-test('a strategy reaches nothing outside of it, and changes nothing of the language', async () => {
+test('a strategy can neither reach anything outside of it nor change built-in objects', async () => {
   const tries = Object.entries(FORBIDDEN).map(
     ([name, code]) => `try { ${code}; done.push('${name}'); } catch {}`,
   );
@@ -84,7 +84,7 @@ test('a strategy reaches nothing outside of it, and changes nothing of the langu
   });
 });
 
-test('what got hold of the modules of Node would find no file, network, process or thread', async () => {
+test('the sandbox flags deny files, network, processes and threads even to code with access to Node modules', async () => {
   const tries = {
     read: 'require("fs").readFileSync("/etc/passwd")',
     write: 'require("fs").writeFileSync("x", "")',
@@ -104,11 +104,11 @@ test('what got hold of the modules of Node would find no file, network, process 
 
 test.each([
   ['a clock', 'Date.now()', '', 'Date.now()'],
-  ['a clock that it hides', 'try { new Date() } catch {}', '', 'new Date() without a time'],
+  ['a clock inside try and catch', 'try { new Date() } catch {}', '', 'new Date() without a time'],
   ['another clock', 'performance.now()', '', 'performance.now()'],
-  ['chance', 'Math.random()', '', 'Math.random()'],
-  ['chance while it loads', '', 'const seed = Math.random();', 'Math.random()'],
-])('a strategy is refused %s', async (_, onBar, top, call) => {
+  ['randomness', 'Math.random()', '', 'Math.random()'],
+  ['randomness while it loads', '', 'const seed = Math.random();', 'Math.random()'],
+])('a strategy that uses %s fails', async (_, onBar, top, call) => {
   const { events, error } = await outcomeOf(strategyThat(onBar, top));
   expect(events).toEqual([]);
   expect(error).toMatchObject({
@@ -124,7 +124,7 @@ test.each([
     /orders must be placed within/,
   ],
   ['rejects a promise', 'throw new Error("late")', /late/],
-])('a strategy that %s has failed', async (_, code, message) => {
+])('a strategy that %s fails at that step', async (_, code, message) => {
   const { events, error } = await outcomeOf(
     strategyThat(`Promise.resolve().then(() => { ${code}; });`),
   );
@@ -141,11 +141,11 @@ test('the time zone of a strategy is UTC', async () => {
 
 const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] = [
   [
-    'imports what was not sent',
+    'imports a file outside the bundle',
     strategyThat('', 'import x from "../etc/passwd";'),
     /cannot import/,
   ],
-  ['waits when loaded', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
+  ['awaits while it loads', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
   [
     'fills its heap',
     strategyThat('for (const x = [];;) x.push(new Array(1e4).fill(0.5))'),
@@ -157,7 +157,7 @@ const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] 
     /128 MB/,
   ],
   [
-    'tells of itself what is not so',
+    'forges its declaration',
     strategyThat('').replace(
       'params: {}',
       'params: Object.defineProperty({}, "toJSON", { value: () => 1 })',
@@ -175,23 +175,26 @@ it.concurrent.each(HOSTILE)('a strategy that %s fails', async (_what, text, told
 const LOOP = 'for (;;);';
 const HANGING = [
   [
-    'when created',
+    'when it is created',
     strategyThat('', '', `try { ${LOOP} } finally { ${LOOP} }`),
     /from bar 1 within/,
   ],
   [
-    'in what it throws',
+    'in a getter of an error that it throws',
     strategyThat(`throw Object.defineProperty(new Error(''), 'stack', { get() { ${LOOP} } });`),
     /threw a value that cannot be read/,
   ],
 ] as const;
 
-it.concurrent.each(HANGING)('a strategy that loops for ever %s is ended', async (_, text, told) => {
-  const { error } = await outcomeOf(text, { timeoutMs: 200 });
-  expect(error).toEqual(failed(told));
-});
+it.concurrent.each(HANGING)(
+  'a strategy that loops forever %s is stopped',
+  async (_, text, told) => {
+    const { error } = await outcomeOf(text, { timeoutMs: 200 });
+    expect(error).toEqual(failed(told));
+  },
+);
 
-test('a process that says nothing is killed', async () => {
+test('a process that sends no message in time is killed', async () => {
   const before = await childrenOf(process.pid);
   const { take, close, strategy } = await open(strategyThat(''), { timeoutMs: 500 });
   const child = (await childrenOf(process.pid)).find((pid) => !before.includes(pid));
@@ -205,7 +208,7 @@ test('a process that says nothing is killed', async () => {
   expect(await isRunning(child!)).toBe(false);
 });
 
-test('orders are taken for steps that were shown, in their order, and no others', () => {
+test('createPlayer accepts commands only for sent steps, in order', () => {
   const told = (done: number, ...steps: number[]): Buffer => {
     const commands = steps.map((step) => [step, 'target', 0, 1]);
     return Buffer.from(JSON.stringify({ done, commands }));
@@ -226,7 +229,7 @@ test('orders are taken for steps that were shown, in their order, and no others'
   expect(player).toMatchObject({ done: 4, hasFailed: false });
 });
 
-test('numbers and names that no strategy has are in no message', () => {
+test('messages with invalid numbers or names are rejected', () => {
   const ordered = (text: string) => readOrdered(Buffer.from(`{"done":1,"commands":[${text}]}`));
   expect(ordered('[0,"target",0,0.5]')).toBeDefined();
   for (const forged of [
@@ -244,7 +247,7 @@ test('numbers and names that no strategy has are in no message', () => {
   expect(readFirst(Buffer.from(loaded))).toBeUndefined();
 });
 
-test('messages are put together from any pieces, and none is too long', () => {
+test('frameReader joins chunks of any size and rejects messages that are too long', () => {
   const message = (text: string) => {
     const head = Buffer.alloc(4);
     head.writeUInt32LE(text.length);

@@ -105,8 +105,8 @@ async function until(
 const reportsOf = (venue: Venue, signal: AbortSignal): AsyncIterator<VenueReport> =>
   venue.reports(signal)[Symbol.asyncIterator]();
 
-describe.concurrent('an exchange as a venue', () => {
-  it('says when what it takes has changed, and what is halted', async (context) => {
+describe.concurrent('ExchangeVenue', () => {
+  it('reports changed market rules and halted instruments', async (context) => {
     const { market, open } = await newWorld(context);
     const venue = await open({ termsMs: 20 });
     const over = new AbortController();
@@ -124,7 +124,7 @@ describe.concurrent('an exchange as a venue', () => {
     expect(await terms.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('finds, counts and cancels what it still has of an instrument that is gone', async (context) => {
+  it('still finds, counts and cancels orders of a delisted instrument', async (context) => {
     const { market, exchange, open } = await newWorld(context);
     const venue = await open({ termsMs: 20 });
     await venue.place(limit(1, 50));
@@ -160,7 +160,7 @@ describe.concurrent('an exchange as a venue', () => {
     expect(await venue.find(order(3))).toBeUndefined();
   });
 
-  it('says its rules and what it holds', async (context) => {
+  it('reports its rules and holdings', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const rules = { step: 0.0001, min_quantity: 0.0001, min_value: 5, tick: 0.01, phase: 'open' };
@@ -183,7 +183,7 @@ describe.concurrent('an exchange as a venue', () => {
     expect(exchange.asked).not.toContain('GET /capital/config/getall');
   });
 
-  it('is opened for what is currently not trading, and says so', async (context) => {
+  it('opens for an instrument that is not trading, and reports it', async (context) => {
     const { market, exchange, troubles, open } = await newWorld(context);
     exchange.open({
       clientId: clientOrderId(DEPLOYMENT, 1),
@@ -199,7 +199,7 @@ describe.concurrent('an exchange as a venue', () => {
     expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled' });
   });
 
-  it('is refused when it cannot do what a bot needs', async (context) => {
+  it('rejects bots and exchanges that it cannot serve', async (context) => {
     const { exchange, credentialsDir, open } = await newWorld(context);
     await expect(open({ account: 'margin' })).rejects.toMatchObject({
       code: 'invalid_spec',
@@ -223,7 +223,7 @@ describe.concurrent('an exchange as a venue', () => {
     await expect(open()).rejects.toMatchObject({ code: 'file_not_found' });
   });
 
-  it('takes orders of every kind', async (context) => {
+  it('places orders of every type', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const seller = { side: 'sell', quantity: 0.1 } as const;
@@ -259,7 +259,7 @@ describe.concurrent('an exchange as a venue', () => {
     ]);
   });
 
-  it('says why it refuses an order', async (context) => {
+  it('reports why the exchange rejected an order', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const rejected = (number: number, reason: string) => ({
@@ -289,19 +289,19 @@ const HIDDEN: Fault = {
 };
 const UNKNOWN = { code: -1007, msg: 'Timeout waiting for response from backend server.' };
 const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
-  'a request that is lost': [{ kind: 'lost_before' }],
-  'an answer that is lost': [{ kind: 'lost_after' }],
-  'a request that arrives after it was given up': [{ kind: 'lost_after', lateMs: 150 }],
-  'an answer that comes too late': [{ kind: 'slow', ms: 1500 }],
-  'an error after it was done': [{ kind: 'status', status: 503, done: true }],
-  'an error before it was done': [{ kind: 'status', status: 503 }],
-  'an outcome that is not known': [{ kind: 'status', status: 408, body: UNKNOWN, done: true }],
-  'a limit': [{ kind: 'status', status: 429, headers: { 'retry-after': '0.7' } }],
+  'a lost request': [{ kind: 'lost_before' }],
+  'a lost response': [{ kind: 'lost_after' }],
+  'a request that arrives after its timeout': [{ kind: 'lost_after', lateMs: 150 }],
+  'a response after its timeout': [{ kind: 'slow', ms: 1500 }],
+  'an error after the order was accepted': [{ kind: 'status', status: 503, done: true }],
+  'an error before the order was accepted': [{ kind: 'status', status: 503 }],
+  'an unknown outcome': [{ kind: 'status', status: 408, body: UNKNOWN, done: true }],
+  'a rate limit': [{ kind: 'status', status: 429, headers: { 'retry-after': '0.7' } }],
   'several faults': [{ kind: 'lost_before' }, { kind: 'lost_after' }],
 };
 
-describe.concurrent('an order is never made twice', () => {
-  it.for(Object.entries(FAULTS))('by %s', async ([, faults], context) => {
+describe.concurrent('an order is never placed twice', () => {
+  it.for(Object.entries(FAULTS))('despite %s', async ([, faults], context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1, fee_units: 0 };
@@ -317,7 +317,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('by a process that died while its request was on the way', async (context) => {
+  it('despite a process that was killed while its request was on the way', async (context) => {
     const { exchange, open } = await newWorld(context);
     const killed = new AbortController();
     const first = await open({ signal: killed.signal });
@@ -332,7 +332,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(await lost).toMatchObject({ message: 'killed' });
   });
 
-  it('by one who asks twice at once, and is not canceled before it is there', async (context) => {
+  it('by two calls at once, and a cancel waits until the order exists', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     // As one of them is filled when the other is sent, the exchange would take both.
@@ -350,7 +350,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(await venue.openOrders()).toEqual([]);
   });
 
-  it('and not made at all once it is to be canceled, or was told to be not there', async (context) => {
+  it('and not placed at all after a cancel, or after it was reported as missing', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     exchange.fail('POST /order', { kind: 'lost_before' });
@@ -372,7 +372,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(exchange.orders).toHaveLength(1);
   });
 
-  it('by an error that nobody knows, though it is not shown at first', async (context) => {
+  it('despite an unknown error while the order is not visible yet', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await delay(250);
@@ -387,7 +387,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('when the exchange knows it, and has not shown it so far', async (context) => {
+  it('despite a duplicate error while the order is not visible yet', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(limit(1, 90));
@@ -398,7 +398,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(exchange.asked.filter((call) => call === 'POST /order').length).toBe(2);
   });
 
-  it('and is told as unknown when the exchange cannot be asked', async (context) => {
+  it('and its outcome is unknown while the exchange cannot be reached', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const lost: Fault = { kind: 'lost_before' };
@@ -408,7 +408,7 @@ describe.concurrent('an order is never made twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('though the clock of the exchange has moved', async (context) => {
+  it('despite a clock of the exchange that has moved', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     exchange.skewMs += 60_000;
@@ -417,7 +417,7 @@ describe.concurrent('an order is never made twice', () => {
   });
 });
 
-it.concurrent('counts fills that arrive after the answer about their order', async (context) => {
+it.concurrent('counts fills that become visible after the state of their order', async (context) => {
   const { exchange, open } = await newWorld(context);
   const venue = await open();
   await venue.place(limit(1, 90, { quantity: 3 }));
@@ -430,8 +430,8 @@ it.concurrent('counts fills that arrive after the answer about their order', asy
   expect(await found).toMatchObject({ status: 'open', filled: 2, cost: 170 });
 });
 
-describe.concurrent('a cancel', () => {
-  it('says what the order has come to', async (context) => {
+describe.concurrent('cancel', () => {
+  it('returns the final state of the order', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     for (const number of [1, 2, 3, 4]) await venue.place(limit(number, 90));
@@ -457,7 +457,7 @@ describe.concurrent('a cancel', () => {
     expect(await venue.openOrders()).toEqual([]);
   });
 
-  it('is believed when the exchange has said so, and only then', async (context) => {
+  it('succeeds only when the exchange has confirmed it', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     for (const number of [1, 2]) await venue.place(limit(number, 90));
@@ -470,7 +470,7 @@ describe.concurrent('a cancel', () => {
     expect(await venue.openOrders()).toHaveLength(1);
   });
 
-  it('waits for nothing else that is asked', async (context) => {
+  it('does not wait for other requests', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open({ timeoutMs: 500 });
     for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
@@ -494,7 +494,7 @@ describe.concurrent('a cancel', () => {
     expect(await venue.cancel(order(3))).toMatchObject({ status: 'canceled' });
   });
 
-  it('ends the wait of an order that the exchange took too many of', async (context) => {
+  it('ends the wait of an order that was rate-limited', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     exchange.fail('POST /order', {
@@ -511,7 +511,7 @@ describe.concurrent('a cancel', () => {
     expect(exchange.orders).toEqual([]);
   });
 
-  it('says for how long the exchange takes nothing', async (context) => {
+  it('reports for how long the exchange accepts no requests', async (context) => {
     const { exchange, troubles, open } = await newWorld(context);
     const ended = new AbortController();
     const venue = await open({ signal: ended.signal });
@@ -531,8 +531,8 @@ describe.concurrent('a cancel', () => {
   });
 });
 
-describe.concurrent('what the exchange leaves out', () => {
-  it('is not made up', async (context) => {
+describe.concurrent('missing fields in responses', () => {
+  it('are never replaced by made-up values', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(order(1));
@@ -551,7 +551,7 @@ describe.concurrent('what the exchange leaves out', () => {
 });
 
 describe.concurrent('fees', () => {
-  it('are told in the currency they are taken in, or its worth', async (context) => {
+  it('are reported in units of the asset or converted to the account currency', async (context) => {
     const { market, exchange, open } = await newWorld(context);
     const venue = await open();
     const minute = Math.floor(market.now / MINUTE) * MINUTE;
@@ -583,8 +583,8 @@ describe.concurrent('fees', () => {
   });
 });
 
-describe.concurrent('the trades of an order', () => {
-  it('are all asked for, however many', async (context) => {
+describe.concurrent('trades of an order', () => {
+  it('are fetched over all pages', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(limit(1, 90));
@@ -602,7 +602,7 @@ describe.concurrent('the trades of an order', () => {
 });
 
 describe.concurrent('reports', () => {
-  it('come as things happen, and after the stream was cut', async (context) => {
+  it('arrive as orders change, and after a disconnect', async (context) => {
     const { exchange, open } = await newWorld(context);
     const [earlier, venue] = [await open(), await open()];
     await earlier.place(limit(1, 90));
@@ -632,7 +632,7 @@ describe.concurrent('reports', () => {
     expect(await next).toEqual({ done: true, value: undefined });
   });
 
-  it('come though messages are lost, and a stream that is dead is opened anew', async (context) => {
+  it('arrive despite lost messages, and a dead stream is reconnected', async (context) => {
     const { exchange, troubles, open } = await newWorld(context);
     const venue = await open({ resyncMs: 200 });
     const reports = reportsOf(venue, context.signal);
@@ -655,8 +655,8 @@ describe.concurrent('reports', () => {
   });
 });
 
-describe.concurrent('a venue and a session', () => {
-  it('are brought together', async (context) => {
+describe.concurrent('reconciliation of a venue and a session', () => {
+  it('cancels orphans, ends missing orders and reports mismatched holdings', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
@@ -685,7 +685,7 @@ describe.concurrent('a venue and a session', () => {
 });
 
 describe.concurrent('credentials', () => {
-  it('are shown nowhere', async (context) => {
+  it('appear in no error, log or warning', async (context) => {
     const { exchange, troubles, open } = await newWorld(context);
     const written: string[] = [];
     for (const stream of [process.stdout, process.stderr]) {
@@ -734,7 +734,7 @@ describe.concurrent('credentials', () => {
   });
 });
 
-it('knows steps by each way in which ccxt says them', () => {
+it('stepOf converts each precision mode of ccxt', () => {
   const modes = { TICK_SIZE: 4, DECIMAL_PLACES: 2 };
   expect([stepOf(0.005, 4, modes), stepOf(3, 2, modes)]).toEqual([0.005, 0.001]);
   expect([stepOf(5, 3, modes), stepOf(undefined, 4, modes)]).toEqual([0, 0]);
