@@ -124,7 +124,7 @@ const ended = (task_id: string): Promise<void> =>
 async function pass(from: number, to: number): Promise<void> {
   for (let minute = from; minute <= to; minute += 1) {
     market.now = at(minute) + 1;
-    await market.tell(BTC, at(minute), klineOf(minute));
+    await market.stream(BTC, at(minute), klineOf(minute));
   }
 }
 

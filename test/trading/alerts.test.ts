@@ -26,8 +26,8 @@ it('alertsOf returns one alert per control and severity, with the first event an
     event('venue.orphan'),
     event('venue.mismatch'),
   ];
-  const told = alertsOf(events);
-  expect(told.map((one) => [one.control, one.severity, one.first, one.count])).toEqual([
+  const alerts = alertsOf(events);
+  expect(alerts.map((one) => [one.control, one.severity, one.first, one.count])).toEqual([
     ['max_order_value', 'warning', 1, 2],
     ['price_collar_period', 'warning', 3, 1],
     ['order_rejected', 'warning', 6, 1],

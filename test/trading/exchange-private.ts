@@ -1,7 +1,7 @@
 /**
- * The private side of the local exchange: the account, the orders and the stream of one customer, as
- * Binance has them (https://developers.binance.com/docs/binance-spot-api-docs). It matches orders at
- * the price that the test says, and fails as the test says.
+ * Private side of the local exchange: account, orders and stream of one customer, as in the Binance
+ * API (https://developers.binance.com/docs/binance-spot-api-docs). Matches orders at the price that
+ * the test sets, and fails on request.
  */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -39,17 +39,17 @@ interface Trade {
   readonly time: number;
 }
 
-/** What befalls a request. */
+/** Fault of a request. */
 export type Fault =
-  /** The line is cut before it is read. */
+  /** Closes the connection before the request is read. */
   | { readonly kind: 'lost_before' }
-  /** The line is cut when it has been done, or so many ms before it is. */
+  /** Closes the connection after the request has taken effect, or `lateMs` before it does. */
   | { readonly kind: 'lost_after'; readonly lateMs?: number }
-  /** It is done, and answered after so many ms. */
+  /** The request takes effect; the response comes after `ms`. */
   | { readonly kind: 'slow'; readonly ms: number }
-  /** It is done, and of the answer only the beginning comes. */
+  /** The request takes effect; the response is truncated. */
   | { readonly kind: 'half' }
-  /** It is answered with this; `done` says whether it was done as well. */
+  /** Responds with this status; `done` says whether the request took effect. */
   | {
       readonly kind: 'status';
       readonly status: number;
@@ -59,30 +59,29 @@ export type Fault =
     };
 
 export interface PrivateExchange {
-  /** Of both sides. */
+  /** Price of both sides. */
   readonly definition: ExchangeDefinition;
   readonly orders: readonly PlacedOrder[];
-  /** Requests such as `POST /order`, and those over the stream. */
+  /** Requests such as `POST /order`, including those over the stream. */
   readonly asked: string[];
-  /** Totals by asset. */
   readonly holdings: Map<string, number>;
-  /** Of every fill: `base`, `quote` or an asset, and how much of what is filled in units of that. */
+  /** Fee of each fill: `base`, `quote` or an asset, and the rate in units of it. */
   fee: { asset: string; rate: number };
-  /** Whether messages of the stream get lost. */
+  /** Whether messages of the stream are lost. */
   isMute: boolean;
-  /** Trades are told of only after so many were asked for in vain. */
+  /** Number of queries that do not return the latest trades yet. */
   hiddenTrades: number;
-  /** How far its clock is ahead of ours, ms. */
+  /** How far its clock is ahead, ms. */
   skewMs: number;
   readonly fail: (call: string, ...faults: readonly Fault[]) => void;
-  /** Nothing that was to fail does so from now on. */
+  /** Clears all pending faults. */
   readonly heal: () => void;
   readonly setPrice: (symbol: string, price: number) => void;
   readonly fill: (clientId: string, quantity: number, price?: number) => void;
   readonly open: (order: Partial<PlacedOrder>) => void;
-  /** Resolves once so many in all have opened the stream. */
+  /** Resolves once the stream was opened this many times in total. */
   readonly subscribed: (count: number) => Promise<void>;
-  /** Resolves once all that was asked has been done. */
+  /** Resolves once all requests have taken effect. */
   readonly done: () => Promise<unknown>;
   readonly cut: () => void;
   readonly close: () => Promise<void>;
@@ -96,7 +95,7 @@ class Refusal extends Error {
   }
 }
 
-/** @param market its public side. */
+/** @param market public side of the exchange. */
 export async function startPrivateExchange(
   market: TestExchange,
   credentials: { readonly apiKey: string; readonly secret: string },
@@ -137,7 +136,12 @@ export async function startPrivateExchange(
       return quote === asset ? sum + left * order.price : sum;
     }, 0);
 
-  const tell = (order: PlacedOrder, execution: string, trade?: Trade, cancelId?: string): void => {
+  const stream = (
+    order: PlacedOrder,
+    execution: string,
+    trade?: Trade,
+    cancelId?: string,
+  ): void => {
     if (exchange.isMute) return;
     const event = {
       e: 'executionReport',
@@ -182,7 +186,7 @@ export async function startPrivateExchange(
     add(base, sign * quantity);
     add(quote, -sign * quantity * price);
     add(feeAsset, -fee);
-    tell(order, 'TRADE', trade);
+    stream(order, 'TRADE', trade);
   };
   const match = (order: PlacedOrder): void => {
     const price = prices.get(order.symbol)!;
@@ -198,7 +202,7 @@ export async function startPrivateExchange(
   const end = (order: PlacedOrder, status: 'CANCELED' | 'EXPIRED', cancelId?: string): void => {
     order.status = status;
     order.updated = now();
-    tell(order, status, undefined, cancelId);
+    stream(order, status, undefined, cancelId);
   };
 
   const place = (params: URLSearchParams): PlacedOrder => {
@@ -236,7 +240,7 @@ export async function startPrivateExchange(
       throw new Refusal(-2010, 'Order would immediately match and take.');
     }
     orders.push(order);
-    tell(order, 'NEW');
+    stream(order, 'NEW');
     match(order);
     if (isOpen(order) && order.timeInForce !== 'GTC') end(order, 'EXPIRED');
     return order;
@@ -272,8 +276,8 @@ export async function startPrivateExchange(
       const order = orders.find(({ id }) => id === Number(params.get('orderId')))!;
       const hidden = exchange.hiddenTrades > 0 ? 1 : 0;
       exchange.hiddenTrades -= hidden;
-      const told = order.trades.slice(0, order.trades.length - hidden);
-      const page = told.filter(({ id }) => id >= Number(params.get('fromId') ?? 0));
+      const visible = order.trades.slice(0, order.trades.length - hidden);
+      const page = visible.filter(({ id }) => id >= Number(params.get('fromId') ?? 0));
       return page
         .slice(0, Number(params.get('limit')))
         .map(({ id, quantity, price, fee, feeAsset, time }) => ({

@@ -1,6 +1,6 @@
 /**
- * A local exchange that speaks so much of Binance as ccxt needs for bars: `exchangeInfo`, `time` and
- * `klines` over REST, and streams of klines. Its time passes only when a test says so.
+ * Local exchange with the part of the Binance API that ccxt needs for bars: `exchangeInfo`, `time`
+ * and `klines` over REST, and streams of klines. Its clock advances only when a test sets it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createHash } from 'node:crypto';
@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ExchangeDefinition } from '../../src/trading/venues/exchanges-file.ts';
 
-/** Open, high, low, close and volume, as decimal text; anything where it is to be garbage. */
+/** Open, high, low, close and volume as decimal text; anything else simulates malformed data. */
 export type Kline = readonly [
   open: string,
   high: string,
@@ -19,34 +19,38 @@ export type Kline = readonly [
 
 export interface TestExchange {
   readonly definition: ExchangeDefinition;
-  /** What it was asked over REST, paths with their queries. */
+  /** Paths of REST requests with their queries. */
   readonly asked: readonly string[];
-  /** Its clock, ms since the epoch. */
   now: number;
-  /** Symbols that cannot be traded. */
+  /** Symbols whose trading is halted. */
   readonly halted: Set<string>;
-  /** Symbols that it has no more. */
+  /** Delisted symbols. */
   readonly deleted: Set<string>;
-  /** Keeps a bar for REST, and says nothing of it. */
+  /** Stores a bar for REST without streaming it. */
   readonly keep: (symbol: string, time: number, kline: Kline) => void;
-  /** Keeps a bar, and tells all who watch of it; resolves when they have read it. */
-  readonly tell: (symbol: string, time: number, kline: Kline, isClosed?: boolean) => Promise<void>;
-  /** Sends a text to all who watch anything. */
+  /** Stores and streams a bar; resolves when all clients have read it. */
+  readonly stream: (
+    symbol: string,
+    time: number,
+    kline: Kline,
+    isClosed?: boolean,
+  ) => Promise<void>;
+  /** Sends a text to all clients of streams. */
   readonly say: (text: string) => Promise<void>;
-  /** Resolves once so many in all have subscribed to bars of the symbol. */
+  /** Resolves once the symbol was subscribed this many times in total. */
   readonly subscribed: (symbol: string, count: number) => Promise<void>;
-  /** Ends all streams without a farewell. */
+  /** Terminates all streams without a close frame. */
   readonly cut: () => void;
-  /** Whether it takes new streams; those that come while it does not are refused. */
+  /** Whether it accepts new streams. */
   takesStreams: boolean;
-  /** The next so many requests are answered with this status and these headers. */
+  /** Answers the next requests with this status and these headers. */
   readonly refuse: (count: number, status: number, headers?: Record<string, string>) => void;
   readonly close: () => Promise<void>;
 }
 
 const TIMEFRAME_MS = 60_000;
 
-/** @param symbols such as `BTC/USDT`. */
+/** @param symbols for example `BTC/USDT`. */
 export async function startExchange(
   symbols: readonly string[],
   now: number,
@@ -56,7 +60,7 @@ export async function startExchange(
   const asked: string[] = [];
   const subscriptions = new Map<string, number>();
   const streams = new Map<Duplex, Set<string>>();
-  /** Of each stream, who waits for the answers to its pings. */
+  /** Pending pings of each stream. */
   const pings = new Map<Duplex, (() => void)[]>();
   let waiting: (() => void)[] = [];
   let refusals: { status: number; headers: Record<string, string> }[] = [];
@@ -78,7 +82,7 @@ export async function startExchange(
     if (pathname === '/api/v3/time') return { serverTime: exchange.now };
     if (pathname === '/api/v3/exchangeInfo') {
       const wanted = JSON.parse(searchParams.get('symbols') ?? '[]') as string[];
-      // It says of none what it does not know one of.
+      // Like Binance, it fails for all symbols if one is unknown.
       if ([...exchange.deleted].some((one) => wanted.includes(idOf(one)))) return undefined;
       return {
         timezone: 'UTC',
@@ -110,7 +114,7 @@ export async function startExchange(
   const server = createServer(answer);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => {});
-    // Of a process that was killed nothing else is heard.
+    // A killed process sends no close frame.
     socket.on('end', () => socket.destroy());
     if (!exchange.takesStreams) {
       socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n');
@@ -155,7 +159,7 @@ export async function startExchange(
     deleted: new Set(),
     takesStreams: true,
     keep: (symbol, time, kline) => void bars.get(idOf(symbol))!.set(time, kline),
-    tell(symbol, time, kline, isClosed = false) {
+    stream(symbol, time, kline, isClosed = false) {
       bars.get(idOf(symbol))!.set(time, kline);
       const [o, h, l, c, v] = kline;
       const s = idOf(symbol);
@@ -208,7 +212,7 @@ function marketOf(symbol: string, isHalted: boolean): object {
   };
 }
 
-/** Answers the request to make a WebSocket of its connection (RFC 6455 §4.2.2). */
+/** Accepts a WebSocket upgrade (RFC 6455 §4.2.2). */
 export function acceptStream(request: IncomingMessage, socket: Duplex): void {
   const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
   const accept = createHash('sha1').update(key).digest('base64');
@@ -217,7 +221,7 @@ export function acceptStream(request: IncomingMessage, socket: Duplex): void {
   );
 }
 
-/** Calls back with each frame that a client sends; its farewell is answered. */
+/** Calls back with each frame of a client, and answers its close frame. */
 export function onFrames(socket: Duplex, onFrame: (opcode: number, text: string) => void): void {
   let rest = Buffer.alloc(0);
   socket.on('data', (data: Buffer) => {
@@ -230,7 +234,7 @@ export function onFrames(socket: Duplex, onFrame: (opcode: number, text: string)
   });
 }
 
-/** A text in one frame, as a server sends it (RFC 6455 §5.2). */
+/** Encodes a text as one frame of a server (RFC 6455 §5.2). */
 export function frameOf(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
@@ -241,7 +245,7 @@ export function frameOf(text: string): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** The first frame of what a client has sent, which masks each. */
+/** Decodes the first frame of a client, which is masked. */
 function readFrame(data: Buffer): { opcode: number; text: string; length: number } | undefined {
   if (data.length < 6) return undefined;
   const short = data[1]! & 127;

@@ -17,14 +17,13 @@ const MONDAY = Date.UTC(2024, 0, 1);
 const MINUTES = parseTimeframe('1m');
 const CANDLE = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
 
-/** Bars at these times, each with its own price. */
 function barsAt(times: readonly number[]): Bars {
   return barsFromRows(times.map((time, i) => [time, i + 1, i + 1, i + 1, i + 1, 1]));
 }
 
 const minutes = (...at: readonly number[]): Bars => barsAt(at.map((one) => MONDAY + one * MINUTE));
 
-/** Hours from 14 to 20 of the weekdays of six weeks. */
+/** Hours from 14:00 to 20:00 on the weekdays of six weeks. */
 function tradingHours(): number[] {
   const weekdays = Array.from({ length: 42 }, (_, day) => day).filter((day) => day % 7 < 5);
   return weekdays.flatMap((day) =>
@@ -38,8 +37,8 @@ async function all(feed: AsyncIterable<FeedItem>): Promise<FeedItem[]> {
   return items;
 }
 
-/** The kind of each item, with what is said of the data. */
-function told(items: readonly FeedItem[]): unknown[] {
+/** Items other than bars. */
+function observations(items: readonly FeedItem[]): unknown[] {
   return items.filter(({ kind }) => kind !== 'data.bars');
 }
 
@@ -85,14 +84,14 @@ describe('ReplayFeed', () => {
   it('reports the same gaps as a data check: not nights, weekends or holidays', async () => {
     const timeframe = parseTimeframe('1h');
     const hole = (time: number): boolean =>
-      // Two hours of a Wednesday, and a whole Thursday, which is a holiday.
+      // Two hours of a Wednesday, and a Thursday that is a holiday.
       [15, 16].some((hour) => time === MONDAY + 9 * DAY + hour * HOUR) ||
       Math.floor((time - MONDAY) / DAY) === 24;
     const bars = barsAt(tradingHours().filter((time) => !hole(time)));
     const items = await all(
       new ReplayFeed({ instruments: [{ symbol: 'X', bars }], timeframe, speed: 'max' }),
     );
-    expect(told(items)).toEqual([
+    expect(observations(items)).toEqual([
       {
         kind: 'data.gap',
         symbol: 'X',
@@ -124,11 +123,11 @@ describe('ReplayFeed', () => {
   });
 });
 
-/** A clock that stands still but for its waits. */
+/** A clock that advances only during its waits. */
 class MadeUpClock implements Clock {
   time = 5000;
   readonly waits: number[] = [];
-  /** What happens while someone waits, by the number of the wait. */
+  /** Called during the wait of this number. */
   readonly meanwhile: Record<number, () => void> = {};
 
   now(): number {
@@ -150,7 +149,7 @@ describe('pace of ReplayFeed', () => {
     const instruments = [{ symbol: 'X', bars }];
     return new ReplayFeed({ instruments, timeframe: MINUTES, speed: 60, ...rest });
   };
-  /** When each step came, by the clock. */
+  /** Time of each step by the clock. */
   async function arrivals(feed: ReplayFeed, time: MadeUpClock, slowness = 0): Promise<number[]> {
     const at: number[] = [];
     for await (const { kind } of feed) {
@@ -213,7 +212,7 @@ describe('pace of ReplayFeed', () => {
     };
     const coming = arrivals(feed, time);
     await paused.promise;
-    // The wait that was under way ends, and nothing comes.
+    // The pending wait ends without a step.
     for (let i = 0; i < 10; i += 1) await Promise.resolve();
     time.time = 5000 + 1400 + 10_000;
     feed.resume();
@@ -243,7 +242,7 @@ describe('pace of ReplayFeed', () => {
   it('uses the system clock by default and aborts its timers', async () => {
     const controller = new AbortController();
     const reason = new Error('enough');
-    // Two steps of 10 ms, and one that nobody waits for.
+    // Two steps of 10 ms each, and one that is never reached.
     const bars = minutes(0, 1, 2, 100_000);
     const feed = replay({ bars, speed: 6000, signal: controller.signal });
     let steps = 0;
@@ -278,7 +277,7 @@ describe('Intake', () => {
     expect(at(1, 'A')).toMatchObject([{ kind: 'data.bars' }]);
     expect(at(1, 'A', 'B')).toEqual([refused('A', 1, 'duplicate'), refused('B', 1, 'late')]);
     expect(at(0, 'A', 'B')).toEqual([refused('A', 0, 'late'), refused('B', 0, 'duplicate')]);
-    // What was refused is missing: that it came too late does not make it there.
+    // A rejected bar counts as missing.
     expect(at(2, 'A', 'B')).toMatchObject([
       { kind: 'data.gap', symbol: 'B', missing: 1 },
       { kind: 'data.bars' },
@@ -290,6 +289,6 @@ describe('Intake', () => {
     const intake = new Intake(instruments, parseTimeframe('1h'));
     const items = [...stepsOf(instruments)].flatMap((step) => intake.take(step));
     expect(items.length).toBe(210);
-    expect(told(items)).toEqual([]);
+    expect(observations(items)).toEqual([]);
   });
 });

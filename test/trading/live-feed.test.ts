@@ -19,7 +19,7 @@ const TIMEFRAME = parseTimeframe('1m');
 const at = (minute: number): number => START + minute * MINUTE;
 const iso = (minute: number): string => new Date(at(minute)).toISOString();
 
-/** The bar of a minute: no two are the same. */
+/** A bar whose values are unique to its minute. */
 function bar(minute: number, close = 100 + minute): Kline {
   return ['100.10', String(Math.max(close, 100.1)), '0.5', `${close}.00`, '3.25000000'];
 }
@@ -32,7 +32,6 @@ const candle = (minute: number, close = 100 + minute) => ({
   volume: 3.25,
 });
 
-/** A step of the feed with a bar of BTC. */
 const step = (minute: number, bars: object = { [BTC]: candle(minute) }) => ({
   kind: 'data.bars',
   step: { time: at(minute), bars },
@@ -56,7 +55,7 @@ const gap = (after: number, before: number, missing: number) => ({
 interface World {
   readonly market: TestExchange;
   readonly exchange: Exchange;
-  /** Begins to watch, and resolves when the exchange knows. */
+  /** Starts the feed, and resolves when the exchange has the subscription. */
   readonly feed: (options?: Partial<LiveOptions>) => Promise<() => Promise<FeedItem>>;
   readonly troubles: readonly string[];
 }
@@ -103,14 +102,14 @@ describe('liveFeed', () => {
   it('yields each bar once, with its last values, when the next bar opens', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(0), bar(0, 7));
-    await market.tell(BTC, at(0), bar(0, 9));
-    await market.tell(BTC, at(0), bar(0), true);
-    await market.tell(BTC, at(0), bar(0), true);
-    await market.tell(BTC, at(1), bar(1, 5));
+    await market.stream(BTC, at(0), bar(0, 7));
+    await market.stream(BTC, at(0), bar(0, 9));
+    await market.stream(BTC, at(0), bar(0), true);
+    await market.stream(BTC, at(0), bar(0), true);
+    await market.stream(BTC, at(1), bar(1, 5));
     expect(await next()).toEqual(step(0));
-    await market.tell(BTC, at(1), bar(1), true);
-    await market.tell(BTC, at(2), bar(2));
+    await market.stream(BTC, at(1), bar(1), true);
+    await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
     expect(market.asked.filter((path) => path.includes('klines'))).toEqual([]);
   });
@@ -118,57 +117,57 @@ describe('liveFeed', () => {
   it('fetches bars missed during a disconnect, and does not yield the open bar', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(0), bar(0));
-    await market.tell(BTC, at(1), bar(1, 5));
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(1), bar(1, 5));
     expect(await next()).toEqual(step(0));
     market.cut();
     market.keep(BTC, at(1), bar(1));
     market.keep(BTC, at(2), bar(2));
     await market.subscribed(BTC, 2);
     market.now = at(3) + 1;
-    await market.tell(BTC, at(3), bar(3));
+    await market.stream(BTC, at(3), bar(3));
     expect(await next()).toEqual(step(1));
     expect(await next()).toEqual(step(2));
-    await market.tell(BTC, at(4), bar(4));
+    await market.stream(BTC, at(4), bar(4));
     expect(await next()).toEqual(step(3));
   });
 
   it('rejects late bars, malformed bars and revisions of bars already used', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(3), bar(3));
-    await market.tell(BTC, at(4), bar(4));
+    await market.stream(BTC, at(3), bar(3));
+    await market.stream(BTC, at(4), bar(4));
     expect(await next()).toEqual(step(3));
-    await market.tell(BTC, at(3), bar(3, 90));
+    await market.stream(BTC, at(3), bar(3, 90));
     expect(await next()).toEqual(refused(3, 'duplicate'));
-    await market.tell(BTC, at(1), bar(1));
+    await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(refused(1, 'late'));
   });
 
   it('rejects malformed bars and survives malformed messages', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(3), bar(3));
-    await market.tell(BTC, at(4), ['0', '1', '0', '1', '1']);
+    await market.stream(BTC, at(3), bar(3));
+    await market.stream(BTC, at(4), ['0', '1', '0', '1', '1']);
     expect(await next()).toEqual(step(3));
-    await market.tell(BTC, at(5), ['NaN', '1', '1', '1', '1']);
+    await market.stream(BTC, at(5), ['NaN', '1', '1', '1', '1']);
     expect(await next()).toEqual(refused(4, 'invalid'));
-    await market.tell(BTC, at(6), ['1', '-1', '1', '1', '1']);
+    await market.stream(BTC, at(6), ['1', '-1', '1', '1', '1']);
     expect(await next()).toEqual(refused(5, 'invalid'));
     market.now = at(7) + 1;
-    await market.tell(BTC, at(7), bar(7));
+    await market.stream(BTC, at(7), bar(7));
     expect(await next()).toEqual(refused(6, 'invalid'));
     for (const garbage of ['{', 'null', '{"e":"kline"}', '{"e":"kline","k":{"s":7,"t":"x"}}']) {
       await market.say(garbage);
     }
     market.now = at(8) + 1;
-    await market.tell(BTC, at(8), bar(8));
-    // It may have been cut off by then, and connects again.
-    const told = setInterval(
-      () => void market.tell(BTC, at(8), bar(8, (Math.random() + 1) * 9)),
+    await market.stream(BTC, at(8), bar(8));
+    // The client may reconnect meanwhile, so the message is repeated.
+    const resend = setInterval(
+      () => void market.stream(BTC, at(8), bar(8, (Math.random() + 1) * 9)),
       50,
     );
-    onTestFinished(() => clearInterval(told));
+    onTestFinished(() => clearInterval(resend));
     expect(await next()).toEqual(gap(3, 7, 3));
     expect(await next()).toEqual(step(7));
   });
@@ -176,31 +175,31 @@ describe('liveFeed', () => {
   it('rejects bars that are not aligned to the timeframe', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(0), bar(0));
-    await market.tell(BTC, at(0) + 1, bar(0));
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(0) + 1, bar(0));
     expect(await next()).toMatchObject({ kind: 'data.refused', reason: 'invalid' });
-    await market.tell(BTC, at(1), bar(1));
+    await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(step(0));
   });
 
   it('rejects a bar far in the future according to the clock of the exchange', async () => {
     const { market, feed } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(0), bar(0));
+    await market.stream(BTC, at(0), bar(0));
     market.now = at(0) + 1;
-    await market.tell(BTC, at(500), bar(500));
+    await market.stream(BTC, at(500), bar(500));
     expect(await next()).toEqual(refused(500, 'invalid'));
-    await market.tell(BTC, at(1), bar(1));
+    await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(step(0));
   });
 
   it('completes a step when the bars of all instruments are closed, in the order of the universe', async () => {
     const { market, feed } = await newWorld();
     const next = await feed({ symbols: [ETH, BTC], graceMs: 60_000 });
-    await market.tell(BTC, at(0), bar(0));
-    await market.tell(ETH, at(0), bar(0, 7));
-    await market.tell(BTC, at(1), bar(1));
-    await market.tell(ETH, at(1), bar(1, 8));
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(ETH, at(0), bar(0, 7));
+    await market.stream(BTC, at(1), bar(1));
+    await market.stream(ETH, at(1), bar(1, 8));
     const item = await next();
     expect(item).toEqual(step(0, { [ETH]: candle(0, 7), [BTC]: candle(0) }));
     assert(item.kind === 'data.bars');
@@ -210,19 +209,19 @@ describe('liveFeed', () => {
   it('stops waiting for an instrument once the exchange has confirmed that it had no trades', async () => {
     const { market, feed } = await newWorld();
     const next = await feed({ symbols: [BTC, ETH] });
-    await market.tell(BTC, at(0), bar(0));
-    await market.tell(ETH, at(0), bar(0, 7));
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(ETH, at(0), bar(0, 7));
     market.now = at(1) + 1;
-    await market.tell(BTC, at(1), bar(1));
-    // Its bar has ended, and no later one has come.
+    await market.stream(BTC, at(1), bar(1));
+    // The bar has ended, but no later one has come.
     expect(await next()).toEqual(step(0, { [BTC]: candle(0), [ETH]: candle(0, 7) }));
     market.now = at(2) + 1;
-    await market.tell(BTC, at(2), bar(2));
+    await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
-    await market.tell(ETH, at(2), bar(2, 9));
+    await market.stream(ETH, at(2), bar(2, 9));
     market.now = at(3) + 1;
-    await market.tell(ETH, at(3), bar(3, 9));
-    await market.tell(BTC, at(3), bar(3));
+    await market.stream(ETH, at(3), bar(3, 9));
+    await market.stream(BTC, at(3), bar(3));
     expect(await next()).toEqual({ ...gap(0, 2, 1), symbol: ETH });
     expect(await next()).toEqual(step(2, { [BTC]: candle(2), [ETH]: candle(2, 9) }));
   });
@@ -232,7 +231,7 @@ describe('liveFeed', () => {
     for (const minute of [0, 1, 2, 4]) market.keep(BTC, at(minute), bar(minute));
     market.now = at(5) + 1;
     const next = await feed({ after: at(0) });
-    await market.tell(BTC, at(5), bar(5));
+    await market.stream(BTC, at(5), bar(5));
     expect(await next()).toEqual(step(1));
     expect(await next()).toEqual(step(2));
     expect(await next()).toEqual(gap(2, 4, 1));
@@ -243,8 +242,8 @@ describe('liveFeed', () => {
     const { market, exchange, feed } = await newWorld();
     const history = () => Promise.reject(new Error('no'));
     const next = await feed({ after: at(0), exchange: { ...exchange, history } });
-    await market.tell(BTC, at(5), bar(5));
-    await market.tell(BTC, at(6), bar(6));
+    await market.stream(BTC, at(5), bar(5));
+    await market.stream(BTC, at(6), bar(6));
     expect(await next()).toEqual(gap(0, 5, 4));
     expect(await next()).toEqual(step(5));
   });
@@ -256,7 +255,7 @@ describe('liveFeed', () => {
     const next = await feed({ after: at(0) });
     market.refuse(1, 429, { 'retry-after': '1' });
     const before = performance.now();
-    await market.tell(BTC, at(2), bar(2));
+    await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
     // Timers are up to a millisecond early.
     expect(performance.now() - before).toBeGreaterThan(990);
@@ -265,7 +264,7 @@ describe('liveFeed', () => {
   it('fetches bars when the stream is silent, and reconnects if the stream missed some', async () => {
     const { market, feed, troubles } = await newWorld();
     const next = await feed({ quietMs: 50 });
-    await market.tell(BTC, at(0), bar(0, 5));
+    await market.stream(BTC, at(0), bar(0, 5));
     market.keep(BTC, at(0), bar(0));
     market.keep(BTC, at(1), bar(1));
     market.now = at(2) + 1;
@@ -280,14 +279,14 @@ describe('liveFeed', () => {
   it('reconnects after the exchange has rejected streams for a while', async () => {
     const { market, feed, troubles } = await newWorld();
     const next = await feed();
-    await market.tell(BTC, at(0), bar(0));
+    await market.stream(BTC, at(0), bar(0));
     market.takesStreams = false;
     market.cut();
     await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(1));
     market.takesStreams = true;
     await market.subscribed(BTC, 2);
-    await market.tell(BTC, at(0), bar(0));
-    await market.tell(BTC, at(1), bar(1));
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(step(0));
   });
 
@@ -311,7 +310,7 @@ describe('openExchange', () => {
       await exchange.close();
       await market.close();
     });
-    // It would ask for the futures of Binance, too.
+    // By default ccxt also loads the futures of Binance.
     await expect(exchange.check([BTC], '1m')).rejects.toThrow(/fapi/i);
   });
 
@@ -366,7 +365,7 @@ describe('openExchange', () => {
     await exchange.check(['BITCOIN'], '1m');
     const shown = exchange.watch('BITCOIN', '1m');
     await market.subscribed(BTC, 1);
-    await market.tell(BTC, at(0), bar(0));
+    await market.stream(BTC, at(0), bar(0));
     expect(await shown).toEqual([{ time: at(0), ...candle(0) }]);
   });
 });

@@ -80,11 +80,11 @@ describe('a session on the bars of a backtest', () => {
     });
   });
 
-  /** Years that all of them have, and few enough to be quick. */
+  /** Years that all examples have data for, short enough for a quick test. */
   const WINDOW = { params: {}, from: '2006-01-01', to: '2008-12-31' };
 });
 
-/** Small enough parameters that every strategy trades within some dozen bars. */
+/** Parameters small enough that every strategy trades within a few dozen bars. */
 const BUILT_IN: Readonly<
   Record<string, readonly [params: Record<string, number>, markets: number]>
 > = {
@@ -108,7 +108,7 @@ const cases = Object.keys(BUILT_IN).flatMap((name) =>
 
 describe('built-in strategies, with gaps and several instruments', () => {
   it('all built-in strategies are among the cases', () => {
-    // Those that read models are tried with these.
+    // Signals for the strategies that read models.
     const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
     expect(Object.keys(BUILT_IN).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
   });
@@ -165,7 +165,7 @@ describe('built-in strategies, with gaps and several instruments', () => {
     };
   }
 
-  /** A random walk whose days are not those of other markets: each has holes of its own. */
+  /** A random walk with gaps of its own. */
   function market(seed: number, length: number): Bars {
     const random = seededRandom(seed);
     let time = START + Math.floor(random() * 3) * DAY;
@@ -189,14 +189,14 @@ describe('built-in strategies, with gaps and several instruments', () => {
   }
 });
 
-/** A session of one instrument X whose strategy does this at each step, counted from 0. */
+/** Creates a session of the instrument X whose strategy does this at each step, counted from 0. */
 function scripted(
   onStep: (step: number, context: StrategyContext) => void,
   options: { readonly config?: Partial<EngineConfig>; readonly timeoutMs?: number } = {},
 ): Session {
   const strategy = defineStrategy({
     name: 'scripted',
-    description: 'Does what a test tells it to.',
+    description: 'Runs the steps of the test.',
     params: {},
     create(context) {
       let step = 0;

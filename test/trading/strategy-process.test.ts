@@ -6,7 +6,7 @@ import { runNode } from '../cli/service-local.ts';
 
 const SRC = join(import.meta.dirname, '../../src');
 
-/** A process in which a session runs a strategy of the user's own, as in production. */
+/** Runs a session with a custom strategy in a process of its own, as in production. */
 async function sessionOf(onBar: string): Promise<{ status: string; message: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'service-local-session-'));
   try {

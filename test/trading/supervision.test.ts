@@ -1,4 +1,4 @@
-/** What people set for a session that goes on: thresholds, permits for one order, and latches lifted. */
+/** Supervision of a running session: firm thresholds, permits for one order, and lifted latches. */
 import { describe, expect, it } from 'vitest';
 import type { OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
@@ -37,7 +37,7 @@ describe('firm thresholds', () => {
       [{ quantity: 10, sell: true }],
     ]);
     s.step();
-    s.tell({
+    s.supervise({
       kind: 'risk.thresholds_set',
       thresholds: {
         max_order_value: { value: 3000 },
@@ -52,13 +52,14 @@ describe('firm thresholds', () => {
     s.step();
     s.step();
     expect(s.ends()).toEqual([
-      // 11 of X are 1,100; with the 10 of before and 10 that work, 31 sold short would be too much.
+      // 11 X exceed the order limit with 1,100. With 10 held and 10 working, selling 31 goes short
+      // beyond it.
       [3, 'denied', 'threshold_order_value'],
       [4, 'denied', 'threshold_order_value'],
-      // 20 of X and 5 of Y are 2,500: that is taken, and no more.
+      // 20 X and 5 Y reach the limit of 2,500 exactly.
       [6, 'denied', 'threshold_order_qty'],
     ]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 
   it('limit the exposure of all working orders together, and the loss of a day', async () => {
@@ -67,7 +68,7 @@ describe('firm thresholds', () => {
       [{ quantity: 10, y: true, type: 'limit', limit: 50 }, { quantity: 6 }, { quantity: 5 }],
       [{ quantity: 1 }, { quantity: 1, sell: true }],
     ]);
-    s.tell({
+    s.supervise({
       kind: 'risk.thresholds_set',
       thresholds: { max_gross_exposure: { value: 2500 }, max_daily_loss: { value: 90 } },
     });
@@ -78,7 +79,7 @@ describe('firm thresholds', () => {
       [3, 'denied', 'threshold_gross_exposure'],
       [5, 'denied', 'threshold_daily_loss'],
     ]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 
   it('allow one full exit after a loss, and no reversal of the position', async () => {
@@ -95,22 +96,25 @@ describe('firm thresholds', () => {
     s.step();
     s.step(80);
     // Either of the two sales may close the position, and the other one would open another.
-    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_daily_loss: { value: 90 } } });
+    s.supervise({ kind: 'risk.thresholds_set', thresholds: { max_daily_loss: { value: 90 } } });
     s.step(80);
     expect(s.ends()).toEqual([
       [3, 'canceled', 'threshold_daily_loss'],
       [4, 'denied', 'threshold_daily_loss'],
     ]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 
   it('cancel working orders beyond them when they are set, newest first', async () => {
     const away = { type: 'limit', limit: 50 } as const;
     const s = newSession({}, [[10, 20, 30].map((quantity) => ({ quantity, ...away }))]);
     s.step();
-    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_gross_exposure: { value: 4000 } } });
+    s.supervise({
+      kind: 'risk.thresholds_set',
+      thresholds: { max_gross_exposure: { value: 4000 } },
+    });
     expect(s.ends()).toEqual([[3, 'canceled', 'threshold_gross_exposure']]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 
   it('apply while a target waits for the first bar of its instrument', () => {
@@ -140,12 +144,12 @@ describe('firm thresholds', () => {
   it('limit messages per second but not cancels', async () => {
     const s = newSession({}, [[{ quantity: 1 }, { quantity: 1 }], [{ quantity: 1 }]]);
     const max_messages_per_second = { value: 1 };
-    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_messages_per_second } });
+    s.supervise({ kind: 'risk.thresholds_set', thresholds: { max_messages_per_second } });
     s.step();
-    s.tell({ kind: 'risk.thresholds_set', thresholds: {} });
+    s.supervise({ kind: 'risk.thresholds_set', thresholds: {} });
     s.step();
     expect(s.ends()).toEqual([[2, 'denied', 'threshold_messages']]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 });
 
@@ -155,34 +159,34 @@ describe('a permit', () => {
       [{ quantity: 51 }, { quantity: 30, sell: true }, { quantity: 30, y: true }],
       [{ quantity: 50 }, { quantity: 50 }],
     ]);
-    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    s.supervise({ kind: 'risk.override_granted', permit: PERMIT });
     s.step();
     const { used } = s.step();
     expect(used).toEqual([
       { override_id: 'o-1', order: 4, control: 'max_order_qty', quantity: 50, price: 100 },
     ]);
-    // Once used, it comes back by nothing.
-    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    // A used permit cannot be granted again.
+    s.supervise({ kind: 'risk.override_granted', permit: PERMIT });
     expect(s.session.supervised).toMatchObject({ open: [], used: ['o-1'] });
     expect(s.ends().map(([order]) => order)).toEqual([1, 2, 3, 5]);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 
   it('overrides only the limits it names, at no worse price, until it ends', async () => {
     const wish = { quantity: 30 };
     const s = newSession({ max_order_qty: 20, max_order_value: 2900 }, [[wish], [wish], [wish]]);
-    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    s.supervise({ kind: 'risk.override_granted', permit: PERMIT });
     s.step();
     const controls = ['max_order_qty', 'max_order_value'] as const;
     const permit = { ...PERMIT, override_id: 'o-2', worst_price: 99, controls };
-    s.tell({ kind: 'risk.override_granted', permit });
+    s.supervise({ kind: 'risk.override_granted', permit });
     s.step();
-    s.tell({ kind: 'risk.override_ended', override_id: 'o-1' });
-    s.tell({ kind: 'risk.override_ended', override_id: 'o-2' });
+    s.supervise({ kind: 'risk.override_ended', override_id: 'o-1' });
+    s.supervise({ kind: 'risk.override_ended', override_id: 'o-2' });
     s.step(90);
     const reasons = s.ends().map(([, , reason]) => reason);
     expect(reasons).toEqual(['max_order_value', 'max_order_value', 'max_order_qty']);
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 });
 
@@ -193,7 +197,7 @@ it('a permit with a price applies to the order until it is filled, at no worse p
   s.step(100);
   const controls = ['price_collar_period'] as const;
   for (const override_id of ['a', 'b']) {
-    s.tell({
+    s.supervise({
       kind: 'risk.override_granted',
       permit: { ...PERMIT, override_id, controls, worst_price: 110 },
     });
@@ -203,7 +207,7 @@ it('a permit with a price applies to the order until it is filled, at no worse p
   s.step(111);
   expect(s.ends()).toEqual([[3, 'canceled', 'price_collar_bps']]);
   expect(s.session.state().positions).toEqual({ X: 2 });
-  await s.sameAgain();
+  await s.expectSameOnResume();
 });
 
 describe('a lifted latch', () => {
@@ -213,27 +217,27 @@ describe('a lifted latch', () => {
     const s = newSession({}, [one, one, one, one, one, one, one], optionalLimits);
     for (let i = 0; i < 4; i += 1) s.step();
     expect(s.session.supervised).toMatchObject({ latches: 1, lifted: 0 });
-    s.tell({ kind: 'control.latch_lifted', latches: 1 });
+    s.supervise({ kind: 'control.latch_lifted', latches: 1 });
     for (let i = 0; i < 3; i += 1) s.step();
     expect(s.ends().map(([order]) => order)).toEqual([3, 4, 7]);
     expect(s.session.supervised).toMatchObject({ latches: 2, lifted: 1 });
-    await s.sameAgain();
+    await s.expectSameOnResume();
   });
 });
 
 it('decideSupervision returns the inputs that a session has not received yet', () => {
-  const told = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1, epoch: 1 };
+  const state = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1, epoch: 1 };
   const thresholds = { max_order_value: { value: 1 } };
   const permits = ['a', 'b', 'c', 'd'].map((override_id) => ({ ...PERMIT, override_id }));
   permits[1] = { ...permits[1]!, expires_at: START - 1 };
   const late = permits.map((permit) => ({ ...permit, expires_at: permit.expires_at + 1 }));
-  const inputs = decideSupervision(told, { thresholds, permits: late, latches_lifted: 1 }, START);
+  const inputs = decideSupervision(state, { thresholds, permits: late, latches_lifted: 1 }, START);
   expect(inputs.map(({ kind }) => kind)).toEqual([
     'risk.thresholds_set',
     'risk.override_ended',
     'risk.override_granted',
   ]);
-  const all = { ...told, thresholds, open: ['a', 'd'] };
+  const all = { ...state, thresholds, open: ['a', 'd'] };
   const lifted = decideSupervision(all, { thresholds, permits: late, latches_lifted: 2 }, START);
   expect(lifted).toEqual([{ kind: 'control.latch_lifted', latches: 2 }]);
   const adopted = { thresholds, permits: late, latches_lifted: 2, database_epoch: 3 };
@@ -247,7 +251,7 @@ it('decideSupervision returns the inputs that a session has not received yet', (
   ]);
 });
 
-/** A session that does at each step what is wished, in X or Y at 100 each. */
+/** Creates a session with these orders at each step, in X or Y at 100 each. */
 function newSession(
   risk: Partial<RiskLimits>,
   wishes: readonly (readonly Wish[])[],
@@ -255,7 +259,7 @@ function newSession(
 ) {
   const strategy = defineStrategy({
     name: 'scripted',
-    description: 'does as it is told',
+    description: 'places the orders of the test',
     params: {},
     create({ instruments: [x, y], broker }) {
       let step = 0;
@@ -286,7 +290,7 @@ function newSession(
   let time = START;
   return {
     session,
-    tell(input: SupervisionInput) {
+    supervise(input: SupervisionInput) {
       const { kind, payload } = toSupervisionEvent(input, START);
       inputs.push(parseSupervisionInput(kind as SupervisionInput['kind'], JSON.stringify(payload)));
       return session.supervise(input);
@@ -303,8 +307,8 @@ function newSession(
         const isEnd = 'reason' in event && event.kind !== 'order.pending_cancel';
         return isEnd ? [[event.order, event.kind.slice('order.'.length), event.reason]] : [];
       }),
-    /** What was recorded leads to the same session. */
-    async sameAgain() {
+    /** Asserts that the recorded inputs lead to the same session. */
+    async expectSameOnResume() {
       const again = await Session.resume(setup, inputs);
       expect(stateHash(again.state())).toBe(stateHash(session.state()));
       expect(again.events()).toEqual(session.events());

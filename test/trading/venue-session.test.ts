@@ -83,7 +83,7 @@ function scripted(options: Options): VenueSession {
   return new VenueSession(setupOf(options));
 }
 
-/** A bar of each instrument; without a price there is none. */
+/** A step with a bar of each instrument that has a price. */
 function step(day: number, x: number | undefined, y?: number): Step {
   const bar = (price: number) => ({
     open: price,
@@ -285,7 +285,7 @@ describe('busted or corrected trades', () => {
     expect(half.events).toMatchObject([
       { kind: 'order.corrected', quantity: -2, price: 100, fee: -2, position: 2, cash: 798 },
     ]);
-    // What was said before counts no more, and what is said again counts once.
+    // A repeated correction counts once.
     for (const late of [
       report(1, { status: 'filled', filled: 4, cost: 400, fee: 4 }),
       report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, corrections: 1 }),
@@ -454,7 +454,7 @@ test('only reports of the venue fill an order, and the strategy is notified with
   };
   expect(session.outbox()).toEqual([{ place }]);
   expect(first.state.working).toEqual([{ ...place, filled: 0, triggered: false }]);
-  // Far below the limit: a backtest would fill it.
+  // Far below the limit, where a backtest would fill it.
   expect(session.push(step(1, 50)).events).toEqual([]);
   const known = session.report(report(1, {}));
   expect(known).toEqual({ events: [], state: session.state() });
@@ -597,14 +597,14 @@ test.each([
   ['canceled', 'not_at_venue', 'not_at_venue'],
   ['canceled', 'stopping', 'stopping'],
   ['expired', undefined, 'expired_at_venue'],
-] as const)('an order reported %s with the reason %s ends with %s', (status, reason, told) => {
+] as const)('an order reported %s with the reason %s ends with %s', (status, reason, expected) => {
   const session = scripted({
     onStep: (_, { order }) => order({ side: 'buy', quantity: 2 }),
   });
   session.push(step(0, 100));
   const more = reason === undefined ? { status } : { status, reason };
   const { events } = session.report(report(1, more));
-  expect(events).toMatchObject([{ kind: `order.${status}`, reason: told }]);
+  expect(events).toMatchObject([{ kind: `order.${status}`, reason: expected }]);
 });
 
 describe('orders that the venue would reject', () => {
@@ -665,7 +665,7 @@ describe('orders that the venue would reject', () => {
     expect(sent).toMatchObject([
       { type: 'limit', time_in_force: 'ioc', limit: 105 },
       { type: 'limit', time_in_force: 'ioc', limit: 95 },
-      // 900 are left beside what the others take and bring in.
+      // 900 remain after the reservations and proceeds of the other orders.
       { type: 'limit', time_in_force: 'ioc', limit: 105 },
       { type: 'stop_limit', time_in_force: 'gtc', stop: 97, limit: 92.5 },
     ]);
@@ -713,7 +713,7 @@ describe('orders that the venue would reject', () => {
       },
     });
     session.push(step(0, 100));
-    // At 103 it would cost 515, and 5.15 of fees.
+    // At 103 it would cost 515 plus a fee of 5.15.
     expect(session.outbox()).toMatchObject([{ place: { limit: 102.5 } }]);
   });
 
@@ -783,7 +783,7 @@ describe('a purchase can be sold completely', () => {
     const session = bought(3, 3, 0.03);
     session.push(step(1, 100));
     expect(session.outbox()).toMatchObject([{ place: { side: 'sell', quantity: 2.9 } }]);
-    // Only as far as fees have taken it, and only what no other order sells.
+    // Only what fees have taken, and what no other order sells.
     expect(kinds(session.push(step(2, 100)).events)).toEqual([['short_not_allowed', 3]]);
   });
 });
@@ -924,10 +924,10 @@ describe('reported fees', () => {
     for (const [at, fill] of fills.entries()) {
       session.push(step(at, 100));
       session.report(report(at + 1, fill));
-      // The fee of the sale comes while nothing is open.
+      // The fee of the sale arrives while no trade is open.
       if (at === 1) session.report(report(2, { ...fill, fee: 3 }));
     }
-    // That of the first purchase comes while the next trade is open.
+    // The fee of the first purchase arrives while the next trade is open.
     session.report(report(1, { ...fills[0], fee: 2 }));
     session.report(report(3, { ...fills[2], fee: 5 }));
     session.push(step(3, 105));
@@ -1009,8 +1009,8 @@ describe('while a session denies orders', () => {
     ]);
     expect(resumed.events()).toEqual(session.events());
     expect(resumed.state()).toEqual(session.state());
-    const told = { kind: 'venue.report', report: report(1, {}) } as const;
-    await expect(Session.resume(setup, [told])).rejects.toThrow(RangeError);
+    const input = { kind: 'venue.report', report: report(1, {}) } as const;
+    await expect(Session.resume(setup, [input])).rejects.toThrow(RangeError);
   });
 });
 
@@ -1024,7 +1024,7 @@ describe('an ended session', () => {
     });
     session.push(step(0, 100));
     const { events, state } = session.halt();
-    // The target has no bar to be sized at, and so was never sent.
+    // The target was never sent, because it has no bar to be sized at.
     expect(events).toMatchObject([
       { kind: 'order.pending_cancel', reason: 'halted', order: 1 },
       { kind: 'order.canceled', reason: 'halted', order: 2 },
@@ -1193,10 +1193,10 @@ test('a margin account is rejected at a venue', () => {
   expect(() => scripted(margin)).toThrow(expect.objectContaining({ code: 'invalid_spec' }));
 });
 
-/** What happens at random, as a venue, a market and people would have it. */
+/** Random events of the venue, the market and administrators. */
 type Happening =
   | { readonly kind: 'bars'; readonly x: number | undefined; readonly y: number | undefined }
-  /** To one of the orders that were asked for, ended or not; `share` of what is left is filled. */
+  /** Report on a requested order, ended or not; fills `share` of the rest. */
   | {
       readonly kind: 'at the venue';
       readonly which: number;
@@ -1204,10 +1204,10 @@ type Happening =
       readonly price: number;
       readonly fee: 'none' | 'money' | 'units';
       readonly status: 'as it was' | 'canceled' | 'rejected' | 'expired';
-      readonly isTold: boolean;
+      readonly isReported: boolean;
     }
-  /** Of all reports there have been, one that is told once more, or for the first time. */
-  | { readonly kind: 'told late'; readonly which: number }
+  /** Delivers a past report again, or for the first time. */
+  | { readonly kind: 'late report'; readonly which: number }
   | { readonly kind: 'deny'; readonly reason: DenyReason | null }
   | { readonly kind: 'halt' };
 
@@ -1230,12 +1230,12 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
       price,
       fee: fc.constantFrom('none', 'money', 'units'),
       status: fc.constantFrom('as it was', 'as it was', 'canceled', 'rejected', 'expired'),
-      isTold: fc.boolean(),
+      isReported: fc.boolean(),
     }),
   },
   {
     weight: 40,
-    arbitrary: fc.record({ kind: fc.constant('told late' as const), which: fc.nat(99) }),
+    arbitrary: fc.record({ kind: fc.constant('late report' as const), which: fc.nat(99) }),
   },
   {
     weight: 8,
@@ -1272,20 +1272,20 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(3) }),
 );
 
-interface Told {
+interface RecordedInput {
   readonly input: SessionInput;
   readonly hash: string;
   readonly state: SessionState;
 }
 
-/** A session to which all of this happened, everything that it was told, and what the venue knows. */
+/** A session after these events, with its inputs and the orders that the venue knows. */
 class Play {
   readonly setup: VenueSessionSetup;
   readonly session: VenueSession;
-  readonly told: Told[] = [];
+  readonly inputs: RecordedInput[] = [];
   readonly events: OrderEvent[] = [];
   readonly orders = new Map<number, VenueOrder>();
-  /** The newest of each order, whether told or not. */
+  /** Latest report of each order, delivered or not. */
   readonly truth = new Map<number, VenueReport>();
   readonly reports: VenueReport[] = [];
   readonly reported = new Set<number>();
@@ -1318,13 +1318,13 @@ class Play {
       if (this.session.state().status !== 'running') return;
       this.#days += 1;
       const taken = step(this.#days, one.x, one.y);
-      this.#tell({ kind: 'data.bars', step: taken }, () => this.session.push(taken));
+      this.#record({ kind: 'data.bars', step: taken }, () => this.session.push(taken));
     } else if (one.kind === 'deny') {
       const { reason } = one;
-      this.#tell({ kind: 'control.denying', reason }, () => this.session.deny(reason));
+      this.#record({ kind: 'control.denying', reason }, () => this.session.deny(reason));
     } else if (one.kind === 'halt') {
-      this.#tell({ kind: 'control.halted' }, () => this.session.halt());
-    } else if (one.kind === 'told late') {
+      this.#record({ kind: 'control.halted' }, () => this.session.halt());
+    } else if (one.kind === 'late report') {
       const report_ = this.reports[one.which % Math.max(1, this.reports.length)];
       if (report_ !== undefined) this.report(report_);
     } else this.#change(one);
@@ -1332,20 +1332,27 @@ class Play {
 
   report(one: VenueReport): void {
     this.reported.add(one.order);
-    this.#tell({ kind: 'venue.report', report: one }, () => this.session.report(one));
+    this.#record({ kind: 'venue.report', report: one }, () => this.session.report(one));
   }
 
-  /** What was asked of the venue is there from now on, and may not be told for long. */
-  #tell(input: SessionInput, tell: () => ReturnType<VenueSession['push']>): void {
-    const { events, state } = tell();
+  /** The venue has each requested order at once, but may report on it much later. */
+  #record(input: SessionInput, run: () => ReturnType<VenueSession['push']>): void {
+    const { events, state } = run();
     this.events.push(...events);
-    this.told.push({ input, state, hash: stateHash(state) });
+    this.inputs.push({ input, state, hash: stateHash(state) });
     for (const request of this.session.outbox()) {
       if ('place' in request) this.orders.set(request.place.order, request.place);
     }
   }
 
-  #change({ which, share, price: at, fee, status, isTold }: Happening & { kind: 'at the venue' }) {
+  #change({
+    which,
+    share,
+    price: at,
+    fee,
+    status,
+    isReported,
+  }: Happening & { kind: 'at the venue' }) {
     const order = [...this.orders.values()][which % Math.max(1, this.orders.size)];
     if (order === undefined) return;
     const before = this.truth.get(order.order) ?? report(order.order, {});
@@ -1355,7 +1362,7 @@ class Play {
       ...before,
       filled,
       cost: before.cost + units * at,
-      // Of earlier fills, too.
+      // Includes earlier fills.
       fee: before.fee + (fee === 'money' ? 0.01 : 0) * filled,
       fee_units: before.fee_units + (fee === 'units' ? 0.001 : 0) * filled,
       status:
@@ -1364,7 +1371,7 @@ class Play {
     };
     this.truth.set(order.order, after);
     this.reports.push(after);
-    if (isTold) this.report(after);
+    if (isReported) this.report(after);
   }
 }
 
@@ -1384,18 +1391,18 @@ test('too many executions latch the session, and the latch survives a resume', a
     inputs.push({ kind: 'data.bars', step: step(day, 100) });
     return kinds(session.push(step(day, 100)).events);
   };
-  const told = (order: number, more: Partial<VenueReport>): unknown[] => {
+  const reported = (order: number, more: Partial<VenueReport>): unknown[] => {
     inputs.push({ kind: 'venue.report', report: report(order, more) });
     return kinds(session.report(report(order, more)).events);
   };
   expect([bars(0), bars(1), bars(2)]).toEqual([1, 2, 3].map((id) => [['submitted', id]]));
-  expect(told(1, { filled: 0.5, cost: 49 })).toEqual([['filled', 1]]);
-  expect(told(1, { filled: 1, cost: 98 })).toEqual([['filled', 1]]);
-  // By the clock of the venue it is too late to count together.
-  expect(told(2, { filled: 1, cost: 98, time: NOON + 61_000 })).toEqual([['filled', 2]]);
+  expect(reported(1, { filled: 0.5, cost: 49 })).toEqual([['filled', 1]]);
+  expect(reported(1, { filled: 1, cost: 98 })).toEqual([['filled', 1]]);
+  // Too late by the clock of the venue to count with the first.
+  expect(reported(2, { filled: 1, cost: 98, time: NOON + 61_000 })).toEqual([['filled', 2]]);
   expect(bars(3)).toEqual([['submitted', 4]]);
   const latching = { filled: 0.1, cost: 9.8, time: NOON + 121_000 };
-  expect(told(3, latching)).toEqual([
+  expect(reported(3, latching)).toEqual([
     ['filled', 3],
     ['t.latched', 3],
   ]);
@@ -1444,16 +1451,16 @@ describe('random sequences of events', () => {
 
   it('a session resumed from any prefix of its inputs has the same state', () =>
     always(async (play) => {
-      const { told, setup, session } = play;
-      for (const count of new Set([told.length, told.length >> 1, told.length - 1])) {
+      const { inputs, setup, session } = play;
+      for (const count of new Set([inputs.length, inputs.length >> 1, inputs.length - 1])) {
         if (count <= 0) continue;
         const resumed = await VenueSession.resume(
           setup,
-          told.slice(0, count).map(({ input }) => input),
+          inputs.slice(0, count).map(({ input }) => input),
         );
-        expect(resumed.state()).toEqual(told[count - 1]!.state);
-        expect(stateHash(resumed.state())).toBe(told[count - 1]!.hash);
-        if (count < told.length) continue;
+        expect(resumed.state()).toEqual(inputs[count - 1]!.state);
+        expect(stateHash(resumed.state())).toBe(inputs[count - 1]!.hash);
+        if (count < inputs.length) continue;
         expect(resumed.events()).toEqual(session.events());
         expect(resumed.outbox()).toEqual(session.outbox());
       }
@@ -1476,7 +1483,7 @@ describe('random sequences of events', () => {
     }));
 
   it('every sent order respects the venue and the limits, and none is sent while denying', () =>
-    always(({ told, orders }) => {
+    always(({ inputs, orders }) => {
       for (const { symbol: of, quantity: units, limit, stop } of orders.values()) {
         const { step: grid, min_quantity, tick } = RULES.instruments[of]!;
         expect(units).toBeGreaterThanOrEqual(min_quantity);
@@ -1492,7 +1499,7 @@ describe('random sequences of events', () => {
       }
       let isDenying = false;
       let newest = 0;
-      for (const { input, state } of told) {
+      for (const { input, state } of inputs) {
         if (input.kind === 'control.denying') isDenying = input.reason !== null;
         const sent = state.working.filter((order) => order.client_order_id !== undefined);
         const last = Math.max(newest, ...sent.map(({ order }) => order));

@@ -4,7 +4,7 @@ import { clientOrderId, epochOfClientId, orderOfClientId } from '../../src/tradi
 const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
 
 test('clientOrderId is stable and uses only characters that every venue accepts', () => {
-  // Fixed: an order that an earlier release placed must be found again.
+  // A literal, because orders placed by an earlier release must be found again.
   expect(clientOrderId(DEPLOYMENT, 17)).toBe('slkkdj6sgf3h-17');
   expect(clientOrderId(DEPLOYMENT, 999_999_999_999_999)).toMatch(/^[a-z0-9-]{1,32}$/);
 });

@@ -72,11 +72,11 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
       const before = events.filter(({ kind }) => kind === 'data.bars').length;
       for (const close of closes) {
         const texts = [close, close, close, close, 1].map(String) as never;
-        await market.tell(BTC, time, texts, true);
+        await market.stream(BTC, time, texts, true);
         time += MINUTE;
       }
       const open = [1, 1, 1, 1, 1].map(String) as never;
-      await market.tell(BTC, time, open);
+      await market.stream(BTC, time, open);
       return vi.waitFor(async () => {
         const all = await server.eventsOf('told', task_id);
         const taken = all.filter(({ kind }) => kind === 'data.bars').length;

@@ -168,9 +168,9 @@ export async function newWorld({
     config,
     async bar(close) {
       const texts = (price: number) => [price, price, price, price, 1].map(String) as never;
-      await market.tell(BTC, time, texts(close), true);
+      await market.stream(BTC, time, texts(close), true);
       time += MINUTE;
-      await market.tell(BTC, time, texts(100));
+      await market.stream(BTC, time, texts(100));
     },
     async begin(options) {
       const run = begin(options);

@@ -17,10 +17,14 @@ export const CONFIG: EngineConfig = {
   seed: 7,
 };
 
-/** Code that comes to no end, and yet takes no time of a processor. */
+/** Blocks forever without using the processor. */
 export const WAIT = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
 
-/** A strategy that does so on each bar. @param top what its module does when it is loaded. */
+/**
+ * A strategy that runs this code on each bar.
+ *
+ * @param top code at the top of the module.
+ */
 export function strategyThat(onBar: string, top = '', create = ''): string {
   return `import { defineStrategy } from 'service-local/strategy';
 ${top}

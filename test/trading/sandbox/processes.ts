@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Processes of this machine as `ps` tells of them: id, parent, and a state that begins with Z after the end. */
+/** Lists the processes of `ps`: id, parent, and state, which begins with Z after the end. */
 async function processes(): Promise<
   readonly (readonly [pid: number, of: number, state: string])[]
 > {

@@ -14,7 +14,7 @@ import { runNode } from '../../cli/service-local.ts';
 import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
 import { childrenOf, isRunning } from './processes.ts';
 
-/** What comes of a strategy over three bars: its order events, and why it failed. */
+/** Runs a strategy over three bars, and returns its order events and its error. */
 async function outcomeOf(text: string, options: Partial<SandboxOptions> = {}) {
   let sandbox: Awaited<ReturnType<typeof open>>;
   try {
@@ -42,7 +42,7 @@ async function outcomeOf(text: string, options: Partial<SandboxOptions> = {}) {
 const failed = (message: RegExp) =>
   expect.objectContaining({ message: expect.stringMatching(message) });
 
-/** Each of them is tried by one strategy, which tells what came of it by what it throws. */
+/** A strategy tries each of these and reports the results in the error that it throws. */
 const FORBIDDEN: Readonly<Record<string, string>> = {
   process: 'process.exit()',
   module: 'require("fs")',
@@ -139,7 +139,7 @@ test('the time zone of a strategy is UTC', async () => {
   expect((await outcomeOf(text)).error).toEqual(failed(/2020-01-01T00:00:00/));
 });
 
-const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] = [
+const HOSTILE: readonly (readonly [what: string, text: string, message: RegExp])[] = [
   [
     'imports a file outside the bundle',
     strategyThat('', 'import x from "../etc/passwd";'),
@@ -166,10 +166,10 @@ const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] 
   ],
 ];
 
-it.concurrent.each(HOSTILE)('a strategy that %s fails', async (_what, text, told) => {
+it.concurrent.each(HOSTILE)('a strategy that %s fails', async (_what, text, message) => {
   const { events, error } = await outcomeOf(text, { memoryMb: 128 });
   expect(error).toBeInstanceOf(ServiceError);
-  expect({ events, error }).toEqual({ events: [], error: failed(told) });
+  expect({ events, error }).toEqual({ events: [], error: failed(message) });
 });
 
 const LOOP = 'for (;;);';
@@ -188,9 +188,9 @@ const HANGING = [
 
 it.concurrent.each(HANGING)(
   'a strategy that loops forever %s is stopped',
-  async (_, text, told) => {
+  async (_, text, message) => {
     const { error } = await outcomeOf(text, { timeoutMs: 200 });
-    expect(error).toEqual(failed(told));
+    expect(error).toEqual(failed(message));
   },
 );
 
@@ -209,23 +209,23 @@ test('a process that sends no message in time is killed', async () => {
 });
 
 test('createPlayer accepts commands only for sent steps, in order', () => {
-  const told = (done: number, ...steps: number[]): Buffer => {
+  const ordered = (done: number, ...steps: number[]): Buffer => {
     const commands = steps.map((step) => [step, 'target', 0, 1]);
     return Buffer.from(JSON.stringify({ done, commands }));
   };
   const player = createPlayer('own');
-  player.add(told(2, -1, 0, 1), 4);
+  player.add(ordered(2, -1, 0, 1), 4);
   for (const forged of [
-    told(1), // It was further already.
-    told(5), // It was not shown so many.
-    told(3, 1), // Of a step that is done.
-    told(3, 3), // Of one that is not.
-    told(4, 3, 2),
+    ordered(1), // Fewer steps than already done.
+    ordered(5), // More steps than sent.
+    ordered(3, 1), // A command of a completed step.
+    ordered(3, 3), // A command of a step not done yet.
+    ordered(4, 3, 2),
     Buffer.from('"forged"'),
   ]) {
     expect(() => player.add(forged, 4)).toThrow(/sent an invalid message/);
   }
-  player.add(told(4, 2, 3), 4);
+  player.add(ordered(4, 2, 3), 4);
   expect(player).toMatchObject({ done: 4, hasFailed: false });
 });
 

@@ -23,7 +23,7 @@ interface World {
   readonly exchange: PrivateExchange;
   readonly credentialsDir: string;
   readonly troubles: string[];
-  /** A venue of a process of its own. */
+  /** Opens a venue as another process would. */
   readonly open: (options?: Partial<ExchangeVenueOptions>) => Promise<Venue>;
 }
 
@@ -90,7 +90,7 @@ function order(number: number, more: Partial<VenueOrder> = {}): VenueOrder {
 const limit = (number: number, price: number, more: Partial<VenueOrder> = {}): VenueOrder =>
   order(number, { type: 'limit', limit: price, ...more });
 
-/** Once a report is as it is to be. */
+/** Resolves with the first report that matches. */
 async function until(
   reports: AsyncIterator<VenueReport>,
   isLast: (report: VenueReport) => boolean,
@@ -136,7 +136,7 @@ describe.concurrent('ExchangeVenue', () => {
     const { value } = await terms.next();
     expect(value).toMatchObject({ instruments: { [ETH]: { phase: 'open' } } });
     expect(Object.keys(value!.instruments)).toEqual([ETH]);
-    // Each question takes of what the exchange answers in a minute.
+    // Each request uses up rate limit of the exchange.
     const all = (): number => market.asked.filter((path) => /BTCUSDT.+ETHUSDT/.test(path)).length;
     const [before, count] = [all(), market.asked.length];
     const changed = terms.next();
@@ -305,7 +305,7 @@ describe.concurrent('an order is never placed twice', () => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1, fee_units: 0 };
-    // It is filled at once, and the exchange takes another one of the same id then.
+    // The order is filled at once, and the exchange then accepts its id again.
     exchange.fail('POST /order', ...faults);
     const begun = performance.now();
     expect(await venue.place(order(1))).toMatchObject(filled);
@@ -335,7 +335,7 @@ describe.concurrent('an order is never placed twice', () => {
   it('by two calls at once, and a cancel waits until the order exists', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
-    // As one of them is filled when the other is sent, the exchange would take both.
+    // If one is filled before the other is sent, the exchange would accept both.
     await Promise.all([venue.place(order(2)), venue.place(order(2))]);
     expect(exchange.orders.length).toBe(1);
     exchange.asked.length = 0;
@@ -364,7 +364,7 @@ describe.concurrent('an order is never placed twice', () => {
     await venue.place(limit(4, 90));
     await venue.cancel(order(4));
     expect(await venue.place(limit(4, 90))).toMatchObject({ status: 'canceled', filled: 0 });
-    // Whichever comes first, what is told is what is there.
+    // The result must be true whichever request arrives first.
     const late = await open();
     const found = late.find(order(3));
     expect(await late.place(limit(3, 90))).toMatchObject(gone);
@@ -391,7 +391,7 @@ describe.concurrent('an order is never placed twice', () => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(limit(1, 90));
-    // Asked for once, refused as a duplicate, asked for once more, and then again until it is there.
+    // Queried once, rejected as a duplicate, queried again, and then until it is visible.
     exchange.fail('GET /order', HIDDEN, HIDDEN, HIDDEN);
     expect(await venue.place(limit(1, 90))).toMatchObject({ status: 'open' });
     expect(exchange.orders.length).toBe(1);
@@ -465,7 +465,7 @@ describe.concurrent('cancel', () => {
     exchange.fail('GET /order', ...Array.from({ length: 20 }, () => HIDDEN));
     const part = { status: 'canceled', filled: 0.4, cost: 36, fee: 0.036 };
     expect(await venue.cancel(order(1))).toMatchObject(part);
-    // As a gateway that knows of no exchange says it.
+    // Response of a gateway without an exchange behind it.
     exchange.fail('GET /openOrders', { kind: 'status', status: 200, body: {} });
     expect(await venue.openOrders()).toHaveLength(1);
   });
@@ -543,7 +543,7 @@ describe.concurrent('missing fields in responses', () => {
     await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
     say({ origQty: '1', executedQty: '1', status: undefined });
     await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
-    // What it says of old orders.
+    // Response for old orders.
     say({ origQty: '1', executedQty: '1', cummulativeQuoteQty: '-1' });
     const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1 };
     expect(await venue.find(order(1))).toMatchObject(filled);
@@ -555,7 +555,7 @@ describe.concurrent('fees', () => {
     const { market, exchange, open } = await newWorld(context);
     const venue = await open();
     const minute = Math.floor(market.now / MINUTE) * MINUTE;
-    // The bar of the minute itself is still open.
+    // The bar of that minute is still open.
     market.keep('BNB/USDT', minute - 2 * MINUTE, ['1', '1', '1', '200', '1']);
     market.keep('BNB/USDT', minute + MINUTE, ['1', '1', '1', '999', '1']);
     await venue.place(limit(1, 90));
@@ -573,11 +573,11 @@ describe.concurrent('fees', () => {
       fee_units: 0.0005,
       fee: expect.closeTo(0.045 + 200 * 0.000225, 9),
     });
-    // The exchange tells of a trade later than of the order.
+    // The exchange reports a trade later than its order.
     exchange.hiddenTrades = 2;
     fill('base', 0.002);
     expect(await venue.find(order(1))).toMatchObject({ status: 'filled', fee_units: 0.001 });
-    // What has no market is worth nothing, and that is told.
+    // An asset without a market counts as worth 0, with a warning.
     exchange.fee = { asset: 'XYZ', rate: 0.001 };
     expect(await venue.place(order(2))).toMatchObject({ filled: 1, fee: 0, fee_units: 0 });
   });
@@ -610,7 +610,7 @@ describe.concurrent('reports', () => {
     const reports = reportsOf(venue, ended.signal);
     const of = (number: number, status: string, filled: number) => (report: VenueReport) =>
       report.order === number && report.status === status && report.filled === filled;
-    // Of an order that another process has placed.
+    // An order that another process has placed.
     await until(reports, of(1, 'open', 0));
     await exchange.subscribed(1);
     exchange.fill(order(1).client_order_id, 0.5);
@@ -640,7 +640,7 @@ describe.concurrent('reports', () => {
     const filled = until(reports, ({ status }) => status === 'filled');
     await exchange.subscribed(1);
     exchange.isMute = true;
-    // What is asked when a stream begins, and a little later, is over.
+    // Waits until the queries at the start of the stream are done.
     await vi.waitFor(() => {
       const asked = exchange.asked.filter((call) => call === 'GET /openOrders');
       expect(asked.length).toBe(4);
@@ -711,7 +711,7 @@ describe.concurrent('credentials', () => {
     };
     exchange.fail('DELETE /order', echo, echo);
     await failing(venue.cancel(order(1)));
-    // Its message has the whole address.
+    // The message contains the whole URL.
     exchange.fail('GET /account', { kind: 'status', status: 401 });
     await failing(venue.account());
     exchange.fail('GET /order', echo);
