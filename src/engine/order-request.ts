@@ -3,6 +3,22 @@ import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 
 type Optional = Omit<OrderRequest, 'instrument' | 'side' | 'quantity'>;
 
+/** Fields of a request, except the instrument. */
+export const REQUEST_FIELDS = [
+  'side',
+  'quantity',
+  'type',
+  'limit',
+  'stop',
+  'trail',
+  'timeInForce',
+  'postOnly',
+  'reduceOnly',
+  'takeProfit',
+  'stopLoss',
+  'ocoGroup',
+] as const satisfies readonly (keyof OrderRequest)[];
+
 /** An order request whose absent fields may also be undefined. */
 export type RequestFields = Pick<OrderRequest, 'instrument' | 'side' | 'quantity'> & {
   readonly [K in keyof Optional]: Optional[K] | undefined;

@@ -42,11 +42,8 @@ export interface OrderRequest {
 
 export type OrderStatus = 'working' | 'filled' | 'canceled' | 'expired' | 'rejected' | 'denied';
 
-/**
- * Why an order was not accepted, or ended without a complete fill. Stable codes; new ones come last,
- * since journals hold their places.
- */
-export const ORDER_REASONS = [
+/** Names of the risk limits, which are also the reasons of the orders they deny. */
+const RISK_LIMIT_NAMES = [
   'max_order_value',
   'max_order_qty',
   'price_collar_bps',
@@ -55,6 +52,36 @@ export const ORDER_REASONS = [
   'max_daily_loss_pct',
   'max_drawdown_pct',
   'max_instruments',
+] as const;
+
+const OPTIONAL_LIMIT_REASONS = [
+  'price_collar_period',
+  'messages_kept_for_cancels',
+  'repeated_execution',
+  'instrument_not_permitted',
+] as const;
+
+const THRESHOLD_REASONS = [
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+  'threshold_daily_loss',
+  'threshold_messages',
+] as const;
+
+/** Reasons for which a limit of the bot or a threshold of the firm denies an order. */
+export const LIMIT_REASONS = [
+  ...RISK_LIMIT_NAMES,
+  ...OPTIONAL_LIMIT_REASONS,
+  ...THRESHOLD_REASONS,
+] as const;
+
+/**
+ * Why an order was not accepted, or ended without a complete fill. Stable codes; new ones come last,
+ * since journals hold their places.
+ */
+export const ORDER_REASONS = [
+  ...RISK_LIMIT_NAMES,
   'margin_call',
   'insufficient_funds',
   'short_not_allowed',
@@ -84,18 +111,10 @@ export const ORDER_REASONS = [
   'unknown_symbol',
   'not_permitted',
   'not_at_venue',
-  'price_collar_period',
-  'messages_kept_for_cancels',
-  'repeated_execution',
-  'instrument_not_permitted',
+  ...OPTIONAL_LIMIT_REASONS,
   'stale_data',
   'superseded',
-  // Of those for whom a run trades.
-  'threshold_order_value',
-  'threshold_order_qty',
-  'threshold_gross_exposure',
-  'threshold_daily_loss',
-  'threshold_messages',
+  ...THRESHOLD_REASONS,
   // Of what an instrument is doing at its venue.
   'market_halted',
   'not_taken_in_auction',

@@ -4,24 +4,6 @@ import type { Problem } from '../base/errors.ts';
 
 type Risk = NonNullable<BotSpec['spec']['risk']>;
 
-const LIMITS = [
-  'max_order_value',
-  'max_order_qty',
-  'price_collar_bps',
-  'max_messages_per_second',
-  'max_position_pct',
-  'max_daily_loss_pct',
-  'max_drawdown_pct',
-  'max_instruments',
-] as const satisfies readonly (keyof Risk)[];
-
-/** Limits that can be `{unlimited: REASON}` instead of a value. */
-const LIMITED = [
-  ...LIMITS,
-  'price_collar_period',
-  'repeated_execution',
-] as const satisfies readonly (keyof Risk)[];
-
 /**
  * Finds changes that only a person may make: a changed slug, kind, attribution or deployment, and
  * raised or removed limits.
@@ -68,7 +50,9 @@ function problem(pointer: string, code: string, message: string): Problem {
 
 /** Names the limits that would allow more than before. */
 function raisedLimits(from: Risk, to: Risk): string[] {
-  const raised: string[] = LIMITS.filter((name) => numberOf(to[name]) > numberOf(from[name]));
+  const raised: string[] = namesOf(from).filter(
+    (name) => name !== 'messages_kept_for_cancels' && numberOf(to[name]) > numberOf(from[name]),
+  );
   const [collar, newCollar] = [from.price_collar_period, to.price_collar_period];
   if (collar !== undefined && 'bps' in collar) {
     const isAsStrict =
@@ -98,7 +82,7 @@ function raisedLimits(from: Risk, to: Risk): string[] {
 
 /** Only a person may declare a limit `unlimited`, or change the reason. */
 function newlyUnlimited(from: Risk, to: Risk): string[] {
-  return LIMITED.filter(
+  return namesOf(to).filter(
     (name) => isUnlimited(to[name]) && !isDeepStrictEqual(from[name], to[name]),
   );
 }
@@ -111,7 +95,12 @@ function isThere(limit: Risk[keyof Risk]): boolean {
   return limit !== undefined && !isUnlimited(limit);
 }
 
-function numberOf(limit: Risk[(typeof LIMITS)[number]]): number {
+function namesOf(risk: Risk): (keyof Risk)[] {
+  return Object.keys(risk) as (keyof Risk)[];
+}
+
+/** Infinity for a limit that is absent or not a number. */
+function numberOf(limit: Risk[keyof Risk]): number {
   return limit === undefined || typeof limit === 'object' ? Infinity : Number(limit);
 }
 

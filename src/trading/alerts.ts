@@ -1,5 +1,5 @@
 /** Alerts about events of a trading session. */
-import type { OrderReason } from '../engine/orders.ts';
+import { LIMIT_REASONS } from '../engine/orders.ts';
 import { CLOCK_SET_BACK } from '../events/clock-steps.ts';
 import { notifyAlert } from '../events/raised-alerts.ts';
 import type { SessionEvent } from './session-events.ts';
@@ -13,26 +13,7 @@ export interface Alert {
   readonly count: number;
 }
 
-/** Reasons for which a denied order raises an alert. */
-const CONTROLS: ReadonlySet<string> = new Set<OrderReason>([
-  'max_order_value',
-  'max_order_qty',
-  'price_collar_bps',
-  'max_messages_per_second',
-  'max_position_pct',
-  'max_daily_loss_pct',
-  'max_drawdown_pct',
-  'max_instruments',
-  'price_collar_period',
-  'messages_kept_for_cancels',
-  'repeated_execution',
-  'instrument_not_permitted',
-  'threshold_order_value',
-  'threshold_order_qty',
-  'threshold_gross_exposure',
-  'threshold_daily_loss',
-  'threshold_messages',
-]);
+const LIMITS: ReadonlySet<string> = new Set(LIMIT_REASONS);
 
 type Cause = Pick<Alert, 'control' | 'severity'>;
 
@@ -40,7 +21,7 @@ type CauseOf = (reason: string | null, control: unknown) => Cause | undefined;
 
 const CAUSES: Readonly<Record<string, CauseOf>> = {
   'order.denied': (reason) =>
-    reason !== null && CONTROLS.has(reason) ? { control: reason, severity: 'warning' } : undefined,
+    reason !== null && LIMITS.has(reason) ? { control: reason, severity: 'warning' } : undefined,
   'order.canceled': (reason) =>
     reason === 'price_collar_bps' ? { control: reason, severity: 'warning' } : undefined,
   'order.rejected': () => ({ control: 'order_rejected', severity: 'warning' }),

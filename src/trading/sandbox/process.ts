@@ -8,6 +8,7 @@ import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
 import type { Broker, Strategy, StrategyContext } from '../../engine/strategy.ts';
 import { Engine } from '../../engine/engine.ts';
+import { REQUEST_FIELDS } from '../../engine/order-request.ts';
 import type { OrderRequest } from '../../engine/orders.ts';
 import { resolveParams } from '../../engine/params.ts';
 import { growingSignals } from '../../engine/signals.ts';
@@ -108,27 +109,10 @@ function recordCommands(context: StrategyContext): StrategyContext {
 type Fields = Extract<Command, { 1: 'order' }>[3];
 
 function fieldsOf(request: OrderRequest): Fields {
-  const { side, quantity, type, limit, stop, trail, timeInForce } = request;
-  const { postOnly, reduceOnly, takeProfit, stopLoss, ocoGroup } = request;
-  const given = {
-    side,
-    quantity,
-    type,
-    limit,
-    stop,
-    trail,
-    timeInForce,
-    postOnly,
-    reduceOnly,
-    takeProfit,
-    stopLoss,
-    ocoGroup,
-  };
-  return Object.fromEntries(
-    Object.entries(given)
-      .filter(([, value]) => value !== undefined)
-      .map(([key, value]) => [key, typeof value === 'object' ? { percent: value.percent } : value]),
-  ) as Fields;
+  const fields = REQUEST_FIELDS.map((name) => [name, request[name]] as const)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, typeof value === 'object' ? { percent: value.percent } : value]);
+  return Object.fromEntries(fields) as Fields;
 }
 
 /** @throws ServiceError `invalid_strategy` */
