@@ -186,7 +186,7 @@ export async function startPrivateExchange(
     add(base, sign * quantity);
     add(quote, -sign * quantity * price);
     add(feeAsset, -fee);
-    stream(order, 'TRADE', trade);
+    publish(order, 'TRADE', trade);
   };
   const match = (order: PlacedOrder): void => {
     const price = prices.get(order.symbol)!;
@@ -202,7 +202,7 @@ export async function startPrivateExchange(
   const end = (order: PlacedOrder, status: 'CANCELED' | 'EXPIRED', cancelId?: string): void => {
     order.status = status;
     order.updated = now();
-    stream(order, status, undefined, cancelId);
+    publish(order, status, undefined, cancelId);
   };
 
   const place = (params: URLSearchParams): PlacedOrder => {
@@ -240,7 +240,7 @@ export async function startPrivateExchange(
       throw new Refusal(-2010, 'Order would immediately match and take.');
     }
     orders.push(order);
-    stream(order, 'NEW');
+    publish(order, 'NEW');
     match(order);
     if (isOpen(order) && order.timeInForce !== 'GTC') end(order, 'EXPIRED');
     return order;

@@ -109,9 +109,12 @@ function recordCommands(context: StrategyContext): StrategyContext {
 type Fields = Extract<Command, { 1: 'order' }>[3];
 
 function fieldsOf(request: OrderRequest): Fields {
-  const fields = REQUEST_FIELDS.map((name) => [name, request[name]] as const)
+  const fields = REQUEST_FIELDS.map((field) => [field, request[field]] as const)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, typeof value === 'object' ? { percent: value.percent } : value]);
+    .map(([field, value]) => [
+      field,
+      typeof value === 'object' ? { percent: value.percent } : value,
+    ]);
   return Object.fromEntries(fields) as Fields;
 }
 
