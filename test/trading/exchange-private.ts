@@ -136,7 +136,7 @@ export async function startPrivateExchange(
       return quote === asset ? sum + left * order.price : sum;
     }, 0);
 
-  const stream = (
+  const publish = (
     order: PlacedOrder,
     execution: string,
     trade?: Trade,
