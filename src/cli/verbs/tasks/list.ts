@@ -1,6 +1,5 @@
 import type { listTasks } from '../../../api/tasks.ts';
-import { connect } from '../../connect.ts';
-import { showItems } from '../../show-items.ts';
+import { listAnswer } from '../../list-answer.ts';
 import { TASK_COLUMNS, TASK_STATUSES } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -13,11 +12,6 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: ['tasks list --status running', 'tasks list --bot sma-crossover --json'],
-  async run(context, _args, query) {
-    const server = await connect(context);
-    const tasks = await Array.fromAsync(
-      server.items<typeof listTasks>('get', '/tasks', { query: { ...query } }),
-    );
-    return { data: { tasks }, show: (out) => showItems(out, tasks, TASK_COLUMNS) };
-  },
+  run: (context, _args, query) =>
+    listAnswer<typeof listTasks>(context, 'tasks', '/tasks', TASK_COLUMNS, { query: { ...query } }),
 });

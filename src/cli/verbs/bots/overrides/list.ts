@@ -1,7 +1,6 @@
 import type { listOverrides } from '../../../../api/risk.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
-import { showItems } from '../../../show-items.ts';
+import { listAnswer } from '../../../list-answer.ts';
 import { OVERRIDE_COLUMNS } from '../../../risk.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -11,12 +10,12 @@ export const verb = defineVerb({
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots overrides list sma-crossover'],
-  async run(context, { bot: bot_ref }) {
-    const server = await connect(context);
-    const all = server.items<typeof listOverrides>('get', '/bots/{bot_ref}/overrides', {
-      params: { bot_ref },
-    });
-    const overrides = await Array.fromAsync(all);
-    return { data: { overrides }, show: (out) => showItems(out, overrides, OVERRIDE_COLUMNS) };
-  },
+  run: (context, { bot: bot_ref }) =>
+    listAnswer<typeof listOverrides>(
+      context,
+      'overrides',
+      '/bots/{bot_ref}/overrides',
+      OVERRIDE_COLUMNS,
+      { params: { bot_ref } },
+    ),
 });

@@ -1,7 +1,6 @@
 import type { listDevices } from '../../../../api/devices.ts';
-import { connect } from '../../../connect.ts';
+import { listAnswer } from '../../../list-answer.ts';
 import { DEVICE_COLUMNS } from '../../../devices.ts';
-import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -9,12 +8,8 @@ export const verb = defineVerb({
   options: { deployment: { value: 'id', description: 'only those of this installation' } },
   settings: ['server_url'],
   examples: ['identity devices list', 'identity devices list --deployment acme-tokyo --json'],
-  async run(context, _args, { deployment }) {
-    const server = await connect(context);
-    const list = server.items<typeof listDevices>('get', '/identity/devices', {
+  run: (context, _args, { deployment }) =>
+    listAnswer<typeof listDevices>(context, 'devices', '/identity/devices', DEVICE_COLUMNS, {
       query: { deployment_id: deployment },
-    });
-    const devices = await Array.fromAsync(list);
-    return { data: { devices }, show: (out) => showItems(out, devices, DEVICE_COLUMNS) };
-  },
+    }),
 });

@@ -1,6 +1,5 @@
 import type { listLeases } from '../../../../api/leases.ts';
-import { connect } from '../../../connect.ts';
-import { showItems } from '../../../show-items.ts';
+import { listAnswer } from '../../../list-answer.ts';
 import { LEASE_COLUMNS } from '../../../leases.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -18,17 +17,8 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: ['identity leases list', 'identity leases list --deployment acme-tokyo --state valid'],
-  async run(context, _args, { deployment, state, lineage, previous }) {
-    const server = await connect(context);
-    const list = server.items<typeof listLeases>('get', '/identity/leases', {
-      query: {
-        deployment_id: deployment,
-        state,
-        lineage_id: lineage,
-        previous_lease_id: previous,
-      },
-    });
-    const leases = await Array.fromAsync(list);
-    return { data: { leases }, show: (out) => showItems(out, leases, LEASE_COLUMNS) };
-  },
+  run: (context, _args, { deployment, state, lineage, previous }) =>
+    listAnswer<typeof listLeases>(context, 'leases', '/identity/leases', LEASE_COLUMNS, {
+      query: { deployment_id: deployment, state, lineage_id: lineage, previous_lease_id: previous },
+    }),
 });

@@ -1,6 +1,5 @@
 import type { listLicenses } from '../../../../api/licenses.ts';
-import { connect } from '../../../connect.ts';
-import { showItems } from '../../../show-items.ts';
+import { listAnswer } from '../../../list-answer.ts';
 import { LICENSE_COLUMNS } from '../../../leases.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -27,12 +26,8 @@ export const verb = defineVerb({
     'identity licenses list --state grace',
     'identity licenses list --search acme --json',
   ],
-  async run(context, _args, { state, silent, search }) {
-    const server = await connect(context);
-    const list = server.items<typeof listLicenses>('get', '/identity/licenses', {
+  run: (context, _args, { state, silent, search }) =>
+    listAnswer<typeof listLicenses>(context, 'licenses', '/identity/licenses', LICENSE_COLUMNS, {
       query: { state, search, ...(silent && { silent: 'true' }) },
-    });
-    const licenses = await Array.fromAsync(list);
-    return { data: { licenses }, show: (out) => showItems(out, licenses, LICENSE_COLUMNS) };
-  },
+    }),
 });

@@ -1,6 +1,5 @@
 import type { listSessions } from '../../../../api/account.ts';
-import { connect } from '../../../connect.ts';
-import { showItems } from '../../../show-items.ts';
+import { listAnswer } from '../../../list-answer.ts';
 import { SESSION_COLUMNS } from '../../../account.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -10,11 +9,6 @@ export const verb = defineVerb({
     "Of the browsers in which somebody is signed in to the console. Everybody's for a token with the scope admin, else those of its owner.",
   settings: ['server_url'],
   examples: ['identity sessions list', 'identity sessions list --json | jq -r .sessions[].address'],
-  async run(context) {
-    const server = await connect(context);
-    const sessions = await Array.fromAsync(
-      server.items<typeof listSessions>('get', '/identity/sessions', {}),
-    );
-    return { data: { sessions }, show: (out) => showItems(out, sessions, SESSION_COLUMNS) };
-  },
+  run: (context) =>
+    listAnswer<typeof listSessions>(context, 'sessions', '/identity/sessions', SESSION_COLUMNS, {}),
 });
