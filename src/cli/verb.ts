@@ -161,7 +161,7 @@ export interface Context {
 /** The parts of `process` that the CLI uses. */
 export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd' | 'exit'>;
 
-type NoSpecs = { readonly [name in never]: never };
+export type NoSpecs = { readonly [name in never]: never };
 export type Arguments = Readonly<Record<string, ArgumentSpec>>;
 export type Options = Readonly<Record<string, OptionSpec>>;
 

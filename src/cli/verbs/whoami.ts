@@ -1,16 +1,13 @@
 import type { getOwnToken } from '../../api/administrators.ts';
-import { connect } from '../connect.ts';
 import { showItems } from '../show-items.ts';
 import { TOKEN_COLUMNS } from '../tokens.ts';
-import { defineVerb } from '../verb.ts';
+import { defineServerVerb } from '../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'say who is logged in, and for what',
   description: 'Asks the server whose token it is that other verbs send, and what it is good for.',
-  settings: ['server_url'],
   examples: ['whoami', 'whoami --json | jq -r .token.scopes[]'],
-  async run(context) {
-    const server = await connect(context);
+  async run(server, _args, _options, context) {
     const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
     const { server_url } = context.settings;
     const source = context.io.env['SERVICE_LOCAL_TOKEN'] ? 'SERVICE_LOCAL_TOKEN' : 'login';

@@ -1,11 +1,10 @@
 import type { startBacktest } from '../../../api/tasks.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { RUN_OPTIONS } from '../../run-options.ts';
 import { resultAnswer, startedAnswer, waitForTask } from '../../tasks.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'backtest a bot on the server, with data from its catalogue',
   description:
     'Waits for the result and prints it as `backtest` does. Ctrl-C stops only the waiting; the task continues.',
@@ -16,15 +15,13 @@ export const verb = defineVerb({
       description: 'fail if anything differs from the first such backtest of the version',
     },
   },
-  settings: ['server_url'],
   examples: [
     'bots backtest sma-crossover',
     'bots backtest sma-crossover --version 2 -p fast=20 --json | jq .risk.sharpe',
     'bots backtest sma-crossover --version 1 --verify-lock',
     'bots backtest sma-crossover --detach --json | jq -r .task_id',
   ],
-  async run(context, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }, context) {
     const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
       params: { bot_ref },
       body: {

@@ -2,19 +2,16 @@ import type { archiveBot } from '../../../api/bots.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { ask } from '../../ask.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';
-import { connect } from '../../connect.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'archive a bot on the server',
   description:
     'Archives the bot. Its versions, its events and its slug are kept; an update makes the bot active again.',
   arguments: { bot: BOT_ARGUMENT },
   options: { yes: { description: 'skip the confirmation' } },
-  settings: ['server_url'],
   examples: ['bots delete sma-crossover', 'bots delete sma-crossover --yes'],
-  async run(context, { bot: ref }, { yes }) {
-    const server = await connect(context);
+  async run(server, { bot: ref }, { yes }, context) {
     const { answer: bot, etag } = await findBot(server, ref);
     const typed = yes ? bot.slug : await ask(context, `Type ${bot.slug} to archive it:`, '--yes');
     if (typed !== bot.slug) {

@@ -1,11 +1,10 @@
 import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS, formatHalt } from '../../bots.ts';
 import type { BotListItem, listBots } from '../../../api/bots.ts';
-import { connect } from '../../connect.ts';
 import { haltOfAll } from '../../halts.ts';
 import { showItems, type Columns } from '../../show-items.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the bots on the server',
   description:
     'Prints a line above the list if all bots are halted. With --activity, the list also shows which bots are halted.',
@@ -15,10 +14,8 @@ export const verb = defineVerb({
     query: { value: 'text', description: 'only bots with this text in their slug or name' },
     activity: { description: 'also show running tasks, halts and the last result of each bot' },
   },
-  settings: ['server_url'],
   examples: ['bots list --activity', 'bots list --status active --json | jq -r .bots[].slug'],
-  async run(context, _args, { query: q, activity, ...filters }) {
-    const server = await connect(context);
+  async run(server, _args, { query: q, activity, ...filters }) {
     const query = { ...filters, q, ...(activity && { include: 'activity' as const }) };
     const bots = await Array.fromAsync(server.items<typeof listBots>('get', '/bots', { query }));
     const columns = activity ? { ...BOT_COLUMNS, ...ACTIVITY_COLUMNS } : BOT_COLUMNS;

@@ -2,13 +2,12 @@ import type { BotParity, compareBot } from '../../../api/replay.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { formatCountOf } from '../../../base/format.ts';
 import { BOT_ARGUMENT, tamperedError } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { parseCount } from '../../parse-count.ts';
 import { parseParam } from '../../run-options.ts';
 import { showComparison } from '../../show-comparison.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'compare a paper session with a backtest and show the first difference',
   description:
     'Compares a paper session with a backtest of the same version, parameters and window over the current data of the server. Exits with code 0 if they are equal, otherwise with code 1, and prints the first difference, its cause and both sides. A running session is compared up to its last bar.',
@@ -28,14 +27,12 @@ export const verb = defineVerb({
       parse: parseParam,
     },
   },
-  settings: ['server_url'],
   examples: [
     'bots parity sma-crossover',
     'bots parity sma-crossover --run 019b7d0e-0000-7000-8000-000000000000 --json',
     'bots parity sma-crossover -p fast=20',
   ],
-  async run(context, { bot: bot_ref }, { run, version, param }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { run, version, param }) {
     const path = '/bots/{bot_ref}/parity';
     const parity = await server.call<typeof compareBot>('post', path, {
       params: { bot_ref },

@@ -1,20 +1,17 @@
 import type { reEnableBot } from '../../../api/halts.ts';
 import { formatCountOf } from '../../../base/format.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { REASON_OPTION } from '../../halts.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'let a bot trade again after repeated executions',
   description:
     'Lets the bot trade again after a session was latched by `repeated_execution` of its risk limits, or because holdings are missing from its account at the exchange. New sessions may start. A latched session that has not ended accepts orders again, within two seconds on paper, with its next report in production. This command starts no session.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
-  settings: ['server_url'],
   examples: ['bots re-enable sma-crossover --reason "the feed repeated a price; it is fixed"'],
-  async run(context, { bot: bot_ref }, { reason }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { reason }) {
     const data = await server.call<typeof reEnableBot>('post', '/bots/{bot_ref}/re-enable', {
       params: { bot_ref },
       body: { reason },

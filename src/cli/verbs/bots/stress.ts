@@ -1,11 +1,10 @@
 import type { startStress } from '../../../api/compliance-tests.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { parseCountIn } from '../../parse-count.ts';
 import { TEST_OPTIONS, testAnswer } from '../../bot-tests.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'test a bot at twice its peak load of the last six months',
   description:
     'Takes the peaks of the last six months of production and applies twice that load to the production engine and session code at a simulated venue: once with all limits, once without the message limit. Without such a history, the result states the assumption, and the verdict is at best provisional. With --wait, the exit code is 5 if the verdict is fail or provisional, and 8 if it is inconclusive because the host was too busy. If someone changes, archives or deploys the bot during the test, the verdict is also at best provisional, and the result names that person. With the default duration, the test takes some minutes.',
@@ -36,13 +35,11 @@ export const verb = defineVerb({
       parse: parseCountIn(1, 10_000),
     },
   },
-  settings: ['server_url'],
   examples: [
     'bots stress paper --wait',
     'bots stress paper --declared-peak 40 --duration 600 --wait --json | jq .verdict',
   ],
-  async run(context, { bot: bot_ref }, { duration, declaredPeak, wait, ...options }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { duration, declaredPeak, wait, ...options }, context) {
     const task = await server.call<typeof startStress>('post', '/bots/{bot_ref}/stress', {
       params: { bot_ref },
       body: { ...options, duration_s: duration, declared_peak: declaredPeak },

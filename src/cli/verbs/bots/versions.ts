@@ -4,17 +4,16 @@ import { BOT_ARGUMENT } from '../../bots.ts';
 import type { ItemOf } from '../../../client/route.ts';
 import { listAnswer } from '../../list-answer.ts';
 import type { Columns } from '../../show-items.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the versions of a bot, newest first',
   description: 'Lists each version with its author and hash.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: ['bots versions sma-crossover'],
-  run: (context, { bot: bot_ref }) =>
+  run: (server, { bot: bot_ref }) =>
     listAnswer<typeof listBotVersions>(
-      context,
+      server,
       'versions',
       '/bots/{bot_ref}/versions',
       VERSION_COLUMNS,

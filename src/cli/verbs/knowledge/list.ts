@@ -1,15 +1,14 @@
 import type { listDocuments } from '../../../api/knowledge.ts';
 import { listAnswer } from '../../list-answer.ts';
 import { DOCUMENT_COLUMNS } from '../../knowledge.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the documents that the server knows',
-  settings: ['server_url'],
   examples: ['knowledge list', 'knowledge list --json | jq -r .documents[].name'],
-  run: (context) =>
+  run: (server) =>
     listAnswer<typeof listDocuments>(
-      context,
+      server,
       'documents',
       '/knowledge/documents',
       DOCUMENT_COLUMNS,

@@ -2,11 +2,10 @@ import type { Passage, searchKnowledge } from '../../../api/knowledge.ts';
 import type { AnswerOf } from '../../../client/route.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { printable, printableLine } from '../../../base/printable.ts';
-import { connect } from '../../connect.ts';
 import type { Output } from '../../output.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'find passages of documents by their words',
   description:
     'Shows the passages that have most of the words, and rare ones of them, with the lines at which they stand. Whole words are compared, without case and accents; nothing in the query is syntax.',
@@ -18,13 +17,11 @@ export const verb = defineVerb({
         'ask the other instances in knowledge_file of the server, too, and say who answered',
     },
   },
-  settings: ['server_url'],
   examples: [
     'knowledge search drawdown limit',
     'knowledge search "max drawdown" --federated --json',
   ],
-  async run(context, { words }, { limit, federated }) {
-    const server = await connect(context);
+  async run(server, { words }, { limit, federated }) {
     const found = await server.call<typeof searchKnowledge>('get', '/knowledge/search', {
       query: { q: words.join(' '), limit, federated: federated ? 'true' : 'false' },
     });

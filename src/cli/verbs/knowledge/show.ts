@@ -1,11 +1,10 @@
 import type { getDocument } from '../../../api/knowledge.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { printable } from '../../../base/printable.ts';
-import { connect } from '../../connect.ts';
 import { DOCUMENT_ARGUMENT, findDocumentId } from '../../knowledge.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'show a document, or some lines of it',
   description: 'Shows the text; with --json, all that is known of the document.',
   arguments: { document: DOCUMENT_ARGUMENT },
@@ -16,10 +15,8 @@ export const verb = defineVerb({
       parse: parseLines,
     },
   },
-  settings: ['server_url'],
   examples: ['knowledge show notes/risk.md', 'knowledge show notes/risk.md --lines 5-7'],
-  async run(context, { document: ref }, { lines }) {
-    const server = await connect(context);
+  async run(server, { document: ref }, { lines }) {
     const document_id = await findDocumentId(server, ref);
     const document = await server.call<typeof getDocument>(
       'get',

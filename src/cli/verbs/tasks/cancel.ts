@@ -1,17 +1,14 @@
 import type { cancelTask } from '../../../api/tasks.ts';
-import { connect } from '../../connect.ts';
 import { TASK_ARGUMENT } from '../../tasks.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'end a task before its time',
   description:
     'A task that waits is canceled at once, one that runs within seconds. What has ended stays as it ended.',
   arguments: { task: TASK_ARGUMENT },
-  settings: ['server_url'],
   examples: ['tasks cancel 0198c0de-0000-7000-8000-00000000dddd'],
-  async run(context, { task: task_id }) {
-    const server = await connect(context);
+  async run(server, { task: task_id }) {
     const path = '/tasks/{task_id}/cancel';
     const task = await server.call<typeof cancelTask>('post', path, { params: { task_id } });
     const isEnding = task.status === 'running';

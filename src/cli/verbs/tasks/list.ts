@@ -1,17 +1,16 @@
 import type { listTasks } from '../../../api/tasks.ts';
 import { listAnswer } from '../../list-answer.ts';
 import { TASK_COLUMNS, TASK_STATUSES } from '../../tasks.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list what the server works on, or has worked on',
   description: 'The newest first.',
   options: {
     bot: { value: 'bot', description: 'only those of this bot, by id or slug' },
     status: { value: 'status', description: 'only these', choices: TASK_STATUSES },
   },
-  settings: ['server_url'],
   examples: ['tasks list --status running', 'tasks list --bot sma-crossover --json'],
-  run: (context, _args, query) =>
-    listAnswer<typeof listTasks>(context, 'tasks', '/tasks', TASK_COLUMNS, { query: { ...query } }),
+  run: (server, _args, query) =>
+    listAnswer<typeof listTasks>(server, 'tasks', '/tasks', TASK_COLUMNS, { query: { ...query } }),
 });

@@ -1,6 +1,5 @@
 import { ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
 import {
   findActiveDeployments,
@@ -12,9 +11,9 @@ import {
   WAIT_OPTION,
   type Deployed,
 } from '../../../production.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'replace the deployed version with an earlier one',
   description:
     'Stops the current deployment of the bot and deploys an earlier version with the same options. The earlier version continues with the account of the stopped one. The bot must not be deployed more than once.',
@@ -27,13 +26,11 @@ export const verb = defineVerb({
     },
     wait: WAIT_OPTION,
   },
-  settings: ['server_url'],
   examples: [
     'bots deploy rollback sma-crossover --wait',
     'bots deploy rollback sma-crossover --to 3',
   ],
-  async run(context, { bot: bot_ref }, { to, wait }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { to, wait }, context) {
     const now = requireSingle(bot_ref, await findActiveDeployments(server, bot_ref));
     const { value: last } = now ? {} : await listClusterDeployments(server, bot_ref).next();
     const from = now ?? (last && (await findDeployment(server, bot_ref, last.deployment_id)));

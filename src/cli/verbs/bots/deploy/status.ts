@@ -1,25 +1,22 @@
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import {
   findActiveDeployments,
   listClusterDeployments,
   findDeployment,
   showDeployment,
 } from '../../../production.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'show the state of the deployments of a bot to clusters',
   description:
     'Shows each deployment of the bot to a cluster that has not ended: the state of its pods and the last report of its runner. If all have ended, shows the last one.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: [
     'bots deploy status sma-crossover',
     'bots deploy status sma-crossover --json | jq -r .deployments[0].cluster_state.phase',
   ],
-  async run(context, { bot: bot_ref }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }) {
     const active = await findActiveDeployments(server, bot_ref);
     const { value: newest } =
       active.length > 0 ? {} : await listClusterDeployments(server, bot_ref).next();

@@ -1,12 +1,11 @@
 import type { stopDeployment } from '../../../../api/deployments.ts';
 import { ServiceError } from '../../../../base/errors.ts';
-import { connect } from '../../../connect.ts';
 import { findActiveDeployments, requireSingle } from '../../../production.ts';
 import { findOptional } from '../../../find-optional.ts';
 import { findTask, stopAnswer, waitForTask } from '../../../tasks.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'stop a deployment to a cluster, after canceling its orders',
   description:
     'The runner cancels its working orders and verifies this with the venue. Then the pod and all other objects of the deployment are removed from the cluster, except the volume. Positions stay open. If the deployment has already ended, nothing changes.',
@@ -21,10 +20,8 @@ export const verb = defineVerb({
     },
     wait: { description: 'wait until it has ended; Ctrl-C stops only the waiting' },
   },
-  settings: ['server_url'],
   examples: ['bots deploy stop sma-crossover --wait'],
-  async run(context, { deployment: ref }, { abandon, wait }) {
-    const server = await connect(context);
+  async run(server, { deployment: ref }, { abandon, wait }, context) {
     const named = await findOptional(findTask(server, ref));
     const found = named ?? requireSingle(ref, await findActiveDeployments(server, ref));
     if (found === undefined) {

@@ -2,17 +2,16 @@ import type { listOverrides } from '../../../../api/risk.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { listAnswer } from '../../../list-answer.ts';
 import { OVERRIDE_COLUMNS } from '../../../risk.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the overrides of a bot, newest first',
   description: 'Lists each override with its status and the order that used it.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: ['bots overrides list sma-crossover'],
-  run: (context, { bot: bot_ref }) =>
+  run: (server, { bot: bot_ref }) =>
     listAnswer<typeof listOverrides>(
-      context,
+      server,
       'overrides',
       '/bots/{bot_ref}/overrides',
       OVERRIDE_COLUMNS,

@@ -1,13 +1,12 @@
 import type { requestOverride } from '../../../../api/risk.ts';
 import { OVERRIDABLE_LIMITS } from '../../../../base/overridable-limits.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { showItems } from '../../../show-items.ts';
 import { OVERRIDE_COLUMNS, parseAmount } from '../../../risk.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'request that one order of a bot may pass limits',
   description:
     'Requests an override, which does not take effect until risk verifies it and another person authorizes it. All three people must be different. Then one matching order of the session passes these limits, once. The limits themselves do not change. Halts, latches, leases, permissions, loss limits and message rates cannot be overridden.',
@@ -47,12 +46,10 @@ export const verb = defineVerb({
       required: true,
     },
   },
-  settings: ['server_url'],
   examples: [
     'bots overrides request paper --symbol SPX --side sell --quantity 500 --control max_order_qty --reason "a client leaves at the close"',
   ],
-  async run(context, { bot: bot_ref }, { symbol, side, quantity, control, run, ...rest }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { symbol, side, quantity, control, run, ...rest }) {
     const data = await server.call<typeof requestOverride>('post', '/bots/{bot_ref}/overrides', {
       params: { bot_ref },
       body: {

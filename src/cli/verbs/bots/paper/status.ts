@@ -3,9 +3,8 @@ import type { BotDeployment, listBotDeployments } from '../../../../api/tasks.ts
 import type { Client } from '../../../../client/client.ts';
 import { formatMoney } from '../../../../base/format.ts';
 import { BOT_ARGUMENT, findBot } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { showItems, type Columns } from '../../../show-items.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
 type Session = PaperSession & { readonly task_id: string };
 
@@ -23,15 +22,13 @@ const COLUMNS: Columns<Session> = {
     working.map(({ side, symbol, type }) => `${side} ${symbol} (${type})`).join(', '),
 };
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'show the running paper sessions of a bot',
   description:
     'Shows the last recorded state of each running paper session: the time of its newest bars, its account and its working orders. If none is running, shows the last one that ended.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: ['bots paper status sma-crossover', 'bots paper status sma-crossover --json'],
-  async run(context, { bot: bot_ref }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }) {
     const path = '/bots/{bot_ref}/state/snapshot';
     const { state } = await server.call<typeof getBotSnapshot>('get', path, {
       params: { bot_ref },

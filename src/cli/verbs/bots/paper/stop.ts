@@ -3,25 +3,22 @@ import type { Client } from '../../../../client/client.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatCountOf } from '../../../../base/format.ts';
 import { findBot } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { findOptional } from '../../../find-optional.ts';
 import { findTask, stopAnswer } from '../../../tasks.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'stop a paper session and keep its result',
   description:
     'Cancels the working orders of the session. Its result, available within seconds, covers the bars so far. If the session has already ended, nothing changes.',
   arguments: {
     session: { description: 'id of its task, or id or slug of a bot with one session only' },
   },
-  settings: ['server_url'],
   examples: [
     'bots paper stop sma-crossover',
     'bots paper stop 0198c0de-0000-7000-8000-00000000dddd',
   ],
-  async run(context, { session }) {
-    const server = await connect(context);
+  async run(server, { session }) {
     const { bot_id: bot_ref, task_id } = await findSession(server, session);
     const path = '/bots/{bot_ref}/paper/stop/{task_id}';
     const task = await server.call<typeof stopPaper>('post', path, {

@@ -3,14 +3,13 @@ import type {
   getValidationReport,
 } from '../../../../api/validation-reports.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { listOpenItems } from '../../../../base/validation-report-status.ts';
 import { CODE_OPTION, stepUp } from '../../../step-up.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'attest a frozen report in one role',
   description:
     'Creates the next version of the report, which differs only by your attestation. You attest with your own token and your own second factor. Each role must be attested by a different person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has attested or the report states why there is none. A signed report names everything that is still open in it.',
@@ -35,13 +34,11 @@ export const verb = defineVerb({
     },
     code: CODE_OPTION,
   },
-  settings: ['server_url'],
   examples: [
     'bots validation-report attest paper --version 1 --role risk_management_9_2',
     'bots validation-report attest paper --version 1 --role internal_audit_9_3 --code 123456',
   ],
-  async run(context, { bot: bot_ref }, { version, role, code }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { version, role, code }, context) {
     const params = { bot_ref };
     const read = await server.call<typeof getValidationReport>('get', REPORT_PATH, {
       params,

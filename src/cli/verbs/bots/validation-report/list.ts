@@ -3,21 +3,18 @@ import type {
   ValidationReports,
 } from '../../../../api/validation-reports.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { describeReportStatus } from '../../../../base/validation-report-status.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
 type Listed = ValidationReports['versions'][number];
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the frozen versions of a validation report',
   description: 'Lists versions newest first. Each freeze and each attestation creates a version.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: ['bots validation-report list paper'],
-  async run(context, { bot: bot_ref }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }) {
     const path = '/bots/{bot_ref}/risk/validation-reports';
     const data = await server.call<typeof listValidationReports>('get', path, {
       params: { bot_ref },

@@ -1,5 +1,4 @@
 import type { createContract } from '../../../../api/registry.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
@@ -9,9 +8,9 @@ import {
   parseEnd,
 } from '../../../registry.ts';
 import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'register what a customer has bought, and until when',
   description:
     'The entitlements given here are added to those of the plan; times replace those of the plan. It asks for a code from your authenticator.',
@@ -28,12 +27,10 @@ export const verb = defineVerb({
     ...CONDITION_OPTIONS,
     code: CODE_OPTION,
   },
-  settings: ['server_url'],
   examples: [
     'identity contracts create --id acme-2026 --customer acme --plan pro --ends-at 2027-01-01T00:00:00Z',
   ],
-  async run(context, _args, { id, customer, plan, endsAt, code, ...conditions }) {
-    const server = await connect(context);
+  async run(server, _args, { id, customer, plan, endsAt, code, ...conditions }, context) {
     const body = {
       contract_id: id,
       customer_id: customer,

@@ -1,19 +1,16 @@
 import type { createCustomer } from '../../../../api/registry.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { CUSTOMER_COLUMNS, ID_OPTION } from '../../../registry.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'register a customer',
   options: {
     id: ID_OPTION,
     name: { value: 'text', description: 'what people call the customer', required: true },
   },
-  settings: ['server_url'],
   examples: ['identity customers create --id acme --name "Acme Trading"'],
-  async run(context, _args, { id, name }) {
-    const server = await connect(context);
+  async run(server, _args, { id, name }) {
     const customer = await server.call<typeof createCustomer>('post', '/identity/customers', {
       body: { customer_id: id, name },
     });

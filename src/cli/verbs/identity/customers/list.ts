@@ -1,15 +1,14 @@
 import type { listCustomers } from '../../../../api/registry.ts';
 import { listAnswer } from '../../../list-answer.ts';
 import { CUSTOMER_COLUMNS } from '../../../registry.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the customers',
-  settings: ['server_url'],
   examples: ['identity customers list', 'identity customers list --json | jq -r .customers[].name'],
-  run: (context) =>
+  run: (server) =>
     listAnswer<typeof listCustomers>(
-      context,
+      server,
       'customers',
       '/identity/customers',
       CUSTOMER_COLUMNS,

@@ -1,20 +1,17 @@
 import type { createInstallation } from '../../../../api/registry.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { INSTALLATION_COLUMNS, ID_OPTION } from '../../../registry.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'register an installation, which then gets leases',
   options: {
     id: ID_OPTION,
     contract: { value: 'id', description: 'under which it gets leases', required: true },
     name: { value: 'text', description: 'what people call the installation', required: true },
   },
-  settings: ['server_url'],
   examples: ['identity deployments create --id acme-tokyo --contract acme-2026 --name Tokyo'],
-  async run(context, _args, { id, contract, name }) {
-    const server = await connect(context);
+  async run(server, _args, { id, contract, name }) {
     const installation = await server.call<typeof createInstallation>(
       'post',
       '/identity/deployments',

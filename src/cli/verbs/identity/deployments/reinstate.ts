@@ -1,24 +1,21 @@
 import type { reinstateInstallation } from '../../../../api/registry.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { INSTALLATION_COLUMNS } from '../../../registry.ts';
 import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'take back that an installation was revoked',
   description:
     'Takes back that the installation was revoked, and its leases with it: its devices can renew ' +
     'again. What was revoked lease by lease stays so. It asks for a code from your authenticator.',
   arguments: { deployment: { description: 'id of the installation' } },
   options: { code: CODE_OPTION },
-  settings: ['server_url'],
   examples: [
     'identity deployments reinstate acme-tokyo',
     'identity deployments reinstate acme-tokyo --code 123456',
   ],
-  async run(context, args, { code }) {
-    const server = await connect(context);
+  async run(server, args, { code }, context) {
     const params = { deployment_id: args.deployment };
     const target = `deployment:${args.deployment}`;
     const stepUp = { action: 'identity.license.give', target, code } as const;

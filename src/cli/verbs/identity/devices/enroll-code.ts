@@ -1,21 +1,18 @@
 import type { createEnrollmentCode } from '../../../../api/devices.ts';
-import { connect } from '../../../connect.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'make a code with which a machine becomes a device',
   description:
     'The code is shown this once and is good for one machine: run `service-local license enroll` there with it.',
   options: {
     deployment: { value: 'id', description: 'to which the device will belong', required: true },
   },
-  settings: ['server_url'],
   examples: [
     'identity devices enroll-code --deployment acme-tokyo',
     'identity devices enroll-code --deployment acme-tokyo --json | jq -r .code',
   ],
-  async run(context, _args, { deployment }) {
-    const server = await connect(context);
+  async run(server, _args, { deployment }, context) {
     const code = await server.call<typeof createEnrollmentCode>(
       'post',
       '/identity/deployments/{deployment_id}/enrolment-codes',

@@ -1,10 +1,9 @@
 import type { revokeDevice } from '../../../../api/devices.ts';
-import { connect } from '../../../connect.ts';
 import { DEVICE_COLUMNS } from '../../../devices.ts';
 import { showItems } from '../../../show-items.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'refuse a device from now on',
   description:
     'The device gets no leases any more. The one it has goes on until it ends: to end the license itself, revoke the lease with `service-local identity leases revoke`.',
@@ -12,10 +11,8 @@ export const verb = defineVerb({
   options: {
     reason: { value: 'text', description: 'why, for the audit log', required: true },
   },
-  settings: ['server_url'],
   examples: ['identity devices revoke DEVICE --reason "the machine was sold"'],
-  async run(context, { device }, { reason }) {
-    const server = await connect(context);
+  async run(server, { device }, { reason }) {
     const revoked = await server.call<typeof revokeDevice>(
       'post',
       '/identity/devices/{device_id}/revoke',

@@ -1,18 +1,15 @@
 import type { retireKey } from '../../../../api/keys.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { KEY_COLUMNS } from '../../../keys.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'take a key out of use for good',
   description: `From then on nobody trusts what it has signed, and it cannot be used again. Refused while a lease under it could still be in its grace period. ${NEEDS_ADMIN}`,
   arguments: { key: { description: 'id of the public key' } },
-  settings: ['server_url'],
   examples: ['identity keys retire kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
-  async run(context, { key: public_key_id }) {
-    const server = await connect(context);
+  async run(server, { key: public_key_id }) {
     const path = '/identity/keys/{public_key_id}/retire';
     const key = await server.call<typeof retireKey>('post', path, { params: { public_key_id } });
     return { data: key, show: (out) => showItems(out, [key], KEY_COLUMNS) };

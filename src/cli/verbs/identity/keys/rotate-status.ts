@@ -1,16 +1,13 @@
 import type { KeyState, listKeys } from '../../../../api/keys.ts';
 import { formatCountOf } from '../../../../base/format.ts';
-import { connect } from '../../../connect.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'say how far the rotation of keys is',
   description: `A rotation begins when the server starts with a new key, and ends when the old one is retired. ${NEEDS_ADMIN}`,
-  settings: ['server_url'],
   examples: ['identity keys rotate-status', 'identity keys rotate-status --json'],
-  async run(context) {
-    const server = await connect(context);
+  async run(server) {
     const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
     const active = items.find(({ status }) => status === 'active');
     const retiring = items.filter(({ status }) => status === 'retiring');

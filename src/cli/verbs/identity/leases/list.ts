@@ -1,9 +1,9 @@
 import type { listLeases } from '../../../../api/leases.ts';
 import { listAnswer } from '../../../list-answer.ts';
 import { LEASE_COLUMNS } from '../../../leases.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the leases of the registry',
   options: {
     deployment: { value: 'id', description: 'only those of this installation' },
@@ -15,10 +15,9 @@ export const verb = defineVerb({
     lineage: { value: 'id', description: 'only the renewals of this first lease' },
     previous: { value: 'id', description: 'only those that renew this one' },
   },
-  settings: ['server_url'],
   examples: ['identity leases list', 'identity leases list --deployment acme-tokyo --state valid'],
-  run: (context, _args, { deployment, state, lineage, previous }) =>
-    listAnswer<typeof listLeases>(context, 'leases', '/identity/leases', LEASE_COLUMNS, {
+  run: (server, _args, { deployment, state, lineage, previous }) =>
+    listAnswer<typeof listLeases>(server, 'leases', '/identity/leases', LEASE_COLUMNS, {
       query: { deployment_id: deployment, state, lineage_id: lineage, previous_lease_id: previous },
     }),
 });

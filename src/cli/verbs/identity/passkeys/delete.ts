@@ -1,12 +1,11 @@
 import type { deletePasskey } from '../../../../api/account.ts';
 import type { createStepUp } from '../../../../api/administrators.ts';
 import { ask } from '../../../ask.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { PASSKEY_COLUMNS } from '../../../account.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'delete a passkey for good',
   description:
     "Nobody can sign in with it any more. One of the token's owner; what is on the device itself stays there.",
@@ -17,13 +16,11 @@ export const verb = defineVerb({
       description: 'of your authenticator, or a recovery code, where nobody can be asked',
     },
   },
-  settings: ['server_url'],
   examples: [
     'identity passkeys delete 0198c0de-0000-7000-8000-00000000dddd',
     'identity passkeys delete 0198c0de-0000-7000-8000-00000000dddd --code 123456',
   ],
-  async run(context, { passkey: passkey_id }, { code }) {
-    const server = await connect(context);
+  async run(server, { passkey: passkey_id }, { code }, context) {
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {
         action: 'identity.passkey.delete',

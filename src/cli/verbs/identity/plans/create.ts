@@ -1,5 +1,4 @@
 import type { createPlan } from '../../../../api/registry.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import {
   CONDITION_OPTIONS,
@@ -8,9 +7,9 @@ import {
   PLAN_COLUMNS,
   PURPOSE_OPTIONS,
 } from '../../../registry.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'make a plan: features, and how long leases last',
   options: {
     id: ID_OPTION,
@@ -18,14 +17,12 @@ export const verb = defineVerb({
     ...CONDITION_OPTIONS,
     ...PURPOSE_OPTIONS,
   },
-  settings: ['server_url'],
   examples: [
     'identity plans create --id pro --name Pro --entitlement live_trading --entitlement kb_federation',
     'identity plans create --id trial --name Trial --entitlement live_trading --ttl 1d --grace 0s',
     'identity plans create --id desk --name Desk --entitlement live_trading --binding device',
   ],
-  async run(context, _args, { id, name, product, binding, ...conditions }) {
-    const server = await connect(context);
+  async run(server, _args, { id, name, product, binding, ...conditions }) {
     const plan = await server.call<typeof createPlan>('post', '/identity/plans', {
       body: { plan_id: id, name, product, binding, ...pickConditions(conditions) },
     });

@@ -1,12 +1,11 @@
 import type { listPlans } from '../../../../api/registry.ts';
 import { listAnswer } from '../../../list-answer.ts';
 import { PLAN_COLUMNS } from '../../../registry.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the plans',
-  settings: ['server_url'],
   examples: ['identity plans list', 'identity plans list --json | jq .plans[].entitlements'],
-  run: (context) =>
-    listAnswer<typeof listPlans>(context, 'plans', '/identity/plans', PLAN_COLUMNS, {}),
+  run: (server) =>
+    listAnswer<typeof listPlans>(server, 'plans', '/identity/plans', PLAN_COLUMNS, {}),
 });

@@ -1,18 +1,15 @@
 import type { listThresholds } from '../../../../api/risk.ts';
-import { connect } from '../../../connect.ts';
 import { showItems } from '../../../show-items.ts';
 import { THRESHOLD_COLUMNS } from '../../../risk.ts';
-import { defineVerb } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'list the thresholds of clients, instruments, traders, desks and the firm',
   description:
     'Those in force. The sessions of a threshold share what it says of exposure, loss and messages, each kind by itself.',
   options: { history: { description: 'all that ever were, too' } },
-  settings: ['server_url'],
   examples: ['risk thresholds list', 'risk thresholds list --history --json'],
-  async run(context, _args, { history }) {
-    const server = await connect(context);
+  async run(server, _args, { history }) {
     const data = await server.call<typeof listThresholds>('get', '/risk/thresholds', {
       query: { history: history ? 'true' : 'false' },
     });
