@@ -14,7 +14,7 @@ import {
   type Registrar,
 } from './grants.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { getPlan, type Plan } from './plans.ts';
 import {
   difference,
@@ -185,23 +185,14 @@ export async function listContracts(
   request: PageRequest,
 ): Promise<Page<Contract>> {
   if (customer_id !== undefined) await getCustomer(db, customer_id);
-  return readPage(
-    ['contracts', customer_id, narrowingKey(within)],
-    request,
-    (contract) => contract.contract_id,
-    async (after = '', limit) => {
-      const rows = await db
-        .selectFrom('contracts')
-        .selectAll()
-        .where('contract_id', '>', after)
-        .$if(customer_id !== undefined, (of) => of.where('customer_id', '=', customer_id!))
-        .$if(within !== undefined, (of) => of.where(isWithin(within!, 'contract_id')))
-        .orderBy('contract_id')
-        .limit(limit)
-        .execute();
-      return rows.map(parseRow);
-    },
-  );
+  const query = db
+    .selectFrom('contracts')
+    .selectAll()
+    .$if(customer_id !== undefined, (of) => of.where('customer_id', '=', customer_id!))
+    .$if(within !== undefined, (of) => of.where(isWithin(within!, 'contract_id')));
+  const list = ['contracts', customer_id, narrowingKey(within)] as const;
+  const page = await readRowsPage(list, request, query, 'contract_id');
+  return { ...page, items: page.items.map(parseRow) };
 }
 
 function rowOf(contract: Contract): ContractsTable {

@@ -2,7 +2,7 @@ import type { CustomersTable, Db } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { findOrThrow, newId, refuseTaken } from './registry.ts';
 
 export type Customer = Readonly<CustomersTable>;
@@ -45,17 +45,6 @@ async function findCustomer(db: Db, id: string): Promise<Customer | undefined> {
 
 /** @throws ServiceError `invalid_request` for an unknown cursor. */
 export async function listCustomers(db: Db, request: PageRequest): Promise<Page<Customer>> {
-  return readPage(
-    ['customers'],
-    request,
-    (customer) => customer.customer_id,
-    (after = '', limit) =>
-      db
-        .selectFrom('customers')
-        .selectAll()
-        .where('customer_id', '>', after)
-        .orderBy('customer_id')
-        .limit(limit)
-        .execute(),
-  );
+  const query = db.selectFrom('customers').selectAll();
+  return readRowsPage(['customers'], request, query, 'customer_id');
 }

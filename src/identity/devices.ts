@@ -15,7 +15,7 @@ import {
   useDeviceProof,
 } from './device-proof.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 
 export type Device = Readonly<DevicesTable>;
 
@@ -219,21 +219,13 @@ export async function listDevices(
   request: PageRequest,
 ): Promise<Page<Device>> {
   if (deployment_id !== undefined) await getInstallation(db, deployment_id);
-  return readPage(
-    ['devices', deployment_id, narrowingKey(within)],
-    request,
-    (device) => device.device_id,
-    (after = '', limit) =>
-      db
-        .selectFrom('devices')
-        .selectAll()
-        .where('device_id', '>', after)
-        .$if(deployment_id !== undefined, (of) => of.where('deployment_id', '=', deployment_id!))
-        .$if(within !== undefined, (of) => of.where(isWithin(within!)))
-        .orderBy('device_id')
-        .limit(limit)
-        .execute(),
-  );
+  const query = db
+    .selectFrom('devices')
+    .selectAll()
+    .$if(deployment_id !== undefined, (of) => of.where('deployment_id', '=', deployment_id!))
+    .$if(within !== undefined, (of) => of.where(isWithin(within!)));
+  const list = ['devices', deployment_id, narrowingKey(within)] as const;
+  return readRowsPage(list, request, query, 'device_id');
 }
 
 /**

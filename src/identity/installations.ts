@@ -5,7 +5,7 @@ import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
 import { authorizeGain, registrarActor, registrarDetails, type Registrar } from './grants.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { findOrThrow, newId, refuseTaken } from './registry.ts';
 
 export type Installation = Readonly<InstallationsTable>;
@@ -96,19 +96,11 @@ export async function listInstallations(
   request: PageRequest,
 ): Promise<Page<Installation>> {
   if (contract_id !== undefined) await getContract(db, contract_id);
-  return readPage(
-    ['deployments', contract_id, narrowingKey(within)],
-    request,
-    (installation) => installation.deployment_id,
-    (after = '', limit) =>
-      db
-        .selectFrom('deployments')
-        .selectAll()
-        .where('deployment_id', '>', after)
-        .$if(contract_id !== undefined, (of) => of.where('contract_id', '=', contract_id!))
-        .$if(within !== undefined, (of) => of.where(isWithin(within!)))
-        .orderBy('deployment_id')
-        .limit(limit)
-        .execute(),
-  );
+  const query = db
+    .selectFrom('deployments')
+    .selectAll()
+    .$if(contract_id !== undefined, (of) => of.where('contract_id', '=', contract_id!))
+    .$if(within !== undefined, (of) => of.where(isWithin(within!)));
+  const list = ['deployments', contract_id, narrowingKey(within)] as const;
+  return readRowsPage(list, request, query, 'deployment_id');
 }

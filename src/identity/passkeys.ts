@@ -6,7 +6,7 @@ import type {
 } from '@simplewebauthn/server';
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Db, PasskeysTable } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit } from './audit.ts';
@@ -245,17 +245,8 @@ export async function listPasskeys(
   { administrator_id }: Caller,
   request: PageRequest,
 ): Promise<Page<PasskeyState>> {
-  return readPage(
-    ['passkeys', administrator_id],
-    request,
-    ({ passkey_id }) => passkey_id,
-    (after = '', limit) =>
-      selectPasskeys(db, administrator_id)
-        .where('passkey_id', '>', after)
-        .orderBy('passkey_id')
-        .limit(limit)
-        .execute(),
-  );
+  const query = selectPasskeys(db, administrator_id);
+  return readRowsPage(['passkeys', administrator_id], request, query, 'passkey_id');
 }
 
 /** @throws ServiceError `not_found` for a passkey of another administrator; `invalid_request` */

@@ -12,7 +12,7 @@ import {
   registrarDetails,
   type Registrar,
 } from './grants.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import {
   difference,
   entitlementCountProblems,
@@ -147,21 +147,9 @@ async function findPlan(db: Db, id: string): Promise<Plan | undefined> {
 
 /** @throws ServiceError `invalid_request` for an unknown cursor. */
 export async function listPlans(db: Db, request: PageRequest): Promise<Page<Plan>> {
-  return readPage(
-    ['plans'],
-    request,
-    (plan) => plan.plan_id,
-    async (after = '', limit) => {
-      const rows = await db
-        .selectFrom('plans')
-        .selectAll()
-        .where('plan_id', '>', after)
-        .orderBy('plan_id')
-        .limit(limit)
-        .execute();
-      return rows.map(parseRow);
-    },
-  );
+  const query = db.selectFrom('plans').selectAll();
+  const page = await readRowsPage(['plans'], request, query, 'plan_id');
+  return { ...page, items: page.items.map(parseRow) };
 }
 
 function rowOf(plan: Plan): PlansTable {

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { SCOPES } from '../base/scopes.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db, SessionsTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
@@ -171,25 +171,14 @@ export async function listSessions(
     ...request
   }: PageRequest & { readonly administrator_id?: string | undefined },
 ): Promise<Page<SessionState>> {
-  const now = clock();
   const owner = ownerSeenBy(caller);
-  return readPage(
-    ['sessions', owner, administrator_id],
-    request,
-    ({ session_id }) => session_id,
-    async (after = '', limit) => {
-      const owners = [owner, administrator_id].filter((one) => one !== undefined);
-      const rows = await owners
-        .reduce(
-          (query, one) => query.where('sessions.administrator_id', '=', one),
-          selectSessions(storage.read, now).where('session_id', '>', after),
-        )
-        .orderBy('session_id')
-        .limit(limit)
-        .execute();
-      return rows.map(stateOf);
-    },
-  );
+  let query = selectSessions(storage.read, clock());
+  for (const one of [owner, administrator_id]) {
+    if (one !== undefined) query = query.where('sessions.administrator_id', '=', one);
+  }
+  const list = ['sessions', owner, administrator_id] as const;
+  const page = await readRowsPage(list, request, query, 'session_id');
+  return { ...page, items: page.items.map(stateOf) };
 }
 
 /**

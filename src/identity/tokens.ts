@@ -18,7 +18,7 @@ import {
   type Narrowed,
   type Narrowing,
 } from './narrowing.ts';
-import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 import { checkSession } from './session-term.ts';
 
@@ -279,18 +279,10 @@ export async function listTokens(
   request: PageRequest,
 ): Promise<Page<TokenState>> {
   const owner = ownerSeenBy(caller);
-  return readPage(
-    ['tokens', owner],
-    request,
-    ({ token_id }) => token_id,
-    async (after = '', limit) => {
-      const query = selectTokens(db).where('token_id', '>', after).orderBy('token_id').limit(limit);
-      const rows = await (
-        owner === undefined ? query : query.where('api_tokens.administrator_id', '=', owner)
-      ).execute();
-      return rows.map(stateOf);
-    },
-  );
+  let query = selectTokens(db);
+  if (owner !== undefined) query = query.where('api_tokens.administrator_id', '=', owner);
+  const page = await readRowsPage(['tokens', owner], request, query, 'token_id');
+  return { ...page, items: page.items.map(stateOf) };
 }
 
 /** @param tokenId of an existing token. */

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { sql, type SelectQueryBuilder } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
+import type { Tables } from './tables.ts';
 
 export interface Page<T> {
   readonly items: readonly T[];
@@ -33,6 +35,31 @@ export async function readPage<T>(
   const found = await read(after, limit + 1);
   const items = found.slice(0, limit);
   return { items, next_cursor: found.length > limit ? cursorAt(list, idOf(items.at(-1)!)) : null };
+}
+
+/** Like `readPage`, for the rows of a query, ordered by the column `id`. */
+export async function readRowsPage<
+  T extends keyof Tables,
+  Row extends Record<Id, string>,
+  Id extends string,
+>(
+  list: List,
+  request: PageRequest,
+  query: SelectQueryBuilder<Tables, T, Row>,
+  id: Id,
+  order: 'asc' | 'desc' = 'asc',
+): Promise<Page<Row>> {
+  const column = sql.ref<string>(id);
+  const isBeyond = order === 'asc' ? '>' : '<';
+  return readPage(
+    list,
+    request,
+    (row) => row[id],
+    async (after, limit) => {
+      const rest = after === undefined ? query : query.where(column, isBeyond, after);
+      return rest.orderBy(column, order).limit(limit).execute();
+    },
+  );
 }
 
 const DIGEST_BYTES = 16;

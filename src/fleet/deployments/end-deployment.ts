@@ -6,6 +6,7 @@ import { appendRunEvent, endTask, endUnattended, type TaskOutcome } from '../tas
 import type { ErrorData } from '../../base/error-data.ts';
 import { listLatches } from '../tasks/latches.ts';
 import { openingProblems } from '../../trading/opening.ts';
+import { readHead } from '../../events/read.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { openAfter, readPlannedRules, withoutRisk } from './account.ts';
 import { readDeploymentState, type DeploymentState, type EndRequest } from './deployment-state.ts';
@@ -38,10 +39,10 @@ export async function endDeployment(
   // A halt may have been requested in the meantime.
   const why = known.halt ? 'halt' : wanted.why;
   const outcome = toTaskOutcome(why, known, orderOutcome, failure);
-  const first = await seqOf(tx, held.bot_id);
+  const first = (await readHead(tx, held.bot_id)).seq;
   await appendRunEvent(tx, held, now, 'deploy.ended', { why, verified, orders });
   await endTask(tx, held, now, outcome);
-  const last = await seqOf(tx, held.bot_id);
+  const last = (await readHead(tx, held.bot_id)).seq;
   if (why === 'halt') await recordEvidence(tx, held, orderOutcome, first + 1, last);
   await startReplacement(tx, now, held, orderOutcome);
   return true;
@@ -89,15 +90,6 @@ function unverified(orders: OrderOutcome['orders']): ErrorData {
       : 'the pod ended before its runner reported the outcome of its orders',
     remedy: 'Check the exchange, and cancel open orders there.',
   };
-}
-
-async function seqOf(tx: Db, bot_id: string): Promise<number> {
-  const { event_seq } = await tx
-    .selectFrom('bots')
-    .select('event_seq')
-    .where('bot_id', '=', bot_id)
-    .executeTakeFirstOrThrow();
-  return event_seq;
 }
 
 /** Records the orders and events of the deployment for each halt in force. */

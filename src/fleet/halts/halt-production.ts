@@ -3,6 +3,7 @@
  * read them back. The runner learns of the halt from the answer to its next report, and the controller
  * ends the deployment afterwards.
  */
+import { readHead } from '../../events/read.ts';
 import { parseClusterState } from '../deployments/deployment-state.ts';
 import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runner-reports.ts';
 import type { Db } from '../../storage/tables.ts';
@@ -38,16 +39,8 @@ export async function endUnbegunDeployments(tx: Db, now: number, halt: Halt): Pr
     .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id', 'tasks.kind'])
     .where('own.begun_at', 'is', null)
     .execute();
-  const seqOf = async (bot_id: string): Promise<number> => {
-    const { event_seq } = await tx
-      .selectFrom('bots')
-      .select('event_seq')
-      .where('bot_id', '=', bot_id)
-      .executeTakeFirstOrThrow();
-    return event_seq;
-  };
   for (const task of tasks) {
-    const before = await seqOf(task.bot_id);
+    const before = await readHead(tx, task.bot_id);
     await endUnattended(tx, task, now, { status: 'canceled' });
     await tx
       .insertInto('halted_deployments')
@@ -55,8 +48,8 @@ export async function endUnbegunDeployments(tx: Db, now: number, halt: Halt): Pr
         halt_id: halt.halt_id,
         deployment_id: task.deployment_id,
         orders: '[]',
-        first_seq: before + 1,
-        last_seq: await seqOf(task.bot_id),
+        first_seq: before.seq + 1,
+        last_seq: (await readHead(tx, task.bot_id)).seq,
       })
       .execute();
   }

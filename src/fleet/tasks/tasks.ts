@@ -12,7 +12,7 @@ import { closest } from '../../base/closest.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { datasetNames, resolveDataset, type Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/time.ts';
-import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { LiveMarkets } from '../../trading/live-markets.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
 import { findEndingHalt, type KnownHalt } from './halt-in-force.ts';
@@ -220,19 +220,12 @@ export async function listTasks(
   request: PageRequest,
 ): Promise<Page<Task>> {
   const bot_id = bot === undefined ? undefined : await getBotId(db, bot);
-  return readPage(
-    ['tasks', bot_id, status, kinds?.join()],
-    request,
-    ({ task_id }) => task_id,
-    async (after, limit) => {
-      let query = db.selectFrom('tasks').select(TASK).orderBy('task_id', 'desc').limit(limit);
-      if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
-      if (status !== undefined) query = query.where('status', '=', status);
-      if (kinds !== undefined) query = query.where('kind', 'in', kinds);
-      if (after !== undefined) query = query.where('task_id', '<', after);
-      return query.execute();
-    },
-  );
+  let query = db.selectFrom('tasks').select(TASK);
+  if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
+  if (status !== undefined) query = query.where('status', '=', status);
+  if (kinds !== undefined) query = query.where('kind', 'in', kinds);
+  const list = ['tasks', bot_id, status, kinds?.join()] as const;
+  return readRowsPage(list, request, query, 'task_id', 'desc');
 }
 
 /**
@@ -312,18 +305,6 @@ export async function listDeployments(
   request: PageRequest,
 ): Promise<Page<BotDeployment>> {
   const bot_id = await getBotId(db, ref);
-  return readPage(
-    ['bot-deployments', bot_id],
-    request,
-    ({ deployment_id }) => deployment_id,
-    async (after, limit) => {
-      const query = db
-        .selectFrom('bot_deployments')
-        .selectAll()
-        .where('bot_id', '=', bot_id)
-        .orderBy('deployment_id', 'desc')
-        .limit(limit);
-      return (after === undefined ? query : query.where('deployment_id', '<', after)).execute();
-    },
-  );
+  const query = db.selectFrom('bot_deployments').selectAll().where('bot_id', '=', bot_id);
+  return readRowsPage(['bot-deployments', bot_id], request, query, 'deployment_id', 'desc');
 }

@@ -9,7 +9,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { OverridableLimit, UsedPermit } from '../../engine/risk/supervision.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
-import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
+import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, OverridesTable } from '../../storage/tables.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
@@ -233,17 +233,9 @@ export async function listOverrides(
   now: number,
 ): Promise<Page<Override>> {
   const { bot_id } = await getBot(db, ref);
-  return readPage(
-    ['overrides', bot_id],
-    request,
-    ({ override_id }) => override_id,
-    async (after, limit) => {
-      let query = db.selectFrom('overrides').selectAll().where('bot_id', '=', bot_id);
-      if (after !== undefined) query = query.where('override_id', '<', after);
-      const rows = await query.orderBy('override_id', 'desc').limit(limit).execute();
-      return rows.map((row) => known(row, now));
-    },
-  );
+  const query = db.selectFrom('overrides').selectAll().where('bot_id', '=', bot_id);
+  const page = await readRowsPage(['overrides', bot_id], request, query, 'override_id', 'desc');
+  return { ...page, items: page.items.map((row) => known(row, now)) };
 }
 
 export async function listOpenPermits(db: Db, now: number): Promise<RunPermit[]> {
