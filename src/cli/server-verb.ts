@@ -15,11 +15,11 @@ import type {
 export function defineServerVerb<
   const A extends Readonly<Record<string, ArgumentSpec>> = NoSpecs,
   const O extends Readonly<Record<string, OptionSpec>> = NoSpecs,
->({ run, ...verb }: ServerVerb<A, O>): Verb<A, O> {
+>(verb: ServerVerb<A, O>): Verb<A, O> {
   return {
     ...verb,
     settings: ['server_url'],
-    run: async (context, args, options) => run(await connect(context), args, options, context),
+    run: async (context, args, options) => verb.run(await connect(context), args, options, context),
   };
 }
 

@@ -160,10 +160,7 @@ function isOwnedBy({ issuer, deployment_id }: LeaseClaims, owner: LeaseOwner | u
   return issuer === owner.issuer && deployment_id === owner.installationId;
 }
 
-/**
- * What the gate has accepted after a read: the keys that verify the lease in force, or later ones,
- * and the owner of its leases.
- */
+/** Returns the keys that verify the lease in force, or newer ones, and the owner of its leases. */
 function rememberTrust(
   before: TrustMemory | undefined,
   { trusted, leases, owner }: License,

@@ -12,7 +12,7 @@ import { backupOf, type ReadFiles } from './license.ts';
 import { watchFiles } from './watch.ts';
 
 export interface GateOptions {
-  /** License files; by default those of this machine, see `licenseFiles`. */
+  /** License files; by default `licenseFiles` of this machine. */
   readonly files?: ReadFiles;
   /**
    * Fingerprint of the issuer's root: only keys that descend from it verify leases. Overrides

@@ -25,8 +25,8 @@ export interface LicenseFiles {
 
 /**
  * Returns the paths in the home directory. `SERVICE_LICENSE_LEASE_PATH` and
- * `SERVICE_LICENSE_PUBLIC_KEY_PATH` override those of lease and keyset, for machines to which both are
- * delivered; `SERVICE_LICENSE_ROOT` pins a root.
+ * `SERVICE_LICENSE_PUBLIC_KEY_PATH` override the paths of lease and keyset, for machines to which both
+ * are delivered; `SERVICE_LICENSE_ROOT` pins a root.
  *
  * @throws ServiceError `invalid_setting` for a pin that is not a fingerprint.
  */

@@ -102,9 +102,9 @@ export function refusedFiles({ refused, keyset, trusted, refusedAnchor }: Licens
 export type Verdicts = Map<string, ReturnType<typeof verifyLease>>;
 
 export interface VerifyOptions {
-  /** Results to reuse; those that are no longer needed are removed. */
+  /** Results to reuse. Unused ones are removed. */
   readonly verdicts?: Verdicts;
-  /** What a running program has accepted; it takes precedence over the trust anchor on disk. */
+  /** Takes precedence over the trust anchor on disk. */
   readonly memory?: TrustMemory | undefined;
 }
 

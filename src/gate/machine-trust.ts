@@ -30,7 +30,7 @@ export interface MachineTrust extends HeldTrust {
 /** Owner of the leases that a machine accepts. */
 export type LeaseOwner = Pick<HeldAnchor, 'installationId' | 'issuer'>;
 
-/** What a running program has accepted. */
+/** Trust and owner of leases that a running program has accepted. */
 export interface TrustMemory extends LeaseOwner {
   readonly held: MachineTrust;
 }
@@ -40,10 +40,7 @@ export interface JudgedTrust {
   readonly keyset:
     | { readonly ok: true; readonly keys: TrustedKeys }
     | ({ readonly ok: false; readonly path: string } & Omit<Refused, 'ok'>);
-  /**
-   * The keys that verify leases: those of the keyset file or, where it is refused, those that this
-   * machine holds.
-   */
+  /** From the keyset file or, if the file is refused, the trust that this machine holds. */
   readonly trusted: MachineTrust | undefined;
   /** Leases of other owners are refused; undefined if no anchor or memory names an owner. */
   readonly owner: LeaseOwner | undefined;

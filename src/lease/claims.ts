@@ -37,10 +37,7 @@ export interface LeaseClaims {
   readonly machine_hash?: string;
 }
 
-/**
- * What a lease is bound to: nothing, the private key of the device in `device_thumbprint`, or the
- * machine id in `machine_hash`.
- */
+/** A lease is bound to nothing, to the key in `device_thumbprint`, or to the id in `machine_hash`. */
 export type Binding = (typeof BINDINGS)[number];
 
 export const BINDINGS = ['none', 'device', 'machine'] as const;

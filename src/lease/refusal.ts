@@ -15,7 +15,7 @@ export class LeaseError extends Error {
 export interface Refused {
   readonly ok: false;
   readonly reason: LeaseReason;
-  /** What is wrong and where, for users; not stable. */
+  /** Describes the fault and its place to users. The text may change between versions. */
   readonly detail: string;
 }
 

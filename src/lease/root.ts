@@ -1,7 +1,7 @@
 /**
  * The trust root determines which keys may sign leases. An issuer keeps root keys offline; they
  * sign the root document, which names them, and the keyset, which names the keys that sign leases.
- * The rules are those of The Update Framework
+ * The rules follow The Update Framework
  * (https://theupdateframework.github.io/specification/latest/): versions only rise, and a new root
  * is signed by a threshold of the former root and of its own keys.
  */
@@ -28,7 +28,7 @@ interface Document {
   readonly version: number;
   readonly issuer: string;
   readonly issued_at: string;
-  /** After this time the document adds no keys; trusted keys still verify. */
+  /** An expired document adds no keys, but the keys that are already trusted still verify. */
   readonly expires_at: string;
 }
 

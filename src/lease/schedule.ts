@@ -7,8 +7,8 @@ import { encodeUtf8 } from './utf8.ts';
 export const LONGEST_REST_MS = 24 * 3_600_000;
 
 /**
- * Returns the remaining time at which a lease may be renewed: a day, or a third of a short TTL, so that
- * no lease is due as soon as it is issued.
+ * Returns the remaining time at which a lease may be renewed: one day, or a third of the TTL if that is
+ * shorter. A new lease is therefore never due at once.
  */
 export function renewalRestMs(ttlMs: number): number {
   return Math.min(LONGEST_REST_MS, ttlMs / 3);
