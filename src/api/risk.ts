@@ -13,7 +13,7 @@ import {
   text,
   time,
 } from './http.ts';
-import { OVERRIDABLE_LIMITS } from '../base/overridable-limits.ts';
+import { OVERRIDABLE_LIMITS } from '../base/risk-limits.ts';
 
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';
 

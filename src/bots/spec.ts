@@ -9,6 +9,7 @@ import {
   type RiskLimits,
 } from '../engine/config.ts';
 import type { Problem } from '../base/errors.ts';
+import { REQUIRED_LIMIT_NAMES, RISK_LIMITS, type LimitName } from '../base/risk-limits.ts';
 import { SYMBOL, SYMBOL_RULE } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
@@ -265,52 +266,43 @@ const gateSchema = z
   })
   .meta({ anyOf: [{ required: ['min'] }, { required: ['max'] }] });
 
-const limited = <T extends z.ZodType>(value: T) =>
+const limited = <T extends z.ZodType>(name: LimitName, value: T) =>
   z
     .union([
       value,
       z.strictObject({ unlimited: text(400).describe('Reason why there is no limit.') }),
     ])
-    .optional();
+    .optional()
+    .describe(RISK_LIMITS[name].help);
 
 const windowSeconds = z.number().gt(0).max(31_536_000).describe('Seconds of bar time.');
+const basisPoints = z.number().gt(0).max(10_000);
 
 const riskSchema = z
   .strictObject({
-    max_order_value: limited(positiveAmount).describe('Account currency per order.'),
-    max_order_qty: limited(positiveAmount).describe('Units per order.'),
-    price_collar_bps: limited(z.number().gt(0).max(10_000)).describe(
-      'Distance of a limit or stop price from the last close, basis points.',
-    ),
-    max_messages_per_second: limited(z.number().gt(0)).describe('Orders and cancels per second.'),
-    max_position_pct: limited(z.number().gt(0).max(10)).describe(
-      "One instrument's position as a share of equity: 0.25 is 25 %.",
-    ),
-    max_daily_loss_pct: limited(share).describe('Loss of a day as a share of equity: 0.02 is 2 %.'),
-    max_drawdown_pct: limited(share).describe('Loss from the highest equity: 0.15 is 15 %.'),
-    max_instruments: limited(z.int().min(1)).describe('Instruments held at once.'),
+    max_order_value: limited('max_order_value', positiveAmount),
+    max_order_qty: limited('max_order_qty', positiveAmount),
+    price_collar_bps: limited('price_collar_bps', basisPoints),
+    max_messages_per_second: limited('max_messages_per_second', z.number().gt(0)),
+    max_position_pct: limited('max_position_pct', z.number().gt(0).max(10)),
+    max_daily_loss_pct: limited('max_daily_loss_pct', share),
+    max_drawdown_pct: limited('max_drawdown_pct', share),
+    max_instruments: limited('max_instruments', z.int().min(1)),
     price_collar_period: limited(
-      z.strictObject({
-        seconds: windowSeconds,
-        bps: z.number().gt(0).max(10_000).describe('Basis points.'),
-      }),
-    ).describe(
-      'How far the price of an order may be from the limits and fills of the last seconds, by ' +
-        'instrument and side.',
+      'price_collar_period',
+      z.strictObject({ seconds: windowSeconds, bps: basisPoints.describe('Basis points.') }),
     ),
     messages_kept_for_cancels: z
       .int()
       .min(1)
       .optional()
-      .describe('Of max_messages_per_second, those that new orders must leave to cancels.'),
+      .describe(RISK_LIMITS.messages_kept_for_cancels.help),
     repeated_execution: limited(
+      'repeated_execution',
       z.strictObject({
         count: z.int().min(1).describe('Executed orders of one instrument and side.'),
         seconds: windowSeconds,
       }),
-    ).describe(
-      'After so many executions within so many seconds every new order is denied, until a person ' +
-        're-enables the bot; a backtest ends so.',
     ),
     permitted: z
       .strictObject({
@@ -318,17 +310,17 @@ const riskSchema = z
           .array(symbol)
           .max(500)
           .optional()
-          .describe('Symbols; orders for others are denied.'),
+          .describe('Symbols. Orders for others are denied.'),
         venues: z
           .array(text(100))
           .max(100)
           .optional()
-          .describe('Exchanges, as the server calls them; at others it is not started.'),
+          .describe('Exchanges, by their names at the server. The bot cannot start at others.'),
       })
       .optional()
-      .describe('Where the bot may trade; anywhere when absent.'),
-  } satisfies Record<keyof RiskLimits | keyof OptionalLimits, z.ZodType>)
-  .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
+      .describe(RISK_LIMITS.permitted.help),
+  } satisfies Record<LimitName, z.ZodType>)
+  .describe('Limits checked before every order. Each is a value, or {unlimited: reason}.');
 
 const lowerCaseName = z
   .string()
@@ -519,7 +511,7 @@ function feeModel(fees: BotSpec['spec']['engine']['fees']): FeeModel {
 
 function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
   const limits: { -readonly [K in keyof RiskLimits]: number } = { ...NO_RISK_LIMITS };
-  for (const name of Object.keys(limits) as (keyof RiskLimits)[]) {
+  for (const name of REQUIRED_LIMIT_NAMES) {
     const limit = risk[name];
     if (limit !== undefined && typeof limit !== 'object') limits[name] = Number(limit);
   }

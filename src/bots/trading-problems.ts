@@ -1,5 +1,5 @@
 import type { Problem } from '../base/errors.ts';
-import { NO_RISK_LIMITS } from '../engine/config.ts';
+import { REQUIRED_LIMIT_NAMES } from '../base/risk-limits.ts';
 import type { BotSpec } from './spec.ts';
 
 /**
@@ -12,19 +12,16 @@ export function tradingProblems({ spec }: BotSpec, exchange: string | null = nul
     const message = 'a research bot cannot trade, not even on paper; use kind: trading';
     return [{ code: 'not_trading', pointer: '/spec/kind', message }];
   }
-  const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];
   const state = 'a bot that trades needs a value or {unlimited: "reason"}';
   if (risk === undefined) {
-    const message = `missing field risk: ${state} for each of ${names.join(', ')}`;
+    const message = `missing field risk: ${state} for each of ${REQUIRED_LIMIT_NAMES.join(', ')}`;
     return [{ code: 'missing_field', pointer: '/spec/risk', message }];
   }
-  const missing = names
-    .filter((name) => risk[name] === undefined)
-    .map((name) => ({
-      code: 'missing_field',
-      pointer: `/spec/risk/${name}`,
-      message: `missing field ${name}: ${state}`,
-    }));
+  const missing = REQUIRED_LIMIT_NAMES.filter((name) => risk[name] === undefined).map((name) => ({
+    code: 'missing_field',
+    pointer: `/spec/risk/${name}`,
+    message: `missing field ${name}: ${state}`,
+  }));
   const venues = risk.permitted?.venues;
   if (exchange === null || venues === undefined || venues.includes(exchange)) return missing;
   const pointer = '/spec/risk/permitted/venues';

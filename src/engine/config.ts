@@ -1,3 +1,5 @@
+import { REQUIRED_LIMIT_NAMES, type RequiredLimit } from '../base/risk-limits.ts';
+
 /**
  * How orders are filled against bars; each is a pure function of the orders and one bar (`fills/`).
  * - `next_open`: market orders at the next bar's open; limits and stops within the bar, stops first.
@@ -34,39 +36,16 @@ export type Account =
    */
   | { readonly model: 'margin'; readonly initial: number; readonly maintenance: number };
 
-/** Limits checked before every order; `Infinity` is no limit. Shares are of equity (0.25 is 25 %). */
-export interface RiskLimits {
-  /** Account currency per order. */
-  readonly max_order_value: number;
-  /** Units per order. */
-  readonly max_order_qty: number;
-  /**
-   * Distance of a limit or stop price from the last close, basis points; of the price that a market
-   * order gets, too, and of what a stop gets from its stop. See `Reference` for which close counts.
-   */
-  readonly price_collar_bps: number;
-  /** Orders and cancels per second of bar time. */
-  readonly max_messages_per_second: number;
-  /** Absolute value of one instrument's position after the order. */
-  readonly max_position_pct: number;
-  /** Loss since the previous UTC day's last close; beyond it only orders that reduce pass. */
-  readonly max_daily_loss_pct: number;
-  /** Drawdown from the highest close of equity; beyond it only orders that reduce pass. */
-  readonly max_drawdown_pct: number;
-  /** Instruments held or being bought at once. */
-  readonly max_instruments: number;
-}
+/**
+ * Limits checked before every order; `Infinity` means no limit. The price collar also applies to the
+ * price that a market order gets, and to the price of a stop order relative to its stop price.
+ * `Reference` defines which close counts.
+ */
+export type RiskLimits = Readonly<Record<RequiredLimit, number>>;
 
-export const NO_RISK_LIMITS: RiskLimits = {
-  max_order_value: Infinity,
-  max_order_qty: Infinity,
-  price_collar_bps: Infinity,
-  max_messages_per_second: Infinity,
-  max_position_pct: Infinity,
-  max_daily_loss_pct: Infinity,
-  max_drawdown_pct: Infinity,
-  max_instruments: Infinity,
-};
+export const NO_RISK_LIMITS = Object.fromEntries(
+  REQUIRED_LIMIT_NAMES.map((name) => [name, Infinity]),
+) as RiskLimits;
 
 /** Further controls, checked before every order; one that is absent is not wanted. */
 export interface OptionalLimits {

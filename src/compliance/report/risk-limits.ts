@@ -1,3 +1,4 @@
+import type { LimitName } from '../../base/risk-limits.ts';
 import { digest, figure, reportedLimit, type Gaps } from './fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { formatInstant } from './period.ts';
@@ -16,7 +17,7 @@ const IMPLEMENTED_PARAGRAPHS: Readonly<Record<string, readonly string[]>> = {
   price_collar_period: ['15(1)(a)'],
   messages_kept_for_cancels: ['15(1)(d)'],
   repeated_execution: ['15(3)'],
-};
+} satisfies Readonly<Record<Exclude<LimitName, 'permitted'>, readonly string[]>>;
 
 /** Paragraphs that require a limit, with the text for the gap if the spec has no such limit. */
 const REQUIRED_LIMITS: readonly (readonly [ref: string, what: string])[] = [

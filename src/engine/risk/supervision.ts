@@ -1,4 +1,4 @@
-import type { OVERRIDABLE_LIMITS } from '../../base/overridable-limits.ts';
+import type { OVERRIDABLE_LIMITS } from '../../base/risk-limits.ts';
 import type { Order, OrderReason } from '../orders.ts';
 
 /** Account currency, units, or messages per second of bar time. */

@@ -1,4 +1,5 @@
 import { formatActor, formatCountOf, formatMoney, formatQuantity } from '../../base/format.ts';
+import { RISK_LIMITS } from '../../base/risk-limits.ts';
 import { at, withQuery } from '../call-api.ts';
 import {
   botOf,
@@ -17,12 +18,10 @@ import {
 } from './facts.ts';
 import { reply, type KnownQuestion, type Questions, type Reply } from './question.ts';
 
-/** Limits of `risk`, how people call them, and what they ask for. */
-const LIMITS = [
+/** Limits of `risk`, and the keywords of questions about them. */
+const LIMIT_KEYS = [
   [
     'max_order_value',
-    'value of an order',
-    'account currency',
     [
       'max|maximum|limit|largest value order',
       'order value',
@@ -33,20 +32,11 @@ const LIMITS = [
   ],
   [
     'max_order_qty',
-    'quantity of an order',
-    'units',
     ['max|maximum|limit|largest quantity|units order', 'order quantity', 'max_order_qty'],
   ],
-  [
-    'price_collar_bps',
-    'price collar',
-    'basis points from the last close',
-    ['collar', 'price collar', 'price limit', 'price_collar_bps'],
-  ],
+  ['price_collar_bps', ['collar', 'price collar', 'price limit', 'price_collar_bps']],
   [
     'max_messages_per_second',
-    'messages per second',
-    'orders and cancels',
     [
       'message second',
       'message limit',
@@ -57,14 +47,10 @@ const LIMITS = [
   ],
   [
     'max_position_pct',
-    'position in one instrument',
-    'share of equity',
     ['max|maximum|limit|largest position', 'position limit', 'max_position_pct'],
   ],
   [
     'max_daily_loss_pct',
-    'loss of a day',
-    'share of equity',
     [
       'daily loss',
       'max|maximum|limit daily loss',
@@ -75,22 +61,13 @@ const LIMITS = [
   ],
   [
     'max_drawdown_pct',
-    'drawdown',
-    'share of the highest equity',
     ['drawdown limit|allowed', 'limit max|maximum drawdown', 'drawdown stop', 'max_drawdown_pct'],
   ],
   [
     'max_instruments',
-    'instruments held at once',
-    'number',
     ['many instrument held|hold|once', 'max|maximum|limit instrument', 'max_instruments'],
   ],
-  [
-    'repeated_execution',
-    'repeated execution',
-    'orders within seconds',
-    ['repeated execution', 'repeated_execution'],
-  ],
+  ['repeated_execution', ['repeated execution', 'repeated_execution']],
 ] as const;
 
 function sayLimit(value: unknown): string {
@@ -113,19 +90,22 @@ function limitPointer(name: string, value: unknown): string {
 }
 
 function limitQuestions(): KnownQuestion[] {
-  return LIMITS.map(([name, words, unit, keys]) => ({
-    id: name,
-    example: `What is the limit of the ${words}?`,
-    tells: unit,
-    keys: [...keys, `limit ${words}`],
-    async answer(facts) {
-      const bot = await botOf(facts);
-      const value = bot.data.document.spec.risk?.[name];
-      const { current_version } = bot.data;
-      const text = `Limit of the ${words} (${name}, ${unit}), in version ${current_version}: ${sayLimit(value)}.`;
-      return reply(text, cite(bot, limitPointer(name, value), `risk.${name}`));
-    },
-  }));
+  return LIMIT_KEYS.map(([name, keys]) => {
+    const { title, unit } = RISK_LIMITS[name];
+    return {
+      id: name,
+      example: `What is the limit of the ${title}?`,
+      tells: unit,
+      keys: [...keys, `limit ${title}`],
+      async answer(facts) {
+        const bot = await botOf(facts);
+        const value = bot.data.document.spec.risk?.[name];
+        const { current_version } = bot.data;
+        const text = `Limit of the ${title} (${name}, ${unit}), in version ${current_version}: ${sayLimit(value)}.`;
+        return reply(text, cite(bot, limitPointer(name, value), `risk.${name}`));
+      },
+    };
+  });
 }
 
 async function limits(facts: Facts, choose: (value: unknown) => boolean): Promise<Reply> {

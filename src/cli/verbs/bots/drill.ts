@@ -87,8 +87,8 @@ async function drill(
 ): Promise<{ readonly report: HaltReport; readonly times: Record<string, number> }> {
   const since = (begin: number): number => Math.round(performance.now() - begin);
   const { parseTimeframe } = await import('../../../market/timeframe.ts');
-  const { NO_RISK_LIMITS } = await import('../../../engine/config.ts');
-  const document = makeDocument(slug, market, Object.keys(NO_RISK_LIMITS));
+  const { REQUIRED_LIMIT_NAMES } = await import('../../../base/risk-limits.ts');
+  const document = makeDocument(slug, market, REQUIRED_LIMIT_NAMES);
   const speed = parseTimeframe(market.timeframe).ms / 1000 / SECONDS_PER_BAR;
   try {
     const { id: bot_ref } = await server.call<typeof createBot>('post', '/bots', {

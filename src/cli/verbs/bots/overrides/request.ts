@@ -1,5 +1,5 @@
 import type { requestOverride } from '../../../../api/risk.ts';
-import { OVERRIDABLE_LIMITS } from '../../../../base/overridable-limits.ts';
+import { OVERRIDABLE_LIMITS } from '../../../../base/risk-limits.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { showItems } from '../../../show-items.ts';
