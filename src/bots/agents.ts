@@ -33,19 +33,19 @@ const SHORTEST_MS = 5 * MINUTE_MS;
 const LONGEST_MS = 31 * DAY_MS;
 
 /** Milliseconds: an interval since the last run, or a time of day after midnight UTC. */
-type Rhythm = { readonly length: number } | { readonly afterMidnight: number };
+type Recurrence = { readonly interval: number } | { readonly timeOfDay: number };
 
-function rhythmOf(every: string): Rhythm | undefined {
+function recurrenceOf(every: string): Recurrence | undefined {
   const [, count, unit, hours, minutes] = EVERY.exec(every) ?? [];
   if (hours !== undefined) {
-    return { afterMidnight: Number(hours) * UNITS.h + Number(minutes) * UNITS.m };
+    return { timeOfDay: Number(hours) * UNITS.h + Number(minutes) * UNITS.m };
   }
-  const length = Number(count) * UNITS[unit as keyof typeof UNITS];
-  return length >= SHORTEST_MS && length <= LONGEST_MS ? { length } : undefined;
+  const interval = Number(count) * UNITS[unit as keyof typeof UNITS];
+  return interval >= SHORTEST_MS && interval <= LONGEST_MS ? { interval } : undefined;
 }
 
 export function isEvery(every: string): boolean {
-  return rhythmOf(every) !== undefined;
+  return recurrenceOf(every) !== undefined;
 }
 
 /**
@@ -56,9 +56,9 @@ export function isEvery(every: string): boolean {
  * @param last a time at which the schedule was due, or its start.
  */
 export function nextDue(every: string, last: number, now: number): number {
-  const rhythm = rhythmOf(every);
-  if (rhythm === undefined) throw new RangeError(`invalid schedule: ${every}`);
-  const from = 'length' in rhythm ? last : rhythm.afterMidnight;
-  const length = 'length' in rhythm ? rhythm.length : DAY_MS;
-  return from + (Math.floor((now - from) / length) + 1) * length;
+  const recurrence = recurrenceOf(every);
+  if (recurrence === undefined) throw new RangeError(`invalid schedule: ${every}`);
+  const from = 'interval' in recurrence ? last : recurrence.timeOfDay;
+  const interval = 'interval' in recurrence ? recurrence.interval : DAY_MS;
+  return from + (Math.floor((now - from) / interval) + 1) * interval;
 }

@@ -176,17 +176,19 @@ function codeProblems(
   const { strategy } = fieldsOf(fieldsOf(document.value).spec);
   const { module } = fieldsOf(strategy);
   const at: Path = ['spec', 'strategy', 'module'];
-  const not = (message: string): Problem =>
+  const problem = (message: string): Problem =>
     document.problem(at, { code: 'module_not_hosted', message });
   const code = codeOf(files);
   if (typeof module !== 'string') {
     return code === undefined
       ? []
-      : [not('missing, although code was sent; name the main file of the strategy')];
+      : [problem('missing, although code was sent; name the main file of the strategy')];
   }
   if (!allowsCode) return [document.problem(at, CODE_IS_OFF)];
-  if (code === undefined) return [not('must be sent with the spec, in files')];
-  return Object.hasOwn(code, entryOf(module)) ? [] : [not('is not among the files that were sent')];
+  if (code === undefined) return [problem('must be sent with the spec, in files')];
+  return Object.hasOwn(code, entryOf(module))
+    ? []
+    : [problem('is not among the files that were sent')];
 }
 
 /** Faults of a bundle, located at the field that needs the files. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { closest } from '../base/closest.ts';
 import type { Problem } from '../base/errors.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
-import { SPECIAL_PROBLEMS } from './spec.ts';
+import { SPECIAL_PROBLEMS } from './field-types.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -139,8 +139,8 @@ function bound(origin: string, relation: string, limit: number | bigint): string
 
 function anyOf(values: readonly unknown[]): string {
   if (values.length === 1) return String(values[0]);
-  const shown = values.length > 20 ? [...values.slice(0, 10), '…'] : values;
-  return `one of ${shown.join(', ')}`;
+  const listed = values.length > 20 ? [...values.slice(0, 10), '…'] : values;
+  return `one of ${listed.join(', ')}`;
 }
 
 function describe(value: unknown): string {
@@ -226,9 +226,9 @@ function alternatives(union: z.ZodUnion, value: unknown): readonly z.core.$ZodTy
   if (!(union instanceof z.ZodDiscriminatedUnion)) return options;
   const { discriminator } = union.def;
   const tag = valueAt(value, [discriminator]);
-  const meant = options.filter(
+  const matching = options.filter(
     (option) =>
       option instanceof z.ZodObject && option.shape[discriminator]?.safeParse(tag).success,
   );
-  return meant.length > 0 ? meant : options;
+  return matching.length > 0 ? matching : options;
 }

@@ -16,7 +16,7 @@ import {
 import { openModel } from './models/runtime.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { fieldsOf, isFields, listOf } from './fields.ts';
-import { mlModelSchema, MOST_MODELS } from './spec.ts';
+import { mlModelSchema, MOST_MODELS } from './model-schema.ts';
 
 const MODELS: Path = ['spec', 'ml_models'];
 

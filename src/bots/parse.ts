@@ -95,16 +95,16 @@ function unreadable(file: string, code: string, message: string, damaged = ''): 
  * and every problem of a value but the first.
  */
 export function withoutEchoes(problems: readonly Problem[]): Problem[] {
-  const meant = new Set(
+  const suggested = new Set(
     problems
       .filter(({ code }) => code === 'unknown_field' || code === 'unknown_symbol')
       .map(({ pointer, suggestion }) => pointer?.replace(/[^/]*$/, suggestion ?? '')),
   );
-  const told = new Set<string | undefined>();
+  const reported = new Set<string | undefined>();
   return problems.filter(({ code, pointer }) => {
     if (pointer === undefined) return true;
-    if (told.has(pointer) || (code === 'missing_field' && meant.has(pointer))) return false;
-    told.add(pointer);
+    if (reported.has(pointer) || (code === 'missing_field' && suggested.has(pointer))) return false;
+    reported.add(pointer);
     return true;
   });
 }

@@ -8,80 +8,24 @@ import {
   type OptionalLimits,
   type RiskLimits,
 } from '../engine/config.ts';
-import type { Problem } from '../base/errors.ts';
-import { REQUIRED_LIMIT_NAMES, RISK_LIMITS, type LimitName } from '../base/risk-limits.ts';
-import { SYMBOL, SYMBOL_RULE } from '../market/symbol.ts';
+import { REQUIRED_LIMIT_NAMES } from '../base/risk-limits.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
-import { parseWindow } from '../market/time.ts';
-import { FEATURE_COLUMNS, INDICATOR_NAMES } from './models/features.ts';
+import {
+  CONTROL_CHARACTER_IN_PARAGRAPHS,
+  SPECIAL_PROBLEMS,
+  amount,
+  map,
+  path,
+  positiveAmount,
+  share,
+  shareAmount,
+  symbol,
+  text,
+  time,
+} from './field-types.ts';
+import { mlModelSchema, MOST_MODELS } from './model-schema.ts';
+import { riskSchema } from './risk-schema.ts';
 import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agents.ts';
-
-/** Replacements for problems that zod would describe poorly. */
-export const SPECIAL_PROBLEMS = z.registry<{
-  readonly of: (value: unknown) => Pick<Problem, 'code' | 'message'> | undefined;
-}>();
-
-/** Money is text, because a YAML number becomes a float before its digits can be checked. */
-const decimal = (pattern: RegExp, expected: string) =>
-  z
-    .string()
-    .max(40)
-    .regex(pattern, expected)
-    .register(SPECIAL_PROBLEMS, {
-      of: (value) =>
-        typeof value === 'number'
-          ? { code: 'unquoted_money', message: 'must be in quotes, to keep its exact digits' }
-          : undefined,
-    });
-
-const amount = decimal(/^\d+(\.\d+)?$/, 'must be a decimal number such as "0.5"');
-const positiveAmount = decimal(
-  /^(?=.*[1-9])\d+(\.\d+)?$/,
-  'must be a decimal number above 0 such as "100000"',
-);
-const shareAmount = decimal(
-  /^(0(\.\d+)?|1(\.0+)?)$/,
-  'must be a decimal number from 0 to 1 such as "0.001" for 0.1 %',
-);
-
-const CONTROL_CHARACTER = /\p{Cc}/u;
-const CONTROL_CHARACTER_IN_PARAGRAPHS = /[^\P{Cc}\n\t]/u;
-
-/** Text without control characters, which could affect terminals and files. */
-const text = (most: number, forbidden = CONTROL_CHARACTER) =>
-  z
-    .string()
-    .min(1)
-    .max(most)
-    .refine((value) => !forbidden.test(value), 'must not contain control characters');
-const path = text(1000);
-
-const map = <V extends z.ZodType>(name: z.ZodString, value: V, most: number) =>
-  z
-    .record(name, value)
-    .refine((entries) => Object.keys(entries).length <= most, `must have at most ${most} entries`)
-    .meta({ maxProperties: most });
-
-/** Above 0, at most 1. */
-const share = z.number().gt(0).max(1);
-
-const time = z
-  .string()
-  .refine(
-    isTime,
-    'must be an existing date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z',
-  )
-  .meta({ pattern: String.raw`^\d{4}-\d{2}-\d{2}` });
-
-function isTime(value: string): boolean {
-  try {
-    return parseWindow(value, undefined).from > -Infinity;
-  } catch {
-    return false;
-  }
-}
-
-const symbol = z.string().regex(SYMBOL, SYMBOL_RULE);
 
 const metadataSchema = z.strictObject({
   name: text(120).describe('Display name.'),
@@ -265,123 +209,6 @@ const gateSchema = z
     max: z.number().optional().describe('Largest value that passes.'),
   })
   .meta({ anyOf: [{ required: ['min'] }, { required: ['max'] }] });
-
-const limited = <T extends z.ZodType>(name: LimitName, value: T) =>
-  z
-    .union([
-      value,
-      z.strictObject({ unlimited: text(400).describe('Reason why there is no limit.') }),
-    ])
-    .optional()
-    .describe(RISK_LIMITS[name].help);
-
-const windowSeconds = z.number().gt(0).max(31_536_000).describe('Seconds of bar time.');
-const basisPoints = z.number().gt(0).max(10_000);
-
-const riskSchema = z
-  .strictObject({
-    max_order_value: limited('max_order_value', positiveAmount),
-    max_order_qty: limited('max_order_qty', positiveAmount),
-    price_collar_bps: limited('price_collar_bps', basisPoints),
-    max_messages_per_second: limited('max_messages_per_second', z.number().gt(0)),
-    max_position_pct: limited('max_position_pct', z.number().gt(0).max(10)),
-    max_daily_loss_pct: limited('max_daily_loss_pct', share),
-    max_drawdown_pct: limited('max_drawdown_pct', share),
-    max_instruments: limited('max_instruments', z.int().min(1)),
-    price_collar_period: limited(
-      'price_collar_period',
-      z.strictObject({ seconds: windowSeconds, bps: basisPoints.describe('Basis points.') }),
-    ),
-    messages_kept_for_cancels: z
-      .int()
-      .min(1)
-      .optional()
-      .describe(RISK_LIMITS.messages_kept_for_cancels.help),
-    repeated_execution: limited(
-      'repeated_execution',
-      z.strictObject({
-        count: z.int().min(1).describe('Executed orders of one instrument and side.'),
-        seconds: windowSeconds,
-      }),
-    ),
-    permitted: z
-      .strictObject({
-        instruments: z
-          .array(symbol)
-          .max(500)
-          .optional()
-          .describe('Symbols. Orders for others are denied.'),
-        venues: z
-          .array(text(100))
-          .max(100)
-          .optional()
-          .describe('Exchanges, by their names at the server. The bot cannot start at others.'),
-      })
-      .optional()
-      .describe(RISK_LIMITS.permitted.help),
-  } satisfies Record<LimitName, z.ZodType>)
-  .describe('Limits checked before every order. Each is a value, or {unlimited: reason}.');
-
-const lowerCaseName = z
-  .string()
-  .max(64)
-  .regex(/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/, 'must be lower-case words joined by underscores');
-
-const featureColumn = z.enum(FEATURE_COLUMNS);
-
-const featureSchema = z
-  .strictObject({
-    column: featureColumn.optional().describe('Column of the bar, used unchanged.'),
-    indicator: z
-      .enum(INDICATOR_NAMES)
-      .optional()
-      .describe('Indicator over the bars up to this one. return: change since `period` bars ago.'),
-    params: map(text(100), z.number().max(10_000), 10)
-      .optional()
-      .describe('All parameters of the indicator.'),
-    of: featureColumn
-      .optional()
-      .describe('Source column of an indicator over a single series. Default: close.'),
-    line: text(100)
-      .optional()
-      .describe('Output of an indicator with several. Default: its main one.'),
-    over: featureColumn.optional().describe('Column by which the value is divided.'),
-  })
-  .meta({ oneOf: [{ required: ['column'] }, { required: ['indicator'] }] });
-
-export const MOST_MODELS = 50;
-
-const modelOutputSchema = z.strictObject({
-  name: lowerCaseName.describe('Name in strategies: `instrument.signal(name)`.'),
-  from: text(200).optional().describe('Output of the model. Required if it has several.'),
-  element: z
-    .int()
-    .min(0)
-    .max(65_535)
-    .default(0)
-    .describe('Index of the number in the output, from 0.'),
-});
-
-export const mlModelSchema = z
-  .strictObject({
-    name: lowerCaseName,
-    path: path
-      .regex(/\.onnx$/, 'must be an .onnx file')
-      .describe('ONNX file, relative to this file.'),
-    digest: z
-      .string()
-      .regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits')
-      .describe('SHA-256 of the file; a file with another digest is rejected.'),
-    inputs: z
-      .array(featureSchema)
-      .min(1)
-      .max(1000)
-      .describe('Numbers of the input row of each bar, in this order.'),
-    outputs: z.array(modelOutputSchema).min(1).max(100),
-  })
-  .describe(
-    'ONNX model that runs on each bar of each symbol. Until all inputs are numbers, its outputs are NaN.',
-  );
 
 const agentSchema = z.strictObject({
   role: text(100).describe('Name of the agent in chats, unique in the bot.'),

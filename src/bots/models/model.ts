@@ -136,30 +136,30 @@ function fileFaults({ isInParts, isNested, operators, nodes }: OnnxModel): Model
 }
 
 function inputOf({ inputs }: ModelSpec, onnx: OnnxModel): Model['input'] | ModelFault {
-  const wrong = (message: string): ModelFault => ({
+  const mismatch = (message: string): ModelFault => ({
     at: ['inputs'],
     code: 'model_mismatch',
     message,
   });
   if (onnx.inputs.length !== 1) {
-    return wrong(
+    return mismatch(
       `the model has ${onnx.inputs.length} inputs; it must have exactly one, a row of numbers`,
     );
   }
   const [{ name, type, dims }] = onnx.inputs as [OnnxValue];
   if (type === undefined || type === 'other') {
-    return wrong(`the input ${shown(name)} of the model must be of float32 or float64`);
+    return mismatch(`the input ${printable(name)} of the model must be of float32 or float64`);
   }
   const shape = dims === undefined ? 'no shape' : `the shape ${shapeOf(dims)}`;
   const width = dims?.at(-1);
   const isRow = dims?.length === 1 || (dims?.length === 2 && isOneOrAny(dims[0]!));
   if (!isRow || typeof width !== 'number') {
-    return wrong(
-      `the input ${shown(name)} of the model has ${shape}; it must be [n] or [1, n], with n fixed`,
+    return mismatch(
+      `the input ${printable(name)} of the model has ${shape}; it must be [n] or [1, n], with n fixed`,
     );
   }
   if (width !== inputs.length) {
-    return wrong(`the model takes ${width} numbers, but ${inputs.length} inputs are listed`);
+    return mismatch(`the model takes ${width} numbers, but ${inputs.length} inputs are listed`);
   }
   return { name, type, rank: dims.length === 1 ? 1 : 2 };
 }
@@ -169,37 +169,43 @@ function outputOf(
   at: number,
   { outputs }: OnnxModel,
 ): OnnxValue | ModelFault {
-  const wrong = (field: string | undefined, message: string): ModelFault => ({
+  const mismatch = (field: string | undefined, message: string): ModelFault => ({
     at: ['outputs', at, ...(field === undefined ? [] : [field])],
     code: 'model_mismatch',
     message,
   });
-  const names = outputs.map(({ name }) => shown(name)).join(', ');
+  const names = outputs.map(({ name }) => printable(name)).join(', ');
   if (from === undefined && outputs.length !== 1) {
-    return wrong(
+    return mismatch(
       undefined,
       `the model has ${outputs.length} outputs; choose one with from: ${names}`,
     );
   }
   const found = from === undefined ? outputs[0]! : outputs.find(({ name }) => name === from);
   if (found === undefined)
-    return wrong('from', `the model has no such output; its outputs: ${names}`);
+    return mismatch('from', `the model has no such output; its outputs: ${names}`);
   const { name, type, dims } = found;
   const field = from === undefined ? undefined : 'from';
   if (type === undefined || type === 'other') {
-    return wrong(field, `the output ${shown(name)} of the model must be of float32 or float64`);
+    return mismatch(
+      field,
+      `the output ${printable(name)} of the model must be of float32 or float64`,
+    );
   }
   if (dims === undefined) return found;
   const [first = 1, ...rest] = dims;
   const sizes = [isOneOrAny(first) ? 1 : first, ...rest];
   if (sizes.some((size) => typeof size !== 'number')) {
     const fixed = 'but all dimensions except the first must be fixed';
-    return wrong(field, `the output ${shown(name)} has the shape ${shapeOf(dims)}, ${fixed}`);
+    return mismatch(
+      field,
+      `the output ${printable(name)} has the shape ${shapeOf(dims)}, ${fixed}`,
+    );
   }
   const count = sizes.reduce<number>((product, size) => product * Number(size), 1);
   if (element < count) return found;
-  const has = `the output ${shown(name)} of the model has ${count} numbers, so element must be below ${count}`;
-  return wrong('element', has);
+  const has = `the output ${printable(name)} of the model has ${count} numbers, so element must be below ${count}`;
+  return mismatch('element', has);
 }
 
 /** Whether the dimension can be 1: a model for batches gets a single row. */
@@ -208,11 +214,11 @@ function isOneOrAny(dim: number | string): boolean {
 }
 
 function shapeOf(dims: readonly (number | string)[]): string {
-  return `[${dims.map((dim) => (typeof dim === 'number' ? dim : shown(dim) || '?')).join(', ')}]`;
+  return `[${dims.map((dim) => (typeof dim === 'number' ? dim : printable(dim) || '?')).join(', ')}]`;
 }
 
 /** Names in a file are untrusted, so only printable ASCII is shown. */
-function shown(name: string): string {
+function printable(name: string): string {
   return name.replaceAll(/[^!-~]/g, '?').slice(0, 100);
 }
 

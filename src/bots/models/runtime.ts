@@ -62,12 +62,12 @@ export async function openModel(model: Model): Promise<RunningModel> {
     const opened = await InferenceSession.create(bytes, OPTIONS);
     session = opened;
     const begun = performance.now();
-    const tried = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
-    const took = performance.now() - begun;
+    const outcome = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
+    const elapsed = performance.now() - begun;
     // A run cannot be interrupted and blocks its thread.
-    if (took > SLOWEST_MS) throw slow(took);
+    if (elapsed > SLOWEST_MS) throw slow(elapsed);
     for (const [at, { element }] of outputs.entries()) {
-      const { type, size } = tried[from[at]!]!;
+      const { type, size } = outcome[from[at]!]!;
       if ((type === 'float32' || type === 'float64') && element < size) continue;
       throw new Error(`the output ${from[at]} has ${size} numbers of type ${type}`);
     }
@@ -81,12 +81,12 @@ export async function openModel(model: Model): Promise<RunningModel> {
     async run(values) {
       try {
         const begun = performance.now();
-        const said = await running.run({ [input.name]: row(values) });
-        const took = performance.now() - begun;
-        if (took > SLOWEST_MS) late += 1;
-        if (late > MOST_LATE) throw slow(took);
+        const results = await running.run({ [input.name]: row(values) });
+        const elapsed = performance.now() - begun;
+        if (elapsed > SLOWEST_MS) late += 1;
+        if (late > MOST_LATE) throw slow(elapsed);
         return outputs.map(({ element }, at) => {
-          const value = Number(said[from[at]!]!.data[element]);
+          const value = Number(results[from[at]!]!.data[element]);
           return Number.isFinite(value) ? value : Number.NaN;
         });
       } catch (error) {
@@ -98,7 +98,7 @@ export async function openModel(model: Model): Promise<RunningModel> {
 }
 
 function slow(ms: number): Error {
-  return new Error(`one row took ${Math.round(ms)} ms`);
+  return new Error(`one row elapsed ${Math.round(ms)} ms`);
 }
 
 const OPTIONS: Onnx.InferenceSession.SessionOptions = {

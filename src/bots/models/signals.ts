@@ -51,11 +51,15 @@ export async function openSignals(
   let turnAt = performance.now();
   let values = 0;
 
-  const say = async (instrument: number, { time, bars }: Step, symbol: string): Promise<void> => {
+  const compute = async (
+    instrument: number,
+    { time, bars }: Step,
+    symbol: string,
+  ): Promise<void> => {
     // A symbol may have the name of an inherited property such as `toString`.
     if (!Object.hasOwn(bars, symbol)) return;
     const bar = bars[symbol]!;
-    const said: number[] = [];
+    const computed: number[] = [];
     for (const [at, model] of models.entries()) {
       const isSingle = model.input.type === 'float32';
       const row = features[instrument]![at]!.map((feature) => {
@@ -63,17 +67,20 @@ export async function openSignals(
         return isSingle ? Math.fround(value) : value;
       });
       const isKnown = row.every(Number.isFinite);
-      said.push(...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)));
+      computed.push(
+        ...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)),
+      );
     }
-    values += said.length;
+    values += computed.length;
     if (values > MOST_VALUES) throw tooMany();
-    append(instrument, said);
+    append(instrument, computed);
   };
   return {
     signals,
     async take(steps) {
       for (const step of steps) {
-        for (const [instrument, symbol] of symbols.entries()) await say(instrument, step, symbol);
+        for (const [instrument, symbol] of symbols.entries())
+          await compute(instrument, step, symbol);
         if (performance.now() - turnAt < TURN_MS) continue;
         await nextTurn();
         turnAt = performance.now();

@@ -64,7 +64,13 @@ describe('a model', () => {
         /has 1 numbers, so element must be below 1/,
       ],
       ['labels for output', { outputs: output(['n'], 7) }, {}, 'outputs/0', /float32 or float64/],
-      ['an open output', { outputs: output([1, 'n']) }, {}, 'outputs/0', /all dimensions except the first/],
+      [
+        'an open output',
+        { outputs: output([1, 'n']) },
+        {},
+        'outputs/0',
+        /all dimensions except the first/,
+      ],
       [
         'random numbers',
         { nodes: node('RandomNormalLike') },

@@ -21,7 +21,7 @@ const INSTRUMENTS = SYMBOLS.map((symbol, index) => {
 const STEPS = [...stepsOf(INSTRUMENTS)];
 
 /** Signals of each symbol, taken `atOnce` steps at a time. */
-async function shown(steps: readonly Step[], atOnce: number): Promise<number[][]> {
+async function signalsBySymbol(steps: readonly Step[], atOnce: number): Promise<number[][]> {
   const { signals, take, close } = await openSignals([modelOf()], SYMBOLS);
   for (let at = 0; at < steps.length; at += atOnce) await take(steps.slice(at, at + atOnce));
   await close();
@@ -29,22 +29,22 @@ async function shown(steps: readonly Step[], atOnce: number): Promise<number[][]
 }
 
 test('a signal is the output of the model for the inputs up to its bar', async () => {
-  const all = await shown(STEPS, STEPS.length);
+  const all = await signalsBySymbol(STEPS, STEPS.length);
   for (const [i, { bars }] of INSTRUMENTS.entries()) {
-    const said = all[i]!;
-    expect(said).toHaveLength(bars.length);
-    expect(said.slice(0, 2)).toEqual([NaN, NaN]);
+    const computed = all[i]!;
+    expect(computed).toHaveLength(bars.length);
+    expect(computed.slice(0, 2)).toEqual([NaN, NaN]);
     for (let bar = 2; bar < bars.length; bar += 1) {
       const row = [bars.close[bar]!, bars.close[bar]! / bars.close[bar - 2]! - 1];
       const z = row.reduce((sum, x, at) => sum + x * WEIGHTS[at]!, 0);
-      expect(said[bar]).toBeCloseTo(Math.tanh(z), 6);
+      expect(computed[bar]).toBeCloseTo(Math.tanh(z), 6);
     }
   }
 });
 
 test('signals are bit-identical step by step, in batches, at once and in parallel', async () => {
-  const all = await shown(STEPS, STEPS.length);
-  const [single, parts] = await Promise.all([shown(STEPS, 1), shown(STEPS, 7)]);
+  const all = await signalsBySymbol(STEPS, STEPS.length);
+  const [single, parts] = await Promise.all([signalsBySymbol(STEPS, 1), signalsBySymbol(STEPS, 7)]);
   expect(single).toEqual(all);
   expect(parts).toEqual(all);
   const { columns, counts } = (await signalsOver([modelOf()], INSTRUMENTS))!;
@@ -52,9 +52,9 @@ test('signals are bit-identical step by step, in batches, at once and in paralle
 });
 
 test('later bars do not change earlier signals', async () => {
-  const all = await shown(STEPS, STEPS.length);
+  const all = await signalsBySymbol(STEPS, STEPS.length);
   for (const length of [1, 2, 3, 50, 99]) {
-    const known = await shown(STEPS.slice(0, length), length);
+    const known = await signalsBySymbol(STEPS.slice(0, length), length);
     expect(known).toEqual(all.map((column, i) => column.slice(0, known[i]!.length)));
   }
 });
@@ -171,7 +171,7 @@ describe('a model that cannot be run', () => {
       message: expect.stringContaining('bad_alloc'),
     });
     expect(WebAssembly.Memory.name).toBe('Memory');
-    expect(await shown(STEPS.slice(0, 3), 3)).toHaveLength(2);
+    expect(await signalsBySymbol(STEPS.slice(0, 3), 3)).toHaveLength(2);
   });
 });
 
