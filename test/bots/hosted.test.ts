@@ -94,7 +94,7 @@ test('only the first 100 problems are listed, with the total count', () => {
 test('files outside the directory of the spec are rejected', () => {
   const sent = (name: string) => refusal({ document: GOOD, files: { [name]: 'QQ==' } }).problems;
   for (const name of ['/models/rise.onnx', '../rise.onnx', 'C:\\rise.onnx']) {
-    const message = expect.stringMatching(/is not below the directory of the bot file: .*relative/);
+    const message = expect.stringMatching(/is not below the directory of the bot file; .*relative/);
     expect(sent(name)).toContainEqual(expect.objectContaining({ message }));
   }
   const message = expect.stringContaining('is not an accepted path: use a .ts, .mts');
