@@ -189,7 +189,7 @@ function messageProblems(risk: Fields, document: SourceDocument): Problem[] {
 function marginProblems({ initial, maintenance }: Fields, document: SourceDocument): Problem[] {
   if (typeof initial !== 'number' || typeof maintenance !== 'number') return [];
   if (maintenance <= initial) return [];
-  const message = `must be at most initial (${initial}), or every position is called at once`;
+  const message = `must be at most initial (${initial}), or every new position gets a margin call`;
   const at: Path = ['spec', 'engine', 'account', 'maintenance'];
   return [document.problem(at, { code: 'invalid_value', message })];
 }

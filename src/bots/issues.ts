@@ -46,7 +46,9 @@ function problemsOfIssue(issue: Issue, schema: z.ZodType, document: SourceDocume
     .find((what) => what !== undefined);
   const general = {
     code: isWrongType(issue) ? 'invalid_type' : 'invalid_value',
-    message: value === '' ? expectation(issue) : `${expectation(issue)}, not ${describe(value)}`,
+    message: hidesValue(issue, value)
+      ? expectation(issue)
+      : `${expectation(issue)}, not ${describe(value)}`,
   };
   const suggestion = suggestionFor(issue, value, written);
   return [document.problem(path, { ...(special ?? general), ...optional(suggestion) })];
@@ -77,6 +79,12 @@ function likeliestBranch(branches: readonly (readonly Issue[])[]): readonly Issu
   return branches
     .filter((issues) => issues.every((issue) => issue.path.length > 0 || !isWrongKind(issue)))
     .toSorted((a, b) => a.length - b.length)[0];
+}
+
+/** Whether the value adds nothing to a message: it is empty, or only its size or contents are wrong. */
+function hidesValue({ code }: Issue, value: unknown): boolean {
+  const isPartWrong = code === 'custom' || code === 'too_big' || code === 'too_small';
+  return value === '' || (isPartWrong && typeof value === 'object');
 }
 
 function isWrongKind(issue: Issue): boolean {

@@ -53,7 +53,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       columns,
       repair,
     });
-    if (!dataset.hasVolume) refuseWithoutVolume(symbol, config, bot.models);
+    if (!dataset.hasVolume) requireVolume(symbol, config, bot.models);
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
     instruments.push({ symbol, bars: dataset.bars, source, uncovered: dataset.uncovered });
     barMs = dataset.timeframe.ms;
@@ -98,7 +98,7 @@ export function modelsLock(models: readonly Model[]): ModelsLock | undefined {
 }
 
 /** Rejects data without volume, with which orders would never fill or slip far too much. */
-function refuseWithoutVolume(symbol: string, config: EngineConfig, models: readonly Model[]): void {
+function requireVolume(symbol: string, config: EngineConfig, models: readonly Model[]): void {
   const use = volumeUse(config, models);
   if (use === undefined) return;
   throw new ServiceError(

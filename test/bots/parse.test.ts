@@ -290,7 +290,7 @@ spec:
       );
     };
     expect(faults(most)).toEqual([]);
-    const message = expect.stringContaining(` ${most} `) as string;
+    const message = expect.stringMatching(new RegExp(` ${most} (items|entries)$`)) as string;
     const pointer = expect.stringMatching(new RegExp(`/${field}$`)) as string;
     expect(faults(most + 1)).toMatchObject([{ code: 'invalid_value', pointer, message }]);
   });

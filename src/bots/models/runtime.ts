@@ -98,7 +98,7 @@ export async function openModel(model: Model): Promise<RunningModel> {
 }
 
 function slow(ms: number): Error {
-  return new Error(`one row elapsed ${Math.round(ms)} ms`);
+  return new Error(`one row took ${Math.round(ms)} ms`);
 }
 
 const OPTIONS: Onnx.InferenceSession.SessionOptions = {
