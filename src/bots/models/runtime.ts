@@ -62,12 +62,12 @@ export async function openModel(model: Model): Promise<RunningModel> {
     const opened = await InferenceSession.create(bytes, OPTIONS);
     session = opened;
     const begun = performance.now();
-    const outcome = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
+    const trial = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
     const elapsed = performance.now() - begun;
     // A run cannot be interrupted and blocks its thread.
     if (elapsed > SLOWEST_MS) throw slow(elapsed);
     for (const [at, { element }] of outputs.entries()) {
-      const { type, size } = outcome[from[at]!]!;
+      const { type, size } = trial[from[at]!]!;
       if ((type === 'float32' || type === 'float64') && element < size) continue;
       throw new Error(`the output ${from[at]} has ${size} numbers of type ${type}`);
     }
