@@ -105,7 +105,8 @@ export class Acceptance {
       this.#announced = announced_anchor;
     } else {
       const accepted = newer(memory, license, texts, kept) ?? memory;
-      // Writes an anchor where a foreign one was found, so that a restart does not accept that.
+      // Writes the accepted anchor again if the file holds a foreign one, which a restart would
+      // accept.
       const isForeign = accepted.anchor === undefined && license.refusedAnchor !== undefined;
       this.accepted = isForeign ? { ...accepted, anchor: anchorText(accepted) } : accepted;
     }

@@ -248,6 +248,6 @@ function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): Ser
     remedy:
       reason === 'unknown_key'
         ? `The license files were not changed. Set ${KEYS} to the keys of the issuer of the lease.`
-        : 'The license files were not changed. Set the variable to the file as it was issued, or to base64 of it.',
+        : 'The license files were not changed. Set the variable to the content of the file as it was issued, or to its base64 encoding.',
   });
 }

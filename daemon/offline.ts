@@ -249,7 +249,7 @@ function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims
 const NOTHING_CHANGED = 'Nothing was changed.';
 
 const NAME_KEYS =
-  'Name the current keys of the issuer with --keyset FILE: the document at /.well-known/license-keys.json of its server, or the lease file itself if it contains keys and you know who made it.';
+  'Name the current keys of the issuer with --keyset FILE: the document at /.well-known/license-keys.json of its server, or the lease file itself if it contains keys and you trust its sender.';
 
 function refused(
   what: string,

@@ -274,9 +274,13 @@ class Attempt {
 
   #countRequest(): void {
     if (this.#sent.length === MOST_REQUESTS_PER_ATTEMPT) {
-      throw new ServiceError('rate_limited', 'the attempt needed more requests than one may send', {
-        reason: 'attempt_limit',
-      });
+      throw new ServiceError(
+        'rate_limited',
+        'the attempt needed more requests than one attempt may send',
+        {
+          reason: 'attempt_limit',
+        },
+      );
     }
     this.#sent.push(this.#machine.clock());
   }

@@ -37,7 +37,7 @@ export function retryDelayMs(failure: Failure, leftMs: number, chance: number): 
   if (denied) return Math.round(DENIED_MS * (0.75 + chance / 2));
   const bounds = { shortestMs: SHORTEST_MS, longestMs: longestMs(leftMs) };
   const wait = backoffMs(count, bounds, chance);
-  // The spread keeps a fleet that got the same Retry-After from returning at once.
+  // The random part keeps machines with the same Retry-After from returning all at once.
   const asked = Math.min(retryAfterSeconds * SECOND, LONGEST_MS / (1 + RETRY_AFTER_SPREAD));
   return Math.round(Math.max(wait, asked * (1 + chance * RETRY_AFTER_SPREAD)));
 }

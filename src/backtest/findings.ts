@@ -158,7 +158,7 @@ const neverClosed: Check = ({ run, statistics }) => {
     code: 'never_closed',
     severity: 'warning',
     issue:
-      'No position was closed: the result is what the market made of holding, and no exit was tested.',
+      'No position was closed: the result only reflects the price changes while it was held, and no exit was tested.',
     evidence: { open_positions: run.openTrades.length, total_return: statistics.returns.total },
     remedy: 'Measure other strategies against it; to judge this one, test until it closes trades.',
   };
@@ -185,7 +185,7 @@ const oneTrade: Check = (input) => {
     severity: 'warning',
     issue: `The best trade alone made ${formatPercent(best / net)} of the net profit.`,
     evidence: { best_trade_pnl: best, net_profit: net, share: best / net },
-    remedy: 'Look at that trade, and judge the strategy by what is left without it.',
+    remedy: 'Look at that trade, and judge the strategy by its result without that trade.',
   };
 };
 

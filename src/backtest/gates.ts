@@ -91,7 +91,7 @@ export function gatesOfSpec(
   ]);
 }
 
-/** Returns why every possible value passes, if so. */
+/** Returns the reason if every possible value passes; otherwise undefined. */
 export function impossibleToFail(assertion: Assertion): string | undefined {
   const [least, greatest] = RUN_FIGURES[assertion.name].range;
   const always = holds(least, assertion) && holds(greatest, assertion);

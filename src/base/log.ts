@@ -48,7 +48,10 @@ interface Entry {
   readonly [name: string]: string | number | undefined;
 }
 
-/** `10:16:41 POST /auth/license/leases 201 3 ms`; messages of level `info` have no time. */
+/**
+ * Formats an entry as `10:16:41 POST /auth/license/leases 201 3 ms`. Messages of level `info` have
+ * no time.
+ */
 export function lineForPeople(line: string): string {
   const entry = JSON.parse(line) as Entry;
   const { level, time, msg, method, err } = entry;

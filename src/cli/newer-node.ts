@@ -12,7 +12,7 @@ const NEWER_NODE = '26.10.0';
  * @param oldest oldest supported Node, such as `24.15`.
  */
 export function runOnNewerNode(oldest: string): void {
-  // If the cache has it, neither a download nor a message is necessary.
+  // With Node in npm's cache, neither a download nor a message is necessary.
   let npm = askNpm(['--offline'], 'ignore');
   if (npm.status !== 0 && !npm.error) {
     if (!process.argv.includes('--quiet')) {

@@ -104,7 +104,7 @@ export interface OptionSpec {
   readonly description: string;
   /** One letter: `p` is typed `-p`. */
   readonly short?: string;
-  /** With this flag the verb answers with a `stream`, so `--json` prints an error on one line, too. */
+  /** With this flag, the verb returns a `stream`, so `--json` prints an error on one line, too. */
   readonly streams?: true;
   readonly value?: string;
   /** Only for an option with a value. */

@@ -25,7 +25,7 @@ export interface ClientOptions {
   readonly warn?: (text: string) => void;
   /** Called before each request is sent; one call may send two. */
   readonly onRequest?: () => void;
-  /** Receives the headers of each response, even if another program than the server sent it. */
+  /** Receives the headers of each response, whatever program sent it. */
   readonly onAnswer?: (headers: Exchanged['headers']) => void;
   /** Maximum time for a call; by default longer than the server's own time limit. */
   readonly timeoutMs?: number | undefined;

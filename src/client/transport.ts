@@ -135,7 +135,10 @@ function unreachable(origin: string, thrown: unknown): ServiceError {
   });
 }
 
-/** Returns the original cause; of several addresses that were tried, that of the first. */
+/**
+ * Returns the original cause of an error. If several addresses were tried, returns that of the
+ * first.
+ */
 function innermost(error: unknown): Error & { readonly code?: unknown } {
   if (error instanceof AggregateError) return innermost(error.errors[0]);
   if (!(error instanceof Error)) return new Error(String(error));

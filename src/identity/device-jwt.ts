@@ -30,7 +30,7 @@ export function readDeviceJwt<T extends { readonly iss: string; readonly sub: st
     parts.length !== 3 ||
     !parts.every(isBase64Url)
   ) {
-    throw malformed('it is not three parts of base64url');
+    throw malformed('it does not consist of three parts in base64url');
   }
   const headerSchema = z.object({
     typ: z.literal(typ),

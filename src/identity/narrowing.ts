@@ -12,7 +12,7 @@ import { idProblems, problemUnless, secondsProblems } from './checks.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';
 import type { InstallationTerms, RequestedTerms } from './terms.ts';
 
-/** Null: not narrowed in this respect. */
+/** Null if the token is not narrowed in this respect. */
 export interface Narrowing {
   readonly deployment_ids: readonly string[] | null;
   readonly customer_id: string | null;

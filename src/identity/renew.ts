@@ -185,7 +185,7 @@ async function planRenewal(
   if (before && !(before.request_hash.startsWith(leaseHash) && line.includes(before.device_id!))) {
     throw new ServiceError(
       'idempotency_mismatch',
-      `the renewal ${renewal_id} was renewal for by another device or with another lease`,
+      `the renewal ${renewal_id} was requested by another device or with another lease`,
       { remedy: 'Make a new renewal_id.' },
     );
   }

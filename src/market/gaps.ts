@@ -59,7 +59,7 @@ export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
 /** Bars missing between an edge of the window and the bar nearest to it. */
 export interface UncoveredEdge {
   readonly edge: 'from' | 'to';
-  /** The edge as given by the user, see `parseWindow`. */
+  /** The start or end of the window as the user gave it; see `parseWindow`. */
   readonly asked: string;
   /** Time of the nearest bar, ms since the epoch. */
   readonly nearest: number;

@@ -124,7 +124,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
 }
 
 function wrongCaller(who: string, member: string): ServiceError {
-  const message = `${who} has to say ${member}`;
+  const message = `a request of ${who} must have the member ${member}`;
   return new ServiceError('invalid_request', message, {
     problems: [{ code: 'missing_field', pointer: `/${member}`, message }],
     remedy: 'createLease in /openapi.json describes the request of each caller.',

@@ -10,7 +10,7 @@ export interface Metrics {
   /** Repeated renewals that got the stored response. */
   readonly repeated: Counter;
   readonly clonesSuspected: Counter;
-  /** 1 for the state of this server's own license. */
+  /** 1 for the present `state` of this server's own license; other states are absent. */
   readonly license: Gauge<'state'>;
   /** Rejected requests for a lease, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;

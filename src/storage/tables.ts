@@ -432,7 +432,7 @@ export interface TasksTable {
   result: string | null;
   /** JSON of an `ErrorData`; null unless it failed. */
   error: string | null;
-  /** Number of starts, without those after which the worker gave the task back in good order. */
+  /** Number of starts, not counting those after which the worker released the task. */
   attempts: number;
   /** See `src/fleet/tasks/worker-id.ts`; null unless it is running. */
   worker_id: string | null;

@@ -46,7 +46,10 @@ export interface SessionShare {
   readonly most: (kind: SessionKind) => Promise<number>;
   /** Reports that no task of a kind waits for this worker. */
   readonly noneWaits: (kind: Claim['kind']) => void;
-  /** Judges all workers afresh, as after an outage in which none could write its heartbeat. */
+  /**
+   * Forgets the observed silence of all workers, for example after an outage in which none could
+   * write its heartbeat.
+   */
   readonly reset: () => void;
 }
 
