@@ -300,7 +300,7 @@ describe('a lock', () => {
     );
     expect((await failing(file, '--verify-lock')).message).toContain('data of X: changed');
     expect((await failing(file, '--verify-lock', '-p', 'size=2')).message).toContain(
-      'not what was locked (with the overrides of the command line): the spec changed',
+      'the run differs from the lock (with the overrides of the command line): the spec changed',
     );
   });
 });

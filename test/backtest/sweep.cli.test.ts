@@ -135,7 +135,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     writeFileSync(gate, '');
     const rest = await sweep(...args, '--json');
     expect(rest.code).toBe(0);
-    expect(rest.stderr).toContain('3 trials were done before');
+    expect(rest.stderr).toContain('resuming: 3 trials are already done');
     const whole = await sweep(...args.slice(0, -1), `${out}-whole`, '--json');
     expect(JSON.parse(rest.stdout)).toEqual(JSON.parse(whole.stdout));
   },
@@ -178,7 +178,7 @@ test('a failed trial is counted and listed, and runs again next time', async () 
   expect(stderr).toContain('not today');
   writeFileSync(gate, '');
   const again = await sweep(...args);
-  expect(again.stderr).toContain('2 trials were done before');
+  expect(again.stderr).toContain('resuming: 2 trials are already done');
   expect(JSON.parse(again.stdout)).toMatchObject({ trials: { done: 3, failed: 0 } });
 });
 

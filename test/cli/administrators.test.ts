@@ -301,7 +301,7 @@ describe('identity audit', () => {
     expect(forged.code).toBe(1);
     expect(forged.stderr).toMatch(
       new RegExp(
-        `entry ${seq} is not the one that --head names\\n→ See whether the head was noted`,
+        `entry ${seq} differs from the entry in --head\\n→ Check that --head is correct`,
       ),
     );
   });
@@ -348,7 +348,7 @@ test.each([
     'standard input is empty',
   ],
   ['audit list --last 2 --after 3', '--last and --after exclude each other'],
-  ['audit verify --head 12', "--head: '12' is no head of a log"],
+  ['audit verify --head 12', "--head: '12' is not the head of a log"],
 ])('rejects identity %s', async (words, message, input = '') => {
   const { code, stdout, stderr } = await inProcess(['identity', ...words.split(' ')], { input });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

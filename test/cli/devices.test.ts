@@ -68,7 +68,7 @@ const newCode = async (): Promise<string> => {
   const { code, stdout, stderr } = await devices('enroll-code', '--deployment', 'acme-tokyo');
   expect({ code, stderr }).toEqual({
     code: 0,
-    stderr: expect.stringMatching(/^good for one machine, until 20\S+Z\n$/) as string,
+    stderr: expect.stringMatching(/^enrolls one machine, until 20\S+Z\n$/) as string,
   });
   return stdout.trim();
 };
@@ -197,7 +197,7 @@ describe('the server of --url', () => {
     writeFileSync(config(), 'server_url: https://other.example\n');
     const enrolled = await license('enroll', '--code', await newCode());
     expect(afterContact(enrolled)).toBe(
-      `Without --url, https://other.example is asked: ${config()}:1 says so. Change it.\n`,
+      `Without --url, other commands use https://other.example, which ${config()}:1 sets. Change it there.\n`,
     );
     expect(await serverUrl()).toBe('https://other.example');
   });

@@ -67,7 +67,7 @@ test('adds, lists, finds, shows and removes files', async () => {
   const lines = await knowledge('show', 'notes/risk.md', '--lines', '5-5');
   expect(lines.stdout).toBe('A drawdown of 20 % halts.\n');
   expect((await knowledge('remove', 'notes/risk.md')).stdout).toBe('notes/risk.md is removed.\n');
-  expect((await knowledge('search', 'drawdown')).stdout).toBe('There is none.\n');
+  expect((await knowledge('search', 'drawdown')).stdout).toBe('No passages found.\n');
   expect(await knowledge('show', 'notes/risk.md')).toMatchObject(
     resultWith('there is no document "notes/risk.md"', 1),
   );
@@ -79,7 +79,7 @@ test('another text under the same name needs --replace, and former revisions are
   await knowledge('add', 'notes/b.md');
   await write('notes/b.md', 'Three.');
   const refused = await knowledge('add', 'notes/a.md', 'notes/b.md');
-  expect(refused).toMatchObject(resultWith('notes/b.md was not added, nor what comes after it', 6));
+  expect(refused).toMatchObject(resultWith('notes/b.md and all files after it were not added', 6));
   expect(refused.stdout).toMatch('notes/a.md');
   const replaced = await knowledge('add', 'notes/b.md', '--replace', '--json');
   expect(JSON.parse(replaced.stdout)).toMatchObject({ documents: [{ revision: 2 }] });
@@ -93,7 +93,7 @@ test.each([
   await write('notes/first.md', 'First.');
   await write('notes/x.md', text);
   expect(await knowledge('add', 'notes/first.md', 'notes/x.md')).toMatchObject(resultWith(why, 3));
-  expect((await knowledge('search', 'first')).stdout).toBe('There is none.\n');
+  expect((await knowledge('search', 'first')).stdout).toBe('No passages found.\n');
 });
 
 test('removes control characters in documents from terminal output', async () => {
@@ -112,7 +112,7 @@ test('a federated search reports the sources that did not answer', async () => {
   expect({ code, lines: stdout.replace(/\d+ ms/, '… ms').split('\n') }).toEqual({
     code: 0,
     lines: [
-      'There is none.',
+      'No passages found.',
       'tokyo refused after … ms: there is no token for tokyo: TOKYO_TOKEN is not set in the environment of this server',
       '',
     ],

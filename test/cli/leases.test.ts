@@ -62,7 +62,7 @@ test('creates a signing key that only its owner can read, and never prints or ov
   expect(made).toEqual({
     code: 0,
     stderr: '',
-    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nWith a trust root, sign the keyset first: ${sign}\nWithout one, if a server signs already: service-local identity keys announce --key=${x}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
+    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nWith a trust root, sign the keyset first: ${sign}\nWithout one, if a server already signs: service-local identity keys announce --key=${x}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
   });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await identity('keys', 'generate', '--out', 'key.pem');
@@ -293,7 +293,7 @@ test('shows when the license ends before prompting for its id and a code', async
     ada.recovery_codes[1]!,
   );
   expect(told).toBe(
-    `This revokes 1 working lease of kyoto, the last until ${lease!.grace_ends_at}: until then nothing can stop them.`,
+    `This revokes 1 working lease of kyoto, the last until ${lease!.grace_ends_at}. Nothing can end them before.`,
   );
   expect(data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
   const denied = await identity('leases', 'issue', '--deployment', 'kyoto');
@@ -341,7 +341,7 @@ test('revoking by lease shows and revokes the license of its machine', async () 
     ada.recovery_codes[2]!,
   );
   expect(told).toBe(
-    `This revokes 3 working leases of the device old of nara, the last until ${third!.grace_ends_at}: until then nothing can stop them.`,
+    `This revokes 3 working leases of the device old of nara, the last until ${third!.grace_ends_at}. Nothing can end them before.`,
   );
   expect(data).toMatchObject({ revoked_leases: 3, effective_at: third!.grace_ends_at });
 });
@@ -350,7 +350,7 @@ test('shows the rotation of keys, and refuses to retire the signing key', async 
   const { keys } = await ask<{ keys: { public_key_id: string }[] }>('keys', 'list');
   const id = keys[0]!.public_key_id;
   const { stdout } = await identity('keys', 'rotate-status');
-  expect(stdout).toMatch(new RegExp(`^${id} signs since .*\\nNo rotation is under way.\\n$`));
+  expect(stdout).toMatch(new RegExp(`^${id} signs since .*\\nNo rotation is in progress.\\n$`));
   expect(await identity('keys', 'retire', id)).toMatchObject({
     code: 6,
     stderr: expect.stringMatching(/^error key_in_use: /) as string,

@@ -99,7 +99,7 @@ test('licenses a machine without a network through files that people carry', asy
   expect(issued).toMatchObject({ code: 0, stdout: '' });
   expect(issued.stderr).toMatch(
     new RegExp(
-      `^asked for by the device ${device} \\(vault\\) at 20\\S+Z\nlease \\S+ for tokyo: live_trading`,
+      `^requested by the device ${device} \\(vault\\) at 20\\S+Z\nlease \\S+ for tokyo: live_trading`,
     ),
   );
 
@@ -110,14 +110,14 @@ test('licenses a machine without a network through files that people carry', asy
   const taken = await vault('import', 'lease.json');
   expect(taken).toMatchObject({ code: 0, stderr: '' });
   expect(taken.stdout).toMatch(
-    /license_lease\.json is valid until 20.*\nIt licenses live_trading\.\nLeases are good by the keys in that file, as this machine had none: [\w-]{43}\.\n$/,
+    /license_lease\.json is valid until 20.*\nIt licenses live_trading\.\nThis machine trusts the keys in that file, because there were none: [\w-]{43}\.\n$/,
   );
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
   expect(works.stdout).toMatch(
     /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\nPeople renew it: run `service-local license export-request --out FILE` from 20\S+Z on, /,
   );
-  expect((await vault('import', 'lease.json')).stdout).toMatch(/ is this lease already\.\n/);
+  expect((await vault('import', 'lease.json')).stdout).toMatch(/ already contains this lease\.\n/);
 
   await vault('export-request', '--out', 'request.jwt');
   await identity(...request, '--ttl', '30d', '--out', 'next.json');
@@ -143,7 +143,7 @@ test('licenses a machine without a network through files that people carry', asy
   const lost = await vault('status');
   expect(lost).toMatchObject({ code: 0, stderr: '' });
   expect(lost.stdout).toContain(
-    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Restore ${key} from a backup; or enroll this machine again`,
+    `\nThe lease cannot be renewed: it belongs to the device whose key was ${key}, and that file is missing. Restore ${key} from a backup; or enroll this machine again`,
   );
   expect((await vault('renew')).stderr).toContain(`\n→ Restore ${key} from a backup; or enroll`);
   await vault('export-request', '--out', 'request.jwt');
@@ -155,7 +155,7 @@ test('issues nothing for a file that is not a request or is for another installa
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request'];
   const rejected = await identity(...request, 'no-request');
   expect(rejected).toMatchObject({ code: 3, stdout: '' });
-  expect(rejected.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
+  expect(rejected.stderr).toMatch(/^error invalid_data: .*no-request is not a lease request\n/);
   const long = await identity('leases', 'issue', '--deployment', 'tokyo', '--ttl', '300d');
   expect(long).toMatchObject({ code: 3, stdout: '' });
   expect(long.stderr).toMatch(
@@ -343,7 +343,9 @@ test('a machine with keys ignores the keys in the file of a lease unless they ar
   const named = await machine('verify', 'bundle.json', '--keyset', 'bundle.json', '--json');
   expect(documentOf(named)).toMatchObject({ verified_by: 'named', public_key_id: other.jwk.kid });
   const taken = await machine('import', 'bundle.json', '--keyset', 'bundle.json');
-  expect(taken.stdout).toContain(`Leases are good by the keys that you named: ${other.jwk.kid}.\n`);
+  expect(taken.stdout).toContain(
+    `This machine trusts the keys that you specified: ${other.jwk.kid}.\n`,
+  );
   expect((await machine('verify', 'bundle.json')).stdout).toMatch(
     /^The lease is genuine by the key \S+ of this machine\.\n/,
   );
@@ -400,6 +402,6 @@ test('reports in the exit code whether a renewal is due, without output on stder
     /^Everything licensed works until 20\S+Z, with a warning: The lease was not renewed in time/,
   );
   expect(status.stdout).toMatch(
-    /^This machine is not enrolled, so that a new lease has to be brought/m,
+    /^This machine is not enrolled, so you must copy a new lease to it/m,
   );
 });

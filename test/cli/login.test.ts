@@ -137,7 +137,7 @@ test('the token of the environment overrides that of the login', async () => {
     ) as string,
   });
   const { stderr } = await run(['logout'], { env: { SERVICE_LOCAL_TOKEN: token } });
-  expect(stderr).toBe('SERVICE_LOCAL_TOKEN is set, and stays so\n');
+  expect(stderr).toBe('SERVICE_LOCAL_TOKEN is still set, so commands continue to use its token\n');
 });
 
 describe('a token of another server', () => {
@@ -173,7 +173,9 @@ describe('a token of another server', () => {
     await writeFile(file(), JSON.stringify(token), { mode: 0o600 });
     const { code, stdout, stderr } = await run(['logout']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain('the token is gone from here, but not ended: ');
+    expect(stderr).toContain(
+      'the token was deleted from this machine, but not ended on the server: ',
+    );
     expect(stderr).toContain(`identity tokens revoke id-1 --url ${otherUrl}`);
     expect(seen).toEqual(['Bearer slt_x']);
     await expect(stat(file())).rejects.toThrow('ENOENT');
@@ -184,7 +186,7 @@ describe('a token of another server', () => {
     await writeFile(file(), JSON.stringify(token), { mode: 0o600 });
     const { code, stderr } = await logIn();
     expect(code).toBe(0);
-    expect(stderr).toContain(`the token id-1 of the login before, to ${otherUrl}, was not ended`);
+    expect(stderr).toContain(`could not end the token id-1 of the previous login to ${otherUrl}`);
     expect((await stored()).origin).toBe(server.url);
     expect(seen).toEqual(['Bearer slt_x']);
   });

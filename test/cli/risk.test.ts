@@ -37,7 +37,7 @@ test('an administrator sets, lists and removes thresholds', async () => {
   expect(wrong.stderr).toContain('max_order_qty applies only to the level instrument');
   expect(await risk(`remove ${desk}`)).toMatchObject({
     code: 0,
-    stdout: 'desk fx has none in USD now.\n',
+    stdout: 'Removed the threshold of desk fx in USD.\n',
   });
   expect((await risk('list')).stdout).toBe('No entries.\n');
   const { stdout } = await risk('list --history --json');

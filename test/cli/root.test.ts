@@ -359,7 +359,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     const id = former!.public_key_id;
     await retire(id);
     const { stdout } = await cli('keys', 'rotate-status');
-    expect(stdout).toContain(`${id} is retired, and the signed keyset still holds it.`);
+    expect(stdout).toContain(`${id} is retired, but the signed keyset still contains it.`);
     expect(await ask(...sign)).toMatchObject({ keys: [next.id], retired: [id] });
     expect((await trusted()).keyset).toMatchObject({ retired: [id] });
     expect((await cli('keys', 'rotate-status')).stdout).not.toMatch(/Run this/);
@@ -519,7 +519,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
       ['--key', 'root/root-key-1.pem', '--continue'],
       /the file has no keyset to sign with --continue\n→ .*without --continue/,
     ],
-    [[], /neither --key nor --upload is given\n→ Name the file of a root key with --key/],
+    [[], /specify --key or --upload\n→ Pass the file of a root key with --key/],
   ])('a keyset that was never signed is refused with %j', async (words, message) => {
     await ask('root', 'init', '--out', 'root');
     const refused = await cli('root', 'sign-keyset', ...chain, ...words);

@@ -117,7 +117,7 @@ describe('in the background', () => {
 
     const again = await daemon(['start']);
     expect(again).toMatchObject({ code: 0, stderr: '' });
-    expect(again.stdout).toMatch(`The daemon runs already, as the process ${pid}, and asks http`);
+    expect(again.stdout).toMatch(`The daemon already runs, as the process ${pid}, and asks http`);
 
     const status = await daemon(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
@@ -131,7 +131,7 @@ describe('in the background', () => {
     });
     const stopped = await daemon(['status']);
     expect(stopped.code).toBe(3);
-    expect(stopped.stdout).toMatch(/^No daemon runs for .*\nThe last one was stopped at 20/);
+    expect(stopped.stdout).toMatch(/^No daemon runs for .*\nThe last daemon was stopped at 20/);
     const logs = await daemon(['logs', '-n', '1']);
     expect(logs.stdout).toMatch(/^20\S+Z info stopped\n$/);
     expect(await daemon(['stop', '--json'])).toMatchObject({
@@ -202,7 +202,7 @@ describe('who it is', () => {
     const foreign = { ...others, pid: bystander.pid!, process: mark };
     await writeNote(noteFile(), foreign);
     expect(locateProcess(foreign)).toBe(mark === null ? 'here' : 'gone');
-    expect((await daemon(['status'])).stdout).toContain('as which process, no file says');
+    expect((await daemon(['status'])).stdout).toContain('but its process ID is unknown');
 
     const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
     await writeNote(noteFile(), { ...foreign, process: elsewhere });

@@ -8,7 +8,7 @@ import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'run a bot over its history and report what came of it',
+  summary: 'run a bot over its history and report the results',
   description:
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
     'summary.json, events.ndjson, trades.csv, equity.csv and report.html.',
@@ -25,15 +25,15 @@ export const verb = defineVerb({
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
     ...DATA_OPTIONS,
-    out: { value: 'dir', description: 'where the files go', complete: 'directory' },
+    out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     profile: {
       value: 'library',
-      description: 'state the result as another library would, too',
+      description: 'also report figures by the conventions of another library',
       choices: PROFILES,
     },
     assert: {
       value: 'gate',
-      description: "gate beside the spec's own, such as 'sharpe>=0.5'; exit 5 when not met",
+      description: "additional gate, such as 'sharpe>=0.5'; exit code 5 if a gate is not met",
       repeat: true,
       parse: parseAssertion,
     },
@@ -70,13 +70,16 @@ export const verb = defineVerb({
     const { param, from, to, columns, repair } = options;
     const isOverridden = [...param, from, to, columns, repair].some(Boolean);
     if (options.writeLock && isOverridden) {
-      throw new ServiceError('usage', '--write-lock goes with the bot as its file states it', {
-        remedy:
-          'Write parameters, window, columns and repair into the file, or leave out --write-lock.',
-      });
+      throw new ServiceError(
+        'usage',
+        '--write-lock requires the bot exactly as its file defines it',
+        {
+          remedy: 'Put parameters, dates, columns and repair into the file, or omit --write-lock.',
+        },
+      );
     }
     const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
-    // What an earlier run left must not stand for this one, should it fail.
+    // If this run fails, the result of an earlier run must not pass for its result.
     if (junitFile !== undefined) await removeOldResult(junitFile);
     const { job, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
@@ -94,8 +97,8 @@ export const verb = defineVerb({
     if (options.verifyLock) {
       const lock = readLock(file);
       if (lock === undefined) {
-        throw new ServiceError('lock_drift', `there is no lock ${lockPath(file)}`, {
-          remedy: 'Write one with --write-lock and keep it beside the bot.',
+        throw new ServiceError('lock_drift', `the lock ${lockPath(file)} does not exist`, {
+          remedy: 'Write one with --write-lock and keep it next to the bot.',
         });
       }
       const drift = driftOf(lock, job.lock);
@@ -103,7 +106,7 @@ export const verb = defineVerb({
         const overrides = isOverridden ? ' (with the overrides of the command line)' : '';
         throw new ServiceError(
           'lock_drift',
-          `not what was locked${overrides}: ${drift.join('; ')}`,
+          `the run differs from the lock${overrides}: ${drift.join('; ')}`,
           {
             remedy: isOverridden
               ? 'Leave out --param, --from, --to, --columns and --repair, or undo the other changes.'
@@ -129,7 +132,7 @@ export const verb = defineVerb({
         },
       );
     } catch (error) {
-      // A run that failed leaves no empty directory; one that holds something stays as it was.
+      // A failed run leaves no empty directory behind.
       await rmdir(directory).catch(() => {});
       throw error;
     } finally {

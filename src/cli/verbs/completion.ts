@@ -10,7 +10,7 @@ import {
 export const verb = defineVerb({
   summary: 'print the completion script for a shell',
   description: [
-    'Load it for the shell at hand, or keep it in a file that the shell reads at start:',
+    'Load the script into the current shell, or save it to a file that the shell reads at start:',
     '  bash: source <(service-local completion bash)',
     '  zsh:  source <(service-local completion zsh), after compinit',
   ].join('\n'),
@@ -89,8 +89,8 @@ fi`;
 }
 
 /**
- * Shell lines, the same for both, that move `$verb` on by `$word` or leave the loop; after a word
- * that leads to no verb, `$verb` is none at which anything is offered.
+ * Shell lines for bash and zsh that extend `$verb` by `$word` or leave the loop. After an unknown
+ * word, `$verb` is a name without completions.
  */
 function findVerb(verbs: readonly LoadedVerb[]): string {
   const paths = prefixes(verbs).map((path) => path && ` ${path}`);
@@ -108,7 +108,7 @@ function findVerb(verbs: readonly LoadedVerb[]): string {
     esac`;
 }
 
-/** Shell lines, the same for both, that set `$options`, `$offer` and `$files` at `$verb`. */
+/** Shell lines for bash and zsh that set `$options`, `$offer` and `$files` at `$verb`. */
 function offers(verbs: readonly LoadedVerb[]): string {
   const cases = prefixes(verbs).map((path) => {
     const named = verbs.find((candidate) => candidate.path.join(' ') === path)?.verb;
@@ -132,7 +132,7 @@ ${cases.join('\n')}
   fi`;
 }
 
-/** After an option that takes a value only its values are offered. */
+/** Completes only the values of an option if that option precedes the cursor. */
 function optionCases(options: readonly TypedOption[]): string {
   const byOffer = Map.groupBy(
     options.filter(({ value }) => value !== undefined),
@@ -164,7 +164,7 @@ function assign({ words, files }: Offer): string {
   return `offer='${words.join(' ')}' files='${files ?? ''}'`;
 }
 
-/** Every verb and every beginning of one, as words with a space between: '', 'config', 'config list'. */
+/** Every verb and every prefix of one, separated by spaces: '', 'config', 'config list'. */
 function prefixes(verbs: readonly LoadedVerb[]): string[] {
   const all = verbs.flatMap(({ path }) =>
     Array.from({ length: path.length + 1 }, (_, length) => path.slice(0, length).join(' ')),

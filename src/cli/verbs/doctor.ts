@@ -11,19 +11,19 @@ import { defineVerb } from '../verb.ts';
 
 const EXIT_CODES = { ok: 0, warn: 1, fail: 2 } as const;
 
-/** With this no check is late when the network answers. */
+/** Timeout of requests to the server; every check finishes in time if the network responds. */
 const SERVER_MS = 5000;
 
 export const verb = defineVerb({
-  summary: 'say what is wrong with this machine, and what to do about it',
+  summary: 'report what is wrong with this machine and how to correct it',
   description:
-    'Looks at everything that this machine needs, and says what is wrong and what to do about it. Where one thing follows from another, only the cause is told. Nothing is changed without --fix. Exit 0 when all is well, 1 with warnings, 2 when something fails.',
+    'Checks everything that this machine needs, and reports problems and their remedies. If one problem causes others, only the cause is reported. Changes nothing without --fix. Exits with 0 without problems, with 1 for warnings, with 2 for failures.',
   options: {
     fix: {
       description:
         'repair permissions, a torn lease that has a good copy, overwritten license keys, and leftover files',
     },
-    offline: { description: 'ask no server' },
+    offline: { description: 'send no requests to the server' },
     server: {
       description:
         'also check the server for API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
@@ -50,7 +50,7 @@ export const verb = defineVerb({
     const { daemonFiles } = await import('../../../daemon/files.ts');
     const { readNote } = await import('../../../daemon/note.ts');
     const daemon = await readNote(daemonFiles(home).note);
-    // Enrolled with --url, a machine has it nowhere else.
+    // A machine that was enrolled with --url has the address only in its enrollment.
     const known = lesser.length === 0 ? daemon?.server_url : settings.server_url;
     const isOption = source.origin.startsWith('--');
     const machine: Machine = {
@@ -83,7 +83,7 @@ export const verb = defineVerb({
   },
 });
 
-/** On a terminal the last lines are those that are seen. */
+/** The most important lines come last, where a terminal shows them. */
 const WORST_LAST: readonly CheckStatus[] = ['skip', 'ok', 'warn', 'fail'];
 
 function show(out: Output, { status, checks }: Diagnosis, fixed: readonly Repair[]): void {
@@ -113,7 +113,7 @@ interface Line {
   readonly remedy: string | null;
 }
 
-/** What is not looked at for the same cause is one line. */
+/** Combines checks that are skipped for the same reason into one line. */
 function linesOf(checks: readonly CheckResult[]): readonly Line[] {
   const lines: Line[] = [];
   for (const { code, status, summary, remedy } of checks) {

@@ -3,7 +3,7 @@ import { BUILT_IN_STRATEGIES } from '../../engine/strategies/built-in.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
-/** A file of one's own, and the built-in strategies that run on the one symbol of a new bot. */
+/** A custom file, or a built-in strategy that needs only one symbol. */
 const STRATEGIES: readonly string[] = [
   'module',
   ...[...BUILT_IN_STRATEGIES.values()]
@@ -15,10 +15,10 @@ const STRATEGIES: readonly string[] = [
 ];
 
 export const verb = defineVerb({
-  summary: 'write a bot that runs at once',
+  summary: 'write a bot that is ready to run',
   description:
-    'Writes a bot that runs at once: bot.yaml, a strategy in TypeScript, 20 years of daily S&P 500 ' +
-    'bars. Asks for what no option gives; with --no-input it takes the defaults.',
+    'Writes a bot that is ready to run: bot.yaml, a strategy in TypeScript and 20 years of daily ' +
+    'S&P 500 bars. Asks for missing options; with --no-input, it uses the defaults.',
   arguments: {
     dir: {
       description: 'where to write, the current directory by default',
@@ -27,8 +27,8 @@ export const verb = defineVerb({
     },
   },
   options: {
-    name: { value: 'text', description: 'what people call the bot' },
-    slug: { value: 'words', description: 'what files and commands call it: lower-case-words' },
+    name: { value: 'text', description: 'display name of the bot' },
+    slug: { value: 'words', description: 'name in files and commands: lower-case-words' },
     strategy: {
       value: 'name',
       description: 'a file of your own (module), or a built-in strategy',
@@ -36,13 +36,13 @@ export const verb = defineVerb({
     },
     data: {
       value: 'file',
-      description: 'CSV or Parquet file, or catalog://NAME, in place of the S&P 500',
+      description: 'CSV or Parquet file, or catalog://NAME (default: the S&P 500)',
       complete: 'file',
     },
     ...DATA_OPTIONS,
-    symbol: { value: 'symbol', description: 'what the data are the prices of' },
-    cash: { value: 'amount', description: 'money at the start' },
-    force: { description: 'overwrite files that are there already' },
+    symbol: { value: 'symbol', description: 'symbol of the instrument in the data' },
+    cash: { value: 'amount', description: 'initial cash' },
+    force: { description: 'overwrite existing files' },
   },
   settings: ['catalogue_dir'],
   examples: ['init my-bot', 'init my-bot --no-input --strategy rsi_reversion --data ./btc.parquet'],
@@ -50,7 +50,7 @@ export const verb = defineVerb({
     const { botFiles, refuseToOverwrite, writeBot } = await import('../../bots/init.ts');
     const { askForMissing, makePlan, checkPlan } = await import('../new-bot.ts');
     const directory = resolve(context.cwd, args.dir ?? '.');
-    // Before anything is asked: answers that lead nowhere are a waste.
+    // Checked first, so that the user does not answer questions in vain.
     if (!options.force) refuseToOverwrite(directory, ['bot.yaml']);
     const given = context.interactive
       ? await askForMissing(directory, options, STRATEGIES, context)

@@ -12,24 +12,24 @@ const USUAL_SCOPES: readonly Scope[] = ['read', 'write'];
 const USUAL_SECONDS = 12 * 3600;
 
 export const verb = defineVerb({
-  summary: 'log in to a server, for the verbs that ask it',
-  description: `Asks for password and code, and keeps a token in a file that only you can read. Other verbs send it to that server and to no other; SERVICE_LOCAL_TOKEN, where it is set, wins over it. There is one login at a time: the token of the one before is ended.\n\n${SCOPES_HELP}`,
+  summary: 'log in to a server',
+  description: `Asks for a password and a code, and stores a token in a file that only you can read. Other commands send the token to that server only. SERVICE_LOCAL_TOKEN takes precedence if it is set. Only one login exists at a time: logging in ends the token of the previous login.\n\n${SCOPES_HELP}`,
   options: {
-    name: { value: 'name', description: 'who logs in: an administrator; asked for when absent' },
+    name: { value: 'name', description: 'name of the administrator; prompted for if absent' },
     scopes: {
       value: 'scopes',
-      description: `what it is good for (default: ${USUAL_SCOPES.join(',')})`,
+      description: `scopes of the token (default: ${USUAL_SCOPES.join(',')})`,
       parse: parseScopes,
     },
     expires: {
       value: 'length',
-      description: 'for how long it is good, up to 365d (default: 12h)',
+      description: 'lifetime of the token, up to 365d (default: 12h)',
       parse: parseSeconds,
     },
     passwordStdin: PASSWORD_STDIN_OPTION,
     code: {
       value: 'digits',
-      description: 'of the authenticator app, or a recovery code, where nobody can be asked',
+      description: 'code of the authenticator app, or a recovery code; prompted for if absent',
     },
   },
   settings: ['server_url'],
@@ -64,16 +64,16 @@ export const verb = defineVerb({
     try {
       await writeToken(home, stored);
     } catch (error) {
-      // A token that nobody has is of no use to anybody but a thief.
+      // The token could not be stored, so it is revoked.
       await endToken(stored, context).catch(() => {});
       throw error;
     }
     if (before !== undefined) await endLoginBefore(before, context);
     if (io.env['SERVICE_LOCAL_TOKEN']) {
-      message('SERVICE_LOCAL_TOKEN is set: as long as it is, its token is used instead');
+      message('SERVICE_LOCAL_TOKEN is set, so commands use its token instead of this login');
     }
     if (settingSources.server_url[0].origin.startsWith('--')) {
-      message(`To do without --url from now on, put this line into ${home}/config.yaml:`);
+      message(`To omit --url from now on, add this line to ${home}/config.yaml:`);
       message(`server_url: ${url}`);
     }
     return {
@@ -95,7 +95,7 @@ async function endLoginBefore(
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { origin, token_id } = before;
-    context.message(`the token ${token_id} of the login before, to ${origin}, was not ended:`);
+    context.message(`could not end the token ${token_id} of the previous login to ${origin}:`);
     context.message(error.message);
   }
 }

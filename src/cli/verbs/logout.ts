@@ -5,13 +5,14 @@ import { defineVerb } from '../verb.ts';
 export const verb = defineVerb({
   summary: 'end the login',
   description:
-    'Removes the token of the login from this machine, and ends it on the server that made it. When that cannot be done, the file is gone all the same, and it says so.',
+    'Deletes the token of the login from this machine, and ends it on the server that issued it. If the server cannot end it, the token is still deleted from this machine, and the command fails.',
   examples: ['logout'],
   async run(context) {
     const { readToken, removeToken } = await import('../../client/token.ts');
     const { message, settings, io } = context;
     const stored = await readToken(settings.home);
-    if (io.env['SERVICE_LOCAL_TOKEN']) message('SERVICE_LOCAL_TOKEN is set, and stays so');
+    if (io.env['SERVICE_LOCAL_TOKEN'])
+      message('SERVICE_LOCAL_TOKEN is still set, so commands continue to use its token');
     if (stored === undefined) {
       return {
         data: { server: null, token_id: null },
@@ -26,9 +27,9 @@ export const verb = defineVerb({
       if (!(error instanceof ServiceError)) throw error;
       throw new ServiceError(
         error.code,
-        `the token is gone from here, but not ended: ${error.message}`,
+        `the token was deleted from this machine, but not ended on the server: ${error.message}`,
         {
-          remedy: `It works until it expires. End it with \`service-local identity tokens revoke ${token_id} --url ${origin}\`.`,
+          remedy: `The token is valid until it expires. End it with \`service-local identity tokens revoke ${token_id} --url ${origin}\`.`,
           cause: error,
         },
       );

@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 export const verb = defineVerb({
   summary: 'let an assistant use the tools of research bots',
   description:
-    'Speaks the Model Context Protocol on stdin and stdout, for an assistant that starts it: tools that read bots, runs, events, market data and documents of the server, and with a token for the scope write also backtest and propose versions. They start, stop and change no bot. Ends with its input. The server itself serves the same at /mcp.',
+    'Serves the Model Context Protocol on stdin and stdout, for an assistant that starts this command. The tools read bots, runs, events, market data and documents of the server. With a token for the scope write, they also run backtests and propose versions. They never start, stop or change a bot. The command ends when its input ends. The server offers the same tools at /mcp.',
   settings: ['server_url'],
   examples: ['mcp', 'mcp --url https://bots.example'],
   async run(context) {
@@ -17,7 +17,7 @@ export const verb = defineVerb({
     const { askThrough } = await import('../../research/mcp/call-remote-api.ts');
     const { serveStreams } = await import('../../research/mcp/stdio.ts');
     const { io, message, settings } = context;
-    message(`speaking MCP for ${token.administrator} at ${settings.server_url}`);
+    message(`serving MCP for ${token.administrator} at ${settings.server_url}`);
     await serveStreams(io.stdin, io.stdout, {
       ask: askThrough(server),
       scopes: new Set(token.scopes),
@@ -25,7 +25,7 @@ export const verb = defineVerb({
       report: (error) => message(error instanceof Error ? error.message : String(error)),
     });
     context.signal.throwIfAborted();
-    // What is on stdout is the protocol alone, also with --json.
+    // Only the protocol is written to stdout, even with --json.
     return { data: undefined, stream: Readable.from([]), show() {} };
   },
 });

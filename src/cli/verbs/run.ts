@@ -7,14 +7,14 @@ import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'trade a deployment of a bot: what a pod in a cluster does',
+  summary: 'trade a deployment of a bot, as a pod in a cluster does',
   description:
-    'What a pod of a production deployment does; by hand, a way to try one. The file names the bot, where bars come from and orders go to, the server that looks after it, and the directory of its own log, from which it goes on after a crash. Without an exchange the data of the bot are replayed, at the pace of their market unless the file says `speed: max`. SIGTERM or Ctrl-C cancels what is open at the venue, reads that back and leaves; the second one leaves at once. Exit code 6: another process trades for the deployment. Exit code 7: not all orders are known to have ended.',
+    'Pods of production deployments run this command; run it yourself to try a deployment. The file specifies the bot, the source of bars, the venue for orders, the supervising server, and the directory of the log from which the command resumes after a crash. Without an exchange, the bot trades on its own data, at the pace of the market unless the file says `speed: max`. SIGTERM or Ctrl-C cancels all open orders, confirms this with the venue and exits; a second signal exits at once. Exit code 6: another process trades for the deployment. Exit code 7: not all orders are confirmed as ended.',
   arguments: {
     config: { description: 'file with `kind: Run`', complete: 'file' },
   },
   options: {
-    logJson: { description: 'log JSON, one object a line' },
+    logJson: { description: 'log in JSON, one object per line' },
   },
   settings: [
     'catalogue_dir',
@@ -80,16 +80,17 @@ function failureOf(result: RunResult): ServiceError | undefined {
   if (result.outcome === 'ended') return undefined;
   const { outcome, verified, error } = result;
   if (outcome === 'fenced') {
-    return new ServiceError('conflict', 'another instance of this deployment trades', {
+    return new ServiceError('conflict', 'another process is trading for this deployment', {
       reason: 'fenced',
-      remedy: 'Let that one trade, or end it and wait until its claim is over.',
+      remedy: 'Let that process trade, or stop it and wait until its claim expires.',
     });
   }
   if (verified) return error;
-  // Whatever it failed of, money may be at work that nobody looks after.
-  const why = error === undefined ? '' : `; it ended because: ${error.message}`;
-  return new ServiceError('halt_not_verified', `not all orders are known to have ended${why}`, {
-    remedy: 'See at the venue what is open, and cancel it there.',
+  // Open orders at the venue matter more than the error that ended the process.
+  const why =
+    error === undefined ? '' : `; the process ended because of an error: ${error.message}`;
+  return new ServiceError('halt_not_verified', `not all orders are confirmed as ended${why}`, {
+    remedy: 'Check for open orders at the venue, and cancel them there.',
     cause: error,
   });
 }

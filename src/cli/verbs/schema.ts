@@ -4,7 +4,7 @@ export const verb = defineVerb({
   summary: 'print the JSON Schema of bot files',
   description:
     'Prints the JSON Schema (draft 2020-12) of bot files, with the parameters of every built-in ' +
-    'strategy. Editors complete and check by it: begin a YAML file with ' +
+    'strategy. Editors use it for completion and checks in YAML files that begin with ' +
     '`# yaml-language-server: $schema=bot.schema.json`.',
   examples: ['schema > bot.schema.json'],
   async run() {

@@ -2,11 +2,11 @@ import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'serve the hosted side: bots and their backtests, licenses and devices',
+  summary: 'run the server for bots, backtests, licenses and devices',
   description:
-    'Keeps its data in a SQLite file below the home directory, or in the PostgreSQL that DATABASE_URL names. Signs leases with the key that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH names. Talks with the language model of chat_provider with the key in SERVICE_CHAT_API_KEY. Stops on Ctrl-C or SIGTERM, when it has finished what it accepted.',
+    'Stores its data in a SQLite file in the home directory, or in the PostgreSQL database that DATABASE_URL specifies. Signs leases with the key in the file that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH specifies. Uses the language model of chat_provider with the key in SERVICE_CHAT_API_KEY. On Ctrl-C or SIGTERM, finishes accepted requests and stops.',
   options: {
-    logJson: { description: 'log JSON, one object a line' },
+    logJson: { description: 'log in JSON, one object per line' },
   },
   settings: [
     'server_host',

@@ -8,14 +8,14 @@ import { defineVerb } from '../verb.ts';
 interface FileReport {
   readonly file: string;
   readonly valid: boolean;
-  /** Of the spec as authored; `null` when there are problems. */
+  /** Hash of the spec as authored; `null` if there are problems. */
   readonly hash: string | null;
   readonly problems: readonly Problem[];
   readonly notes: readonly string[];
 }
 
 export const verb = defineVerb({
-  summary: 'check bot files and tell every problem',
+  summary: 'check bot files and report every problem',
   description:
     'Checks bot files and prints every problem, one line each: file:line:column /pointer CODE ' +
     'message. Loads the strategy of each bot, tries its models and reads its data; bad rows of a CSV ' +

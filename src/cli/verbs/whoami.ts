@@ -4,8 +4,9 @@ import { TOKEN_COLUMNS } from '../tokens.ts';
 import { defineServerVerb } from '../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'say who is logged in, and for what',
-  description: 'Asks the server whose token it is that other verbs send, and what it is good for.',
+  summary: 'show who is logged in, and with which scopes',
+  description:
+    'Asks the server for the owner and the scopes of the token that other commands send.',
   examples: ['whoami', 'whoami --json | jq -r .token.scopes[]'],
   async run(server, _args, _options, context) {
     const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});

@@ -3,7 +3,7 @@ import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
+  summary: 'run the backtests and paper sessions of servers that share a PostgreSQL database',
   description:
     'Runs backtests and paper sessions, and supervises production deployments, for the servers that share the PostgreSQL database in DATABASE_URL. Any number of workers and servers run side by side. Workers claim tasks in that database, without a separate queue; another worker reclaims the tasks of a worker that was killed or has sent no heartbeat for 30 seconds. Catalogue and settings must match those of the servers. The worker serves /healthz, /readyz and /metrics without authentication on a port that it logs. It stops on Ctrl-C or SIGTERM and releases its tasks.',
   options: {
@@ -18,7 +18,7 @@ export const verb = defineVerb({
       parse: parseCountIn(0, 65_535),
       default: 0,
     },
-    logJson: { description: 'log JSON, one object a line' },
+    logJson: { description: 'log in JSON, one object per line' },
   },
   settings: [
     'catalogue_dir',

@@ -310,7 +310,7 @@ describe('service-local mcp', () => {
     });
     await client.close();
     await ended;
-    expect(stderr).toMatch(/^speaking MCP for .* at http:\/\/127\.0\.0\.1:\d+\n$/);
+    expect(stderr).toMatch(/^serving MCP for .* at http:\/\/127\.0\.0\.1:\d+\n$/);
     expect(errors).toEqual([]);
   });
 
@@ -403,6 +403,6 @@ describe('service-local mcp', () => {
     expect(answers.map((line) => JSON.parse(line) as unknown)).toMatchObject(
       [-32_700, -32_600, -32_600].map((number) => ({ id: null, error: { code: number } })),
     );
-    expect(stderr).toMatch(/^speaking MCP for [^\n]*\n$/);
+    expect(stderr).toMatch(/^serving MCP for [^\n]*\n$/);
   });
 });

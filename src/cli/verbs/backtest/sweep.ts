@@ -8,8 +8,8 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'run a bot with every combination of parameters',
   description:
-    'Runs the bot with every combination of the given parameters on all processors. Interrupted, ' +
-    'the same command goes on where it stopped. Writes sweep.json, trials.csv and report.html.',
+    'Runs the bot with every combination of the given parameters on all processors. After an ' +
+    'interruption, the same command resumes the sweep. Writes sweep.json, trials.csv and report.html.',
   arguments: {
     spec: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
@@ -24,8 +24,8 @@ export const verb = defineVerb({
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
     ...DATA_OPTIONS,
-    out: { value: 'dir', description: 'where the files go', complete: 'directory' },
-    top: { value: 'n', description: 'rows of the table shown', default: 10, parse: parseCount },
+    out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
+    top: { value: 'n', description: 'number of rows to print', default: 10, parse: parseCount },
   },
   settings: [
     'runs_dir',
@@ -38,7 +38,7 @@ export const verb = defineVerb({
   async run(context, args, options) {
     if (options.param.length === 0) {
       throw new ServiceError('usage', 'a sweep needs at least one --param', {
-        remedy: 'Name what to vary: -p fast=5:50:5.',
+        remedy: 'Specify a parameter and its values, for example -p fast=5:50:5.',
       });
     }
     const { loadBot } = await import('../../../bots/load.ts');
@@ -69,11 +69,11 @@ export const verb = defineVerb({
     );
     await prepareDirectory(directory);
     const log = plan.open(directory);
-    if (log.done.size > 0) context.message(`${log.done.size} trials were done before`);
+    if (log.done.size > 0) context.message(`resuming: ${log.done.size} trials are already done`);
 
     const results: TrialResult[] = [...log.done.values()];
     const progress = context.progress('sweep', plan.trials.length, log.done.size);
-    // Asked for only now: from here on Ctrl-C stops in good order, and before it just stops.
+    // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
     const { signal } = context;
     let failure: ServiceError | undefined;
     try {
@@ -97,7 +97,7 @@ export const verb = defineVerb({
       failure = new ServiceError(
         'interrupted',
         `${results.length} of ${plan.trials.length} trials are done and kept`,
-        { remedy: 'Run the same command again to go on.' },
+        { remedy: 'Run the same command again to resume.' },
       );
     } finally {
       progress.stop();
@@ -134,7 +134,7 @@ export const verb = defineVerb({
 function parseCount(text: string): number {
   const count = Number(text);
   if (!Number.isInteger(count) || count < 1) {
-    throw new ServiceError('usage', `${text} is not a whole number from 1`);
+    throw new ServiceError('usage', `${text} is not a positive integer`);
   }
   return count;
 }

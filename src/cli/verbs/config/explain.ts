@@ -3,7 +3,7 @@ import { FLAG_SETTINGS, SETTINGS, SETTING_KEYS, environmentName } from '../../..
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'say which source decides a setting, and which ones lost',
+  summary: 'show which source sets the value of a setting, and which sources it overrides',
   arguments: {
     setting: { description: 'name of the setting', complete: SETTING_KEYS },
   },

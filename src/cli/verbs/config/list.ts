@@ -2,7 +2,7 @@ import { FLAG_SETTINGS, SETTING_KEYS } from '../../../base/settings.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'list the settings in force and where each comes from',
+  summary: 'list the effective settings and the source of each',
   settings: FLAG_SETTINGS,
   examples: ['config list', 'config list --json | jq .workers.origin'],
   run({ settingSources }) {

@@ -2,12 +2,12 @@ import { withInsecure, INSECURE } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'let the service manager of this machine run the daemon',
+  summary: 'install the daemon as a service of this machine',
   description:
-    'Has the service manager of this machine (systemd, on macOS launchd) run the daemon: start it with the login of this user, or with --system with the machine, and again when it breaks. The service gets the home directory, the paths of lease and keyset, SERVICE_LICENSE_ROOT, the proxies and NODE_EXTRA_CA_CERTS of the environment in which this is run, but nothing that holds a password.',
+    'Installs the daemon as a service of systemd, or of launchd on macOS. The service starts when this user logs in, or with --system when the machine starts, and restarts after a failure. It takes the home directory, the paths of lease and keyset, SERVICE_LICENSE_ROOT, the proxies and NODE_EXTRA_CA_CERTS from the current environment, but nothing that contains a password.',
   options: {
-    system: { description: 'for the machine, which takes root, and not for this user' },
-    print: { description: "print the service's file and install nothing" },
+    system: { description: 'install for the machine instead of this user; requires root' },
+    print: { description: 'print the service file without installing it' },
     insecure: INSECURE,
   },
   settings: ['server_url'],
@@ -39,10 +39,10 @@ export const verb = defineVerb({
           out.line(text.trimEnd());
           return;
         }
-        out.line(`${manager.path} is written, and the daemon runs.`);
+        out.line(`The daemon runs as a service, installed as ${manager.path}.`);
         if (!system && process.platform === 'linux') {
           out.line(
-            'It runs while this user is logged in; `loginctl enable-linger` lets it run on.',
+            'It runs while this user is logged in; to run it always, use `loginctl enable-linger`.',
           );
         }
       },

@@ -8,15 +8,15 @@ const LOOK_AGAIN_MS = 250;
 export const verb = defineVerb({
   summary: 'show what the daemon logged',
   description:
-    'Shows the last lines of what the daemon logged; with --follow also those to come, until Ctrl-C. With --json it tells what there is, and ends.',
+    'Shows the last lines of the log of the daemon. With --follow, also shows new lines until Ctrl-C, except with --json.',
   options: {
     lines: {
       value: 'count',
       short: 'n',
-      description: 'how many lines (default: 50)',
+      description: 'number of lines (default: 50)',
       parse: parseCount,
     },
-    follow: { short: 'f', description: 'go on with the lines to come' },
+    follow: { short: 'f', description: 'show new lines as they are logged' },
   },
   examples: [
     'daemon logs',
@@ -29,14 +29,14 @@ export const verb = defineVerb({
     const files = daemonFiles(settings.home);
     const part = await readLog(files);
     const entries = part.entries.slice(Math.max(0, part.entries.length - lines));
-    if (part.entries.length === 0) message(`nothing is logged in ${files.log}`);
+    if (part.entries.length === 0) message(`${files.log} has no entries`);
     return {
       data: { log: files.log, entries },
       async show(out) {
         for (const entry of entries) out.line(lineOf(entry));
         if (!follow) return;
         let { end } = part;
-        // A reader that has seen enough has closed the pipe.
+        // The reader of the output, such as `head`, has closed the pipe.
         while (!stdout.errored) {
           await wait(LOOK_AGAIN_MS);
           const added = await readLogSince(files, end);

@@ -2,11 +2,11 @@ import { withInsecure, INSECURE } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'keep the license of this machine fresh, until Ctrl-C',
+  summary: 'renew the lease of this machine until Ctrl-C',
   description:
-    'Has the lease of this machine renewed in time, again and again, and its files put right where something wrote over them. Runs until Ctrl-C or SIGTERM; SIGHUP has it look at once. It logs to stderr and to daemon.log in the home directory. For service managers it is of the type notify; see `daemon install`.',
+    'Renews the lease of this machine in time, and restores license files that were overwritten. Runs until Ctrl-C or SIGTERM; SIGHUP triggers an immediate check. Logs to stderr and to daemon.log in the home directory. Under systemd, use the service type notify; see `daemon install`.',
   options: {
-    logJson: { description: 'log JSON on stderr, one object a line' },
+    logJson: { description: 'log in JSON on stderr, one object per line' },
     insecure: INSECURE,
   },
   settings: ['server_url'],
@@ -17,7 +17,7 @@ export const verb = defineVerb({
       signal,
       print: message,
       json: logJson,
-      // `daemon start` waits for that.
+      // `daemon start` waits for this file.
       onReady: () => process.send?.('ready', undefined, undefined, () => {}),
     });
     return { data: { home: settings.home }, show() {} };

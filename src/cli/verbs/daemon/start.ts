@@ -5,9 +5,9 @@ const NOT_ENROLLED =
   'This machine is not enrolled and has no lease: the daemon waits until `service-local license enroll` has enrolled it.';
 
 export const verb = defineVerb({
-  summary: 'let the daemon run in the background',
+  summary: 'start the daemon in the background',
   description:
-    'Starts `daemon run` in the background, where it stays until it is stopped or the machine is; one that runs already stays. `daemon install` lets it start with the machine.',
+    'Starts `daemon run` in the background until `daemon stop` or the shutdown of the machine. Does nothing if the daemon already runs. To start it with the machine, use `daemon install`.',
   options: { insecure: INSECURE },
   settings: ['server_url'],
   examples: ['daemon start', 'daemon start --url https://licenses.example'],
@@ -29,7 +29,7 @@ export const verb = defineVerb({
       data: { pid: note?.pid ?? null, home, started: false },
       show(out) {
         const who = note && `, as the process ${note.pid}, and asks ${note.server_url}`;
-        out.line(`The daemon runs already${who ?? ''}.`);
+        out.line(`The daemon already runs${who ?? ''}.`);
       },
     };
   },

@@ -1,13 +1,13 @@
 import { licenseFiles } from '../../../gate/license-files.ts';
 import { defineVerb } from '../../verb.ts';
 
-/** As service managers answer for a service that does not run. */
+/** The exit code of service managers for a service that does not run. */
 const NOT_RUNNING = 3;
 
 export const verb = defineVerb({
-  summary: 'say whether the daemon runs, and when it asks for a lease next',
+  summary: 'show whether the daemon runs, and when it next requests a lease',
   description:
-    'Says whether the daemon runs, when it asks for a lease next and why then, how the last attempts went, and why the license keys are trusted. Exits with 0 when it runs, and with 3 when it does not.',
+    'Shows whether the daemon runs, when and why it next requests a lease, the results of the last attempts, and why the license keys are trusted. Exits with 0 if the daemon runs, otherwise with 3.',
   examples: ['daemon status', 'daemon status --json | jq .next_attempt_at'],
   async run({ settings: { home }, io }) {
     const { viewDaemon } = await import('../../daemon.ts');
@@ -18,7 +18,7 @@ export const verb = defineVerb({
     const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
     const { describeTrust } = await import('../../../gate/describe-trust.ts');
     const files = licenseFiles(home, io.env);
-    // The running daemon has the pin of its own environment.
+    // The pin in the environment of the running daemon can differ from the one here.
     const pinned = isRunning ? daemon?.license_root : undefined;
     const pin = pinned === undefined ? files.pin : (pinned ?? undefined);
     const license = await readLicense({ ...files, pin }, now);
@@ -62,16 +62,16 @@ export const verb = defineVerb({
         if (isRunning && daemon !== undefined) {
           const { pid, started_at, version, server_url } = daemon;
           out.line(`The daemon runs as the process ${pid}, since ${started_at}.`);
-          out.line(`It is of the version ${version} and asks ${server_url}.`);
+          out.line(`Its version is ${version}, and its server is ${server_url}.`);
         } else if (isRunning) {
-          out.line('The daemon runs; as which process, no file says.');
+          out.line('The daemon runs, but its process ID is unknown.');
         } else {
           out.line(`No daemon runs for ${home}; \`service-local daemon start\` starts one.`);
           if (daemon) out.line(howItEnded(daemon));
         }
         if (lease === null) {
           const bad = refused.find(({ reason }) => reason !== 'missing');
-          out.line(`lease: none${bad ? ` that is good: ${bad.path}: ${bad.detail}` : ''}`);
+          out.line(`lease: none${bad ? ` that is valid: ${bad.path}: ${bad.detail}` : ''}`);
         } else {
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
@@ -79,7 +79,7 @@ export const verb = defineVerb({
         if (trusted !== undefined) out.line(`keys: ${describeTrust(trusted)}`);
         if (refused_keyset !== null) {
           const { at, message } = refused_keyset;
-          out.line(`keys of the server refused at ${at}: ${message}`);
+          out.line(`keys of the server rejected at ${at}: ${message}`);
         }
         if (denied_since !== undefined)
           out.line(`the server has denied renewal since ${denied_since}`);
@@ -96,6 +96,6 @@ export const verb = defineVerb({
 });
 
 function howItEnded(daemon: { readonly started_at: string; readonly stopped_at: string | null }) {
-  if (daemon.stopped_at !== null) return `The last one was stopped at ${daemon.stopped_at}.`;
-  return `The last one, started at ${daemon.started_at}, was killed, or the machine was switched off.`;
+  if (daemon.stopped_at !== null) return `The last daemon was stopped at ${daemon.stopped_at}.`;
+  return `The last daemon, started at ${daemon.started_at}, was killed, or the machine was switched off.`;
 }

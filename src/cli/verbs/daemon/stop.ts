@@ -1,9 +1,9 @@
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'end the daemon, and wait until it is gone',
+  summary: 'stop the daemon, and wait until it has ended',
   description:
-    'Ends the daemon of this home, however it was started, and waits until it is gone. Where a service manager starts it, it is back with the next start of the machine; see `daemon uninstall`.',
+    'Stops the daemon of this home directory and waits until it has ended. A service manager starts it again with the machine; to prevent this, use `daemon uninstall`.',
   examples: ['daemon stop'],
   async run({ settings: { home } }) {
     const { stopDaemon } = await import('../../daemon.ts');

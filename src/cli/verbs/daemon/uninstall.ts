@@ -1,10 +1,12 @@
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'take the daemon from the service manager again',
-  description: 'Stops the service that `daemon install` has made, and removes it.',
+  summary: 'remove the service of the daemon',
+  description: 'Stops and removes the service that `daemon install` created.',
   options: {
-    system: { description: 'that of the machine, which takes root, and not that of this user' },
+    system: {
+      description: 'remove the service of the machine instead of this user; requires root',
+    },
   },
   examples: ['daemon uninstall', 'daemon uninstall --system'],
   async run({ io, message }, _args, { system }) {
@@ -16,7 +18,7 @@ export const verb = defineVerb({
     const { path } = manager;
     return {
       data: { removed, path },
-      show: (out) => out.line(removed ? `${path} is removed.` : `There is no ${path}.`),
+      show: (out) => out.line(removed ? `${path} is removed.` : `${path} does not exist.`),
     };
   },
 });

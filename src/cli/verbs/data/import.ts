@@ -8,19 +8,19 @@ import { defineVerb } from '../../verb.ts';
 const GAPS_SHOWN = 10;
 
 export const verb = defineVerb({
-  summary: 'check the bars of a file and keep them in the catalogue',
+  summary: 'check the bars of a file and store them in the catalogue',
   description:
-    'Checks the bars of a file and keeps them as Parquet in the catalogue, where bots find them as ' +
-    'catalog://SYMBOL. Bad rows are told by number and reason; missing bars are told and never ' +
+    'Checks the bars of a file and stores them as Parquet in the catalogue, where bots find them as ' +
+    'catalog://SYMBOL. Bad rows are reported by number and reason; missing bars are reported and never ' +
     'made up.',
   arguments: {
     file: { description: 'CSV (also gzipped) or Parquet', complete: 'file' },
   },
   options: {
-    symbol: { value: 'name', description: "what to call it; the file's name by default" },
+    symbol: { value: 'name', description: 'name in the catalogue (default: the name of the file)' },
     timeframe: {
       value: 'length',
-      description: 'make longer bars of the file; as they are by default',
+      description: 'resample to longer bars (default: no resampling)',
       choices: TIMEFRAME_NAMES,
     },
     ...DATA_OPTIONS,
@@ -71,7 +71,7 @@ export const verb = defineVerb({
         for (const [code, rows] of Object.entries(dropped)) {
           out.line(`rows left out for ${code}: ${formatCount(rows)}`);
         }
-        if (shortHoles > 0) out.line(`holes as short as holidays: ${formatCount(shortHoles)}`);
+        if (shortHoles > 0) out.line(`gaps no longer than a holiday: ${formatCount(shortHoles)}`);
         if (count === 0) return;
         out.line(`missing bars: ${formatCount(missing)}, in gaps: ${formatCount(count)}`);
         out.table(

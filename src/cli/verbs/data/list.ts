@@ -9,7 +9,7 @@ export const verb = defineVerb({
   async run(context) {
     const { datasetNames, readManifest } = await import('../../../market/catalogue.ts');
     const dir = context.settings.catalogue_dir;
-    // One that is damaged must not hide the others.
+    // A damaged dataset must not hide the others.
     const listed = async (symbol: string) => {
       try {
         return await readManifest(dir, symbol);

@@ -1,7 +1,7 @@
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'say what a dataset holds and where it came from',
+  summary: 'show the contents and the source of a dataset',
   arguments: {
     name: { description: 'symbol it was imported as' },
   },

@@ -2,10 +2,10 @@ import { ServiceError, type Problem } from '../../../base/errors.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'check that datasets still are what was imported',
+  summary: 'check that datasets are unchanged since their import',
   description:
-    'Reads the bars of the catalogue again, checks every row, and compares them with what was ' +
-    'imported. Exit 3 when any dataset is not what it was.',
+    'Reads the bars of the catalogue, checks every row, and compares them with the imported bars. ' +
+    'Exits with 3 if any dataset has changed.',
   arguments: {
     names: { description: 'symbols; all by default', optional: true, variadic: true },
   },
@@ -16,7 +16,7 @@ export const verb = defineVerb({
     const dir = context.settings.catalogue_dir;
     const names = args.names.length > 0 ? args.names : await datasetNames(dir);
     const datasets: { symbol: string; sound: boolean; problems: readonly Problem[] }[] = [];
-    // One at a time: each may hold hundreds of megabytes.
+    // One at a time, because a dataset can have hundreds of megabytes.
     for (const symbol of names) {
       const problems = await verifyDataset(dir, symbol);
       datasets.push({ symbol, sound: problems.length === 0, problems });
@@ -40,7 +40,7 @@ export const verb = defineVerb({
           ? undefined
           : new ServiceError(
               'invalid_data',
-              `${unsound.length} of ${datasets.length} datasets are not what was imported`,
+              `${unsound.length} of ${datasets.length} datasets have changed since their import`,
               {
                 problems: unsound.flatMap(({ problems }) => problems),
                 remedy: 'Import them again with --replace.',

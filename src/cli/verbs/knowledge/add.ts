@@ -6,32 +6,36 @@ import { DOCUMENT_COLUMNS } from '../../knowledge.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'have the server know what stands in files',
+  summary: 'add files to the documents of the server',
   description:
-    'Markdown (.md), which is cut at its headings, or any plain text in UTF-8, at most 5 MiB each. A document is called as its path from here. The same text again changes nothing; another one by that name is refused without --replace. All files are read before the first is sent.',
+    'Adds Markdown files (.md), which are split at their headings, or plain text files in UTF-8, of at most 5 MiB each. The name of a document is its path relative to the current directory. Adding the same text again has no effect; changing a document requires --replace. All files are checked before the first is sent.',
   arguments: {
     files: { description: 'Markdown or text', variadic: true, complete: 'file' },
   },
   options: {
-    replace: { description: 'put them in the place of those by the same names' },
-    name: { value: 'name', description: 'what to call it, where it is one file' },
-    title: { value: 'text', description: 'by default the first heading; where it is one file' },
+    replace: { description: 'replace documents with the same names' },
+    name: { value: 'name', description: 'name of the document, for a single file' },
+    title: { value: 'text', description: 'title, for a single file (default: the first heading)' },
   },
   settings: ['server_url'],
   examples: ['knowledge add notes/*.md', 'knowledge add policy.txt --name risk-policy --replace'],
   async run(context, { files: paths }, { replace, name, title }) {
     if (paths.length > 1 && (name !== undefined || title !== undefined)) {
-      throw new ServiceError('usage', '--name and --title are of one file', {
-        remedy: 'Add them one by one.',
+      throw new ServiceError('usage', '--name and --title require a single file', {
+        remedy: 'Add the files one by one.',
       });
     }
     const { readDocumentFile } = await import('../../document-files.ts');
     const files = paths.map((path) => readDocumentFile(path, context.cwd));
     const twice = files.find((one, i) => files.findIndex((two) => two.name === one.name) < i);
     if (twice) {
-      throw new ServiceError('usage', `${twice.file}: another file is called ${twice.name} too`, {
-        remedy: 'Add them one by one, with --name.',
-      });
+      throw new ServiceError(
+        'usage',
+        `${twice.file}: another file has the same name ${twice.name}`,
+        {
+          remedy: 'Add the files one by one with different values of --name.',
+        },
+      );
     }
     const server = await connect(context);
     const documents: Document[] = [];
@@ -45,7 +49,7 @@ export const verb = defineVerb({
         );
       } catch (error) {
         if (!(error instanceof ServiceError) || documents.length === 0) throw error;
-        context.message(`${file} was not added, nor what comes after it`);
+        context.message(`${file} and all files after it were not added`);
         failure = error;
         break;
       }

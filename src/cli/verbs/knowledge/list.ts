@@ -4,7 +4,7 @@ import { DOCUMENT_COLUMNS } from '../../knowledge.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'list the documents that the server knows',
+  summary: 'list the documents of the server',
   examples: ['knowledge list', 'knowledge list --json | jq -r .documents[].name'],
   run: (server) =>
     listAnswer<typeof listDocuments>(

@@ -3,7 +3,7 @@ import { DOCUMENT_ARGUMENT, findDocumentId } from '../../knowledge.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'have the server forget a document',
+  summary: 'remove a document from the server',
   arguments: { document: DOCUMENT_ARGUMENT },
   examples: ['knowledge remove notes/risk.md'],
   async run(server, { document: ref }) {

@@ -8,13 +8,18 @@ import { defineServerVerb } from '../../server-verb.ts';
 export const verb = defineServerVerb({
   summary: 'find passages of documents by their words',
   description:
-    'Shows the passages that have most of the words, and rare ones of them, with the lines at which they stand. Whole words are compared, without case and accents; nothing in the query is syntax.',
-  arguments: { words: { description: 'what to look for', variadic: true } },
+    'Shows the passages that best match the words, with their line numbers; rare words count more. Compares whole words and ignores case and accents. The query has no special syntax.',
+  arguments: { words: { description: 'words to search for', variadic: true } },
   options: {
-    limit: { value: 'n', description: 'how many, at most 50', parse: parseLimit, default: 10 },
+    limit: {
+      value: 'n',
+      description: 'number of passages, at most 50',
+      parse: parseLimit,
+      default: 10,
+    },
     federated: {
       description:
-        'ask the other instances in knowledge_file of the server, too, and say who answered',
+        'also search the other instances in knowledge_file of the server, and report which responded',
     },
   },
   examples: [
@@ -31,11 +36,11 @@ export const verb = defineServerVerb({
 
 function parseLimit(text: string): number {
   if (/^[1-9]\d?$/.test(text) && Number(text) <= 50) return Number(text);
-  throw new ServiceError('usage', `'${text}' is no whole number from 1 to 50`);
+  throw new ServiceError('usage', `'${text}' is not an integer from 1 to 50`);
 }
 
 function showFound(out: Output, { items, instances }: AnswerOf<typeof searchKnowledge>): void {
-  if (items.length === 0) out.line('There is none.');
+  if (items.length === 0) out.line('No passages found.');
   for (const item of items) showPassage(out, item);
   for (const { name, status, reason, took_ms } of instances) {
     const colour = status === 'answered' ? out.style.green : out.style.yellow;

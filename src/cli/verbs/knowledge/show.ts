@@ -6,12 +6,12 @@ import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'show a document, or some lines of it',
-  description: 'Shows the text; with --json, all that is known of the document.',
+  description: 'Shows the text; with --json, also the metadata of the document.',
   arguments: { document: DOCUMENT_ARGUMENT },
   options: {
     lines: {
       value: 'from-to',
-      description: 'only these, as `knowledge search` names them',
+      description: 'only these lines, for example 5-7',
       parse: parseLines,
     },
   },
@@ -35,5 +35,5 @@ export const verb = defineServerVerb({
 function parseLines(text: string) {
   const [, from = '', to = from] = /^([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?$/.exec(text) ?? [];
   if (from !== '') return { from: Number(from), to: Number(to) };
-  throw new ServiceError('usage', `'${text}' is no range of lines such as 5-7`);
+  throw new ServiceError('usage', `'${text}' is not a range of lines such as 5-7`);
 }

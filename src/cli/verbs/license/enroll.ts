@@ -11,19 +11,19 @@ import { readNamedFile } from '../../read-named-file.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'make this machine a device, and get its first lease',
+  summary: 'register this machine as a device, and get its first lease',
   description:
-    'Makes a key pair for this machine, registers its public half as a device of the installation that the code is for, and gets the first lease. Before it uses the code, it checks the keys of the server: by the fingerprint in the code, by SERVICE_LICENSE_ROOT, by --keyset, or by the keys that this machine holds; without any of these, it trusts what the server shows, and reports this. If it is interrupted, run it again with the same code. The address in --url and the option --insecure are kept in the user file.',
+    'Makes a key pair for this machine, registers its public half as a device of the installation that the code is for, and gets the first lease. Before it uses the code, it checks the keys of the server: by the fingerprint in the code, by SERVICE_LICENSE_ROOT, by --keyset, or by the keys that this machine holds; without any of these, it trusts the keys that the server publishes, and reports this. If it is interrupted, run it again with the same code. The address in --url and the option --insecure are kept in the user file.',
   options: {
     code: {
       value: 'code',
-      description: 'from whoever runs the server; asked for when absent, read from stdin when -',
+      description: 'enrollment code from the issuer; prompted for if absent, read from stdin if -',
     },
-    name: { value: 'text', description: 'what people call this machine', default: hostname() },
+    name: { value: 'text', description: 'display name of this machine', default: hostname() },
     keyset: {
       value: 'file',
       description:
-        'keys that you trust: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
+        'keys to trust: a copy of /.well-known/license-keys.json of the server, or one key as JWK or PEM',
       complete: 'file',
     },
     insecure: INSECURE,
@@ -95,7 +95,7 @@ export const verb = defineVerb({
   },
 });
 
-/** What the machine trusts now and did not before; undefined if that is the same, or if it trusted nothing. */
+/** Describes a change of the trusted keys; undefined without a change or without former keys. */
 function changeOfTrust(before: HeldTrust | undefined, now: HeldTrust): string | undefined {
   if (before === undefined) return undefined;
   const rootOf = ({ root }: HeldTrust): string =>
@@ -121,7 +121,9 @@ async function rememberServer(context: Context): Promise<void> {
   const [{ origin }, otherwise] = settingSources.server_url;
   if (!origin.startsWith('--') || otherwise === undefined || otherwise.value === url) return;
   if (otherwise.origin !== 'default') {
-    message(`Without --url, ${otherwise.value} is asked: ${otherwise.origin} says so. Change it.`);
+    message(
+      `Without --url, other commands use ${otherwise.value}, which ${otherwise.origin} sets. Change it there.`,
+    );
     return;
   }
   await keepSetting(context, 'server_url', url, '--url');
@@ -142,7 +144,7 @@ async function keepSetting(
   }
 }
 
-/** What is typed after the verb can be seen by other users, and is kept by the shell. */
+/** Other users can see command-line arguments, and the shell keeps them in its history. */
 async function codeOf(context: Context, given: string | undefined): Promise<string> {
   if (given === '-') return (await text(context.io.stdin)).trim();
   return given ?? ask(context, 'Code from whoever runs the server:', '--code');

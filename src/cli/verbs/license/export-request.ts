@@ -7,12 +7,12 @@ import { checkOutFile, writeOutFile } from '../../out-file.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'ask for a lease on a machine without a network',
+  summary: 'write a lease request on a machine without a network',
   description:
-    'For a machine without a network: writes a signed request for its next lease, which an administrator answers with `identity leases issue --request`. Makes a key for this machine when it has none; that never leaves it. Until the answer is imported, running it again asks for the same renewal. A request that is there is replaced; any other file is not.',
+    'Writes a signed request for the next lease of a machine without a network. An administrator issues the lease with `identity leases issue --request`. Creates a key for this machine if it has none; the key never leaves the machine. Until the lease is imported, further requests are for the same renewal. Replaces an existing request, but no other file.',
   options: {
-    out: { value: 'file', description: 'where to put it', required: true, complete: 'file' },
-    name: { value: 'text', description: 'what people call this machine', default: hostname() },
+    out: { value: 'file', description: 'file for the request', required: true, complete: 'file' },
+    name: { value: 'text', description: 'display name of this machine', default: hostname() },
   },
   examples: ['license export-request --out request.jwt'],
   async run({ cwd, settings, io }, _args, { out: file, name }) {
@@ -22,7 +22,7 @@ export const verb = defineVerb({
     const out = { path, kind: 'the request of a machine', isOne: isRequest };
     await checkOutFile(out);
     const { jwt, ...request } = await exportRequest(files, name, Date.now());
-    // By now the key of this machine may be there.
+    // Read again, because the request can have created the key of this machine.
     await checkOutFile(out);
     await writeOutFile(out, `${jwt}\n`);
     return {

@@ -3,12 +3,12 @@ import { formatValidity, readImport } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'put a lease that was brought into its place',
+  summary: 'store a lease on a machine without a network',
   description:
-    'Stores a lease on a machine without a network. The lease must verify, be for this machine and its installation, work, and be no worse than the present one. A file that is refused changes nothing.',
+    'Stores a lease that was copied to this machine. The lease must verify, be valid now, belong to this machine and its installation, and be no worse than the current lease. A rejected file changes nothing.',
   arguments: {
     file: {
-      description: 'what `identity leases issue` wrote: lease with keyset, or lease alone',
+      description: 'file that `identity leases issue` wrote: a lease with or without a keyset',
       complete: 'file',
     },
   },
@@ -16,12 +16,12 @@ export const verb = defineVerb({
     keyset: {
       value: 'file',
       description:
-        'keys that you trust, which replace those of this machine (default: those of this machine, and those in the file if this machine trusts them or has neither keys nor a lease)',
+        'keys to trust, which replace the keys of this machine (default: the keys of this machine, and the keys in the file if this machine trusts them or has neither keys nor a lease)',
       complete: 'file',
     },
     replace: {
       description:
-        'accept a lease of another installation or issuer, to which this machine then belongs',
+        'accept a lease of another installation or issuer, and make this machine part of it',
     },
   },
   examples: ['license import lease.json', 'license import lease.json --keyset lease.json'],
@@ -46,12 +46,13 @@ export const verb = defineVerb({
         key_ids,
       },
       show(out) {
-        if (!isNew) out.line(`${files.lease} is this lease already.`);
+        if (!isNew) out.line(`${files.lease} already contains this lease.`);
         out.line(`${files.lease} ${formatValidity(claims)}.`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
         if (by === 'machine') return;
-        const whose = by === 'named' ? 'that you named' : 'in that file, as this machine had none';
-        out.line(`Leases are good by the keys ${whose}: ${key_ids.join(', ')}.`);
+        const whose =
+          by === 'named' ? 'that you specified' : 'in that file, because there were none';
+        out.line(`This machine trusts the keys ${whose}: ${key_ids.join(', ')}.`);
       },
     };
   },

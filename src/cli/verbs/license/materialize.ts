@@ -4,7 +4,7 @@ import { formatValidity, viewLicense, findLicenseFailure } from '../../license.t
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'write the lease that a container was started with to its file',
+  summary: 'write the lease from the environment of a container to its file',
   description:
     'For the start of a container: writes the values of SERVICE_LICENSE_LEASE and SERVICE_LICENSE_PUBLIC_KEY, each as it was issued or in base64, to the files that SERVICE_LICENSE_LEASE_PATH and SERVICE_LICENSE_PUBLIC_KEY_PATH name, or else to those of the home directory. The key may be a keyset, a JWK or PEM; the lease may be the file with keys that `identity leases issue --request` writes, whose keys count only where there are none. What is not good is refused before anything is touched, and a better lease that is there stays. Exits with 4 when what is in place then does not work.',
   examples: ['license materialize', 'license materialize && exec node api.js'],

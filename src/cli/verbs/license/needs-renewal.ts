@@ -6,9 +6,9 @@ const NOT_DUE = 1;
 const NO_LEASE = 2;
 
 export const verb = defineVerb({
-  summary: 'tell a script whether the lease is due for renewal',
+  summary: 'check in a script whether the lease is due for renewal',
   description:
-    'For scripts: exits with 0 when the lease is due for renewal, or has ended; with 1 when it is not due yet; with 2 when there is no lease that verifies. Needs no network.',
+    'For scripts. Exits with 0 if the lease is due for renewal or has ended, with 1 if it is not due yet, and with 2 if no lease verifies. Needs no network.',
   examples: [
     'license needs-renewal && service-local license renew',
     'license needs-renewal --json | jq .due_at',

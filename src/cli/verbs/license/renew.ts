@@ -15,15 +15,15 @@ import { readNamedFile } from '../../read-named-file.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'get the next lease, when it is due',
+  summary: 'renew the lease if it is due',
   description:
-    'Asks the server for the next lease of this machine, when it is due; the daemon does the same by itself. What goes wrong leaves the lease as it is. Exits with 0 when nothing was due and what is held works.',
+    'Requests the next lease of this machine from the server if renewal is due; the daemon does this automatically. A failure leaves the current lease unchanged. Also exits with 0 if renewal is not due and the current lease is valid.',
   options: {
-    now: { description: 'also when it is not due, and without waiting after a failure' },
+    now: { description: 'renew now, even if the lease is not due or a retry is pending' },
     keyset: {
       value: 'file',
       description:
-        'keys to trust instead of those of this machine, after a change that nothing vouches for: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
+        'keys to trust instead of the keys of this machine, after a key change that cannot be verified: a copy of /.well-known/license-keys.json of the server, or one key as JWK or PEM',
       complete: 'file',
     },
     insecure: INSECURE,
@@ -95,7 +95,11 @@ function notEnrolled(view: LicenseView): ServiceError {
 function failureOf(outcome: Outcome, now: boolean): ServiceError | undefined {
   if (outcome.status === 'failed') return outcome.error;
   if (outcome.status === 'renewed' || !now) return undefined;
-  return new ServiceError('rate_limited', 'as many requests have gone out as may in an hour', {
-    remedy: 'Try it again later; the daemon does so by itself.',
-  });
+  return new ServiceError(
+    'rate_limited',
+    'this machine has sent the maximum number of requests per hour',
+    {
+      remedy: 'Try again later; the daemon does so automatically.',
+    },
+  );
 }

@@ -5,7 +5,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'give this device a new key',
   description:
-    'Makes a new key pair for this machine, which takes the place of the old one. The server refuses the old one once the new one is first used, at the next renewal. When it is interrupted, run it again.',
+    'Creates a new key pair for this machine, which replaces the old one. The server rejects the old key after the new key is first used, at the next renewal. After an interruption, run it again.',
   options: { insecure: INSECURE },
   settings: ['server_url'],
   examples: ['license rotate-key'],
@@ -24,7 +24,7 @@ export const verb = defineVerb({
       show(out) {
         out.line(`${files.key} holds a new key: this is now the device ${rotated.device_id}.`);
         out.line(
-          `The server refuses the former key ${rotated.replaces} once this machine has renewed its lease.`,
+          `The server rejects the former key ${rotated.replaces} after the next renewal of this machine.`,
         );
       },
     };

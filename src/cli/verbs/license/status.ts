@@ -11,9 +11,9 @@ import {
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'say until when everything works',
+  summary: 'show until when this machine is licensed',
   description:
-    'Says until when everything licensed works on this machine, who renews the lease when, and which license files are refused. Needs no network. Exits with 0 while it works, in the grace period too, and otherwise with 4.',
+    'Shows until when this machine is licensed, who renews the lease and when, and which license files are rejected. Needs no network. Exits with 0 while the lease is valid or in its grace period, otherwise with 4.',
   examples: ['license status', 'license status --json | jq -r .works_until'],
   async run(context) {
     const { viewDaemon } = await import('../../daemon.ts');
@@ -87,7 +87,7 @@ function worksUntil({ status, claims }: NonNullable<LicenseView['held']>): strin
     : `${until}, from ${expires_at} on with a warning.`;
 }
 
-/** Who renews the lease, when nothing runs that does. */
+/** Explains how to renew the lease while no daemon runs. */
 function howToRenew(
   view: LicenseView,
   { isDue, due_at }: NonNullable<LicenseView['held']>,
@@ -96,8 +96,8 @@ function howToRenew(
   const ways: Readonly<Record<LicenseView['renewedBy'], string>> = {
     server: `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
     files: `People renew it: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with what comes back.`,
-    nobody: 'This machine is not enrolled, so that a new lease has to be brought to it.',
-    lost_key: `Nothing can renew it: it is for the device whose key was ${view.files.key}, and that is gone. ${suggestRemedy(view)}`,
+    nobody: 'This machine is not enrolled, so you must copy a new lease to it.',
+    lost_key: `The lease cannot be renewed: it belongs to the device whose key was ${view.files.key}, and that file is missing. ${suggestRemedy(view)}`,
   };
   return ways[view.renewedBy];
 }

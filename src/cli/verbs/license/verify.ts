@@ -3,14 +3,14 @@ import { readImport, showClaims, viewLicense } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'check a lease, and say what it is worth',
+  summary: 'verify a lease, and show its state and contents',
   description:
-    'Says whether a lease is signed by a key of this machine, or of the keyset that is named, and what it is worth now. Keys in the file itself prove nothing. Needs no network. Exits with 0 while it works, with 3 when it is refused, and with 4 when it is genuine and has ended.',
+    'Verifies that a key of this machine, or of the given keyset, signed the lease, and shows its state and contents. Keys in the file itself prove nothing. Needs no network. Exits with 0 while the lease is valid, with 3 if it does not verify, and with 4 if it is genuine but has ended.',
   arguments: { file: { description: 'lease, or lease with keyset', complete: 'file' } },
   options: {
     keyset: {
       value: 'file',
-      description: 'keys that verify it (default: those of this machine)',
+      description: 'keys to verify it with (default: the keys of this machine)',
       complete: 'file',
     },
   },
@@ -36,9 +36,9 @@ export const verb = defineVerb({
       data: { state, reason, verified_by: by, public_key_id: key, claims },
       failure:
         state === 'expired'
-          ? new ServiceError('license_invalid', `the lease is genuine, and ended on ${until}`, {
+          ? new ServiceError('license_invalid', `the lease is genuine, but ended at ${until}`, {
               reason: 'expired',
-              remedy: 'Ask whoever issued it for a new one.',
+              remedy: 'Ask its issuer for a new lease.',
             })
           : undefined,
       show(out) {

@@ -67,10 +67,10 @@ async function readText(path: string, name: string): Promise<string> {
 }
 
 const WITHOUT_AUDIT =
-  'revocations after the backup are forgotten: repeat them, or restore the backup again with --audit';
+  'revocations after the backup are lost: repeat them, or restore the backup again with --audit';
 
 const NOTHING_NEWER =
-  'the audit log has no entry after the backup: revocations after it are forgotten';
+  'the audit log has no entry after the backup, so revocations after the backup are lost';
 
 /** Audit actions that end recovery codes when they apply again. */
 const RECOVERY_CODE_USES = [
@@ -113,7 +113,7 @@ function answerOf(restored: Restored, hasAudit: boolean): Answer {
       if (imported_head !== null) {
         const { seq, hash, recorded_at } = imported_head;
         out.line(
-          `The imported log ends at ${recorded_at} with ${seq}:${hash}. What was recorded later is forgotten.`,
+          `The imported log ends at ${recorded_at} with ${seq}:${hash}. Later entries are lost.`,
         );
       }
       showCounts(out, 'Applied again', restored.applied);

@@ -3,9 +3,9 @@ import { TASK_ARGUMENT } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'end a task before its time',
+  summary: 'cancel a task',
   description:
-    'A task that waits is canceled at once, one that runs within seconds. What has ended stays as it ended.',
+    'Cancels a waiting task at once and a running task within seconds. A task that has ended does not change.',
   arguments: { task: TASK_ARGUMENT },
   examples: ['tasks cancel 0198c0de-0000-7000-8000-00000000dddd'],
   async run(server, { task: task_id }) {
@@ -15,7 +15,7 @@ export const verb = defineServerVerb({
     return {
       data: task,
       show: (out) =>
-        out.line(`task ${task_id} ${isEnding ? 'is told to end' : `is ${task.status}`}`),
+        out.line(`task ${task_id} ${isEnding ? 'is being canceled' : `is ${task.status}`}`),
     };
   },
 });

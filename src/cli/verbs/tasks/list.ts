@@ -4,11 +4,11 @@ import { TASK_COLUMNS, TASK_STATUSES } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'list what the server works on, or has worked on',
-  description: 'The newest first.',
+  summary: 'list the tasks of the server',
+  description: 'Lists waiting, running and ended tasks, newest first.',
   options: {
-    bot: { value: 'bot', description: 'only those of this bot, by id or slug' },
-    status: { value: 'status', description: 'only these', choices: TASK_STATUSES },
+    bot: { value: 'bot', description: 'only tasks of this bot (id or slug)' },
+    status: { value: 'status', description: 'only tasks in this status', choices: TASK_STATUSES },
   },
   examples: ['tasks list --status running', 'tasks list --bot sma-crossover --json'],
   run: (server, _args, query) =>

@@ -5,13 +5,17 @@ import { resultAnswer, TASK_ARGUMENT, waitForTask } from '../../tasks.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'show what came of a task, or wait for it',
+  summary: 'show the result of a task, or wait for it',
   description:
     'Shows the result of a backtest as `backtest` does, or the result of a conformance or stress test. The exit code is 5 if a gate is not met, a case failed or is inconclusive, or a stress test failed or is provisional. It is 8 if a stress test is inconclusive because the host was too busy.',
   arguments: { task: TASK_ARGUMENT },
   options: {
-    wait: { description: 'wait for it; Ctrl-C leaves the task running' },
-    out: { value: 'dir', description: 'write its files there', complete: 'directory' },
+    wait: { description: 'wait for the result; Ctrl-C leaves the task running' },
+    out: {
+      value: 'dir',
+      description: 'write the result files to this directory',
+      complete: 'directory',
+    },
   },
   settings: ['server_url'],
   examples: [

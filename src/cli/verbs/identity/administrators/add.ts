@@ -9,14 +9,15 @@ import { parseScopes, SCOPES_HELP } from '../../../scopes.ts';
 import { defineVerb, type Answer } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: "let somebody administer the server; on the server's machine",
-  description: `Works on the server's database, so it is for the server's machine: the one of SERVICE_LOCAL_HOME or DATABASE_URL. Asks for a password twice, and for a code of the authenticator app that has scanned the QR code; only then is anything kept.\n\n${SCOPES_HELP}`,
-  arguments: { name: { description: 'with which to log in, such as ada or ada@example.org' } },
+  summary: "add an administrator; run on the server's machine",
+  description: `Writes to the database in SERVICE_LOCAL_HOME or DATABASE_URL, so run it on the server's machine. Asks twice for a password and shows a QR code for an authenticator app. Stores the administrator only after you enter a code of the app.\n\n${SCOPES_HELP}`,
+  arguments: { name: { description: 'login name, such as ada or ada@example.org' } },
   options: {
     passwordStdin: PASSWORD_STDIN_OPTION,
     token: {
       value: 'scopes',
-      description: 'also make a token with these scopes, such as license,admin; good for 30 days',
+      description:
+        'also create a token with these scopes, such as license,admin; it expires after 30 days',
       parse: parseScopes,
     },
   },

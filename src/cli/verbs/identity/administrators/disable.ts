@@ -2,10 +2,10 @@ import { withDatabase } from '../../../administrators.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: "keep an administrator out; on the server's machine",
+  summary: "disable an administrator; run on the server's machine",
   description:
-    "From then on the administrator cannot log in, and his tokens and sessions are refused. `reset` lets him in again. Works on the server's database, on the server's machine.",
-  arguments: { name: { description: 'of the administrator' } },
+    "The administrator can no longer log in, and all tokens and sessions of this administrator are rejected. `reset` enables the administrator again. Run it on the server's machine.",
+  arguments: { name: { description: 'name of the administrator' } },
   examples: ['identity administrators disable ada'],
   async run(context, { name }) {
     const { disableAdministrator } = await import('../../../../identity/administrators.ts');

@@ -5,8 +5,8 @@ import { showItems } from '../../../show-items.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: "list the administrators; on the server's machine",
-  description: "Works on the server's database, on the server's machine.",
+  summary: "list the administrators; run on the server's machine",
+  description: "Reads the database of the server, so run it on the server's machine.",
   examples: ['identity administrators list'],
   async run(context) {
     const { listAdministrators } = await import('../../../../identity/administrators.ts');

@@ -3,10 +3,10 @@ import { PASSWORD_STDIN_OPTION } from '../../../ask.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: "make password and codes anew; on the server's machine",
+  summary: "reset the password and codes of an administrator; run on the server's machine",
   description:
-    "For whoever has lost password or phone, or is kept out by somebody who guesses: makes password, key of the app and recovery codes anew, ends all tokens and sessions, deletes all passkeys, lifts the limit on failed logins, and lets in again who was disabled. Works on the server's database, on the server's machine.",
-  arguments: { name: { description: 'of the administrator' } },
+    "For administrators who lost their password or phone, were disabled, or are locked out after failed logins. Sets a new password, authenticator key and recovery codes. Ends all tokens and sessions, deletes all passkeys, lifts the limit on failed logins and enables the administrator. Run it on the server's machine.",
+  arguments: { name: { description: 'name of the administrator' } },
   options: { passwordStdin: PASSWORD_STDIN_OPTION },
   examples: [
     'identity administrators reset ada',

@@ -10,16 +10,22 @@ import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineVerb, type Answer } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'show who did what',
-  description: `The last entries, or all after a given one; the oldest first. ${NEEDS_ADMIN}`,
+  summary: 'show the audit log',
+  description: `Shows the last entries, or all entries after a given one, oldest first. ${NEEDS_ADMIN}`,
   options: {
-    last: { value: 'count', description: 'how many (default: 50)', parse: parseCount },
+    last: { value: 'count', description: 'number of entries (default: 50)', parse: parseCount },
     after: { value: 'seq', description: 'all entries after this one', parse: parseCount },
-    actor: { value: 'who', description: 'only what was done by him, such as administrator:ID' },
-    action: { value: 'name', description: 'only these, such as admin.identity.license.revoke' },
-    target: { value: 'what', description: 'only what was done to it, such as deployment:ID' },
-    from: { value: 'time', description: 'only from then on, as 2026-01-02T03:04:05Z' },
-    to: { value: 'time', description: 'only before then' },
+    actor: { value: 'who', description: 'only actions of this actor, such as administrator:ID' },
+    action: {
+      value: 'name',
+      description: 'only this action, such as admin.identity.license.revoke',
+    },
+    target: { value: 'what', description: 'only actions on this target, such as deployment:ID' },
+    from: {
+      value: 'time',
+      description: 'only entries from this time on, such as 2026-01-02T03:04:05Z',
+    },
+    to: { value: 'time', description: 'only entries before this time' },
   },
   settings: ['server_url'],
   examples: [
@@ -33,7 +39,10 @@ export const verb = defineVerb({
     }
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
     if (isFiltered && after !== undefined) {
-      throw new ServiceError('usage', '--after takes all entries: use --from');
+      throw new ServiceError(
+        'usage',
+        '--after lists all entries and takes no filter; use --from instead',
+      );
     }
     const server = await connect(context);
     if (isFiltered) return answerOf(await search(server, filter, last ?? 50));
@@ -52,7 +61,7 @@ export const verb = defineVerb({
 
 type Filter = Omit<NonNullable<RequestOf<typeof searchAudit>['query']>, 'limit' | 'before_seq'>;
 
-/** The last entries that match, the oldest first. */
+/** The last matching entries, oldest first. */
 async function search(server: Client, filter: Filter, last: number): Promise<AuditEntry[]> {
   const found: AuditEntry[] = [];
   let before_seq: number | undefined;

@@ -14,10 +14,14 @@ import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'check that nobody tampered with the audit log',
-  description: `Reads the whole log and computes its hash chain here, not on the server. Exit 1, naming the first bad entry, when anything was altered, removed or added. Whoever can write to the database could compute the chain anew: note the head that is printed in a place out of his reach, and give it with --head the next time. ${NEEDS_ADMIN}`,
+  summary: 'verify that the audit log was not tampered with',
+  description: `Reads the whole log and computes its hash chain on this machine. If an entry was altered, removed or added, names the first bad entry and exits with 1. An attacker with write access to the database could compute a new chain. To detect this, store the printed head in a safe place and pass it with --head the next time. ${NEEDS_ADMIN}`,
   options: {
-    head: { value: 'seq:hash', description: 'a head noted before', parse: parseHead },
+    head: {
+      value: 'seq:hash',
+      description: 'head that an earlier verification printed',
+      parse: parseHead,
+    },
   },
   settings: ['server_url'],
   examples: [
@@ -40,14 +44,14 @@ export const verb = defineVerb({
           reason: fault.fault,
           remedy:
             fault.fault === 'not_as_noted'
-              ? 'See whether the head was noted rightly; if it was, the log has been replaced by another.'
+              ? 'Check that --head is correct. If it is, the log was replaced by another one.'
               : 'Find out who can write to the database, and restore it from a backup.',
         }),
     };
   },
 });
 
-/** Of a log that is sound in itself, it can be that it is not the one of which the head was noted. */
+/** `not_as_noted`: the chain is intact, but differs from the one of the given head. */
 interface Fault {
   readonly seq: number;
   readonly fault: ChainFault['fault'] | 'not_as_noted';
@@ -55,10 +59,10 @@ interface Fault {
 
 const WHAT: Readonly<Record<Fault['fault'], string>> = {
   ...CHAIN_FAULTS,
-  not_as_noted: 'is not the one that --head names',
+  not_as_noted: 'differs from the entry in --head',
 };
 
-/** @returns the last entry that is good, and what is wrong with the next. */
+/** @returns the last valid entry, and the fault of the next one. */
 async function verifyLog(
   server: Client,
   noted: ChainHead | undefined,
@@ -97,7 +101,7 @@ function missingUpTo(last: ChainHead, noted: ChainHead): ChainFault | undefined 
 function parseHead(text: string): ChainHead {
   const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (hash !== undefined) return { seq: Number(seq), hash };
-  throw new ServiceError('usage', `'${text}' is no head of a log`, {
-    remedy: 'Write it as `identity audit verify` prints it.',
+  throw new ServiceError('usage', `'${text}' is not the head of a log`, {
+    remedy: 'Use the form SEQ:HASH that `identity audit verify` prints.',
   });
 }

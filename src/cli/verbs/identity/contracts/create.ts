@@ -11,16 +11,16 @@ import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'register what a customer has bought, and until when',
+  summary: 'register the contract of a customer: its plan and its end',
   description:
-    'The entitlements given here are added to those of the plan; times replace those of the plan. It asks for a code from your authenticator.',
+    'Adds the given entitlements to those of the plan; given times replace those of the plan. Asks for a code from your authenticator.',
   options: {
     id: ID_OPTION,
-    customer: { value: 'id', description: 'whose contract it is', required: true },
-    plan: { value: 'id', description: 'what was bought', required: true },
+    customer: { value: 'id', description: 'customer of the contract', required: true },
+    plan: { value: 'id', description: 'plan of the contract', required: true },
     endsAt: {
       value: 'time',
-      description: 'when no lease works any more: 2027-01-01T00:00:00Z',
+      description: 'time after which no lease is valid: 2027-01-01T00:00:00Z',
       required: true,
       parse: parseEnd,
     },

@@ -5,7 +5,7 @@ import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the contracts',
-  options: { customer: { value: 'id', description: 'only those of this customer' } },
+  options: { customer: { value: 'id', description: 'only contracts of this customer' } },
   examples: ['identity contracts list', 'identity contracts list --customer acme --json'],
   run: (server, _args, { customer }) =>
     listAnswer<typeof listContracts>(server, 'contracts', '/identity/contracts', CONTRACT_COLUMNS, {

@@ -14,16 +14,16 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'change, extend or end a contract',
   description:
-    'Holds for the next lease of each installation under the contract. The entitlements given take ' +
-    'the place of all that it had on top of its plan. Leases that are out there work until their ' +
-    'own end, also when the contract has ended. A change that gives more asks for a code from ' +
-    'your authenticator; one that takes away does not.',
+    'Applies to the next lease of each installation under the contract. The given entitlements ' +
+    'replace all entitlements that the contract adds to its plan. Issued leases remain valid until ' +
+    'their end, even if the contract has ended. Asks for a code from your authenticator if the ' +
+    'change grants more than before.',
   arguments: { contract: { description: 'id of the contract' } },
   options: {
-    plan: { value: 'id', description: 'what was bought instead' },
+    plan: { value: 'id', description: 'new plan of the contract' },
     endsAt: {
       value: 'time',
-      description: 'when it ends: 2027-01-01T00:00:00Z, or now',
+      description: 'end of the contract: 2027-01-01T00:00:00Z, or now',
       parse: parseEndOrNow,
     },
     ...CONDITION_OPTIONS,

@@ -7,7 +7,7 @@ export const verb = defineServerVerb({
   summary: 'register a customer',
   options: {
     id: ID_OPTION,
-    name: { value: 'text', description: 'what people call the customer', required: true },
+    name: { value: 'text', description: 'display name of the customer', required: true },
   },
   examples: ['identity customers create --id acme --name "Acme Trading"'],
   async run(server, _args, { id, name }) {

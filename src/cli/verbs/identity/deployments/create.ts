@@ -4,11 +4,11 @@ import { INSTALLATION_COLUMNS, ID_OPTION } from '../../../registry.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'register an installation, which then gets leases',
+  summary: 'register an installation, so that it can get leases',
   options: {
     id: ID_OPTION,
-    contract: { value: 'id', description: 'under which it gets leases', required: true },
-    name: { value: 'text', description: 'what people call the installation', required: true },
+    contract: { value: 'id', description: 'contract of the installation', required: true },
+    name: { value: 'text', description: 'display name of the installation', required: true },
   },
   examples: ['identity deployments create --id acme-tokyo --contract acme-2026 --name Tokyo'],
   async run(server, _args, { id, contract, name }) {

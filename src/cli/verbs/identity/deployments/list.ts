@@ -5,7 +5,7 @@ import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the installations',
-  options: { contract: { value: 'id', description: 'only those under this contract' } },
+  options: { contract: { value: 'id', description: 'only installations under this contract' } },
   examples: ['identity deployments list', 'identity deployments list --contract acme-2026 --json'],
   run: (server, _args, { contract }) =>
     listAnswer<typeof listInstallations>(

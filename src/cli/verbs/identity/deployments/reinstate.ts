@@ -5,10 +5,10 @@ import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'take back that an installation was revoked',
+  summary: 'reinstate a revoked installation',
   description:
-    'Takes back that the installation was revoked, and its leases with it: its devices can renew ' +
-    'again. What was revoked lease by lease stays so. It asks for a code from your authenticator.',
+    'Cancels the revocation of an installation and its leases, so that its devices can renew again. ' +
+    'Leases that were revoked individually stay revoked. Asks for a code from your authenticator.',
   arguments: { deployment: { description: 'id of the installation' } },
   options: { code: CODE_OPTION },
   examples: [

@@ -2,11 +2,11 @@ import type { createEnrollmentCode } from '../../../../api/devices.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'make a code with which a machine becomes a device',
+  summary: 'create a code to enroll a machine as a device',
   description:
-    'The code is shown this once and is good for one machine: run `service-local license enroll` there with it.',
+    'The code is shown only once and enrolls one machine. Enter it there with `service-local license enroll`.',
   options: {
-    deployment: { value: 'id', description: 'to which the device will belong', required: true },
+    deployment: { value: 'id', description: 'installation of the device', required: true },
   },
   examples: [
     'identity devices enroll-code --deployment acme-tokyo',
@@ -18,7 +18,7 @@ export const verb = defineServerVerb({
       '/identity/deployments/{deployment_id}/enrolment-codes',
       { params: { deployment_id: deployment } },
     );
-    context.message(`good for one machine, until ${code.expires_at}`);
+    context.message(`enrolls one machine, until ${code.expires_at}`);
     return { data: code, show: (out) => out.line(code.code) };
   },
 });

@@ -5,7 +5,7 @@ import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the devices',
-  options: { deployment: { value: 'id', description: 'only those of this installation' } },
+  options: { deployment: { value: 'id', description: 'only devices of this installation' } },
   examples: ['identity devices list', 'identity devices list --deployment acme-tokyo --json'],
   run: (server, _args, { deployment }) =>
     listAnswer<typeof listDevices>(server, 'devices', '/identity/devices', DEVICE_COLUMNS, {

@@ -4,12 +4,12 @@ import { showItems } from '../../../show-items.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'refuse a device from now on',
+  summary: 'revoke a device',
   description:
-    'The device gets no leases any more. The one it has goes on until it ends: to end the license itself, revoke the lease with `service-local identity leases revoke`.',
+    'The device can no longer renew its lease, but its current lease stays valid until its end. To revoke the license itself, use `service-local identity leases revoke`.',
   arguments: { device: { description: 'id of the device' } },
   options: {
-    reason: { value: 'text', description: 'why, for the audit log', required: true },
+    reason: { value: 'text', description: 'reason for the audit log', required: true },
   },
   examples: ['identity devices revoke DEVICE --reason "the machine was sold"'],
   async run(server, { device }, { reason }) {

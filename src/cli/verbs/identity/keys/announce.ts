@@ -8,8 +8,8 @@ import { CODE_OPTION } from '../../../step-up.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'have the current signing key vouch for the next, without a trust root',
-  description: `For an issuer without a trust root. Run it while the server still signs with its current key, which then vouches for the next one: machines that hold the current key accept the next. Restart the server with the next key only after machines have renewed, as those that have not are refused until a person names the key. ${NEEDS_ADMIN}`,
+  summary: 'sign the next signing key with the current one, without a trust root',
+  description: `For issuers without a trust root. Run it while the server still signs with its current key. That key then endorses the next key, so that machines with the current key accept the next one. Restart the server with the next key only after all machines have renewed. A machine that has not renewed rejects the new key until it is passed with \`license renew --keyset\`. ${NEEDS_ADMIN}`,
   options: {
     key: {
       value: 'key',
@@ -22,7 +22,7 @@ export const verb = defineVerb({
   examples: ['identity keys announce --key=11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'],
   async run(context, _args, { key: x, code }) {
     if (!/^[\w-]{43}$/.test(x)) {
-      throw new ServiceError('usage', `--key ${x} is no public key of 43 characters`, {
+      throw new ServiceError('usage', `--key ${x} is not a public key of 43 characters`, {
         remedy: 'Copy the public key that `service-local identity keys generate` prints.',
       });
     }
@@ -43,7 +43,7 @@ export const verb = defineVerb({
       data: announced,
       show(out) {
         const { public_key_id, endorsed_by, keyset_version } = announced;
-        out.line(`${endorsed_by} vouches for ${public_key_id}, in keyset ${keyset_version}.`);
+        out.line(`${endorsed_by} endorses ${public_key_id}, in keyset ${keyset_version}.`);
       },
     };
   },

@@ -2,11 +2,11 @@ import { resolve } from 'node:path';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'make a key that signs leases',
+  summary: 'generate a key that signs leases',
   description:
-    'Writes an Ed25519 key in PKCS#8 PEM that only you can read. It is shown nowhere and kept nowhere else: whoever has it can issue leases.',
+    'Writes an Ed25519 key in PKCS#8 PEM to a file that only you can read. The key is never shown and stored nowhere else. Keep it secret: it can issue leases.',
   options: {
-    out: { value: 'file', description: 'a new file', required: true, complete: 'file' },
+    out: { value: 'file', description: 'new file for the key', required: true, complete: 'file' },
   },
   examples: ['identity keys generate --out license-key.pem'],
   async run({ cwd }, _args, { out: file }) {
@@ -23,7 +23,7 @@ export const verb = defineVerb({
           `With a trust root, sign the keyset first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
         );
         out.line(
-          `Without one, if a server signs already: service-local identity keys announce --key=${public_key}`,
+          `Without one, if a server already signs: service-local identity keys announce --key=${public_key}`,
         );
         out.line(`Start the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}`);
       },

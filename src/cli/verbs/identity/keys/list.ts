@@ -5,7 +5,7 @@ import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'list the keys that sign, and those that did',
+  summary: 'list the current and former signing keys',
   description: NEEDS_ADMIN,
   examples: ['identity keys list', 'identity keys list --json'],
   async run(server) {

@@ -5,8 +5,8 @@ import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'take a key out of use for good',
-  description: `From then on nobody trusts what it has signed, and it cannot be used again. Refused while a lease under it could still be in its grace period. ${NEEDS_ADMIN}`,
+  summary: 'retire a signing key permanently',
+  description: `Leases under a retired key are no longer trusted, and the key cannot be used again. Fails while a lease under the key can still be in its grace period. ${NEEDS_ADMIN}`,
   arguments: { key: { description: 'id of the public key' } },
   examples: ['identity keys retire kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
   async run(server, { key: public_key_id }) {

@@ -4,7 +4,7 @@ import { NEEDS_ADMIN } from '../../../scopes.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'say how far the rotation of keys is',
+  summary: 'show the progress of a key rotation',
   description: `A rotation begins when the server starts with a new key, and ends when the old one is retired. ${NEEDS_ADMIN}`,
   examples: ['identity keys rotate-status', 'identity keys rotate-status --json'],
   async run(server) {
@@ -26,15 +26,17 @@ export const verb = defineServerVerb({
         out.line(
           active
             ? `${active.public_key_id} signs since ${active.activated_at}.`
-            : 'No key signs: start the server with one, see `service-local identity keys generate`.',
+            : 'No key signs. Start the server with a key; see `service-local identity keys generate`.',
         );
-        if (retiring.length === 0) out.line('No rotation is under way.');
+        if (retiring.length === 0) out.line('No rotation is in progress.');
         for (const key of retiring) out.line(progressOf(key));
         for (const { public_key_id } of pending) {
-          out.line(`${public_key_id} does not sign yet: the signed keyset does not hold it.`);
+          out.line(
+            `${public_key_id} does not sign yet, because the signed keyset does not contain it.`,
+          );
         }
         for (const { public_key_id } of withdrawn) {
-          out.line(`${public_key_id} is retired, and the signed keyset still holds it.`);
+          out.line(`${public_key_id} is retired, but the signed keyset still contains it.`);
         }
         if (isToSign) out.line(`Run this where the root key is: ${SIGN_COMMAND}`);
       },
@@ -44,6 +46,6 @@ export const verb = defineServerVerb({
 
 function progressOf({ public_key_id, outstanding_leases, retirable_at }: KeyState): string {
   return outstanding_leases === 0
-    ? `${public_key_id} can be retired: no lease under it is good any more.`
-    : `${public_key_id} can be retired from ${retirable_at} on: until then ${formatCountOf(outstanding_leases, 'lease')} under it could be in use.`;
+    ? `${public_key_id} can be retired: no lease under it is still valid.`
+    : `${public_key_id} can be retired from ${retirable_at} on. Until then, ${formatCountOf(outstanding_leases, 'lease')} under it could be in use.`;
 }

@@ -13,30 +13,30 @@ import { checkOutFile, writeOutFile, type OutFile } from '../../../out-file.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'issue a lease for a machine that cannot renew by itself',
+  summary: 'issue a lease for a machine that cannot renew automatically',
   description:
-    'For machines that cannot renew by themselves. The signed lease is told once: the registry does not keep it. Without --out it goes to stdout. With it, a lease that is there is replaced; any other file is not. With the request of a machine, the lease is for this machine alone, and the keys that verify it are put beside it.',
+    'For machines that cannot renew automatically. The signed lease is returned only once, because the registry does not store it. It is printed to stdout, or written to --out, which replaces an existing lease but no other file. With the request of a machine, the lease is valid only for that machine, and the output includes the keys that verify it.',
   options: {
-    deployment: { value: 'id', description: 'for which it is', required: true },
+    deployment: { value: 'id', description: 'installation of the lease', required: true },
     entitlement: {
       value: 'name',
-      description: 'a feature that the contract gives; repeat it (default: all of them)',
+      description: 'a feature of the contract; repeat it for several (default: all features)',
       repeat: true,
     },
-    ttl: { value: 'length', description: 'how long it lasts, such as 7d', parse: parseSeconds },
+    ttl: { value: 'length', description: 'lifetime of the lease, such as 7d', parse: parseSeconds },
     grace: {
       value: 'length',
-      description: 'how long it then works on, such as 3d',
+      description: 'grace period after its end, such as 3d',
       parse: parseSeconds,
     },
-    customer: { value: 'id', description: 'to be sure: to whom the installation belongs' },
+    customer: { value: 'id', description: 'fail unless the installation belongs to this customer' },
     request: {
       value: 'file',
-      description: 'what `license export-request` wrote on the machine',
+      description: 'request that `license export-request` wrote on the machine',
       complete: 'file',
     },
-    out: { value: 'file', description: 'where to put the lease', complete: 'file' },
-    dryRun: { description: 'only tell what it would be' },
+    out: { value: 'file', description: 'file for the lease', complete: 'file' },
+    dryRun: { description: 'show the lease without issuing it' },
   },
   settings: ['server_url'],
   examples: [
@@ -68,7 +68,7 @@ export const verb = defineVerb({
     const out = file === undefined ? undefined : await leaseAt(resolve(context.cwd, file));
     if (out !== undefined) await checkOutFile(out);
     const server = await connect(context);
-    // First what can be asked for again: the lease is told once.
+    // The lease is returned only once, so everything that can be requested again comes first.
     const keyset = asked && (await keysetOf(server));
     const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
       body: { ...wanted, offline_request: asked?.jwt },
@@ -78,7 +78,7 @@ export const verb = defineVerb({
       const lost = `the lease ${answer.lease_id} is issued and lost: cannot write ${out.path}`;
       await writeOutFile(out, text, lost);
     }
-    if (asked) context.message(`asked for ${asked.by}`);
+    if (asked) context.message(`requested ${asked.by}`);
     for (const line of summaryOf(answer)) context.message(line);
     return {
       data: keyset ? { ...answer, keyset } : answer,
@@ -91,11 +91,11 @@ export const verb = defineVerb({
 
 interface Asked {
   readonly jwt: string;
-  /** Who asked, and when by their clock; only the server checks that it is so. */
+  /** The device that requested the lease, and the time by its clock. Not verified here. */
   readonly by: string;
 }
 
-/** @throws ServiceError `file_not_found`; `invalid_data` for what is no request */
+/** @throws ServiceError `file_not_found`; `invalid_data` if the file is not a request */
 async function readRequest(cwd: string, file: string): Promise<Asked> {
   const path = resolve(cwd, file);
   const jwt = (await readNamedFile(path)).trim();
@@ -104,8 +104,8 @@ async function readRequest(cwd: string, file: string): Promise<Asked> {
     const { iat, sub, name } = JSON.parse(payload) as OfflineRequestClaims;
     return { jwt, by: `by the device ${sub} (${name}) at ${formatTime(iat * 1000)}` };
   } catch {
-    throw new ServiceError('invalid_data', `${path} is no request of a machine`, {
-      remedy: 'Name the file that `service-local license export-request` wrote there.',
+    throw new ServiceError('invalid_data', `${path} is not a lease request`, {
+      remedy: 'Specify the file that `service-local license export-request` wrote on the machine.',
     });
   }
 }

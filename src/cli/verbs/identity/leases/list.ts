@@ -6,14 +6,14 @@ import { defineServerVerb } from '../../../server-verb.ts';
 export const verb = defineServerVerb({
   summary: 'list the leases of the registry',
   options: {
-    deployment: { value: 'id', description: 'only those of this installation' },
+    deployment: { value: 'id', description: 'only leases of this installation' },
     state: {
       value: 'state',
-      description: 'only those that are so',
+      description: 'only leases in this state',
       choices: ['valid', 'grace', 'expired', 'revoked'],
     },
     lineage: { value: 'id', description: 'only the renewals of this first lease' },
-    previous: { value: 'id', description: 'only those that renew this one' },
+    previous: { value: 'id', description: 'only leases that renew this one' },
   },
   examples: ['identity leases list', 'identity leases list --deployment acme-tokyo --state valid'],
   run: (server, _args, { deployment, state, lineage, previous }) =>

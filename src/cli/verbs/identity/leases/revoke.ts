@@ -17,15 +17,15 @@ import { defineVerb, type Context } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'deny renewal, by lease or by installation',
   description:
-    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes all that its machine has; one that an administrator was given stands for no machine, so revoke the installation then. With --deployment it is all leases of the installation, and none is given until it is reinstated.',
+    'Denies renewal and new leases from now on. Issued leases remain valid until their end; the date is shown before you confirm and in the result. Revoking a lease revokes all leases of its machine. A lease without a machine, which an administrator issued, can only be revoked with its installation. With --deployment, revokes all leases of the installation, which gets no new lease until it is reinstated.',
   arguments: { lease: { description: 'id of the lease', optional: true } },
   options: {
     deployment: { value: 'id', description: 'revoke the whole installation' },
-    reason: { value: 'text', description: 'why; it is kept with the lease', required: true },
-    confirm: { value: 'id', description: "the installation's id, where nobody can be asked" },
+    reason: { value: 'text', description: 'reason, stored with the lease', required: true },
+    confirm: { value: 'id', description: 'id of the installation, instead of a prompt' },
     code: {
       value: 'digits',
-      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+      description: 'code of your authenticator, or a recovery code, instead of a prompt',
     },
   },
   settings: ['server_url'],
@@ -44,7 +44,7 @@ export const verb = defineVerb({
       confirm ?? (await ask(context, `Type ${installationId} to confirm:`, '--confirm'));
     if (typed !== installationId) {
       throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${installationId}`, {
-        remedy: 'Nothing was revoked. Check that it is the installation you mean.',
+        remedy: 'Nothing was revoked. Check the id of the installation.',
       });
     }
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
@@ -77,13 +77,13 @@ export const verb = defineVerb({
         );
         out.line(
           effective_at === null
-            ? 'No copy of any works any more.'
+            ? 'None of its leases is still valid.'
             : `The last copy stops working at ${effective_at}.`,
         );
         if (!registry_enforced) {
           out.line(
             out.style.yellow(
-              'The server renews all the same: its setting license_registry_enforced is off.',
+              'The server still renews these leases, because its setting license_registry_enforced is off.',
             ),
           );
         }
@@ -97,7 +97,7 @@ type Target = { readonly lease_id: string } | { readonly deployment_id: string }
 function targetOf(lease: string | undefined, deployment: string | undefined): Target {
   if (lease !== undefined && deployment === undefined) return { lease_id: lease };
   if (deployment !== undefined && lease === undefined) return { deployment_id: deployment };
-  throw new ServiceError('usage', 'name a lease or --deployment, and not both', {
+  throw new ServiceError('usage', 'specify either a lease or --deployment', {
     remedy: 'See `service-local identity leases list`.',
   });
 }
@@ -109,7 +109,7 @@ async function leaseOf(
   return server.call<typeof getLease>('get', '/identity/leases/{lease_id}', { params });
 }
 
-/** Before somebody confirms: how many leases there are, and how long they cannot be stopped. */
+/** Shows the number of affected leases and how long they remain valid, before the confirmation. */
 async function tellWhatItDoes(
   { message }: Context,
   server: Client,
@@ -129,7 +129,7 @@ async function tellWhatItDoes(
   const owner = device === null ? deployment_id : `the device ${device} of ${deployment_id}`;
   message(
     count === 0
-      ? `There is no working lease of ${owner} that is not revoked already.`
-      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${effective_at}: until then nothing can stop them.`,
+      ? `All valid leases of ${owner} are already revoked.`
+      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${effective_at}. Nothing can end them before.`,
   );
 }

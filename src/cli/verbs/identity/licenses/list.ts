@@ -6,18 +6,18 @@ import { defineServerVerb } from '../../../server-verb.ts';
 export const verb = defineServerVerb({
   summary: 'list the installations, each with its newest lease',
   description:
-    'Each installation with its newest lease. An installation is silent when a device of it has not renewed although half of the time that it has for it is over: tell its owner before the lease ends.',
+    'Lists each installation with its latest lease. An installation is silent if one of its devices has not renewed in the first half of its renewal period. Notify the owner before the lease ends.',
   options: {
     state: {
       value: 'state',
-      description: 'only those that are so',
+      description: 'only installations in this state',
       choices: ['valid', 'grace', 'expired', 'revoked', 'none'],
     },
-    silent: { description: 'only those that are silent' },
+    silent: { description: 'only silent installations' },
     search: {
       value: 'text',
       description:
-        'part of an id or name of installation or customer; or the id of a lease or device',
+        'part of the id or name of an installation or customer, or the id of a lease or device',
     },
   },
   examples: [

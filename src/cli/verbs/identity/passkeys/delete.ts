@@ -6,14 +6,14 @@ import { PASSKEY_COLUMNS } from '../../../account.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'delete a passkey for good',
+  summary: 'delete a passkey permanently',
   description:
-    "Nobody can sign in with it any more. One of the token's owner; what is on the device itself stays there.",
+    'Deletes one of your passkeys from the server, so that it can no longer be used to sign in. The device keeps its own copy.',
   arguments: { passkey: { description: 'id of the passkey, as list shows it' } },
   options: {
     code: {
       value: 'digits',
-      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+      description: 'code of your authenticator, or a recovery code, instead of a prompt',
     },
   },
   examples: [

@@ -6,7 +6,7 @@ import { defineServerVerb } from '../../../server-verb.ts';
 export const verb = defineServerVerb({
   summary: 'list your passkeys',
   description:
-    "Those of the token's owner. One is added in the browser that is to have it: in the console, on the page Account.",
+    'Lists the passkeys of the owner of the token. To add a passkey, open the page Account of the console in the browser that will use it.',
   examples: ['identity passkeys list', 'identity passkeys list --json | jq -r .passkeys[].name'],
   run: (server) =>
     listAnswer<typeof listPasskeys>(server, 'passkeys', '/identity/passkeys', PASSKEY_COLUMNS, {}),

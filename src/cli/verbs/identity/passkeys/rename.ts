@@ -4,10 +4,10 @@ import { PASSKEY_COLUMNS } from '../../../account.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'give a passkey another name',
+  summary: 'rename a passkey',
   arguments: {
     passkey: { description: 'id of the passkey, as list shows it' },
-    name: { description: 'such as Laptop' },
+    name: { description: 'new name, such as Laptop' },
   },
   examples: ['identity passkeys rename 0198c0de-0000-7000-8000-00000000dddd Laptop'],
   async run(server, { passkey: passkey_id, name }) {

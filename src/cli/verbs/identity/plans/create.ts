@@ -10,10 +10,10 @@ import {
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'make a plan: features, and how long leases last',
+  summary: 'create a plan: features and the lifetime of leases',
   options: {
     id: ID_OPTION,
-    name: { value: 'text', description: 'what people call the plan', required: true },
+    name: { value: 'text', description: 'display name of the plan', required: true },
     ...CONDITION_OPTIONS,
     ...PURPOSE_OPTIONS,
   },

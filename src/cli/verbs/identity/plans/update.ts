@@ -14,12 +14,12 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'change a plan',
   description:
-    'Holds for the next lease of everybody who has the plan. The entitlements given take the place ' +
-    'of all that it had. A change that gives more asks for a code from your authenticator; one that ' +
+    'Applies to the next lease of every installation with the plan. The given entitlements replace ' +
+    'all former ones. A change that grants more asks for a code from your authenticator; one that ' +
     'takes away does not.',
   arguments: { plan: { description: 'id of the plan' } },
   options: {
-    name: { value: 'text', description: 'what people call the plan' },
+    name: { value: 'text', description: 'display name of the plan' },
     ...CONDITION_OPTIONS,
     ...PURPOSE_OPTIONS,
     noEntitlements: NO_ENTITLEMENTS_OPTION,

@@ -14,7 +14,7 @@ import { defineVerb } from '../../../verb.ts';
 const CHAIN = 'license-root.json';
 
 export const verb = defineVerb({
-  summary: 'make the root keys that vouch for signing keys, and the first root',
+  summary: 'create the root keys that sign the keyset, and the first root',
   description:
     'Works without a server and a network: run it on a machine that is kept offline. Writes one PEM file for each key, which only you can read and which is never shown, and license-root.json, which is public. A person with --threshold of the keys can make machines accept any lease. If fewer keys than the threshold remain, every machine must be enrolled again.',
   options: {
@@ -27,7 +27,7 @@ export const verb = defineVerb({
     keys: { value: 'count', description: 'number of root keys', parse: parseKeyCount, default: 1 },
     threshold: {
       value: 'count',
-      description: 'how many of them must sign',
+      description: 'number of keys that must sign',
       parse: parseKeyCount,
       default: 1,
     },
@@ -78,7 +78,7 @@ export const verb = defineVerb({
         out.line(`Root of ${issuer}: ${fingerprint}, until ${expires_at}.`);
         out.line(`${threshold} of ${count} keys must sign:`);
         for (const { path, public_key_id } of files) out.line(`  ${path}: ${public_key_id}`);
-        out.line('Keep each key in a place of its own, and a copy of each.');
+        out.line('Store each key in a different place, with a backup of each.');
         out.line(
           `Then sign the keyset: service-local identity root sign-keyset --chain ${chain} --key ${files[0]!.path}`,
         );
@@ -91,6 +91,6 @@ async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new ServiceError('output_not_writable', `cannot make ${path}`, { cause: error });
+    throw new ServiceError('output_not_writable', `cannot create ${path}`, { cause: error });
   }
 }

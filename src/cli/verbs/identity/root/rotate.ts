@@ -18,14 +18,14 @@ import {
 import { defineVerb, type Context } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'make the next root, signed by the current root and by its own keys',
+  summary: 'create the next root, signed by the current root and by its own keys',
   description:
-    'Works without a server and a network. The next root is signed by the threshold of the current root and by that of its own keys, so that every machine that trusts the current one takes it. With --new-keys new keys, made beside the chain, replace the former ones but those named with --keep; without it the keys stay, and only the expiry or the threshold changes. Where more key holders must sign, pass the file on, and they run it with --continue. Sign the keyset with the new root then, and upload both.',
+    'Works without a server and a network. Enough keys of the current root and of the next root must sign, so that every machine that trusts the current root accepts the next one. With --new-keys, new keys replace all former keys except those in --keep, and are written next to the chain. Otherwise only the expiry or the threshold changes. If more key holders must sign, pass the file on; they run the command with --continue. Then sign the keyset with the new root and upload both.',
   options: {
     chain: CHAIN_OPTION,
     key: { ...KEY_OPTION, description: 'a key of the current or the next root; repeat it' },
-    newKeys: { value: 'count', description: 'number of new keys to make', parse: parseKeyCount },
-    keep: { value: 'id', description: 'with --new-keys: a key that stays', repeat: true },
+    newKeys: { value: 'count', description: 'number of new keys to create', parse: parseKeyCount },
+    keep: { value: 'id', description: 'with --new-keys: a key to keep', repeat: true },
     threshold: {
       value: 'count',
       description: 'number of keys that must sign from then on; unchanged by default',
@@ -133,7 +133,7 @@ async function nextRoot(
   const former = rootClaims(before);
   const stranger = keep.find((id) => !former.keys.some(({ kid }) => kid === id));
   if (stranger !== undefined) {
-    throw new ServiceError('usage', `--keep ${stranger} is no key of the current root`);
+    throw new ServiceError('usage', `--keep ${stranger} is not a key of the current root`);
   }
   const kept =
     newKeys === undefined ? former.keys : former.keys.filter(({ kid }) => keep.includes(kid));
@@ -141,7 +141,7 @@ async function nextRoot(
   const count = kept.length + (newKeys ?? 0);
   if (wanted > count) {
     throw new ServiceError('usage', `the threshold ${wanted} is more than the ${count} keys`, {
-      remedy: 'Give --threshold, keep more keys with --keep, or make more with --new-keys.',
+      remedy: 'Specify --threshold, keep more keys with --keep, or create more with --new-keys.',
     });
   }
   if (count > MAX_ROOT_KEYS) {

@@ -36,11 +36,10 @@ export const verb = defineVerb({
     },
     add: {
       value: 'key',
-      description:
-        'public key that a server will be started with, as `identity keys generate` prints it',
+      description: 'public key of the next signing key, as `identity keys generate` prints it',
       repeat: true,
     },
-    retire: { value: 'id', description: 'key to withdraw for good', repeat: true },
+    retire: { value: 'id', description: 'key to withdraw permanently', repeat: true },
     expiresIn: {
       value: 'time',
       description: 'how long the keyset may add keys; 365d by default',
@@ -48,7 +47,7 @@ export const verb = defineVerb({
     },
     continue: { description: 'add signatures to the keyset in the file, and change nothing else' },
     upload: { description: 'store the document at the server' },
-    replace: { description: 'with --upload: give up the root that the server has for this one' },
+    replace: { description: 'with --upload: replace the root of the server by this one' },
     code: CODE_OPTION,
     yes: { description: 'sign new keys without asking' },
   },
@@ -207,19 +206,19 @@ async function confirmKeys(
 }
 
 function nothingToDo(): ServiceError {
-  return new ServiceError('usage', 'neither --key nor --upload is given', {
-    remedy: 'Name the file of a root key with --key, or upload a signed file with --upload.',
+  return new ServiceError('usage', 'specify --key or --upload', {
+    remedy: 'Pass the file of a root key with --key, or upload a signed file with --upload.',
   });
 }
 
 function nothingToUpload(): ServiceError {
   return new ServiceError('usage', 'the file has no signed keyset to upload', {
-    remedy: 'Sign one with --key, which names the file of a root key.',
+    remedy: 'Sign a keyset first, with --key and the file of a root key.',
   });
 }
 
 function nothingToContinue(): ServiceError {
   return new ServiceError('usage', 'the file has no keyset to sign with --continue', {
-    remedy: 'Make and sign the first one: run the same command without --continue.',
+    remedy: 'Create and sign the first keyset: run the same command without --continue.',
   });
 }

@@ -7,13 +7,13 @@ import { SESSION_COLUMNS } from '../../../account.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'sign a browser out of the console, or all of your own',
+  summary: 'sign a browser, or all your browsers, out of the console',
   description:
-    "It ends at once: its browser has to sign in again. Anybody's for a token with the scope admin, else those of its owner. Tokens go on; see identity tokens revoke.",
+    'Ends login sessions at once; their browsers must sign in again. With the scope admin, you can end the session of any administrator, otherwise only your own. Tokens stay valid; to end them, use `identity tokens revoke`.',
   arguments: {
     session: { description: 'id of the session, as list shows it', optional: true },
   },
-  options: { all: { description: "all sessions of the token's owner" } },
+  options: { all: { description: 'end all sessions of the owner of the token' } },
   settings: ['server_url'],
   examples: [
     'identity sessions end 0198c0de-0000-7000-8000-00000000cccc',
@@ -21,7 +21,7 @@ export const verb = defineVerb({
   ],
   async run(context, { session: session_id }, { all }) {
     if ((session_id === undefined) !== all) {
-      throw new ServiceError('usage', 'name a session or --all, and not both', {
+      throw new ServiceError('usage', 'specify either a session or --all', {
         remedy: 'See `service-local identity sessions list`.',
       });
     }

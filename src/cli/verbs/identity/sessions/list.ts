@@ -4,9 +4,9 @@ import { SESSION_COLUMNS } from '../../../account.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'list the browsers in which somebody is signed in',
+  summary: 'list the browsers that are signed in to the console',
   description:
-    "Of the browsers in which somebody is signed in to the console. Everybody's for a token with the scope admin, else those of its owner.",
+    'Lists the login sessions of browsers: of all administrators with the scope admin, otherwise only your own.',
   examples: ['identity sessions list', 'identity sessions list --json | jq -r .sessions[].address'],
   run: (server) =>
     listAnswer<typeof listSessions>(server, 'sessions', '/identity/sessions', SESSION_COLUMNS, {}),

@@ -5,17 +5,17 @@ import { parseSeconds } from '../../../../base/seconds.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'log in, for a token that a script can have',
-  description: `Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN. For yourself, service-local login keeps one in a file.\n\nA token with the scope license alone can be narrowed to installations or a customer, and to a maximum TTL. It then issues leases and enrollment codes for these, shows and revokes what belongs to them, and does nothing else.\n\n${SCOPES_HELP}`,
+  summary: 'create a token for a script',
+  description: `Logs in with a password and a code, and prints a token to stdout. It is shown only once; other commands read it from SERVICE_LOCAL_TOKEN. For interactive use, \`service-local login\` stores a token in a file.\n\nA token whose only scope is license can be restricted to installations or a customer, and to a maximum TTL. Such a token can only issue leases and enrollment codes for these, and show and revoke what belongs to them.\n\n${SCOPES_HELP}`,
   options: {
-    administrator: { value: 'name', description: 'who logs in', required: true },
+    administrator: { value: 'name', description: 'administrator who logs in', required: true },
     scopes: {
       value: 'scopes',
-      description: 'what it is good for, such as license,admin',
+      description: 'scopes of the token, such as license,admin',
       parse: parseScopes,
       required: true,
     },
-    label: { value: 'text', description: 'what it is for', default: 'command line' },
+    label: { value: 'text', description: 'purpose of the token', default: 'command line' },
     expires: {
       value: 'length',
       description: 'lifetime of the token: up to 365d, or never (default: 30d)',
@@ -23,19 +23,22 @@ export const verb = defineVerb({
     },
     deployment: {
       value: 'id',
-      description: 'narrow it to this installation; repeat it for several',
+      description: 'restrict the token to this installation; repeat it for several',
       repeat: true,
     },
-    customer: { value: 'id', description: 'narrow it to the installations of this customer' },
+    customer: {
+      value: 'id',
+      description: 'restrict the token to the installations of this customer',
+    },
     maxTtl: {
       value: 'length',
-      description: 'longest TTL of leases issued with it, such as 7d',
+      description: 'maximum TTL of leases issued with the token, such as 7d',
       parse: parseSeconds,
     },
     passwordStdin: PASSWORD_STDIN_OPTION,
     code: {
       value: 'digits',
-      description: 'of the authenticator app, or a recovery code, where nobody can be asked',
+      description: 'code of the authenticator app, or a recovery code, instead of a prompt',
     },
   },
   settings: ['server_url'],

@@ -5,7 +5,8 @@ import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the tokens',
-  description: "Everybody's for a token with the scope admin, else those of its owner.",
+  description:
+    'Lists the tokens of all administrators with the scope admin, otherwise only your own.',
   examples: ['identity tokens list', 'identity tokens list --json | jq -r .tokens[].label'],
   run: (server) =>
     listAnswer<typeof listTokens>(server, 'tokens', '/identity/tokens', TOKEN_COLUMNS, {}),

@@ -4,9 +4,9 @@ import { TOKEN_COLUMNS } from '../../../tokens.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
 
 export const verb = defineServerVerb({
-  summary: 'end a token',
+  summary: 'revoke a token',
   description:
-    "It ends at once. Anybody's for a token with the scope admin, else those of its owner.",
+    'Revokes the token at once. With the scope admin, you can revoke any token, otherwise only your own.',
   arguments: { token: { description: 'id of the token, as list shows it' } },
   examples: ['identity tokens revoke 0198c0de-0000-7000-8000-00000000bbbb'],
   async run(server, { token: token_id }) {

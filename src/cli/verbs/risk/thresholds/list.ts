@@ -6,8 +6,8 @@ import { defineServerVerb } from '../../../server-verb.ts';
 export const verb = defineServerVerb({
   summary: 'list the thresholds of clients, instruments, traders, desks and the firm',
   description:
-    'Those in force. The sessions of a threshold share what it says of exposure, loss and messages, each kind by itself.',
-  options: { history: { description: 'all that ever were, too' } },
+    'Lists the thresholds in force. All sessions of a threshold share its limits of exposure, loss and messages; sessions of each kind, such as paper, share them separately.',
+  options: { history: { description: 'include removed and replaced thresholds' } },
   examples: ['risk thresholds list', 'risk thresholds list --history --json'],
   async run(server, _args, { history }) {
     const data = await server.call<typeof listThresholds>('get', '/risk/thresholds', {

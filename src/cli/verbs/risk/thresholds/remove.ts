@@ -5,7 +5,7 @@ import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
   summary: 'remove a threshold',
-  description: 'What it was stays in the history, with who removed it and why.',
+  description: 'The history keeps the threshold, the reason for its removal and who removed it.',
   options: SUBJECT_OPTIONS,
   settings: ['server_url'],
   examples: [
@@ -17,6 +17,9 @@ export const verb = defineVerb({
     const data = await server.call<typeof setThreshold>('put', '/risk/thresholds', {
       body: { level, subject, currency, limits: null, rationale },
     });
-    return { data, show: (out) => out.line(`${level} ${subject} has none in ${currency} now.`) };
+    return {
+      data,
+      show: (out) => out.line(`Removed the threshold of ${level} ${subject} in ${currency}.`),
+    };
   },
 });

@@ -7,16 +7,16 @@ import { defineVerb } from '../../../verb.ts';
 const amount = (description: string) => ({ value: 'n', description, parse: parseAmount }) as const;
 
 export const verb = defineVerb({
-  summary: 'set a threshold, for all sessions that it is about',
+  summary: 'set a threshold for all sessions of its subject',
   description:
-    'What is given is all that the subject then has in the currency. Orders are checked by the limits of their bot and by the thresholds of all five levels; the tightest wins. A bot says in `attribution` of its spec for which client, trader and desk it trades. Running sessions heed it within two seconds on paper, with their next report in production, and cancel what breaks it. While there is a threshold of a trader, desk or client, a bot that names nobody at that level does not start, and those that run are denied new orders.',
+    'Replaces all values of the subject in the currency. Orders must meet the limits of their bot and the thresholds of all five levels; the strictest applies. The field `attribution` in the spec of a bot specifies its client, trader and desk. Running sessions apply a new threshold within two seconds on paper, and with their next report in production; they cancel orders that violate it. While a client, trader or desk has a threshold, bots without that attribution cannot start, and running ones cannot submit new orders.',
   options: {
     ...SUBJECT_OPTIONS,
     'max-order-value': amount('account currency per order'),
-    'max-order-qty': amount('units per order; of instruments alone'),
+    'max-order-qty': amount('units per order; for instruments only'),
     'max-gross-exposure': amount('account currency; divided among sessions'),
     'max-daily-loss': amount('account currency; divided among sessions'),
-    'max-messages': amount('orders and cancels a second; divided among sessions'),
+    'max-messages': amount('orders and cancels per second; divided among sessions'),
   },
   settings: ['server_url'],
   examples: [
