@@ -86,14 +86,17 @@ export async function checkSecrets(
   const public_key =
     keyset.version === undefined
       ? keyset.absent
-      : told(secrets.public_key, keyset.version, fault.status ?? 'ok', fault.reason);
+      : checkedSecret(secrets.public_key, keyset.version, fault.status ?? 'ok', fault.reason);
   const trust = trusted && { by: trusted.by, pin, fingerprint: trusted.fingerprint };
   const known = { public_key, trust };
   const nothing = { ...known, facts: undefined, since: undefined, previous: undefined };
   if (lease.version === undefined) return { ...nothing, lease: lease.absent };
-  const tell = (status: CheckedSecret['status'], reason?: LeaseReason | null): CheckedSecret =>
-    told(secrets.lease, lease.version, status, reason);
-  if (trusted === undefined) return { ...nothing, lease: tell('unverified', 'unknown_key') };
+  const checkedLease = (
+    status: CheckedSecret['status'],
+    reason?: LeaseReason | null,
+  ): CheckedSecret => checkedSecret(secrets.lease, lease.version, status, reason);
+  if (trusted === undefined)
+    return { ...nothing, lease: checkedLease('unverified', 'unknown_key') };
   const claimsOf = ({ value }: SecretVersion) => {
     const verified = verifyLease(value, trusted.keys);
     const isOurs = verified.ok && verified.claims.deployment_id === license_deployment_id;
@@ -116,7 +119,7 @@ export async function checkSecrets(
         ? 'unverified'
         : 'malformed';
     const reason = verified.ok ? undefined : verified.reason;
-    return { ...known, lease: tell(status, reason), facts: undefined, since, previous };
+    return { ...known, lease: checkedLease(status, reason), facts: undefined, since, previous };
   }
   const facts = factsOf(ours);
   const { reason } = leaseStatus(ours, now);
@@ -132,7 +135,7 @@ export async function checkSecrets(
         : now >= parseTime(facts.due_at)!
           ? 'due'
           : 'ok';
-  return { ...known, lease: tell(status, reason), facts, since, previous };
+  return { ...known, lease: checkedLease(status, reason), facts, since, previous };
 }
 
 interface TrustIn {
@@ -204,7 +207,7 @@ const MESSAGES: Readonly<Partial<Record<CheckedSecret['status'], string>>> = {
 };
 
 /** Describes a fault by its reason only, because the detail can quote the secret value. */
-function told(
+function checkedSecret(
   name: string,
   version: SecretVersion | undefined,
   status: CheckedSecret['status'],
@@ -225,9 +228,9 @@ async function read(
 ): Promise<Read> {
   try {
     const version = await store[which](name);
-    return version ? { version } : { absent: told(name, undefined, 'missing') };
+    return version ? { version } : { absent: checkedSecret(name, undefined, 'missing') };
   } catch (error) {
     if (!(error instanceof ServiceError && error.code === 'not_allowed')) throw error;
-    return { absent: told(name, undefined, 'denied') };
+    return { absent: checkedSecret(name, undefined, 'denied') };
   }
 }

@@ -135,8 +135,8 @@ export interface SecretNames {
  */
 export function readInstall(file: string, customer: string, env: string): Install {
   const { customers } = readCloudFile(file);
-  const envs = chosen(customers, customer, 'customer', file);
-  const install = chosen(envs, env, `environment of ${customer}`, file);
+  const envs = pickNamed(customers, customer, 'customer', file);
+  const install = pickNamed(envs, env, `environment of ${customer}`, file);
   return {
     customer,
     env,
@@ -197,7 +197,7 @@ function invalid(file: string, problems: ServiceError['problems']): ServiceError
 }
 
 /** @throws ServiceError `not_found` */
-export function chosen<T>(
+export function pickNamed<T>(
   all: Readonly<Record<string, T>>,
   wanted: string,
   what: string,

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import { readClusters } from '../kubernetes/clusters-file.ts';
 import { connectRest, USUAL_PACE, type Rest, type RestRequest } from '../kubernetes/rest.ts';
-import { chosen, type ClusterPlace } from './cloud-file.ts';
+import { pickNamed, type ClusterPlace } from './cloud-file.ts';
 
 /** A namespace of a cluster. */
 export interface Place {
@@ -12,7 +12,7 @@ export interface Place {
 
 /** @throws ServiceError `invalid_setting`, `not_found`, `conflict` */
 export function connectPlace({ cluster, namespace }: ClusterPlace, clustersFile: string): Place {
-  const definition = chosen(readClusters(clustersFile), cluster, 'cluster', clustersFile);
+  const definition = pickNamed(readClusters(clustersFile), cluster, 'cluster', clustersFile);
   const { signal } = new AbortController();
   const rest = connectRest(definition, { name: cluster, signal, pace: USUAL_PACE });
   return { rest, cluster, namespace: namespace ?? definition.namespace };

@@ -48,7 +48,7 @@ export function factsOf(claims: LeaseClaims): LeaseFacts {
 }
 
 /** @throws ServiceError `invalid_data` if the manifest describes another installation. */
-export function refuseOther(manifest: SeedManifest, install: Install): void {
+export function assertManifestOf(manifest: SeedManifest, install: Install): void {
   const { customer, env, license_deployment_id, secrets } = install;
   const isIt =
     manifest.customer === customer &&

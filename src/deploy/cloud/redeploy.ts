@@ -22,19 +22,19 @@ export async function waitForRollouts(
   rollouts: readonly Awaited[],
   message: (text: string) => void,
 ): Promise<void> {
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
   const began = performance.now();
   for (let wait = FIRST_LOOK_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
     const states = await services.states();
     const waiting = rollouts.filter(({ name, id, began_at }) => {
       const state = states.find((each) => each.name === name)!;
-      refuseFailed(state, id);
+      assertNotFailed(state, id);
       // A rollout that was just started may not be listed yet.
       const isThere = state.rollout.id === id || state.rollout.began_at > began_at;
       const isDone = isThere && state.rollout.state === 'done';
       const text = `${state.role} ${name}: ${isDone ? 'redeployed' : 'redeploying'}, ${state.tasks.length} of ${state.wanted} tasks`;
-      if (told.get(name) !== text) message(text);
-      told.set(name, text);
+      if (reported.get(name) !== text) message(text);
+      reported.set(name, text);
       return !isDone;
     });
     if (waiting.length === 0) return;
@@ -49,7 +49,7 @@ export async function waitForRollouts(
   }
 }
 
-function refuseFailed({ name, rollout, failed_rollouts }: ServiceState, id: string): void {
+function assertNotFailed({ name, rollout, failed_rollouts }: ServiceState, id: string): void {
   const isFailed =
     failed_rollouts.includes(id) || (rollout.id === id && rollout.state === 'failed');
   if (!isFailed) return;

@@ -36,8 +36,8 @@ export async function renew(seeding: Seeding, services: Services | undefined): P
 async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' | 'seeded'>> {
   const { install, store, clock, journal, message } = seeding;
   const first = await checkSecrets(install, store, clock());
-  refuseDenied(first);
-  if (isAsItShouldBe(first)) {
+  assertReadable(first);
+  if (isUpToDate(first)) {
     // The lease of an interrupted run is in the store or has been replaced since.
     await forgetIssue(journal);
     return { checked: first, seeded: undefined };
@@ -45,9 +45,9 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
   const planned = await plan(seeding);
   // By a wrong clock of this machine, a new lease could be due at every run.
   const now = parseTime(planned.issued_at)!;
-  tellClock(clock(), now, message);
+  warnOfClockSkew(clock(), now, message);
   const checked = await checkSecrets(install, store, now);
-  if (isAsItShouldBe(checked)) return { checked, seeded: undefined };
+  if (isUpToDate(checked)) return { checked, seeded: undefined };
   if (checkFailure(checked) === undefined && !lastsLonger(planned, checked)) {
     message(
       `The lease is due for renewal, but a new one would not last longer. Check the contract and the plan of the installation ${install.license_deployment_id}.`,
@@ -63,11 +63,11 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
   return { checked: await checkSecrets(install, store, now), seeded };
 }
 
-function isAsItShouldBe({ public_key, lease }: Checked): boolean {
+function isUpToDate({ public_key, lease }: Checked): boolean {
   return public_key.status === 'ok' && lease.status === 'ok' && lease.reason === null;
 }
 
-function refuseDenied({ public_key, lease }: Checked): void {
+function assertReadable({ public_key, lease }: Checked): void {
   const denied = [public_key, lease].find(({ status }) => status === 'denied');
   if (denied === undefined) return;
   throw new ServiceError(
@@ -80,7 +80,7 @@ function refuseDenied({ public_key, lease }: Checked): void {
   );
 }
 
-function tellClock(own: number, servers: number, message: (text: string) => void): void {
+function warnOfClockSkew(own: number, servers: number, message: (text: string) => void): void {
   if (Math.abs(own - servers) <= CLOCK_TOLERANCE_SECONDS * 1000) return;
   message(
     `The clock of this machine shows ${formatTime(own)}, but the server reports ${formatTime(servers)}. Using the time of the server.`,

@@ -3,7 +3,7 @@ import type { ClusterPod, ClusterReason, ClusterState } from './cluster.ts';
 import { LABEL_PREFIX } from './manifests.ts';
 import type { Condition, ContainerStatus, Deployment, Namespace, Pod, PodEvent } from './wire.ts';
 
-export interface Seen {
+export interface ObservedObjects {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
   /** Warnings about pods that do not start; undefined if not needed or not readable. */
@@ -46,32 +46,32 @@ export function needsEvents(pod: Pod): boolean {
   return isPlaced && waits;
 }
 
-export function stateOf(seen: Seen, now: number): ClusterState {
-  const alive = seen.pods.filter((pod) => !hasEnded(pod));
-  const pods = alive.map((pod) => podOf(pod, seen.events ?? []));
-  const told = { pods, version: versionOf(seen.deployment), observed_at: now };
-  const fault = namespaceFault(seen);
-  if (seen.deployment === undefined) {
-    return { phase: 'missing', message: null, reason: null, ...fault, ...told };
+export function stateOf(objects: ObservedObjects, now: number): ClusterState {
+  const alive = objects.pods.filter((pod) => !hasEnded(pod));
+  const pods = alive.map((pod) => podOf(pod, objects.events ?? []));
+  const observed = { pods, version: versionOf(objects.deployment), observed_at: now };
+  const fault = namespaceFault(objects);
+  if (objects.deployment === undefined) {
+    return { phase: 'missing', message: null, reason: null, ...fault, ...observed };
   }
-  const { spec, status = {}, metadata } = seen.deployment;
+  const { spec, status = {}, metadata } = objects.deployment;
   const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   if (spec.replicas === 0) {
     // Until the controller has observed the change, it can still create a pod.
     const isDown = pods.length === 0 && isObserved && (status.replicas ?? 0) === 0;
     const names = pods.map((pod) => pod.name).join(', ') || 'a pod that may have started';
     return isDown
-      ? { phase: 'scaled_down', message: null, reason: null, ...told }
-      : { phase: 'progressing', message: `${names} is still stopping`, reason: null, ...told };
+      ? { phase: 'scaled_down', message: null, reason: null, ...observed }
+      : { phase: 'progressing', message: `${names} is still stopping`, reason: null, ...observed };
   }
   const conditions = isObserved ? (status.conditions ?? []) : [];
   const isUp = (status.updatedReplicas ?? 0) > 0 && (status.readyReplicas ?? 0) > 0;
   const isReady = isObserved && isUp && pods.some((pod) => pod.ready);
-  if (isReady) return { phase: 'ready', message: null, reason: null, ...told };
+  if (isReady) return { phase: 'ready', message: null, reason: null, ...observed };
   const worst =
     fault ?? pods.map(faultOf).find((each) => each !== null) ?? deploymentFault(conditions);
-  if (worst !== undefined) return { phase: 'degraded', ...worst, ...told };
-  return { phase: 'progressing', message: progressOf(pods), reason: null, ...told };
+  if (worst !== undefined) return { phase: 'degraded', ...worst, ...observed };
+  return { phase: 'progressing', message: progressOf(pods), reason: null, ...observed };
 }
 
 function progressOf(pods: readonly ClusterPod[]): string {
@@ -86,7 +86,7 @@ function faultOf({ name, reason, message }: ClusterPod): Fault | null {
   return reason === null ? null : { reason, message: `${name}: ${message ?? reason}` };
 }
 
-function namespaceFault({ namespace }: Seen): Fault | undefined {
+function namespaceFault({ namespace }: ObservedObjects): Fault | undefined {
   if (namespace === undefined) return undefined;
   if (namespace === null)
     return { reason: 'namespace_missing', message: 'the namespace does not exist' };
@@ -102,12 +102,12 @@ function deploymentFault(conditions: readonly Condition[]): Fault | undefined {
     conditions.find((each) => each.type === type && each.status === status);
   const failure = find('ReplicaFailure', 'True');
   if (failure !== undefined) {
-    const message = shown(failure.message ?? 'the cluster cannot create a pod');
+    const message = shorten(failure.message ?? 'the cluster cannot create a pod');
     return { reason: /exceeded quota/.test(message) ? 'quota' : 'replica_failure', message };
   }
   const stuck = find('Progressing', 'False');
   if (stuck?.reason === 'ProgressDeadlineExceeded') {
-    return { reason: 'deadline_exceeded', message: shown(stuck.message ?? 'rollout timed out') };
+    return { reason: 'deadline_exceeded', message: shorten(stuck.message ?? 'rollout timed out') };
   }
   // Kubernetes sets this reason when a rollout completes, so the pod has been ready.
   const done = find('Progressing', 'True')?.reason === 'NewReplicaSetAvailable';
@@ -143,7 +143,7 @@ function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
   if (unplaced !== undefined) {
     return {
       reason: 'unschedulable',
-      message: shown(unplaced.message ?? 'no node can run the pod'),
+      message: shorten(unplaced.message ?? 'no node can run the pod'),
     };
   }
   const fault = (status.containerStatuses ?? []).map(containerFault).find(Boolean);
@@ -152,7 +152,7 @@ function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
     .filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid)
     .findLast(({ reason }) => reason === 'FailedMount' || reason === 'FailedAttachVolume');
   if (mount === undefined || !needsEvents(pod)) return undefined;
-  const message = shown(mount.message ?? 'a volume cannot be mounted');
+  const message = shorten(mount.message ?? 'a volume cannot be mounted');
   return { reason: missingSecret(message) ? 'missing_secret' : 'volume', message };
 }
 
@@ -162,14 +162,14 @@ function containerFault({
   restartCount = 0,
 }: ContainerStatus): Fault | undefined {
   const waiting = state?.waiting?.reason ?? '';
-  const message = shown([waiting, state?.waiting?.message].filter(Boolean).join(': '));
+  const message = shorten([waiting, state?.waiting?.message].filter(Boolean).join(': '));
   if (IMAGE_REASONS.has(waiting)) return { reason: 'image_pull', message };
   if (CONFIG_REASONS.has(waiting)) {
     return { reason: missingSecret(message) ? 'missing_secret' : 'container_config', message };
   }
   const ended = state?.terminated ?? lastState?.terminated;
   if (ended === undefined || state?.running !== undefined) return undefined;
-  const how = `exit code ${ended.exitCode}${ended.reason === undefined ? '' : ` (${shown(ended.reason)})`}`;
+  const how = `exit code ${ended.exitCode}${ended.reason === undefined ? '' : ` (${shorten(ended.reason)})`}`;
   if (ended.reason === 'OOMKilled') {
     return { reason: 'out_of_memory', message: `the container exceeded its memory limit: ${how}` };
   }
@@ -196,7 +196,7 @@ function versionOf(deployment: Deployment | undefined): number | null {
   return text !== undefined && /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : null;
 }
 
-function shown(text: string): string {
+function shorten(text: string): string {
   const line = printableLine(text);
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Cluster, ClusterState } from './cluster.ts';
-import { needsEvents, stateOf, type Seen } from './cluster-state.ts';
+import { needsEvents, stateOf, type ObservedObjects } from './cluster-state.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
 import { diffOf } from './diff.ts';
 import {
@@ -58,7 +58,7 @@ export function connectCluster(
 ): Cluster {
   const rest = connectRest(definition, { name, signal, pace });
 
-  const applied = async (
+  const applyObject = async (
     object: KubernetesObject,
     query: Readonly<Record<string, string>> = {},
   ): Promise<RestAnswer> => {
@@ -71,7 +71,7 @@ export function connectCluster(
       body: object,
       secrets,
     });
-    if (answer.status >= 300) throw refusedObject(rest, name, answer, object, secrets);
+    if (answer.status >= 300) throw rejectionOf(rest, name, answer, object, secrets);
     return answer;
   };
 
@@ -80,41 +80,44 @@ export function connectCluster(
     const path = pathOf(kind, plan.namespace, resourceName(plan));
     const answer = await rest.ask({ method: 'GET', path });
     if (answer.status >= 300 && answer.status !== 404) {
-      throw refusedObject(rest, name, answer, object);
+      throw rejectionOf(rest, name, answer, object);
     }
     return answer;
   };
 
-  const listed = async <T>(
+  const listObjects = async <T>(
     kind: string,
     namespace: string,
     query: Readonly<Record<string, string>>,
   ): Promise<readonly T[]> => {
     const answer = await rest.ask({ method: 'GET', path: pathOf(kind, namespace), query });
     if (answer.status !== 200) {
-      throw refusedObject(rest, name, answer, { kind, metadata: { namespace, name: '' } });
+      throw rejectionOf(rest, name, answer, { kind, metadata: { namespace, name: '' } });
     }
     return (answer.body['items'] ?? []) as readonly T[];
   };
 
-  const deleted = async (kind: string, namespace: string, object: string): Promise<void> => {
+  const deleteObject = async (kind: string, namespace: string, object: string): Promise<void> => {
     const path = pathOf(kind, namespace, object);
     const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
     const answer = await rest.ask({ method: 'DELETE', path, body });
     if (answer.status < 300 || answer.status === 404) return;
-    throw refusedObject(rest, name, answer, { kind, metadata: { namespace, name: object } });
+    throw rejectionOf(rest, name, answer, { kind, metadata: { namespace, name: object } });
   };
 
-  const seen = async (plan: DeployPlan): Promise<Seen> => {
+  const readObjects = async (plan: DeployPlan): Promise<ObservedObjects> => {
     const { status, body } = await read('Deployment', plan);
     // Listed after the Deployment: if it can no longer create pods, this list is complete.
     const query = { labelSelector: labelSelector(plan) };
-    const pods = await listed<Pod>('Pod', plan.namespace, query);
+    const pods = await listObjects<Pod>('Pod', plan.namespace, query);
     return { deployment: status === 404 ? undefined : (body as unknown as Deployment), pods };
   };
 
   /** Adds events or the namespace if they can explain the state; omits what is not readable. */
-  const explained = async (plan: DeployPlan, known: Seen): Promise<Seen> => {
+  const addExplanation = async (
+    plan: DeployPlan,
+    known: ObservedObjects,
+  ): Promise<ObservedObjects> => {
     const { deployment, pods } = known;
     if (deployment === undefined) {
       const path = `/api/v1/namespaces/${plan.namespace}`;
@@ -133,7 +136,7 @@ export function connectCluster(
 
   return {
     async apply(objects) {
-      for (const object of objects) await applied(object);
+      for (const object of objects) await applyObject(object);
     },
     async diff(objects) {
       const diffs = [];
@@ -142,9 +145,9 @@ export function connectCluster(
         const path = pathOf(kind, metadata.namespace, metadata.name);
         const live = await rest.ask({ method: 'GET', path });
         if (live.status >= 300 && live.status !== 404) {
-          throw refusedObject(rest, name, live, object);
+          throw rejectionOf(rest, name, live, object);
         }
-        const { body } = await applied(object, { dryRun: 'All' });
+        const { body } = await applyObject(object, { dryRun: 'All' });
         diffs.push(diffOf(live.status === 404 ? undefined : live.body, body));
       }
       return diffs;
@@ -159,26 +162,27 @@ export function connectCluster(
         spec: { replicas: 0 },
       };
       // `force` overrides the number that another manager has set.
-      await applied(end, { fieldManager: END_MANAGER, force: 'true' });
+      await applyObject(end, { fieldManager: END_MANAGER, force: 'true' });
     },
     async remove(plan) {
       const own = resourceName(plan);
       const query = { labelSelector: labelSelector(plan) };
       // One ConfigMap per version. Listing Secrets would require permission to read them.
-      const files = await listed<KubernetesObject>('ConfigMap', plan.namespace, query);
+      const files = await listObjects<KubernetesObject>('ConfigMap', plan.namespace, query);
       // The Deployment goes first, because its pods use the other objects.
-      await deleted('Deployment', plan.namespace, own);
-      await deleted('Secret', plan.namespace, runnerSecretName(plan));
-      for (const { metadata } of files) await deleted('ConfigMap', plan.namespace, metadata.name);
-      await deleted('NetworkPolicy', plan.namespace, own);
-      await deleted('ServiceAccount', plan.namespace, own);
+      await deleteObject('Deployment', plan.namespace, own);
+      await deleteObject('Secret', plan.namespace, runnerSecretName(plan));
+      for (const { metadata } of files)
+        await deleteObject('ConfigMap', plan.namespace, metadata.name);
+      await deleteObject('NetworkPolicy', plan.namespace, own);
+      await deleteObject('ServiceAccount', plan.namespace, own);
     },
     async state(plan) {
-      const known = await seen(plan);
-      return stateOf(await explained(plan, known).catch(() => known), Date.now());
+      const known = await readObjects(plan);
+      return stateOf(await addExplanation(plan, known).catch(() => known), Date.now());
     },
     watch: (plan, onState, until) =>
-      watchState(rest, { plan, onState, explained }, AbortSignal.any([rest.ended, until])),
+      watchState(rest, { plan, onState, addExplanation }, AbortSignal.any([rest.ended, until])),
     close: () => rest.close(),
   };
 }
@@ -186,57 +190,57 @@ export function connectCluster(
 interface Watched {
   readonly plan: DeployPlan;
   readonly onState: (state: ClusterState) => void;
-  readonly explained: (plan: DeployPlan, known: Seen) => Promise<Seen>;
+  readonly addExplanation: (plan: DeployPlan, known: ObservedObjects) => Promise<ObservedObjects>;
 }
 
 async function watchState(
   rest: Rest,
-  { plan, onState, explained }: Watched,
+  { plan, onState, addExplanation }: Watched,
   signal: AbortSignal,
 ): Promise<void> {
   const known: { deployments?: readonly unknown[]; pods?: readonly unknown[] } = {};
   let last: ClusterState | undefined;
-  let shown = '';
-  let isTelling = false;
+  let lastReported = '';
+  let isRefreshing = false;
   let isStale = false;
-  let later: NodeJS.Timeout | undefined;
+  let refreshTimer: NodeJS.Timeout | undefined;
   /** API paths whose last read failed. */
   const failing = new Set<string>();
 
-  const show = (state: ClusterState): void => {
+  const report = (state: ClusterState): void => {
     const text = JSON.stringify({ ...state, observed_at: 0 });
-    if (text === shown || signal.aborted) return;
-    shown = text;
+    if (text === lastReported || signal.aborted) return;
+    lastReported = text;
     onState(state);
   };
-  const tell = async (): Promise<void> => {
+  const refresh = async (): Promise<void> => {
     isStale = true;
-    if (isTelling) return;
-    isTelling = true;
+    if (isRefreshing) return;
+    isRefreshing = true;
     while (isStale) {
       isStale = false;
       const { deployments, pods } = known;
       if (deployments === undefined || pods === undefined || signal.aborted) break;
-      const seen: Seen = {
+      const seen: ObservedObjects = {
         deployment: deployments[0] as Deployment | undefined,
         pods: pods as readonly Pod[],
       };
-      const whole = await explained(plan, seen).catch(() => seen);
+      const whole = await addExplanation(plan, seen).catch(() => seen);
       last = stateOf(whole, Date.now());
-      if (failing.size === 0) show(last);
-      clearTimeout(later);
+      if (failing.size === 0) report(last);
+      clearTimeout(refreshTimer);
       // Events and namespaces are not watched, so the reason is read again after a while.
       const isOpen = seen.deployment === undefined || seen.pods.some(needsEvents);
-      if (isOpen) later = setTimeout(() => void tell(), rest.pace.eventsMs).unref();
+      if (isOpen) refreshTimer = setTimeout(() => void refresh(), rest.pace.eventsMs).unref();
     }
-    isTelling = false;
+    isRefreshing = false;
   };
   const onFailure = ({ message }: ServiceError, since: number): void => {
     const nothing = { phase: 'degraded', version: null, pods: [], observed_at: since } as const;
     const text = `not seen since ${new Date(since).toISOString()}: ${message}`;
-    show({ ...(last ?? nothing), reason: 'unreachable', message: text });
+    report({ ...(last ?? nothing), reason: 'unreachable', message: text });
   };
-  const following = (
+  const follow = (
     path: string,
     query: Readonly<Record<string, string>>,
     keep: (items: readonly unknown[]) => void,
@@ -249,7 +253,7 @@ async function watchState(
         onItems(items) {
           failing.delete(path);
           keep(items);
-          void tell();
+          void refresh();
         },
         onFailure(error, since) {
           failing.add(path);
@@ -259,18 +263,18 @@ async function watchState(
       signal,
     );
   await Promise.all([
-    following(
+    follow(
       pathOf('Deployment', plan.namespace),
       { fieldSelector: `metadata.name=${resourceName(plan)}` },
       (items) => (known.deployments = items),
     ),
-    following(
+    follow(
       pathOf('Pod', plan.namespace),
       { labelSelector: labelSelector(plan) },
       (items) => (known.pods = items),
     ),
   ]);
-  clearTimeout(later);
+  clearTimeout(refreshTimer);
 }
 
 function pathOf(kind: string, namespace: string, name?: string): string {
@@ -287,7 +291,7 @@ function valuesOf({ kind, data }: KubernetesObject): readonly string[] {
   ]);
 }
 
-function refusedObject(
+function rejectionOf(
   rest: Rest,
   cluster: string,
   answer: RestAnswer,

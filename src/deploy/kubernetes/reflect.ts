@@ -40,7 +40,7 @@ export async function reflect(
   /** @throws ServiceError */
   const list = async (): Promise<string> => {
     const answer = await rest.ask({ method: 'GET', path, query }, 1);
-    if (answer.status !== 200) throw refused(rest, answer);
+    if (answer.status !== 200) throw errorOf(rest, answer);
     const { metadata, items: listed = [] } = answer.body as {
       metadata?: { resourceVersion?: string };
       items?: readonly Item[];
@@ -115,7 +115,7 @@ export async function reflect(
   }
 }
 
-function refused(rest: Rest, answer: RestAnswer): ServiceError {
+function errorOf(rest: Rest, answer: RestAnswer): ServiceError {
   const { message } = rest.refusal(answer);
   return new ServiceError(
     'cluster_unavailable',

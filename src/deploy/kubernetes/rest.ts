@@ -142,7 +142,7 @@ export function connectRest(
   const ended = AbortSignal.any([signal, closing.signal]);
   /** Reused until the credentials change; the client would create one for each request. */
   let dispatcher: Dispatcher | undefined;
-  const forget = (): void => {
+  const dropDispatcher = (): void => {
     // Closing waits for open streams, so they are not interrupted.
     void dispatcher?.close().catch(() => undefined);
     dispatcher = undefined;
@@ -212,19 +212,19 @@ export function connectRest(
       const answer = await answerOf(response);
       if (isPassing(answer, refusal(answer))) {
         const { status } = answer;
-        const said = refusal(answer, request.secrets).message;
+        const message = refusal(answer, request.secrets).message;
         const retryAfter = Number(response.headers['retry-after'] ?? 0) * 1000;
         throw new NoAnswer(
-          said === '' ? `status ${status}` : `status ${status}: ${said}`,
+          message === '' ? `status ${status}` : `status ${status}: ${message}`,
           Math.min(retryAfter || 0, LONGEST_RETRY_AFTER_MS),
         );
       }
-      if (answer.status === 401) forget();
+      if (answer.status === 401) dropDispatcher();
       return answer;
     } catch (error) {
       ended.throwIfAborted();
       if (error instanceof NoAnswer || error instanceof ServiceError) throw error;
-      forget();
+      dropDispatcher();
       if (timeout.aborted) throw new NoAnswer(`no response within ${pace.requestMs / 1000} s`);
       throw new NoAnswer(scrubbed(networkFault(error), request.secrets));
     }
@@ -278,7 +278,7 @@ export function connectRest(
       } catch (error) {
         ended.throwIfAborted();
         if (error instanceof ServiceError) throw error;
-        forget();
+        dropDispatcher();
         throw unavailable(
           name,
           controller.signal.aborted

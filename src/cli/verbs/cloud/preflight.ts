@@ -26,7 +26,7 @@ export const verb = defineVerb({
   async run(context, _args, options) {
     const { checkFailure, checkSecrets } = await import('../../../deploy/cloud/check.ts');
     const { describeTrust } = await import('../../../gate/describe-trust.ts');
-    const { readManifest, refuseOther } = await import('../../../deploy/cloud/manifest.ts');
+    const { readManifest, assertManifestOf } = await import('../../../deploy/cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
       options.manifest === undefined ? undefined : readManifest(await readNamedFile(path), path);
@@ -35,7 +35,7 @@ export const verb = defineVerb({
       throw new ServiceError('usage', 'specify --manifest, or both --customer and --env');
     }
     const install = await findInstall(context, { customer, env });
-    if (manifest !== undefined) refuseOther(manifest, install);
+    if (manifest !== undefined) assertManifestOf(manifest, install);
     const checked = await withStore(context, install, (store) =>
       checkSecrets(install, store, Date.now(), manifest),
     );
