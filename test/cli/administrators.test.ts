@@ -240,7 +240,7 @@ describe('identity audit', () => {
     const verified = await run('audit verify', { token });
     expect(verified).toEqual({
       code: 0,
-      stdout: `Entries that are as they were written: ${lastSeq()}\nHead: ${noted}\n`,
+      stdout: `Unchanged entries: ${lastSeq()}\nHead: ${noted}\n`,
       stderr: '',
     });
     expect(await run(`audit verify --head ${noted}`, { token })).toEqual(verified);
@@ -264,7 +264,7 @@ describe('identity audit', () => {
     await restore();
     expect(code).toBe(1);
     expect(stderr).toMatch(new RegExp(`^error audit_tampered: entry ${seq} ${what}\n`));
-    expect(stdout).toBe(`Entries that are as they were written: ${seq - 1}\n`);
+    expect(stdout).toBe(`Unchanged entries: ${seq - 1}\n`);
   });
 
   test.each([
@@ -300,9 +300,7 @@ describe('identity audit', () => {
     expect(shorter.stderr).toContain(`entry ${seq} is missing`);
     expect(forged.code).toBe(1);
     expect(forged.stderr).toMatch(
-      new RegExp(
-        `entry ${seq} differs from the entry in --head\\n→ Check that --head is correct`,
-      ),
+      new RegExp(`entry ${seq} differs from the entry in --head\\n→ Check that --head is correct`),
     );
   });
 });

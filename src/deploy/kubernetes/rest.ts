@@ -3,11 +3,18 @@
  * credentials and handles TLS and proxies. Retries and timeouts are handled here, and secrets are
  * removed from all messages. The client package is loaded on the first connection.
  */
-import { createRequire } from 'node:module';
 import { retry, type Backoff } from '../../base/backoff.ts';
-import { ServiceError, isSystemError } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
+import {
+  loadClient,
+  readConfig,
+  type Dispatcher,
+  type KubeConfig,
+  type RequestContext,
+  type ResponseContext,
+} from './official-client.ts';
 
 export interface Pace {
   /** Timeout of one attempt. */
@@ -73,47 +80,6 @@ export interface Rest {
   refusal(answer: RestAnswer, secrets?: readonly string[]): Refusal;
   /** Aborts requests in progress. */
   close(): Promise<void>;
-}
-
-/** The parts of the official client that are used here. */
-interface Client {
-  readonly KubeConfig: new () => KubeConfig;
-  readonly RequestContext: new (url: string, method: string) => RequestContext;
-  createConfiguration(): {
-    readonly httpApi: {
-      send(context: RequestContext): { toPromise(): Promise<ResponseContext> };
-    };
-  };
-}
-
-interface KubeConfig {
-  loadFromFile(file: string): void;
-  loadFromCluster(): void;
-  setCurrentContext(name: string): void;
-  getContextObject(name: string): unknown;
-  getCurrentCluster(): { readonly server: string } | null;
-  getCurrentUser(): Readonly<Record<string, unknown>> | null;
-  applySecurityAuthentication(context: RequestContext): Promise<void>;
-}
-
-interface Dispatcher {
-  close(): Promise<void>;
-}
-
-interface RequestContext {
-  setQueryParam(name: string, value: string): void;
-  setHeaderParam(name: string, value: string): void;
-  getHeaders(): Readonly<Record<string, string>>;
-  setBody(body: string): void;
-  setSignal(signal: AbortSignal): void;
-  getDispatcher(): Dispatcher | undefined;
-  setDispatcher(dispatcher: Dispatcher): void;
-}
-
-interface ResponseContext {
-  readonly httpStatusCode: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: { text(): Promise<string>; stream(): AsyncIterable<Uint8Array> | null };
 }
 
 /** No response, or a temporary failure that is worth another attempt. */
@@ -212,7 +178,7 @@ export function connectRest(
       const answer = await answerOf(response);
       if (isPassing(answer, refusal(answer))) {
         const { status } = answer;
-        const message = refusal(answer, request.secrets).message;
+        const { message } = refusal(answer, request.secrets);
         const retryAfter = Number(response.headers['retry-after'] ?? 0) * 1000;
         throw new NoAnswer(
           message === '' ? `status ${status}` : `status ${status}: ${message}`,
@@ -351,59 +317,5 @@ async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncIterable<string> 
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
     rest = lines.pop()!;
     yield* lines.filter((line) => line !== '');
-  }
-}
-
-function readConfig(
-  client: Client,
-  { kubeconfig, context, in_cluster }: ClusterDefinition,
-): KubeConfig {
-  const config = new client.KubeConfig();
-  if (in_cluster === true) {
-    if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) {
-      throw new ServiceError(
-        'conflict',
-        'in_cluster is set, but the server does not run in a cluster',
-        {
-          reason: 'not_in_cluster',
-          remedy: 'Set kubeconfig instead of in_cluster in clusters_file.',
-        },
-      );
-    }
-    config.loadFromCluster();
-    return config;
-  }
-  const invalid = (message: string): ServiceError =>
-    new ServiceError('conflict', `the kubeconfig ${kubeconfig!} ${message}`, {
-      reason: 'invalid_kubeconfig',
-      remedy: 'Correct it, or set another kubeconfig in clusters_file.',
-    });
-  try {
-    config.loadFromFile(kubeconfig!);
-  } catch (error) {
-    // The message of the parser quotes the file, which contains credentials.
-    throw invalid(
-      isSystemError(error) ? `cannot be read: ${error.code!}` : 'is not a valid kubeconfig',
-    );
-  }
-  if (context !== undefined) {
-    if (!config.getContextObject(context)) {
-      throw invalid(`has no context ${JSON.stringify(context)}`);
-    }
-    config.setCurrentContext(context);
-  }
-  if (!config.getCurrentCluster()?.server) throw invalid('does not specify a cluster');
-  return config;
-}
-
-function loadClient(): Client {
-  try {
-    return createRequire(import.meta.url)('@kubernetes/client-node') as Client;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', 'the package @kubernetes/client-node is not installed', {
-      reason: 'not_installed',
-      remedy: 'Install it next to service-local with `npm install @kubernetes/client-node`.',
-    });
   }
 }

@@ -35,7 +35,7 @@ export const verb = defineVerb({
     return {
       data: { verified: last.seq, head, fault: fault ?? null },
       show(out) {
-        out.line(`Entries that are as they were written: ${formatCount(last.seq)}`);
+        out.line(`Unchanged entries: ${formatCount(last.seq)}`);
         if (!fault) out.line(`Head: ${head}`);
       },
       failure:
