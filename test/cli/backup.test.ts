@@ -210,7 +210,7 @@ test('halts all trading after a restore, and ends login sessions, codes and proo
     ended_sessions: 1,
     stopped_agents: 1,
     imported_entries: 0,
-    warnings: [expect.stringMatching(/^revocations after the backup are forgotten/)],
+    warnings: [expect.stringMatching(/^revocations after the backup are lost/)],
   });
   const database = new Database(place.file, { readonly: true });
   for (const table of ['sessions', 'step_ups', 'challenges']) {

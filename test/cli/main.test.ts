@@ -28,7 +28,7 @@ describe('help', () => {
 
   it('lists the verbs of a group, and shows one verb with its examples', async () => {
     const group = await inProcess(['config', '--help']);
-    expect(group.stdout).toMatch(/^ {2}explain +say/m);
+    expect(group.stdout).toMatch(/^ {2}explain +show/m);
     expect(group.stdout).not.toContain('completion');
     const one = await inProcess(['config', 'explain', '--help']);
     expect(one.stdout).toContain('Usage: service-local config explain [options] <setting>');

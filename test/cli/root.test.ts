@@ -514,7 +514,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
   );
 
   test.each([
-    [['--upload'], /the file has no signed keyset to upload\n→ Sign one with --key/],
+    [['--upload'], /the file has no signed keyset to upload\n→ Sign a keyset first, with --key/],
     [
       ['--key', 'root/root-key-1.pem', '--continue'],
       /the file has no keyset to sign with --continue\n→ .*without --continue/,

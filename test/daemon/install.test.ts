@@ -74,7 +74,7 @@ test('installs and removes the daemon as a service', async () => {
   };
   const installed = await run('install');
   expect(installed).toMatchObject({ code: 0, stderr: '' });
-  expect(installed.stdout).toContain(`${manager.path} is written`);
+  expect(installed.stdout).toContain(`installed as ${manager.path}.`);
   expect(calls()).toEqual(['daemon-reload', 'disable', 'enable']);
   const printed = await run('install', '--print');
   expect(readFileSync(manager.path, 'utf8')).toBe(printed.stdout);
