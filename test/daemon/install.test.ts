@@ -86,7 +86,7 @@ test('installs and removes the daemon as a service', async () => {
   failAt('daemon-reload');
   await run('install');
   const left = await run('uninstall');
-  expect(left).toMatchObject({ code: 0, stdout: `There is no ${manager.path}.\n` });
+  expect(left).toMatchObject({ code: 0, stdout: `${manager.path} does not exist.\n` });
 });
 
 test('creates all directories that the service may write to, and a unit file that every user can read', async () => {

@@ -273,15 +273,10 @@ function isPassing({ status }: RestAnswer, { reason, causes }: Refusal): boolean
 }
 
 function unavailable(name: string, { message, retryAfterMs }: NoAnswer): ServiceError {
-  return new ServiceError(
-    'cluster_unavailable',
-    `the cluster ${name} does not respond: ${message}`,
-    {
-      remedy:
-        'Check that service-local can reach the API server of the cluster, or try again later.',
-      ...(retryAfterMs > 0 ? { retryAfterSeconds: Math.ceil(retryAfterMs / 1000) } : {}),
-    },
-  );
+  return new ServiceError('cluster_unavailable', `the cluster ${name} is unavailable: ${message}`, {
+    remedy: 'Check that service-local can reach the API server of the cluster, or try again later.',
+    ...(retryAfterMs > 0 ? { retryAfterSeconds: Math.ceil(retryAfterMs / 1000) } : {}),
+  });
 }
 
 export function credentialsFault(name: string): ServiceError {
