@@ -5,10 +5,10 @@
 const argv = process.argv.slice(2);
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
-  const { packageVersion } = await import('../src/base/version.ts');
+  const { packageVersion } = await import('../src/base/package-version.ts');
   console.log(packageVersion());
 } else {
-  const { isNodeTooOld, oldestNode } = await import('../src/base/version.ts');
+  const { isNodeTooOld, oldestNode } = await import('../src/base/package-version.ts');
   if (isNodeTooOld()) {
     const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
     runOnNewerNode(oldestNode());

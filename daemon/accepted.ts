@@ -19,7 +19,7 @@ import type { TrustedKeys } from '../src/lease/keys.ts';
 import { verifyTrust, type HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/gate/license-files.ts';
-import { readState } from './state.ts';
+import { readState } from './daemon-state.ts';
 
 /** The accepted owner of leases, the keys that verify them, and the content of their files. */
 export interface Accepted extends TrustMemory {

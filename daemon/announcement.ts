@@ -1,5 +1,5 @@
 import { newAnnouncement } from '../src/gate/anchor.ts';
-import { readState, writeState } from './state.ts';
+import { readState, writeState } from './daemon-state.ts';
 
 /**
  * Announces a trust anchor that a person is about to put in place, so that running programs accept

@@ -7,7 +7,7 @@ import { licenseFiles } from '../src/gate/license-files.ts';
 import { createLog, lineForPeople, type Log } from '../src/base/log.ts';
 import type { Settings } from '../src/base/settings.ts';
 import { deniedSince } from './denial.ts';
-import { daemonFiles, type DaemonFiles } from './files.ts';
+import { daemonFiles, type DaemonFiles } from './daemon-files.ts';
 import { appendLine } from './log-file.ts';
 import { runLoop, type Subscribe, type Tick } from './loop.ts';
 import { newNote, readNote, writeNote, type DaemonNote } from './note.ts';

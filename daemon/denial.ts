@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../src/base/errors.ts';
-import type { DaemonState } from './state.ts';
+import type { DaemonState } from './daemon-state.ts';
 
 const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
   'license_revoked',

@@ -3,7 +3,7 @@ import type { Client } from '../src/client/client.ts';
 import { fetchLease, type FetchedLease } from '../src/client/lease-server.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import type { HeldLease } from '../src/gate/license.ts';
-import type { PendingRenewal } from './state.ts';
+import type { PendingRenewal } from './daemon-state.ts';
 
 /**
  * Requests a lease with an id that is stored before the request is sent. If the server does not accept

@@ -1,6 +1,6 @@
 import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { isSystemError } from '../src/base/errors.ts';
-import type { DaemonFiles } from './files.ts';
+import type { DaemonFiles } from './daemon-files.ts';
 
 /** Size at which the log is rotated; one older log of this size is kept. */
 const MOST_BYTES = 1024 * 1024;

@@ -10,11 +10,24 @@ import { deniedSince } from './denial.ts';
 import { FaultLog } from './fault-log.ts';
 import { KeptLicense } from './kept-license.ts';
 import type { Machine } from './machine.ts';
-import { isDue, isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
+import {
+  isDue,
+  isFailing,
+  planAttempt,
+  stateTime,
+  type Patience,
+  type Plan,
+} from './plan-attempt.ts';
 import { asServiceError, renew, type LatestState } from './renewal.ts';
 import { MISSING, readStamps, type Stamps } from './stamps.ts';
 import { changeAfterFailure } from './state-changes.ts';
-import { NO_STATE, readState, withAnnounced, writeState, type DaemonState } from './state.ts';
+import {
+  NO_STATE,
+  readState,
+  withAnnounced,
+  writeState,
+  type DaemonState,
+} from './daemon-state.ts';
 
 /** Registers a callback, and returns a function that removes it. */
 export type Subscribe = (call: () => void) => () => void;

@@ -1,4 +1,4 @@
-import type { AttemptReason, DaemonState } from './state.ts';
+import type { AttemptReason, DaemonState } from './daemon-state.ts';
 
 const BECAUSE: Readonly<Record<AttemptReason, string>> = {
   due: 'the lease is due at that time',

@@ -6,8 +6,8 @@ import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts
 import { isSystemError, ServiceError } from '../src/base/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
 import { isJsonObject } from '../src/lease/json.ts';
-import { packageVersion } from '../src/base/version.ts';
-import type { DaemonFiles } from './files.ts';
+import { packageVersion } from '../src/base/package-version.ts';
+import type { DaemonFiles } from './daemon-files.ts';
 
 /** Content of `daemon.json`, which describes the daemon. Only the holder of the daemon lock writes it. */
 export interface DaemonNote {

@@ -29,7 +29,7 @@ import { verifyLease } from '../src/lease/verify.ts';
 import { pinRemedy, type LicenseFiles } from '../src/gate/license-files.ts';
 import { acceptedOf } from './accepted.ts';
 import { announceAnchor } from './announcement.ts';
-import { readState, writeState } from './state.ts';
+import { readState, writeState } from './daemon-state.ts';
 
 export interface OfflineRequest {
   /** Value for `offline_request` when the administrator issues the lease. */

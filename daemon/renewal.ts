@@ -21,7 +21,7 @@ import { formatTime } from '../src/lease/time.ts';
 import { acceptedIn, acceptedOf, type Accepted } from './accepted.ts';
 import { requestLease } from './lease-request.ts';
 import type { Machine } from './machine.ts';
-import { isDue, MOST_REQUESTS_PER_ATTEMPT, planAttempt, type Plan } from './plan.ts';
+import { isDue, MOST_REQUESTS_PER_ATTEMPT, planAttempt, type Plan } from './plan-attempt.ts';
 import {
   judgePublishedKeys,
   verifiesLease,
@@ -36,7 +36,7 @@ import {
   writeState,
   type AttemptReason,
   type DaemonState,
-} from './state.ts';
+} from './daemon-state.ts';
 
 export interface KeptLease {
   readonly lease: HeldLease;

@@ -1,13 +1,13 @@
 import type { ServiceError } from '../src/base/errors.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { runningTime } from '../src/lease/known-time.ts';
-import { renewalMoment } from '../src/lease/schedule.ts';
+import { renewalMoment } from '../src/lease/renewal-moment.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import { deniedSince, isDenial } from './denial.ts';
 import type { Machine } from './machine.ts';
-import { isFailing, passedTime, stateTime } from './plan.ts';
-import { retryDelayMs } from './schedule.ts';
-import type { DaemonState } from './state.ts';
+import { isFailing, passedTime, stateTime } from './plan-attempt.ts';
+import { retryDelayMs } from './retry-schedule.ts';
+import type { DaemonState } from './daemon-state.ts';
 
 /** Longest wait after a new lease that is already due. */
 const DUE_AT_ONCE_MS = 6 * 3_600_000;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Lock, Summary } from '../src/backtest/summary.ts';
-import { verifyEvents } from '../src/events/verify.ts';
+import { verifyEvents } from '../src/events/verify-events.ts';
 import { readAudit, verifyWholeAudit } from '../src/identity/audit.ts';
 import { getLease } from '../src/identity/leases.ts';
 import { addToken, authenticateToken } from '../src/identity/tokens.ts';

@@ -1,4 +1,4 @@
-import type { CheckCode } from '../../src/doctor/check.ts';
+import type { CheckCode } from '../../src/doctor/run-checks.ts';
 import { TOKENS_CHECK } from '../../src/doctor/checks/tokens.ts';
 import { CHECKS } from '../../src/doctor/examine.ts';
 import { blocks, code, table } from './markdown.ts';

@@ -2,8 +2,8 @@
 import { formatCountOf, formatPercent } from '../base/format.ts';
 import type { RunResult } from '../engine/result.ts';
 import type { Bars } from '../market/bars.ts';
-import type { UncoveredEdge } from '../market/gaps.ts';
-import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
+import type { UncoveredEdge } from '../market/data-gaps.ts';
+import { DAY, formatTime, HOUR, MINUTE } from '../market/bar-time.ts';
 import { barSpacing } from '../market/timeframe.ts';
 import type { JobInstrument } from './job.ts';
 import type { Finding } from './summary.ts';

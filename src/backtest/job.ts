@@ -3,7 +3,7 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/signals.ts';
 import type { Bars } from '../market/bars.ts';
-import type { UncoveredEdge } from '../market/gaps.ts';
+import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';

@@ -1,6 +1,6 @@
 import type { RunResult, Trade } from '../engine/result.ts';
-import { tradingWeekdays } from '../market/gaps.ts';
-import { DAY } from '../market/time.ts';
+import { tradingWeekdays } from '../market/data-gaps.ts';
+import { DAY } from '../market/bar-time.ts';
 import type { BacktestJob } from './job.ts';
 import { percentile, returnsOf, ROUNDING, sampleEquity } from './returns.ts';
 import type { Conventions, RiskStatistics, Summary, UndefinedReason } from './summary.ts';

@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 import { csvCell } from './result-csv.ts';
-import { notWritable } from './files.ts';
+import { notWritable } from './run-files.ts';
 import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './trial.ts';
 
 /**

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import canonicalize from 'canonicalize';
-import { packageVersion } from '../base/version.ts';
+import { packageVersion } from '../base/package-version.ts';
 import { mergeTimes } from '../engine/steps.ts';
-import { DAY } from '../market/time.ts';
+import { DAY } from '../market/bar-time.ts';
 import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
-import { writeText } from './files.ts';
+import { writeText } from './run-files.ts';
 import { windowBeyondData } from './data-findings.ts';
 import { outsideFinding, shortWindow } from './findings.ts';
 import { axesOf, gridOf } from './grid.ts';

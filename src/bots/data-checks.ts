@@ -1,10 +1,15 @@
 import { windowBeyondData } from '../backtest/data-findings.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
-import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
-import { parseWindow } from '../market/time.ts';
+import {
+  loadCheckedBars,
+  loadDataset,
+  type Dataset,
+  type LoadOptions,
+} from '../market/load-dataset.ts';
+import { parseWindow } from '../market/bar-time.ts';
 import type { SourceDocument } from './document.ts';
 import { fieldsOf } from './fields.ts';
-import type { BotCheck, DataSource } from './load.ts';
+import type { BotCheck, DataSource } from './load-bot.ts';
 import { volumeUse } from './prepare.ts';
 import { dataSchema } from './spec.ts';
 

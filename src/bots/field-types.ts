@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Problem } from '../base/errors.ts';
 import { SYMBOL, SYMBOL_RULE } from '../market/symbol.ts';
-import { parseWindow } from '../market/time.ts';
+import { parseWindow } from '../market/bar-time.ts';
 
 /** Replacements for problems that zod would describe poorly. */
 export const SPECIAL_PROBLEMS = z.registry<{

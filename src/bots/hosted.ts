@@ -15,7 +15,7 @@ import { fieldsOf, isFields, listOf } from './fields.ts';
 import { readModels, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
-import { specHash } from './version.ts';
+import { specHash } from './spec-lock.ts';
 
 /** A spec sent to a server, as data or as YAML text, with its code and models. */
 export type SentSpec = (

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { ServiceError, type Problem } from '../base/errors.ts';
-import { crossChecks } from './checks.ts';
+import { crossChecks } from './cross-checks.ts';
 import { parseDocument, type SourceDocument } from './document.ts';
 import { problemsOfIssues } from './issues.ts';
 import { nameProblems } from './names.ts';

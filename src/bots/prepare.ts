@@ -7,13 +7,13 @@ import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../base/errors.ts';
-import { loadDataset } from '../market/load.ts';
+import { loadDataset } from '../market/load-dataset.ts';
 import { usesVolume } from './models/features.ts';
 import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
-import type { Bot } from './load.ts';
+import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
-import { lockOf } from './version.ts';
+import { lockOf } from './spec-lock.ts';
 
 export interface PrepareOptions {
   readonly catalogueDir: string;

@@ -25,7 +25,7 @@ import {
 } from './field-types.ts';
 import { mlModelSchema, MOST_MODELS } from './model-schema.ts';
 import { riskSchema } from './risk-schema.ts';
-import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agents.ts';
+import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agent-schedule.ts';
 
 const metadataSchema = z.strictObject({
   name: text(120).describe('Display name.'),

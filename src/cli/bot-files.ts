@@ -7,7 +7,7 @@ import { base64Of, bundleFaults, entryOf, type Bundle } from '../bots/bundle.ts'
 import type { SourceDocument } from '../bots/document.ts';
 import { fieldsOf } from '../bots/fields.ts';
 import { hostedProblems } from '../bots/hosted.ts';
-import { modelFiles } from '../bots/load.ts';
+import { modelFiles } from '../bots/load-bot.ts';
 import { readModels } from '../bots/model-checks.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';

@@ -1,5 +1,5 @@
 import { open, stat } from 'node:fs/promises';
-import type { DaemonFiles } from '../../daemon/files.ts';
+import type { DaemonFiles } from '../../daemon/daemon-files.ts';
 import { isSystemError } from '../base/errors.ts';
 import { isJsonObject } from '../lease/json.ts';
 

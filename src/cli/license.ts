@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { deniedSince } from '../../daemon/denial.ts';
 import type { ImportedFiles } from '../../daemon/offline.ts';
-import type { DaemonState } from '../../daemon/state.ts';
+import type { DaemonState } from '../../daemon/daemon-state.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
@@ -52,13 +52,13 @@ export async function viewLicense(
   { settings, io }: Pick<Context, 'settings' | 'io'>,
   now: number,
 ): Promise<LicenseView> {
-  const { passedTime } = await import('../../daemon/plan.ts');
+  const { passedTime } = await import('../../daemon/plan-attempt.ts');
   const { systemBoot } = await import('../gate/boot.ts');
   const { readLicense, refusedFiles, statusOf } = await import('../gate/license.ts');
   const { leasesHere } = await import('../gate/lease-use.ts');
-  const { readState } = await import('../../daemon/state.ts');
+  const { readState } = await import('../../daemon/daemon-state.ts');
   const { runningTime } = await import('../lease/known-time.ts');
-  const { renewalMoment } = await import('../lease/schedule.ts');
+  const { renewalMoment } = await import('../lease/renewal-moment.ts');
   const files = licenseFiles(settings.home, io.env);
   const license = await readLicense(files, now);
   const state = await readState(files.state);

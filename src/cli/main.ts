@@ -4,7 +4,7 @@ import { ServiceError, formatProblem } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
 import { resolveSettings } from '../base/resolve-settings.ts';
 import type { Settings } from '../base/settings.ts';
-import { packageVersion } from '../base/version.ts';
+import { packageVersion } from '../base/package-version.ts';
 import {
   GLOBAL_FLAGS,
   fullName,

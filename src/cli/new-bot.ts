@@ -32,7 +32,7 @@ async function readSource(
   { cwd, settings }: Context,
 ): Promise<Pick<BotPlan, 'source' | 'timeframe'>> {
   const { isCatalogued } = await import('../market/catalogue.ts');
-  const { loadDataset } = await import('../market/load.ts');
+  const { loadDataset } = await import('../market/load-dataset.ts');
   const source = isCatalogued(data) ? data : resolve(cwd, data);
   const catalogueDir = settings.catalogue_dir;
   const { timeframe } = await loadDataset({ source, catalogueDir, ...reading });

@@ -1,5 +1,5 @@
 import { ownStrategies, type OwnStrategies } from '../backtest/strategy-thread.ts';
-import type { LoadModule } from '../bots/load.ts';
+import type { LoadModule } from '../bots/load-bot.ts';
 import type { Context } from './verb.ts';
 
 /** Loads strategies within the time and memory limits of the settings. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseAxis } from '../backtest/grid.ts';
-import type { Overrides } from '../bots/load.ts';
+import type { Overrides } from '../bots/load-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { ColumnNames } from '../market/header.ts';
 import type { Context } from './verb.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { execute, type Execute } from '../backtest/execute.ts';
 import type { OwnStrategy } from '../backtest/strategy-thread.ts';
 import { digestsOf } from '../bots/bundle.ts';
-import type { LoadModule } from '../bots/load.ts';
+import type { LoadModule } from '../bots/load-bot.ts';
 import { readSpec } from '../bots/parse.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { resolveParams } from '../engine/params.ts';

@@ -4,7 +4,7 @@ import { chmod, chown, readFile, rm, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { daemonFiles } from '../../daemon/files.ts';
+import { daemonFiles } from '../../daemon/daemon-files.ts';
 import { daemonProgram } from '../../daemon/program.ts';
 import {
   serviceEnvironment,
@@ -17,7 +17,7 @@ import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import { makeDirectory, nearestExisting } from '../base/make-directory.ts';
-import { oldestNode } from '../base/version.ts';
+import { oldestNode } from '../base/package-version.ts';
 import type { Context } from './verb.ts';
 
 type Command = ServiceManager['stop'];

@@ -8,7 +8,7 @@ import {
   SWEEP_FIGURES,
   type FigureName,
 } from '../base/run-figures.ts';
-import { formatTime } from '../market/time.ts';
+import { formatTime } from '../market/bar-time.ts';
 import type { Cell, Output } from './output.ts';
 
 const SUMMARY_FIGURES = [

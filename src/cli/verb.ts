@@ -29,7 +29,7 @@ import type { Output, Progress } from './output.ts';
  *   settings: ['workers'],                 // adds --workers; read as context.settings.workers
  *   examples: ['backtest bot.yaml --out ./result', 'backtest bot.yaml --json | jq .risk.sharpe'],
  *   async run(context, args, options) {
- *     const { checkBot } = await import('../../bots/load.ts');
+ *     const { checkBot } = await import('../../bots/load-bot.ts');
  *     const { bot, problems } = checkBot(args.spec);
  *     return {
  *       data: { hash: bot?.hash ?? null, problems },    // the document of --json

@@ -1,10 +1,10 @@
-import { runChecks, worstStatus, type CheckResult } from './check.ts';
+import { runChecks, worstStatus, type CheckResult } from './run-checks.ts';
 import { DAEMON_CHECKS } from './checks/daemon.ts';
 import { LICENSE_CHECKS } from './checks/license.ts';
 import { MACHINE_CHECKS } from './checks/machine.ts';
 import { SERVER_CHECKS } from './checks/server.ts';
 import { TOKENS_CHECK } from './checks/tokens.ts';
-import { factsOf, type Machine } from './facts.ts';
+import { factsOf, type Machine } from './machine-facts.ts';
 
 export interface Diagnosis {
   readonly status: 'ok' | 'warn' | 'fail';

@@ -6,9 +6,9 @@ import { withLock } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 import { readLicense, type HeldLease, type License } from '../gate/license.ts';
 import { acceptedAnchor } from '../gate/machine-trust.ts';
-import type { CheckCode } from './check.ts';
+import type { CheckCode } from './run-checks.ts';
 import { wrongModes, SELF_TEST } from './checks/machine.ts';
-import type { Machine } from './facts.ts';
+import type { Machine } from './machine-facts.ts';
 
 export interface Repair {
   readonly code: CheckCode;

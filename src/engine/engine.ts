@@ -1,6 +1,6 @@
 import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
-import { DAY } from '../market/time.ts';
+import { DAY } from '../market/bar-time.ts';
 import type { EngineConfig, RiskLimits } from './config.ts';
 import { OptionalLimitChecks } from './risk/optional-limits.ts';
 import { StrategyBroker, viewOf } from './broker.ts';

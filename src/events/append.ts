@@ -7,7 +7,7 @@ import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { isClockSetBack, recordingTime, clockSetBackEvents } from './clock-steps.ts';
 import { hashOf, type NewEvent } from './event.ts';
 import { notifyAlert } from './raised-alerts.ts';
-import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
+import { readHead, readHeads, unknownBot, type TimedHead } from './read-events.ts';
 import { takeSnapshot } from './snapshot.ts';
 
 /** A snapshot is taken each time the log passes a multiple of this sequence number. */

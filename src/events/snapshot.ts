@@ -2,8 +2,8 @@ import { ServiceError } from '../base/errors.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { placeAt, type PlaceInTime, type SeqSpan } from './clock-steps.ts';
-import { readEvents, readHead, unknownBot } from './read.ts';
-import { digestOf, foldState, STATE_KINDS, type BotState } from './state.ts';
+import { readEvents, readHead, unknownBot } from './read-events.ts';
+import { digestOf, foldState, STATE_KINDS, type BotState } from './bot-state.ts';
 
 /**
  * A position in the log: after an event, at a time, or at its end. Times are milliseconds since the

@@ -4,7 +4,7 @@ import { isId } from '../lease/claims.ts';
 import type { Boot } from '../lease/known-time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from './license-files.ts';
 import { homeFrom } from '../base/resolve-settings.ts';
-import { isNodeTooOld, oldestNode } from '../base/version.ts';
+import { isNodeTooOld, oldestNode } from '../base/package-version.ts';
 import type { Decision, GateStatus } from './decide.ts';
 import { GateState } from './gate-state.ts';
 import { requireFeature } from './hono.ts';

@@ -17,7 +17,7 @@ export interface LicenseFiles {
   readonly nextKey: string;
   /** The key before a rotation, kept until a lease is bound to the new one. */
   readonly formerKey: string;
-  /** The daemon's state, see `daemon/state.ts`. */
+  /** The daemon's state, see `daemon/daemon-state.ts`. */
   readonly state: string;
   /** Locked while a process changes any of these files. */
   readonly lock: string;

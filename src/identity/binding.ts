@@ -1,7 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { type Binding, isDigest, isId, type LeaseClaims } from '../lease/claims.ts';
 import type { Problem } from '../base/errors.ts';
-import { problemUnless } from './checks.ts';
+import { problemUnless } from './request-problems.ts';
 import type { LeasePolicy } from './context.ts';
 
 export interface LeasePurpose {

@@ -2,7 +2,7 @@ import type { Problem } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { ContractsTable, Db } from '../storage/tables.ts';
 import { appendAudit, detailsOf } from './audit.ts';
-import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
+import { idProblems, problemUnless, refuseInvalid } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { getCustomer } from './customers.ts';
 import {

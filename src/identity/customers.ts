@@ -1,6 +1,6 @@
 import type { CustomersTable, Db } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
-import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import { idProblems, refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { findOrThrow, newId, refuseTaken } from './registry.ts';

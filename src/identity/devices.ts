@@ -4,7 +4,7 @@ import { importKeyset, publicKeyId } from '../lease/keys.ts';
 import { successionBody } from '../base/proof-claims.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
-import { refuseInvalid, textProblems } from './checks.ts';
+import { refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { getInstallation } from './installations.ts';
 import {

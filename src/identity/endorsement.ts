@@ -10,12 +10,12 @@ import type { KeysetClaims } from '../lease/root.ts';
 import type { Db, LicenseEndorsementTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
-import { publishedKeys, usableSigner } from './keys.ts';
+import { publishedKeys, usableSigner } from './signing-keys.ts';
 import { addSignatures, lifetime, signKeyset, type SignedDocument } from './root-documents.ts';
 import type { Signer } from './signing-key.ts';
 import { consumeStepUp } from './step-up.ts';
 import { checkCaller, callerDetails, type Caller } from './tokens.ts';
-import { selectTrust, SET_ROOT_ACTION } from './trust.ts';
+import { selectTrust, SET_ROOT_ACTION } from './published-trust.ts';
 
 const KEYSET_SECONDS = 365 * 86_400;
 

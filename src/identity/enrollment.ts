@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import { machineIdRequired } from './binding.ts';
-import { refuseInvalid, textProblems } from './checks.ts';
+import { refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { checkPossession, findDevice, type ProvenRequest } from './device-proof.ts';
 import { checkedKey, newDevice, refuseOther, setMachine, type Device } from './devices.ts';
@@ -12,7 +12,7 @@ import { getInstallation } from './installations.ts';
 import { findInstallationTerms } from './lease-record.ts';
 import { installationRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
-import { selectTrust } from './trust.ts';
+import { selectTrust } from './published-trust.ts';
 const CODE_MS = 10 * 60_000;
 
 export interface EnrollmentCode {

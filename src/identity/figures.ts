@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Db } from '../storage/tables.ts';
 import type { LeaseState } from './leases.ts';
 import { isSilent } from './licenses.ts';
-import { selectTrust } from './trust.ts';
+import { selectTrust } from './published-trust.ts';
 
 export interface IdentityFigures {
   /** A revoked lease counts as revoked until it ends, then as expired. */

@@ -1,6 +1,6 @@
 import type { Db, InstallationsTable } from '../storage/tables.ts';
 import { appendAudit, detailsOf } from './audit.ts';
-import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import { idProblems, refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
 import { authorizeGain, registrarActor, registrarDetails, type Registrar } from './grants.ts';

@@ -5,12 +5,12 @@ import { formatTime } from '../lease/time.ts';
 import type { Db } from '../storage/tables.ts';
 import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../base/proof-claims.ts';
 import { appendAudit } from './audit.ts';
-import { refuseInvalid, textProblems } from './checks.ts';
+import { refuseInvalid, textProblems } from './request-problems.ts';
 import { machineHashProblems, purposeClaims } from './binding.ts';
 import type { Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { checkedKey, deviceToAdmit } from './devices.ts';
-import { usableSigner } from './keys.ts';
+import { usableSigner } from './signing-keys.ts';
 import { answerText, findInstallationTerms, newLease, recordLease } from './lease-record.ts';
 import {
   boundRequestedTerms,
@@ -19,7 +19,7 @@ import {
   type Narrowed,
 } from './narrowing.ts';
 import { conditionProblems } from './registry.ts';
-import { issueRenewal, readRequest, type DryRun, type Renewed } from './renew.ts';
+import { issueRenewal, readRequest, type DryRun, type Renewed } from './renew-lease.ts';
 import { installationRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type InstallationTerms, type Terms, type RequestedTerms } from './terms.ts';

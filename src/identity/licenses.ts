@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
-import { LONGEST_REST_MS } from '../lease/schedule.ts';
+import { LONGEST_REST_MS } from '../lease/renewal-moment.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Db } from '../storage/tables.ts';
 import { stateOf } from './leases.ts';
@@ -104,7 +104,7 @@ function isExpected(now: number): RawBuilder<unknown> {
 }
 
 function silentDevices(now: number): RawBuilder<unknown> {
-  // When a device renews is defined in src/lease/schedule.ts.
+  // When a device renews is defined in src/lease/renewal-moment.ts.
   return sql`select 1 from devices
     join license_leases latest on latest.lease_id = (
       select lease_id from license_leases

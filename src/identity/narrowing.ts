@@ -8,7 +8,7 @@ import { ServiceError, type Problem } from '../base/errors.ts';
 import { MAX_TOKEN_INSTALLATIONS, type Scope } from '../base/scopes.ts';
 import { formatSeconds } from '../base/seconds.ts';
 import type { ApiTokensTable, Db } from '../storage/tables.ts';
-import { idProblems, problemUnless, secondsProblems } from './checks.ts';
+import { idProblems, problemUnless, secondsProblems } from './request-problems.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';
 import type { InstallationTerms, RequestedTerms } from './terms.ts';
 

@@ -10,7 +10,7 @@ import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts'
 import type { Db, PasskeysTable } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit } from './audit.ts';
-import { refuseInvalid, textProblems } from './checks.ts';
+import { refuseInvalid, textProblems } from './request-problems.ts';
 import type { IdentityStore } from './context.ts';
 import { rememberNetwork } from './failed-tries.ts';
 import {
@@ -20,7 +20,7 @@ import {
   useChallenge,
   usePasskey,
 } from './passkey-proof.ts';
-import { openSession, type Browser } from './sessions.ts';
+import { openSession, type Browser } from './login-sessions.ts';
 import { consumeStepUp } from './step-up.ts';
 import { checkCaller, type Caller } from './tokens.ts';
 

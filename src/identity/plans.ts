@@ -2,7 +2,7 @@ import type { Binding } from '../lease/claims.ts';
 import type { Db, PlansTable } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { productProblems } from './binding.ts';
-import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import { idProblems, refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import {
   authorizeGain,

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { isId, MAX_ENTITLEMENTS } from '../lease/claims.ts';
-import { entitlementProblems, problemUnless, secondsProblems } from './checks.ts';
+import { entitlementProblems, problemUnless, secondsProblems } from './request-problems.ts';
 import { TTL_MIN_SECONDS, type LeasePolicy } from './context.ts';
 
 const LIST_COMMANDS = {

@@ -3,7 +3,7 @@ import type { KeysetClaims } from '../lease/root.ts';
 import { verifyTrust } from '../lease/trust.ts';
 import type { Db, SigningKeysTable } from '../storage/tables.ts';
 import type { TrustDocument } from './root-documents.ts';
-import { verifyStoredTrust, replaceTrust, selectTrust } from './trust.ts';
+import { verifyStoredTrust, replaceTrust, selectTrust } from './published-trust.ts';
 
 const UPLOAD_COMMAND = 'service-local identity root sign-keyset --chain license-root.json --upload';
 

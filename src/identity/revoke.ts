@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { Db, Tables } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
-import { refuseInvalid, textProblems } from './checks.ts';
+import { refuseInvalid, textProblems } from './request-problems.ts';
 import type { Identity } from './context.ts';
 import { consumeStepUp } from './step-up.ts';
 import { checkCaller, callerDetails, type Caller } from './tokens.ts';

@@ -7,7 +7,7 @@ import { prepareQuery } from '../storage/prepare-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit, type Actor } from './audit.ts';
-import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
+import { refuseInvalid, secondsProblems, textProblems } from './request-problems.ts';
 import type { IdentityStore } from './context.ts';
 import { login, type Credentials } from './login.ts';
 import {

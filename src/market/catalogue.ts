@@ -11,11 +11,11 @@ import {
 } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
-import { badDataError, checkBars } from './check.ts';
+import { badDataError, checkBars } from './check-bars.ts';
 import { barsDigest } from './digest.ts';
-import { readBars } from './read.ts';
+import { readBars } from './read-bars.ts';
 import { SYMBOL } from './symbol.ts';
-import { formatTime } from './time.ts';
+import { formatTime } from './bar-time.ts';
 import { TIMEFRAME_NAMES, type TimeframeName } from './timeframe.ts';
 import { writeParquet } from './write.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { getBot } from '../fleet/registry/bots.ts';
 import { getRunnableVersion } from '../fleet/registry/versions.ts';
-import { diffDocuments, type Change } from '../bots/diff.ts';
+import { diffDocuments, type Change } from '../bots/diff-documents.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
-import { specHash } from '../bots/version.ts';
+import { specHash } from '../bots/spec-lock.ts';
 import { ServiceError } from '../base/errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { Storage } from '../storage/storage.ts';

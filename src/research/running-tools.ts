@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { at, send } from './call-api.ts';
 import { OWN_TASK, resultOf, withCancelableRuns, type TaskAnswer } from './runs.ts';
-import { startSweep, sweepTable } from './sweep.ts';
+import { startSweep, sweepTable } from './parameter-sweep.ts';
 import { MOST_COMBINATIONS } from './sweep-trials.ts';
 import { defineTool, taskId, version, type Reach, type Tool } from './tool.ts';
 

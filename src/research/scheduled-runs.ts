@@ -3,7 +3,7 @@
  * and the server that advances it runs the turn, so several servers run each time at most once. Missed
  * times are skipped. Times are milliseconds since the Unix epoch.
  */
-import { nextDue } from '../bots/agents.ts';
+import { nextDue } from '../bots/agent-schedule.ts';
 import { getBot, type Bot } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Scope } from '../base/scopes.ts';

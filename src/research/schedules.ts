@@ -1,5 +1,5 @@
 /** Schedules of agents, which a person starts and stops. Times are milliseconds since the Unix epoch. */
-import { nextDue } from '../bots/agents.ts';
+import { nextDue } from '../bots/agent-schedule.ts';
 import { getBot, type Bot } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Scope } from '../base/scopes.ts';

@@ -7,7 +7,12 @@ import {
   renamePasskey,
   type PasskeyState,
 } from '../identity/passkeys.ts';
-import { endSession, endSessions, listSessions, type SessionState } from '../identity/sessions.ts';
+import {
+  endSession,
+  endSessions,
+  listSessions,
+  type SessionState,
+} from '../identity/login-sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';

@@ -1,7 +1,7 @@
 import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
 import type { Identity } from '../identity/context.ts';
-import { usableSigner } from '../identity/keys.ts';
-import { expiryWarnings, SIGN_COMMAND } from '../identity/trust.ts';
+import { usableSigner } from '../identity/signing-keys.ts';
+import { expiryWarnings, SIGN_COMMAND } from '../identity/published-trust.ts';
 import { tradingHold } from '../storage/database-identity.ts';
 import { asServiceError } from './service-error.ts';
 import type { App, Services } from './services.ts';

@@ -7,7 +7,7 @@ import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
 import { refuseOutside } from '../identity/narrowing.ts';
-import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew.ts';
+import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew-lease.ts';
 import {
   previewRevocation,
   revoke,

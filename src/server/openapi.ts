@@ -1,6 +1,6 @@
 import { getOpenApi } from '../api/health.ts';
 import { SECURITY_SCHEMES, TAGS } from '../api/http.ts';
-import { packageVersion } from '../base/version.ts';
+import { packageVersion } from '../base/package-version.ts';
 import type { App, Services } from './services.ts';
 
 export function addOpenApi(app: App, { origins: [origin] }: Services): void {

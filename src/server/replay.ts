@@ -1,6 +1,6 @@
 import * as api from '../api/replay.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
-import { verifyEvents } from '../events/verify.ts';
+import { verifyEvents } from '../events/verify-events.ts';
 import { compareWithBacktest, replayRun } from '../fleet/parity/replay.ts';
 import { momentOf, serializeState } from './bot-state.ts';
 import type { App, Services } from './services.ts';

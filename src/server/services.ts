@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Identity } from '../identity/context.ts';
 import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
-import type { Session } from '../identity/sessions.ts';
+import type { Session } from '../identity/login-sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Federation } from '../research/knowledge/federation.ts';

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../base/errors.ts';
-import { authenticateSession, type Session } from '../identity/sessions.ts';
+import { authenticateSession, type Session } from '../identity/login-sessions.ts';
 import { SESSION_MS } from '../identity/session-term.ts';
 import type { AppEnv, Services } from './services.ts';
 

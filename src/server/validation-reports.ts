@@ -8,7 +8,7 @@ import {
   listFrozenVersions,
   type FrozenReport,
 } from '../compliance/report/freeze.ts';
-import { renderReportPage } from '../compliance/report/page.ts';
+import { renderReportPage } from '../compliance/report/render-validation-report.ts';
 import type { Report } from '../compliance/report/payload.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { createOnce } from './idempotency.ts';

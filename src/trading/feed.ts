@@ -1,7 +1,7 @@
 import type { Step } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
-import { holeInPeriods, holesLike } from '../market/gaps.ts';
-import type { HoleBetween } from '../market/gaps.ts';
+import { holeInPeriods, holesLike } from '../market/data-gaps.ts';
+import type { HoleBetween } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 
 /** Observations of a feed about its data. Times are RFC 3339 UTC. */

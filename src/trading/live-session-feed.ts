@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { backoffMs } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
-import { findMissing } from '../market/gaps.ts';
+import { findMissing } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { liveItems } from './live-markets.ts';
 import type { SessionFeed } from './session-feed.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { mergeTimes, stepsOf } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
-import { findGaps } from '../market/gaps.ts';
+import { findGaps } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Intake, type FeedItem } from './feed.ts';
 import type { SessionFeed } from './session-feed.ts';

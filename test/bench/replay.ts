@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createBot } from '../../src/fleet/registry/bots.ts';
-import { readRows } from '../../src/events/read.ts';
+import { readRows } from '../../src/events/read-events.ts';
 import { replayRun } from '../../src/fleet/parity/replay.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { startPaper } from '../../src/fleet/tasks/paper.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkBot } from '../../src/bots/load.ts';
+import { checkBot } from '../../src/bots/load-bot.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { EXAMPLES, exampleBots as files } from './example-bots.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { readHostedSpec, type SentSpec } from '../../src/bots/hosted.ts';
-import { specHash } from '../../src/bots/version.ts';
+import { specHash } from '../../src/bots/spec-lock.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 
 const GOOD = exampleDocument('sma', 20);

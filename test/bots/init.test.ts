@@ -10,7 +10,7 @@ import {
   writeBot,
   type BotPlan,
 } from '../../src/bots/init.ts';
-import { loadBot } from '../../src/bots/load.ts';
+import { loadBot } from '../../src/bots/load-bot.ts';
 import { verb } from '../../src/cli/verbs/init.ts';
 import { directoryWith } from './specs.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { loadBot } from '../../src/bots/load.ts';
+import { loadBot } from '../../src/bots/load-bot.ts';
 import { prepare, type Prepared } from '../../src/bots/prepare.ts';
 import { VALID, directoryWith } from './specs.ts';
 

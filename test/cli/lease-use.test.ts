@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { enroll } from '../../src/client/enrollment.ts';
-import type { CheckResult } from '../../src/doctor/check.ts';
+import type { CheckResult } from '../../src/doctor/run-checks.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { updatePlan, type PlanChanges } from '../../src/identity/plans.ts';

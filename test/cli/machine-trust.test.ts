@@ -20,7 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { DaemonState } from '../../daemon/state.ts';
+import type { DaemonState } from '../../daemon/daemon-state.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { openLicenseGate } from '../../src/gate/gate.ts';
 import { updatePlan } from '../../src/identity/plans.ts';

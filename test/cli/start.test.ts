@@ -42,7 +42,7 @@ describe('--version', () => {
   it('loads no other module', async () => {
     expect(await loadedBy('--version')).toEqual([
       BIN,
-      join(ROOT, 'src/base/version.ts'),
+      join(ROOT, 'src/base/package-version.ts'),
       join(ROOT, 'package.json'),
     ]);
   });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readState } from '../../daemon/state.ts';
+import { readState } from '../../daemon/daemon-state.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import { parseTime } from '../../src/lease/time.ts';
 import { DAY, FAULTS, HOUR, newRig, type Rig } from './rig.ts';

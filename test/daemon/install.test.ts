@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { daemonFiles } from '../../daemon/files.ts';
+import { daemonFiles } from '../../daemon/daemon-files.ts';
 import { serviceManager, type ServiceManager } from '../../daemon/service-unit.ts';
 import { installService, thisService, uninstallService } from '../../src/cli/service.ts';
 import { holdLock } from '../../src/client/lock.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { daemonFiles } from '../../daemon/files.ts';
+import { daemonFiles } from '../../daemon/daemon-files.ts';
 import { appendLine } from '../../daemon/log-file.ts';
 import { readLog, readLogSince } from '../../src/cli/daemon-log.ts';
 

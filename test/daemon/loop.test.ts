@@ -15,7 +15,7 @@ import { announceAnchor } from '../../daemon/announcement.ts';
 import { deniedSince } from '../../daemon/denial.ts';
 import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
 import { renew } from '../../daemon/renewal.ts';
-import { readState } from '../../daemon/state.ts';
+import { readState } from '../../daemon/daemon-state.ts';
 import { storeLease } from '../../src/client/lease-store.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { anchorText } from '../../src/gate/anchor.ts';

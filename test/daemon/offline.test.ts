@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isAnnouncementOf } from '../../src/gate/anchor.ts';
 import { exportRequest, importLease, type Imported } from '../../daemon/offline.ts';
-import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
+import { NO_STATE, readState, writeState } from '../../daemon/daemon-state.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { readLicense } from '../../src/gate/license.ts';

@@ -8,7 +8,7 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Machine } from '../../daemon/machine.ts';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
-import { readState } from '../../daemon/state.ts';
+import { readState } from '../../daemon/daemon-state.ts';
 import { enroll, rotateKey } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
-import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
+import { NO_STATE, readState, writeState } from '../../daemon/daemon-state.ts';
 import type { ServiceError } from '../../src/base/errors.ts';
 import { readAnchor } from '../../src/gate/anchor.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';

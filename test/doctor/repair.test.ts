@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { examine } from '../../src/doctor/examine.ts';
-import type { Machine } from '../../src/doctor/facts.ts';
+import type { Machine } from '../../src/doctor/machine-facts.ts';
 import { repair } from '../../src/doctor/repair.ts';
 import { backupOf } from '../../src/gate/license.ts';
 import { holdLock } from '../../src/client/lock.ts';

@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { CheckCode, CheckResult } from '../../src/doctor/check.ts';
+import type { CheckCode, CheckResult } from '../../src/doctor/run-checks.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import type { Machine } from '../../src/doctor/facts.ts';
+import type { Machine } from '../../src/doctor/machine-facts.ts';
 import { repair } from '../../src/doctor/repair.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { backupOf } from '../../src/gate/license.ts';

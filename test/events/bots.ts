@@ -1,5 +1,5 @@
 import { NO_EVENTS, type NewEvent } from '../../src/events/event.ts';
-import type { StateEvent } from '../../src/events/state.ts';
+import type { StateEvent } from '../../src/events/bot-state.ts';
 import type { Db } from '../../src/storage/tables.ts';
 
 /** Inserts a bot without events. */

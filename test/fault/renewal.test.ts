@@ -12,7 +12,7 @@ import { enroll } from '../../src/client/enrollment.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
-import { renewalMoment } from '../../src/lease/schedule.ts';
+import { renewalMoment } from '../../src/lease/renewal-moment.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createApp } from '../../src/server/app.ts';

@@ -11,7 +11,7 @@ import { readClusters } from '../../src/deploy/kubernetes/clusters-file.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { environmentName, SETTING_KEYS, type Settings } from '../../src/base/settings.ts';
 import { readExchanges } from '../../src/trading/venues/exchanges-file.ts';
-import { packageVersion } from '../../src/base/version.ts';
+import { packageVersion } from '../../src/base/package-version.ts';
 import { podSecurityFaults, type PodSpec } from '../deploy/kubernetes/pod-security.ts';
 import { validatorOf } from '../deploy/kubernetes/schemas.ts';
 import { CHART, EXAMPLES, render, runHelm, template, type Rendered } from './helm.ts';

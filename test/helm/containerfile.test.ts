@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { manifests } from '../../src/deploy/kubernetes/manifests.ts';
-import { packageVersion } from '../../src/base/version.ts';
+import { packageVersion } from '../../src/base/package-version.ts';
 import { testPlan } from '../deploy/kubernetes/plan.ts';
 import { render } from './helm.ts';
 

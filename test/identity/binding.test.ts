@@ -8,7 +8,7 @@ import { rotateDevice, type Device } from '../../src/identity/devices.ts';
 import { createEnrollmentCode, enrollDevice } from '../../src/identity/enrollment.ts';
 import { issueForRequest, issueLease, previewLease } from '../../src/identity/issue.ts';
 import { updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
-import { dryRunRenewal, renewLease } from '../../src/identity/renew.ts';
+import { dryRunRenewal, renewLease } from '../../src/identity/renew-lease.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { machineHash } from '../../src/lease/use.ts';
 import type { SigningKey } from '../lease/issuer.ts';

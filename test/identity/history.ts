@@ -6,7 +6,7 @@ import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { issueLease } from '../../src/identity/issue.ts';
-import { retireKey } from '../../src/identity/keys.ts';
+import { retireKey } from '../../src/identity/signing-keys.ts';
 import type { Signer } from '../../src/identity/signing-key.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
 import { INSTALLATIONS } from './devices.ts';

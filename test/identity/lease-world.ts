@@ -1,15 +1,15 @@
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import type { Identity, LeasePolicy } from '../../src/identity/context.ts';
 import type { CheckedProof } from '../../src/identity/device-proof.ts';
-import { publishedKeys, registerSigner } from '../../src/identity/keys.ts';
+import { publishedKeys, registerSigner } from '../../src/identity/signing-keys.ts';
 import type { LeaseAnswer } from '../../src/identity/lease-record.ts';
-import { renewLease, type Renewed } from '../../src/identity/renew.ts';
+import { renewLease, type Renewed } from '../../src/identity/renew-lease.ts';
 import { revoke, REVOKE_ACTION, stepUpTarget, type Revoked } from '../../src/identity/revoke.ts';
 import type { RevokeTarget } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
 import { signerOf, type Signer } from '../../src/identity/signing-key.ts';
 import { announceKey } from '../../src/identity/endorsement.ts';
-import { SET_ROOT_ACTION } from '../../src/identity/trust.ts';
+import { SET_ROOT_ACTION } from '../../src/identity/published-trust.ts';
 import type { Caller } from '../../src/identity/tokens.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { importKeyset, publicKeyId } from '../../src/lease/keys.ts';

@@ -16,7 +16,7 @@ import {
   renewLease,
   type DryRun,
   type Renewed,
-} from '../../src/identity/renew.ts';
+} from '../../src/identity/renew-lease.ts';
 import { revoke } from '../../src/identity/revoke.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import { formatTime } from '../../src/lease/time.ts';

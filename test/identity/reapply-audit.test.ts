@@ -11,7 +11,7 @@ import { auditHead, readAudit } from '../../src/identity/audit.ts';
 import { updateContract } from '../../src/identity/contracts.ts';
 import { reinstateInstallation } from '../../src/identity/installations.ts';
 import { revokeDevice } from '../../src/identity/devices.ts';
-import { retireKey } from '../../src/identity/keys.ts';
+import { retireKey } from '../../src/identity/signing-keys.ts';
 import { createPlan, updatePlan } from '../../src/identity/plans.ts';
 import { reapplyAudit, type ReappliedAudit } from '../../src/identity/reapply-audit.ts';
 import { backupSqlite } from '../../src/storage/sqlite-backup.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { issueLease } from '../../src/identity/issue.ts';
-import { renewLease } from '../../src/identity/renew.ts';
+import { renewLease } from '../../src/identity/renew-lease.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
 import { newLeaseWorld, proofOf, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
 

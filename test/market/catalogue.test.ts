@@ -21,8 +21,8 @@ import {
   type ImportOptions,
 } from '../../src/market/catalogue.ts';
 import { barsDigest } from '../../src/market/digest.ts';
-import { readBars } from '../../src/market/read.ts';
-import { DAY } from '../../src/market/time.ts';
+import { readBars } from '../../src/market/read-bars.ts';
+import { DAY } from '../../src/market/bar-time.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { rowsOf } from './bars.ts';
 import { useFiles } from './files.ts';

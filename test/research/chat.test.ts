@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createBot } from '../../src/fleet/registry/bots.ts';
-import { readEvents } from '../../src/events/read.ts';
+import { readEvents } from '../../src/events/read-events.ts';
 import type { Answerer } from '../../src/research/answering.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { openChat } from '../../src/research/chat.ts';

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { AGENT_TOOLS, nextDue } from '../../src/bots/agents.ts';
+import { AGENT_TOOLS, nextDue } from '../../src/bots/agent-schedule.ts';
 import { archiveBot, createBot, updateBot } from '../../src/fleet/registry/bots.ts';
 import { parseSpec } from '../../src/bots/parse.ts';
 import { NO_USAGE, type Answerer } from '../../src/research/answering.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MOST_REQUESTS_PER_HOUR } from '../../daemon/schedule.ts';
+import { MOST_REQUESTS_PER_HOUR } from '../../daemon/retry-schedule.ts';
 import { isAtLength } from '../length.ts';
 import { simulateFleet } from './fleet.ts';
 

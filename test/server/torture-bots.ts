@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { seededRandom } from '../../src/engine/random.ts';
-import { verifyEvents } from '../../src/events/verify.ts';
+import { verifyEvents } from '../../src/events/verify-events.ts';
 import type { BotState } from '../../src/api/bot-state.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Db } from '../../src/storage/tables.ts';

@@ -6,7 +6,7 @@ import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
-import { publishedKeys } from '../../src/identity/keys.ts';
+import { publishedKeys } from '../../src/identity/signing-keys.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';

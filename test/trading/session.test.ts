@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { execute } from '../../src/backtest/execute.ts';
-import { loadBot } from '../../src/bots/load.ts';
+import { loadBot } from '../../src/bots/load-bot.ts';
 import { prepare } from '../../src/bots/prepare.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import type { EngineSetup } from '../../src/engine/engine.ts';

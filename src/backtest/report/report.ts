@@ -1,8 +1,8 @@
 import type { Finding, Gate, Summary } from '../summary.ts';
 import { equitySection, monthsSection, priceCharts, pricesSection } from './charts-section.ts';
 import { type ChartData, drawCharts } from './client/charts.ts';
-import { sortTables } from './client/tables.ts';
-import { switchTheme } from './client/theme.ts';
+import { sortTables } from './client/sort-tables.ts';
+import { switchTheme } from './client/switch-theme.ts';
 import {
   formatCount,
   formatCountOf,
@@ -13,10 +13,10 @@ import {
   NO_VALUE,
 } from '../../base/format.ts';
 import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
-import { DAY } from '../../market/time.ts';
+import { DAY } from '../../market/bar-time.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
-import { renderPage, THEME_BUTTON } from './page.ts';
+import { renderPage, THEME_BUTTON } from './render-report.ts';
 import { thinCurve } from './series.ts';
 import { figureRow, showFigure, statisticsSection } from './statistics-section.ts';
 import { tradesSection } from './trades-section.ts';

@@ -2,8 +2,8 @@ import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
 import type { TrialMetrics } from '../trial.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
-import { sortTables } from './client/tables.ts';
-import { switchTheme } from './client/theme.ts';
+import { sortTables } from './client/sort-tables.ts';
+import { switchTheme } from './client/switch-theme.ts';
 import {
   formatCount,
   formatInstant,
@@ -13,7 +13,7 @@ import {
 } from '../../base/format.ts';
 import { formatFigure, RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from './html.ts';
-import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
+import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from './style.ts';
 
 export interface SweepReportInput {

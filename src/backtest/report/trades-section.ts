@@ -10,7 +10,7 @@ import {
 } from '../../base/format.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
-import { type Column, sortableTable } from './page.ts';
+import { type Column, sortableTable } from './render-report.ts';
 import { candleAt } from './series.ts';
 import { PRINTED_ROWS } from './style.ts';
 

@@ -53,14 +53,14 @@ export const verb = defineVerb({
     'backtest bot.yaml -p fast=20 --from 2010-01-01 --out ./result',
   ],
   async run(context, args, options) {
-    const { loadBot } = await import('../../bots/load.ts');
+    const { loadBot } = await import('../../bots/load-bot.ts');
     const { prepare } = await import('../../bots/prepare.ts');
     const { signalsOver } = await import('../../bots/models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOldResult, writeRun, writeText } =
-      await import('../../backtest/files.ts');
+      await import('../../backtest/run-files.ts');
     const { driftOf, lockPath, readLock, withOutside, writeLock } =
-      await import('../../bots/version.ts');
+      await import('../../bots/spec-lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show-backtest.ts');

@@ -1,7 +1,7 @@
 import { licenseFiles } from '../../gate/license-files.ts';
-import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
+import type { CheckResult, CheckStatus } from '../../doctor/run-checks.ts';
 import type { Diagnosis } from '../../doctor/examine.ts';
-import type { Machine } from '../../doctor/facts.ts';
+import type { Machine } from '../../doctor/machine-facts.ts';
 import type { Repair } from '../../doctor/repair.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
@@ -47,7 +47,7 @@ export const verb = defineVerb({
     const { home } = settings;
     const files = licenseFiles(home, io.env);
     const [source, ...lesser] = settingSources.server_url;
-    const { daemonFiles } = await import('../../../daemon/files.ts');
+    const { daemonFiles } = await import('../../../daemon/daemon-files.ts');
     const { readNote } = await import('../../../daemon/note.ts');
     const daemon = await readNote(daemonFiles(home).note);
     // A machine that was enrolled with --url has the address only in its enrollment.

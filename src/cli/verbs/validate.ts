@@ -1,5 +1,5 @@
 import type { DataReading } from '../../bots/data-checks.ts';
-import type { BotCheck, LoadModule } from '../../bots/load.ts';
+import type { BotCheck, LoadModule } from '../../bots/load-bot.ts';
 import { ServiceError, formatProblem, type Problem } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
@@ -64,7 +64,7 @@ export const verb = defineVerb({
 });
 
 async function report(file: string, load: LoadModule, reading: DataReading): Promise<FileReport> {
-  const { checkBot } = await import('../../bots/load.ts');
+  const { checkBot } = await import('../../bots/load-bot.ts');
   const { checkData } = await import('../../bots/data-checks.ts');
   const { inOrder } = await import('../../bots/parse.ts');
   try {

@@ -1,6 +1,6 @@
 /** Interaction with the matching logic: Article 6(2)(a), by the flows that RTS 7 Article 9(3) names. */
 import type { OrderReason } from '../../engine/orders.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import type { Case } from './case.ts';
 import { alertAfter, atVenue, buy, ofKind, reasons, rest, sent } from './case.ts';

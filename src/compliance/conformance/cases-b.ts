@@ -1,5 +1,5 @@
 /** Data that are downloaded: Article 6(2)(b), by the flows that RTS 7 Article 9(3) names. */
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 import type { Case } from './case.ts';

@@ -2,7 +2,7 @@
 import { Instrument } from '../../engine/instrument.ts';
 import type { OrderReason } from '../../engine/orders.ts';
 import { allocateBars } from '../../market/bars.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import type { Case, Check } from './case.ts';
 import { alertAfter, Inconclusive, ofKind, reasons, rest, sent } from './case.ts';
 import type { World } from './world.ts';

@@ -1,4 +1,4 @@
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import type { Exchange, ExchangeBar } from '../../trading/venues/market-data.ts';
 import type { SimulatedVenue } from '../venue/simulated-venue.ts';
 

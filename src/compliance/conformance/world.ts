@@ -1,13 +1,13 @@
 /** One bot at one simulated venue, in virtual time: what a case is played in. */
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import type { Bot } from '../../bots/load.ts';
+import type { Bot } from '../../bots/load-bot.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { msSince, thisMoment } from '../../base/elapsed.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { seededRandom } from '../../engine/random.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Log } from '../../base/log.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import type { ServerConnection } from '../../trading/host/server-connection.ts';
 import type { RunnerMetrics } from '../../trading/host/metrics.ts';

@@ -1,6 +1,6 @@
 import { formatCountOf } from '../../base/format.ts';
 import { article } from '../articles.ts';
-import { draft, human } from './fields.ts';
+import { draft, human } from './report-fields.ts';
 import type { Criterion, Draft, Figure, Report } from './payload.ts';
 
 /** Facts and drafts by citation, such as `I(1)(c)`; people assess the other criteria without them. */

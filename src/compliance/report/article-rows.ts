@@ -1,5 +1,5 @@
 import { ARTICLES } from '../articles.ts';
-import { human, type Gaps } from './fields.ts';
+import { human, type Gaps } from './report-fields.ts';
 import type { ArticleRow } from './payload.ts';
 
 /** JSON pointers to the parts of the report that concern a paragraph or all paragraphs of an article. */

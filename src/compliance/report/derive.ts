@@ -3,10 +3,10 @@ import { ServiceError } from '../../base/errors.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
 import { formatCountOf } from '../../base/format.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { packageVersion } from '../../base/version.ts';
+import { packageVersion } from '../../base/package-version.ts';
 import { buildAnnexI } from './annex.ts';
 import { listArticleRows } from './article-rows.ts';
-import { reportLimits } from './risk-limits.ts';
+import { reportLimits } from './reported-limits.ts';
 import {
   countAttribution,
   countBreaches,
@@ -25,7 +25,7 @@ import {
   draftOperators,
   describeAiUse,
   listVenues,
-} from './facts.ts';
+} from './report-facts.ts';
 import { createStalenessCheck } from '../tests/current-staleness.ts';
 import {
   contentHash,
@@ -37,7 +37,7 @@ import {
   human,
   QUERIES,
   reportedLimit,
-} from './fields.ts';
+} from './report-fields.ts';
 import { addPeriodGaps, addRecordGaps, addTestGaps } from './gaps.ts';
 import type { Report } from './payload.ts';
 import {

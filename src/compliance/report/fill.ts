@@ -1,6 +1,6 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
-import { fieldsIn } from './fields.ts';
+import { fieldsIn } from './report-fields.ts';
 import { ASSESSMENTS, type Assessment, type Deficiency, type Report } from './payload.ts';
 
 /** Values that people enter, by the path of the field (see `fieldsIn`); null clears a field. */

@@ -6,7 +6,7 @@ import { consumeStepUp } from '../../identity/step-up.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { deriveReport, withHashes, type ReportService } from './derive.ts';
-import { contentHash, digest } from './fields.ts';
+import { contentHash, digest } from './report-fields.ts';
 import { fillReport, type Filling } from './fill.ts';
 import type { Attestation, Deficiency, Report, Role } from './payload.ts';
 import { formatInstant } from './period.ts';

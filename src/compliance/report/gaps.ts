@@ -1,6 +1,6 @@
 import { ALERTS, LATCHES } from './counts.ts';
 import { formatCountOf } from '../../base/format.ts';
-import type { Gaps } from './fields.ts';
+import type { Gaps } from './report-fields.ts';
 import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';
 

@@ -1,5 +1,5 @@
 /** Database queries of the report. Times in results that go into the report are RFC 3339 in UTC. */
-import { diffDocuments, type Change } from '../../bots/diff.ts';
+import { diffDocuments, type Change } from '../../bots/diff-documents.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
 import type { Subjects } from '../../fleet/thresholds/subjects.ts';

@@ -2,7 +2,7 @@ import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
 import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
 import { listThresholds, findUnattributed } from '../../fleet/thresholds/thresholds.ts';
-import { figure, reportedLimit, type Gaps } from './fields.ts';
+import { figure, reportedLimit, type Gaps } from './report-fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { formatInstant, type Period, type SeqRange } from './period.ts';
 import { cutList, type Document } from './records.ts';

@@ -4,7 +4,7 @@ import { openJournal } from '../../trading/host/journal.ts';
 import { openStorage } from '../../storage/storage.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import type { Meters } from './load.ts';
+import type { Meters } from './stress-load.ts';
 import { computePercentiles, type Percentiles } from './samples.ts';
 
 /** Measurements of a log on disk that is written with the events of the load. */

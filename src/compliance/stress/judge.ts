@@ -1,7 +1,7 @@
 import { BOUNDS, describeNetTime, type SafeguardResult } from './safeguards.ts';
 import type { OnDisk } from './disk.ts';
 import type { PassResult } from './pass.ts';
-import type { Plan } from './plan.ts';
+import type { Plan } from './stress-plan.ts';
 
 export interface Judged {
   /** `inconclusive`: only time that the host withheld made the test fail; run it again. */

@@ -1,8 +1,8 @@
 /** Changes to a bot that apply only within a stress test. */
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { TriedBot } from '../conformance/world.ts';
-import type { Plan } from './plan.ts';
-import { findTarget } from './schedule.ts';
+import type { Plan } from './stress-plan.ts';
+import { findTarget } from './load-schedule.ts';
 
 export interface Changed {
   readonly tried: TriedBot;

@@ -2,7 +2,7 @@ import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openHost } from './host.ts';
-import type { Meters } from './load.ts';
+import type { Meters } from './stress-load.ts';
 
 interface Detail {
   readonly flags?: number;

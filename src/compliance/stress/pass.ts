@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { digest } from '../report/fields.ts';
+import { digest } from '../report/report-fields.ts';
 import { agreesWithVenue } from './venue-agreement.ts';
 import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
-import { openLoader, type BarResult, type Durations, type Meters } from './load.ts';
-import type { Plan } from './plan.ts';
+import { openLoader, type BarResult, type Durations, type Meters } from './stress-load.ts';
+import type { Plan } from './stress-plan.ts';
 import {
   countDoneWithin,
   computeQueue,
@@ -18,7 +18,13 @@ import {
   type VolumeReached,
 } from './reached.ts';
 import { computePercentiles, rounded, computeSlope, type Percentiles } from './samples.ts';
-import { createLoad, requirePlayable, planSchedule, findTarget, type Phase } from './schedule.ts';
+import {
+  createLoad,
+  requirePlayable,
+  planSchedule,
+  findTarget,
+  type Phase,
+} from './load-schedule.ts';
 
 export interface PhaseResult {
   readonly phase: Phase;

@@ -1,9 +1,9 @@
 /** Finds the peaks of the last six months in the event log, for RTS 6 Article 10(a) and (b). */
 import { ServiceError } from '../../base/errors.ts';
-import { DAY } from '../../market/time.ts';
+import { DAY } from '../../market/bar-time.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
-import { digest } from '../report/fields.ts';
+import { digest } from '../report/report-fields.ts';
 import { findLastSeq, formatInstant } from '../report/period.ts';
 import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 

@@ -1,9 +1,9 @@
 /** The part of each target that was achieved in time, by real time and by net time. */
-import type { BarResult } from './load.ts';
+import type { BarResult } from './stress-load.ts';
 import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
-import type { Plan } from './plan.ts';
+import type { Plan } from './stress-plan.ts';
 import { rounded } from './samples.ts';
-import { findTarget } from './schedule.ts';
+import { findTarget } from './load-schedule.ts';
 
 export interface Reached {
   readonly class: MessageClass;

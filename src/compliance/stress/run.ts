@@ -1,17 +1,17 @@
 /** Runs the stress test: a multiple of the peaks of six months, on the session code of production. */
 import { availableParallelism, tmpdir } from 'node:os';
-import { digest } from '../report/fields.ts';
+import { digest } from '../report/report-fields.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import { BOUNDS, trySafeguards, type SafeguardResult } from './safeguards.ts';
 import { writeToDisk, type OnDisk } from './disk.ts';
 import { judge, type Judged } from './judge.ts';
 import { lift, widen } from './lift.ts';
-import type { Meters } from './load.ts';
+import type { Meters } from './stress-load.ts';
 import { findHeadroom, runPass, type Headroom, type PassResult } from './pass.ts';
 import type { History } from './peaks.ts';
-import type { Basis, Plan } from './plan.ts';
+import type { Basis, Plan } from './stress-plan.ts';
 import { rounded } from './samples.ts';
-import { createLoad, findTarget } from './schedule.ts';
+import { createLoad, findTarget } from './load-schedule.ts';
 
 export interface StressResult extends Judged {
   readonly schema: 'stress/1';

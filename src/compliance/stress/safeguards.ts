@@ -4,12 +4,12 @@ import type { SessionEvent } from '../../trading/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import { faultOf, type Check } from '../conformance/case.ts';
 import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { agreesWithVenue } from './venue-agreement.ts';
 import { openSpan } from './host.ts';
-import { openLoader, type Load, type Loader, type Meters } from './load.ts';
+import { openLoader, type Load, type Loader, type Meters } from './stress-load.ts';
 import { rounded } from './samples.ts';
-import { MOST_AT_ONCE } from './schedule.ts';
+import { MOST_AT_ONCE } from './load-schedule.ts';
 
 export interface SafeguardResult {
   readonly id:

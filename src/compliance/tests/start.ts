@@ -4,7 +4,7 @@ import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
 import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { queueTask, type Task, type TaskService } from '../../fleet/tasks/tasks.ts';
-import { MOST_AT_ONCE } from '../stress/schedule.ts';
+import { MOST_AT_ONCE } from '../stress/load-schedule.ts';
 import type { TestKind } from './result.ts';
 
 interface TestRequest {

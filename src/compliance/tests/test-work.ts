@@ -1,18 +1,18 @@
 import { appendFileSync } from 'node:fs';
 import type { Bundle } from '../../bots/bundle.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
-import { hostedBot } from '../../bots/load.ts';
+import { hostedBot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { runConformance, type ConformanceResult } from '../conformance/run.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import { openMeters } from '../stress/meters.ts';
 import type { History } from '../stress/peaks.ts';
-import { planStress } from '../stress/plan.ts';
+import { planStress } from '../stress/stress-plan.ts';
 import { runStress, type StressResult } from '../stress/run.ts';
 import { HOLD_S, type ConformanceInput, type StressInput } from './start.ts';
 

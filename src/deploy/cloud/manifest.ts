@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../base/errors.ts';
 import type { LeaseClaims } from '../../lease/claims.ts';
-import { renewalMoment } from '../../lease/schedule.ts';
+import { renewalMoment } from '../../lease/renewal-moment.ts';
 import { formatTime, parseTime } from '../../lease/time.ts';
 import type { Install } from './cloud-file.ts';
 

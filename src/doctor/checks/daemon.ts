@@ -6,11 +6,11 @@ import { serviceManager, type ServiceManager } from '../../../daemon/service-uni
 import { describeNextAttempt } from '../../../daemon/next-attempt.ts';
 import { isSystemError } from '../../base/errors.ts';
 import { formatCountOf, formatSpan } from '../../base/format.ts';
-import { renewalMoment } from '../../lease/schedule.ts';
+import { renewalMoment } from '../../lease/renewal-moment.ts';
 import { formatTime } from '../../lease/time.ts';
-import { packageVersion } from '../../base/version.ts';
-import type { Check } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import { packageVersion } from '../../base/package-version.ts';
+import type { Check } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 import { RENEW_BY_HAND } from './license.ts';
 
 const START =

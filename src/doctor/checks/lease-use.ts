@@ -1,7 +1,7 @@
 import type { HeldLease, RefusedFile } from '../../gate/license.ts';
 import { leasesHere } from '../../gate/lease-use.ts';
-import type { Check } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import type { Check } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 
 export const leaseUse: Check<Facts> = {
   code: 'lease_use',

@@ -6,8 +6,8 @@ import { knownTime } from '../../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../../lease/reasons.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
 import { formatTime, parseTime } from '../../lease/time.ts';
-import { effectOf, type Check, type Finding } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import { effectOf, type Check, type Finding } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 import { leaseUse } from './lease-use.ts';
 import { accessRemedy, isForeign, keyset, trust } from './trust.ts';
 

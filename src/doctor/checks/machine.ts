@@ -1,7 +1,7 @@
 import { existsSync, type Stats } from 'node:fs';
 import { access, constants, lstat, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { daemonFiles } from '../../../daemon/files.ts';
+import { daemonFiles } from '../../../daemon/daemon-files.ts';
 import { writeAtomically } from '../../base/atomic-file.ts';
 import { isLocked } from '../../client/lock.ts';
 import { checkOwner, checkPlace } from '../../client/private-file.ts';
@@ -11,8 +11,8 @@ import { backupOf } from '../../gate/license.ts';
 import { watchFiles } from '../../gate/watch.ts';
 import { nearestExisting } from '../../base/make-directory.ts';
 import { inspectDatasets } from '../../market/catalogue.ts';
-import type { Check } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import type { Check } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 
 const runtime: Check<Facts> = {
   code: 'runtime',

@@ -5,8 +5,8 @@ import { ServiceError } from '../../base/errors.ts';
 import { formatSpan } from '../../base/format.ts';
 import { leasesHere } from '../../gate/lease-use.ts';
 import { statusOf } from '../../gate/license.ts';
-import { effectOf, type Check, type Finding } from '../check.ts';
-import type { Facts, ServerAnswer } from '../facts.ts';
+import { effectOf, type Check, type Finding } from '../run-checks.ts';
+import type { Facts, ServerAnswer } from '../machine-facts.ts';
 
 const deviceKey: Check<Facts> = {
   code: 'device_key',

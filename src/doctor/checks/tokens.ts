@@ -2,8 +2,8 @@ import type { getOwnToken, listTokens, Token } from '../../api/administrators.ts
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
-import type { Check } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import type { Check } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 
 /** Reports tokens with which a thief could issue leases for any installation without a time limit. */
 export const TOKENS_CHECK: Check<Facts> = {

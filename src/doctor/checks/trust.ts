@@ -5,8 +5,8 @@ import { acceptedAnchor, type MachineTrust } from '../../gate/machine-trust.ts';
 import { describeTrust } from '../../gate/describe-trust.ts';
 import type { LeaseReason } from '../../lease/reasons.ts';
 import { parseTime } from '../../lease/time.ts';
-import type { Check, Finding } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import type { Check, Finding } from '../run-checks.ts';
+import type { Facts } from '../machine-facts.ts';
 
 export const keyset: Check<Facts> = {
   code: 'keyset',

@@ -1,4 +1,4 @@
-import { DAY } from '../../market/time.ts';
+import { DAY } from '../../market/bar-time.ts';
 import type { RiskLimits } from '../config.ts';
 import type { OrderReason } from '../orders.ts';
 import type { RiskState } from '../venue.ts';

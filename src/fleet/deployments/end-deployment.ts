@@ -6,7 +6,7 @@ import { appendRunEvent, endTask, endUnattended, type TaskOutcome } from '../tas
 import type { ErrorData } from '../../base/error-data.ts';
 import { listLatches } from '../tasks/latches.ts';
 import { openingProblems } from '../../trading/opening.ts';
-import { readHead } from '../../events/read.ts';
+import { readHead } from '../../events/read-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { openAfter, readPlannedRules, withoutRisk } from './account.ts';
 import { readDeploymentState, type DeploymentState, type EndRequest } from './deployment-state.ts';

@@ -3,7 +3,7 @@
  * read them back. The runner learns of the halt from the answer to its next report, and the controller
  * ends the deployment afterwards.
  */
-import { readHead } from '../../events/read.ts';
+import { readHead } from '../../events/read-events.ts';
 import { parseClusterState } from '../deployments/deployment-state.ts';
 import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runner-reports.ts';
 import type { Db } from '../../storage/tables.ts';

@@ -4,7 +4,7 @@ import { getBotId } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { readRows } from '../../events/read.ts';
+import { readRows } from '../../events/read-events.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import type { PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';

@@ -9,7 +9,7 @@ import { invalidSpec, type SentSpec } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../../events/event.ts';
-import type { StateEvent } from '../../events/state.ts';
+import type { StateEvent } from '../../events/bot-state.ts';
 import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { Storage } from '../../storage/storage.ts';

@@ -1,7 +1,12 @@
 import { bundleHash, codeOf, CODE_IS_OFF, versionHash, type Bundle } from '../../bots/bundle.ts';
-import { diffDocuments, diffFiles, type Change, type FileChange } from '../../bots/diff.ts';
+import {
+  diffDocuments,
+  diffFiles,
+  type Change,
+  type FileChange,
+} from '../../bots/diff-documents.ts';
 import { invalidSpec } from '../../bots/hosted.ts';
-import { specHash } from '../../bots/version.ts';
+import { specHash } from '../../bots/spec-lock.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';

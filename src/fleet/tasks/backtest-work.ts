@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backtest, type Outcome } from '../../backtest/backtest.ts';
-import { RUN_FILES, writeRun } from '../../backtest/files.ts';
+import { RUN_FILES, writeRun } from '../../backtest/run-files.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import type { Summary } from '../../backtest/summary.ts';
 import type { Bundle } from '../../bots/bundle.ts';

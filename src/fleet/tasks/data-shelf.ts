@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { Dataset, LoadOptions } from '../../market/load.ts';
+import type { Dataset, LoadOptions } from '../../market/load-dataset.ts';
 import type { Loaded } from './data-worker.ts';
 import { fromErrorData } from '../../base/error-data.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';

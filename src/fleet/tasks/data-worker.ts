@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { loadDataset, type Dataset, type LoadOptions } from '../../market/load.ts';
+import { loadDataset, type Dataset, type LoadOptions } from '../../market/load-dataset.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
 

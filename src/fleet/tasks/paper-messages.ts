@@ -1,6 +1,6 @@
 /** What a session and the thread that writes for it tell each other, over a port of their own. */
 import type { MessagePort } from 'node:worker_threads';
-import type { Dataset, LoadOptions } from '../../market/load.ts';
+import type { Dataset, LoadOptions } from '../../market/load-dataset.ts';
 import type { LiveSource } from '../../trading/live-worker.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import type { ErrorData } from '../../base/error-data.ts';

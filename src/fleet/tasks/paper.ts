@@ -7,7 +7,7 @@ import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { Opening } from '../../engine/venue.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Manifest } from '../../market/catalogue.ts';
-import { parseWindow } from '../../market/time.ts';
+import { parseWindow } from '../../market/bar-time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import { serializeSubjects } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';

@@ -11,7 +11,7 @@ import {
 import { closest } from '../../base/closest.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { datasetNames, resolveDataset, type Manifest } from '../../market/catalogue.ts';
-import { parseWindow } from '../../market/time.ts';
+import { parseWindow } from '../../market/bar-time.ts';
 import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { LiveMarkets } from '../../trading/live-markets.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';

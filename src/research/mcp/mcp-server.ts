@@ -18,7 +18,7 @@ import {
 } from '../tool.ts';
 import { toolNamed, TOOLS } from '../tools.ts';
 import type { Scope } from '../../base/scopes.ts';
-import { packageVersion } from '../../base/version.ts';
+import { packageVersion } from '../../base/package-version.ts';
 
 /** The user on whose behalf an MCP client calls tools. */
 export interface McpCaller {

@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ServiceError } from '../../base/errors.ts';
 import { showHidden } from '../../base/hidden-characters.ts';
-import type { Session } from '../../identity/sessions.ts';
+import type { Session } from '../../identity/login-sessions.ts';
 import type { AppEnv } from '../services.ts';
 import { CONNECTION, FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
 import type { Child, Html } from './html.ts';

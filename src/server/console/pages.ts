@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../../base/errors.ts';
-import type { Session } from '../../identity/sessions.ts';
+import type { Session } from '../../identity/login-sessions.ts';
 import { addressOf } from '../client-address.ts';
 import { checkJson } from '../json-faults.ts';
 import type { App, AppEnv, Services } from '../services.ts';

@@ -7,7 +7,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { hasAdministrators } from '../../identity/administrators.ts';
 import { passkeyOptions } from '../../identity/passkey-proof.ts';
 import { signInWithPasskey } from '../../identity/passkeys.ts';
-import { signIn, type Browser } from '../../identity/sessions.ts';
+import { signIn, type Browser } from '../../identity/login-sessions.ts';
 import type { App, AppEnv, Services } from '../services.ts';
 import { addressOf, clientNetwork } from '../client-address.ts';
 import { refuseForeign, sessionOf, sessionSecret, setSessionSecret } from '../session-cookie.ts';

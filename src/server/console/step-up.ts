@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { createStepUp } from '../../api/administrators.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { siteOf } from '../../identity/passkey-proof.ts';
-import { rotateSession } from '../../identity/sessions.ts';
+import { rotateSession } from '../../identity/login-sessions.ts';
 import {
   STEP_UP_ACTIONS,
   stepUpOptions,

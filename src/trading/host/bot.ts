@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { bundleHash, codeOf, versionHash, type Bundle } from '../../bots/bundle.ts';
 import { invalidSpec, readHostedSpec } from '../../bots/hosted.ts';
-import { loadBot, type Bot } from '../../bots/load.ts';
+import { loadBot, type Bot } from '../../bots/load-bot.ts';
 import { prepare } from '../../bots/prepare.ts';
 import { isSystemError, ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -9,7 +9,7 @@ import { sql } from 'kysely';
 import { isSystemError, ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { hashOf, NO_EVENTS, type EventFault, type NewEvent } from '../../events/event.ts';
-import { readEvents, readRows } from '../../events/read.ts';
+import { readEvents, readRows } from '../../events/read-events.ts';
 import { openStorage } from '../../storage/storage.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import type { SessionEvent } from '../session-events.ts';

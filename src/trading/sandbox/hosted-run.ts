@@ -1,6 +1,6 @@
 import { codeOf, entryOf } from '../../bots/bundle.ts';
 import type { HostedSpec } from '../../bots/hosted.ts';
-import { hostedBot, type Bot } from '../../bots/load.ts';
+import { hostedBot, type Bot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import type { Signals } from '../../engine/signals.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';

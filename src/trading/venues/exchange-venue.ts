@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../base/errors.ts';
 import type { Problem } from '../../base/errors.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import {
   openClient,
   describeCcxtError,

@@ -1,7 +1,7 @@
 /** A correct bot, and bots with one fault each. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { loadBot } from '../../../src/bots/load.ts';
+import { loadBot } from '../../../src/bots/load-bot.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
 import {
   clientOrderId,

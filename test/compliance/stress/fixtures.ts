@@ -1,4 +1,4 @@
-import type { Meters } from '../../../src/compliance/stress/load.ts';
+import type { Meters } from '../../../src/compliance/stress/stress-load.ts';
 import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 
 const NONE: Peaks = { messages: [], volume: [] };

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { HaltReport } from '../../../src/api/halts.ts';
-import type { BotState } from '../../../src/events/state.ts';
+import type { BotState } from '../../../src/events/bot-state.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type TestApp } from '../../server/in-process.ts';
 import { tradingDocument } from '../../server/trader.ts';

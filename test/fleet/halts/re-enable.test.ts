@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createBot } from '../../../src/fleet/registry/bots.ts';
 import type { BotEvent } from '../../../src/events/event.ts';
-import { readEvents } from '../../../src/events/read.ts';
+import { readEvents } from '../../../src/events/read-events.ts';
 import { reEnableBot } from '../../../src/fleet/halts/re-enable.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { replayRun } from '../../../src/fleet/parity/replay.ts';

@@ -1,7 +1,7 @@
 import { exampleDocument } from '../../../src/api/bots.ts';
 import { getVersion } from '../../../src/fleet/registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../../src/bots/hosted.ts';
-import { hostedBot } from '../../../src/bots/load.ts';
+import { hostedBot } from '../../../src/bots/load-bot.ts';
 import { prepare } from '../../../src/bots/prepare.ts';
 import { stepsOf, type Step } from '../../../src/engine/steps.ts';
 import { ENGINE_VERSION } from '../../../src/engine/version.ts';

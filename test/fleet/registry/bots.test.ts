@@ -11,10 +11,10 @@ import {
 } from '../../../src/fleet/registry/bots.ts';
 import { diffVersions, getVersion, listVersions } from '../../../src/fleet/registry/versions.ts';
 import type { SentSpec } from '../../../src/bots/hosted.ts';
-import { specHash } from '../../../src/bots/version.ts';
-import { readEvents } from '../../../src/events/read.ts';
+import { specHash } from '../../../src/bots/spec-lock.ts';
+import { readEvents } from '../../../src/events/read-events.ts';
 import { stateAt } from '../../../src/events/snapshot.ts';
-import { verifyEvents } from '../../../src/events/verify.ts';
+import { verifyEvents } from '../../../src/events/verify-events.ts';
 import type { Identity } from '../../../src/identity/context.ts';
 import { MINUTE, newWorld, type World } from '../../identity/people.ts';
 import { DATABASES } from '../../storage/databases.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readEvents } from '../../../src/events/read.ts';
+import { readEvents } from '../../../src/events/read-events.ts';
 import { haltAll, haltBot } from '../../../src/fleet/halts/halt.ts';
 import type { HaltService } from '../../../src/fleet/halts/halts.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';

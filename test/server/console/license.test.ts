@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createContract } from '../../../src/identity/contracts.ts';
 import { createCustomer } from '../../../src/identity/customers.ts';
 import { createInstallation } from '../../../src/identity/installations.ts';
-import { registerSigner } from '../../../src/identity/keys.ts';
+import { registerSigner } from '../../../src/identity/signing-keys.ts';
 import { createPlan } from '../../../src/identity/plans.ts';
 import { signerOf } from '../../../src/identity/signing-key.ts';
 import type { Person } from '../../identity/people.ts';

@@ -1,5 +1,5 @@
 import type { IdentityStore } from '../../../src/identity/context.ts';
-import { openSession } from '../../../src/identity/sessions.ts';
+import { openSession } from '../../../src/identity/login-sessions.ts';
 import { newPerson, type Person } from '../../identity/people.ts';
 import { PUBLIC_URL, type TestApp } from '../in-process.ts';
 

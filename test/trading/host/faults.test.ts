@@ -1,7 +1,7 @@
 import type { RunnerAnswer } from '../../../src/api/runners.ts';
 import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
-import { MINUTE } from '../../../src/market/time.ts';
+import { MINUTE } from '../../../src/market/bar-time.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';
 import { ACTS, BTC } from './world.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
-import { MINUTE } from '../../../src/market/time.ts';
+import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openJournal, type Journal, type LogBatch } from '../../../src/trading/host/journal.ts';
 import { barsEvent } from '../../../src/trading/session-events.ts';
 import type { SessionState } from '../../../src/events/session-state.ts';

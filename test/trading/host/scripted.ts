@@ -8,7 +8,7 @@ import type { RunnerAnswer } from '../../../src/client/runner.ts';
 import type { Step } from '../../../src/engine/steps.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { MINUTE } from '../../../src/market/time.ts';
+import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openBot, type RunningBot } from '../../../src/trading/host/bot.ts';
 import { readRunConfig, type RunConfig } from '../../../src/trading/host/config.ts';
 import type { ServerNews } from '../../../src/trading/host/server-connection.ts';

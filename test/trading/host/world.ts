@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { vi, type TestContext } from 'vitest';
 import { engineConfig } from '../../../src/bots/spec.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { MINUTE } from '../../../src/market/time.ts';
+import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openBot } from '../../../src/trading/host/bot.ts';
 import { readRunConfig } from '../../../src/trading/host/config.ts';
 import { openJournal } from '../../../src/trading/host/journal.ts';

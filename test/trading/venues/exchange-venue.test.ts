@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi, type TestContext } from 'vitest';
-import { MINUTE } from '../../../src/market/time.ts';
+import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openExchangeVenue, stepOf } from '../../../src/trading/venues/exchange-venue.ts';
 import type { ExchangeVenueOptions } from '../../../src/trading/venues/exchange-venue.ts';
 import { reconcileHoldings, reconcileOrders } from '../../../src/trading/venues/reconcile.ts';

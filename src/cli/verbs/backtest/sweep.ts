@@ -41,10 +41,10 @@ export const verb = defineVerb({
         remedy: 'Specify a parameter and its values, for example -p fast=5:50:5.',
       });
     }
-    const { loadBot } = await import('../../../bots/load.ts');
+    const { loadBot } = await import('../../../bots/load-bot.ts');
     const { prepare, strategySource } = await import('../../../bots/prepare.ts');
     const { signalsOver } = await import('../../../bots/models/signals.ts');
-    const { prepareDirectory } = await import('../../../backtest/files.ts');
+    const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { planSweep, finishSweep } = await import('../../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../../backtest/sweep.ts');
     const { showSweep } = await import('../../show-backtest.ts');

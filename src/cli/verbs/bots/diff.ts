@@ -1,5 +1,5 @@
 import type { diffBotVersions } from '../../../api/bots.ts';
-import type { Change, FileChange } from '../../../bots/diff.ts';
+import type { Change, FileChange } from '../../../bots/diff-documents.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { NO_VALUE } from '../../../base/format.ts';
 import { findBot } from '../../bots.ts';
@@ -88,7 +88,7 @@ async function fileChanges(
   }
   const { readBotFiles } = await import('../../bot-files.ts');
   const [one, other] = readBotFiles([before, after]);
-  const { diffDocuments } = await import('../../../bots/diff.ts');
+  const { diffDocuments } = await import('../../../bots/diff-documents.ts');
   return { changes: diffDocuments(one!.document, other!.document) };
 }
 

@@ -24,7 +24,7 @@ export const verb = defineVerb({
     "daemon logs --json | jq '.entries[].msg'",
   ],
   async run({ settings, io: { stdout }, message }, _args, { lines = 50, follow }) {
-    const { daemonFiles } = await import('../../../../daemon/files.ts');
+    const { daemonFiles } = await import('../../../../daemon/daemon-files.ts');
     const { readLog, readLogSince } = await import('../../daemon-log.ts');
     const files = daemonFiles(settings.home);
     const part = await readLog(files);

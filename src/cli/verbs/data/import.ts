@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { formatTime } from '../../../market/time.ts';
+import { formatTime } from '../../../market/bar-time.ts';
 import { TIMEFRAME_NAMES } from '../../../market/timeframe.ts';
 import { formatCount } from '../../../base/format.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
@@ -34,7 +34,7 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     const { checkName, importBars } = await import('../../../market/catalogue.ts');
-    const { loadDataset } = await import('../../../market/load.ts');
+    const { loadDataset } = await import('../../../market/load-dataset.ts');
     const source = resolve(context.cwd, args.file);
     const dir = context.settings.catalogue_dir;
     const { symbol = basename(source).replace(/(\.csv|\.parquet)?(\.gz)?$/i, ''), replace } =

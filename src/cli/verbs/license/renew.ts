@@ -37,7 +37,7 @@ export const verb = defineVerb({
   async run(context, _args, { now, keyset, insecure }) {
     const { settings, io, cwd, message, signal } = context;
     const { renew } = await import('../../../../daemon/renewal.ts');
-    const { stateTime } = await import('../../../../daemon/plan.ts');
+    const { stateTime } = await import('../../../../daemon/plan-attempt.ts');
     const { systemBoot } = await import('../../../gate/boot.ts');
     const { describeNextAttempt } = await import('../../../../daemon/next-attempt.ts');
     const files = licenseFiles(settings.home, io.env);

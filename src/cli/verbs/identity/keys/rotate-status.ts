@@ -14,7 +14,7 @@ export const verb = defineServerVerb({
     const pending = items.filter(({ status }) => status === 'pending');
     const withdrawn = items.filter(({ status, in_keyset }) => status === 'retired' && in_keyset);
     const isToSign = pending.length > 0 || withdrawn.length > 0;
-    const { SIGN_COMMAND } = await import('../../../../identity/trust.ts');
+    const { SIGN_COMMAND } = await import('../../../../identity/published-trust.ts');
     return {
       data: {
         active: active ?? null,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkBot, loadBot } from '../../src/bots/load.ts';
+import { checkBot, loadBot } from '../../src/bots/load-bot.ts';
 import { formatProblem, ServiceError } from '../../src/base/errors.ts';
 import { directoryWith, VALID } from './specs.ts';
 

@@ -5,7 +5,7 @@ import {
   MOST_REQUESTS_PER_HOUR,
   retryDelayMs,
   type Failure,
-} from '../../daemon/schedule.ts';
+} from '../../daemon/retry-schedule.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

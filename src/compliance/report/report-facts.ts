@@ -1,7 +1,7 @@
 import type { getBot } from '../../fleet/registry/bots.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { draftStrategy, type AnnexFacts } from './annex.ts';
-import { draft, figure, human } from './fields.ts';
+import { draft, figure, human } from './report-fields.ts';
 import type { Incident, Report, VersionChange } from './payload.ts';
 import { formatInstant } from './period.ts';
 import {

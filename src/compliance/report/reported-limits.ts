@@ -1,5 +1,5 @@
 import type { LimitName } from '../../base/risk-limits.ts';
-import { digest, figure, reportedLimit, type Gaps } from './fields.ts';
+import { digest, figure, reportedLimit, type Gaps } from './report-fields.ts';
 import type { ReportedLimit } from './payload.ts';
 import { formatInstant } from './period.ts';
 import { type Document, type Version } from './records.ts';

@@ -1,15 +1,21 @@
 import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
 import { resolveDataset, type Manifest } from './catalogue.ts';
-import { badDataError, canDrop, checkBars, type CheckReport, type DefectCounts } from './check.ts';
+import {
+  badDataError,
+  canDrop,
+  checkBars,
+  type CheckReport,
+  type DefectCounts,
+} from './check-bars.ts';
 import { readRows } from './csv-file.ts';
 import { barsDigest } from './digest.ts';
-import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './gaps.ts';
+import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './data-gaps.ts';
 import { isAdjustedClose } from './header.ts';
-import { readBars, type BarFile, type ReadOptions } from './read.ts';
+import { readBars, type BarFile, type ReadOptions } from './read-bars.ts';
 import { bucketOf, resample } from './resample.ts';
 import { keepBars } from './rows.ts';
-import { parseWindow } from './time.ts';
+import { parseWindow } from './bar-time.ts';
 import {
   barSpacing,
   formatSpacing,

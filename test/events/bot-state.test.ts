@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { appendEvents } from '../../src/events/append.ts';
 import type { NewEvent } from '../../src/events/event.ts';
 import { stateAt, takeSnapshot } from '../../src/events/snapshot.ts';
-import { digestOf, foldState, STATE_KINDS, type BotState } from '../../src/events/state.ts';
-import { verifyEvents } from '../../src/events/verify.ts';
+import { digestOf, foldState, STATE_KINDS, type BotState } from '../../src/events/bot-state.ts';
+import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { mainlyOn, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { addBot, CREATED, tick, ticks } from './bots.ts';

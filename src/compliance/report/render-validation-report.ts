@@ -3,7 +3,7 @@ import { html, Html, nothing } from '../../backtest/report/html.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
-import { fieldsIn } from './fields.ts';
+import { fieldsIn } from './report-fields.ts';
 import { ROLES, type Report } from './payload.ts';
 import { renderField, renderFieldTable, renderTable, toWords } from './page-parts.ts';
 import { STYLE } from './style.ts';

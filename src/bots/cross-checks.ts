@@ -4,7 +4,7 @@ import { resolveParams, type Params, type ParamValues } from '../engine/params.t
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
-import { parseWindow } from '../market/time.ts';
+import { parseWindow } from '../market/bar-time.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { modelProblems } from './model-checks.ts';
 import { fieldsOf, isFields, listOf, type Fields } from './fields.ts';

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { formatProblem, type ServiceError } from '../../src/base/errors.ts';
 import { importBars } from '../../src/market/catalogue.ts';
-import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load.ts';
-import { DAY } from '../../src/market/time.ts';
+import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load-dataset.ts';
+import { DAY } from '../../src/market/bar-time.ts';
 import { rowsOf } from './bars.ts';
 import { csv, useFiles } from './files.ts';
 

@@ -13,7 +13,7 @@ import {
   numbersToTimes,
   parseWindow,
   rejectImplausible,
-} from './time.ts';
+} from './bar-time.ts';
 
 export interface ReadOptions {
   readonly columns?: ColumnNames | undefined;

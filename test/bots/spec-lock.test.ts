@@ -9,7 +9,7 @@ import {
   readLock,
   specHash,
   writeLock,
-} from '../../src/bots/version.ts';
+} from '../../src/bots/spec-lock.ts';
 import { directoryWith, VALID } from './specs.ts';
 
 const hashOf = (text: string): string => specHash(parseSpec(text, 'bot.yaml').document.value);

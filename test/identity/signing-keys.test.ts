@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/base/errors.ts';
 import { issueLease } from '../../src/identity/issue.ts';
-import { listKeys, publishedKeys, registerSigner, retireKey } from '../../src/identity/keys.ts';
+import {
+  listKeys,
+  publishedKeys,
+  registerSigner,
+  retireKey,
+} from '../../src/identity/signing-keys.ts';
 import { loadSigner, type Signer } from '../../src/identity/signing-key.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { DATABASES } from '../storage/databases.ts';

@@ -2,9 +2,9 @@
 import type { EngineConfig } from '../../engine/config.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Sizes } from '../conformance/world.ts';
-import type { Load, Lot, Shares } from './load.ts';
+import type { Load, Lot, Shares } from './stress-load.ts';
 import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';
-import type { MessageTarget, Plan } from './plan.ts';
+import type { MessageTarget, Plan } from './stress-plan.ts';
 
 export type Phase =
   | 'warm-up'

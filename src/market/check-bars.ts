@@ -3,7 +3,7 @@ import type { BarColumn, Bars } from './bars.ts';
 import type { CsvRow } from './csv-file.ts';
 import type { Layout } from './header.ts';
 import type { FileBars } from './rows.ts';
-import { formatTime } from './time.ts';
+import { formatTime } from './bar-time.ts';
 
 type DefectCode =
   | 'too_many_fields'

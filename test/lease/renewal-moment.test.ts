@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { renewalMoment, renewalRestMs } from '../../src/lease/schedule.ts';
+import { renewalMoment, renewalRestMs } from '../../src/lease/renewal-moment.ts';
 import { parseTime } from '../../src/lease/time.ts';
 import { claimsOf, testKey } from './issuer.ts';
 

@@ -8,7 +8,7 @@ import type { Db, PendingSigningKeysTable, SigningKeysTable } from '../storage/t
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity, IdentityStore } from './context.ts';
 import { unavailable, type Signer } from './signing-key.ts';
-import { activateKey, isVouchedFor, SIGN_COMMAND, trustState } from './trust.ts';
+import { activateKey, isVouchedFor, SIGN_COMMAND, trustState } from './published-trust.ts';
 
 /** Times are milliseconds since the Unix epoch. */
 export interface KeyState {

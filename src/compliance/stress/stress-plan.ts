@@ -1,6 +1,6 @@
 /** Derives the load that a bot must withstand from the peaks of its history. */
 import type { RiskLimits } from '../../engine/config.ts';
-import { DAY } from '../../market/time.ts';
+import { DAY } from '../../market/bar-time.ts';
 import {
   CLASSES,
   WINDOWS,

@@ -20,7 +20,7 @@ import {
   removeOldResult,
   RUN_FILES,
   writeText,
-} from '../../src/backtest/files.ts';
+} from '../../src/backtest/run-files.ts';
 import { inProcess } from '../cli/in-process.ts';
 
 let directory: string;

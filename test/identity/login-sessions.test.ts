@@ -8,7 +8,7 @@ import {
   purgeSessions,
   rotateSession,
   signIn,
-} from '../../src/identity/sessions.ts';
+} from '../../src/identity/login-sessions.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newAuthenticator } from './authenticator.ts';
 import { newWorld, PASSWORD, type World } from './people.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { diffDocuments, type Change } from '../../src/bots/diff.ts';
+import { diffDocuments, type Change } from '../../src/bots/diff-documents.ts';
 import { runs } from '../length.ts';
 
 test('reports each difference with its own pointer', () => {

@@ -8,7 +8,7 @@ import type { Identity } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
 import { findCloneSign, hasRevokedLease, readDeviceLine } from './device-line.ts';
 import { markDeviceUsed, setMachine } from './devices.ts';
-import { usableSigner } from './keys.ts';
+import { usableSigner } from './signing-keys.ts';
 import {
   answerText,
   findInstallationTerms,

@@ -1,6 +1,6 @@
 /** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
 import type { Order } from '../../engine/orders.ts';
-import { MINUTE } from '../../market/time.ts';
+import { MINUTE } from '../../market/bar-time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
 import type { VenueLine } from '../venue/simulated-venue.ts';
 import { openSpan, type HostMeters, type Span } from './host.ts';

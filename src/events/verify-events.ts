@@ -2,9 +2,9 @@ import { type ChainHead, GENESIS, endFault, entryFault } from '../base/hash-chai
 import { setImmediate } from 'node:timers/promises';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { eventOf, hashOf, type EventFault } from './event.ts';
-import { readRows } from './read.ts';
+import { readRows } from './read-events.ts';
 import { seqAt, type Moment } from './snapshot.ts';
-import { changesState, digestOf, foldState, type BotState } from './state.ts';
+import { changesState, digestOf, foldState, type BotState } from './bot-state.ts';
 
 /** Result of reading every event of a log without relying on snapshots. */
 export interface VerifiedLog {

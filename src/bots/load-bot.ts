@@ -7,10 +7,10 @@ import type { Strategy } from '../engine/strategy.ts';
 import { isSystemError, ServiceError, type Problem } from '../base/errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
 import type { ColumnNames } from '../market/header.ts';
-import { parseWindow } from '../market/time.ts';
+import { parseWindow } from '../market/bar-time.ts';
 import { MOST_MODEL_BYTES, tooLarge, type Model } from './models/model.ts';
 import { codeOf, digestsOf } from './bundle.ts';
-import { combinationFault, strategyProblems } from './checks.ts';
+import { combinationFault, strategyProblems } from './cross-checks.ts';
 import {
   jsonPointer,
   optional,
@@ -25,7 +25,7 @@ import { inOrder, readSpec, withoutEchoes } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import type { Execute } from '../backtest/execute.ts';
 import { loadStrategyModule, type StrategyModule } from '../backtest/strategy-module.ts';
-import { specHash } from './version.ts';
+import { specHash } from './spec-lock.ts';
 
 /** A bot ready to run: a valid spec with its strategy loaded and its files found. */
 export interface Bot {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/base/errors.ts';
 import { BAR_COLUMNS } from '../../src/market/bars.ts';
 import { barsDigest } from '../../src/market/digest.ts';
-import { readBars } from '../../src/market/read.ts';
+import { readBars } from '../../src/market/read-bars.ts';
 import { rowsOf, type Row } from './bars.ts';
 import { csv, useFiles } from './files.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runChecks, worstStatus, type Check, type Finding } from '../../src/doctor/check.ts';
+import { runChecks, worstStatus, type Check, type Finding } from '../../src/doctor/run-checks.ts';
 import { CHECKS } from '../../src/doctor/examine.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 

@@ -1,10 +1,10 @@
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { knownTime, runningTime, type Boot, type RunningTime } from '../src/lease/known-time.ts';
-import { renewalMoment } from '../src/lease/schedule.ts';
+import { renewalMoment } from '../src/lease/renewal-moment.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import { isDenial } from './denial.ts';
-import { earliestRequest } from './schedule.ts';
-import type { AttemptReason, DaemonState } from './state.ts';
+import { earliestRequest } from './retry-schedule.ts';
+import type { AttemptReason, DaemonState } from './daemon-state.ts';
 
 /**
  * Maximum number of requests in one attempt: for the keys and the lease, for the lease again if the server
