@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { THREAD_ENV } from './thread-env.ts';
 
@@ -43,6 +44,16 @@ export function releaseThread(file: URL, thread: Worker): void {
   idle.set(file.href, { thread, forget });
   timer.unref();
   thread.unref();
+}
+
+const STOP_WITHIN_MS = 2000;
+
+/** Terminates a thread that may have processes of its own, which the message `stop` lets it end. */
+export async function stopThread(thread: Worker): Promise<void> {
+  thread.postMessage('stop');
+  const signal = AbortSignal.timeout(STOP_WITHIN_MS);
+  if (thread.threadId !== -1) await once(thread, 'exit', { signal }).catch(() => {});
+  await thread.terminate();
 }
 
 /** Leaves other events alone, because Node itself listens to them. */

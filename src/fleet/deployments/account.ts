@@ -5,14 +5,9 @@ import type { Opening } from '../../trading/opening.ts';
 import type { Problem } from '../../base/errors.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
-import { readSession } from '../tasks/session-record.ts';
+import { openAfterSession, readSession } from '../tasks/session-record.ts';
 import { stepOf } from '../../trading/session-events.ts';
-import {
-  openingAfterLosses,
-  openingFrom,
-  openingProblems,
-  type AccountRules,
-} from '../../trading/opening.ts';
+import { openingFrom, openingProblems, type AccountRules } from '../../trading/opening.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { parseOpening, type ProductionPlan } from './production-plan.ts';
 
@@ -81,29 +76,15 @@ export async function replacementProblems(
  * Opening of an account of `cash` that carries over, in proportion, the bot's losses in its last
  * deployment to the same kind of venue; null if there was none.
  */
-export async function openAfterDeployment(
+export function openAfterDeployment(
   tx: Db,
   { bot_id, venue }: Pick<ProductionPlan, 'bot_id' | 'venue'>,
   cash: number,
 ): Promise<Opening | null> {
-  const rows = await tx
-    .selectFrom('production_deployments as own')
-    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
-    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
-    .select(['own.plan', 'session.state'])
-    .where('own.bot_id', '=', bot_id)
-    .where('session.batches', '>', 0)
-    .where('deployment.ended_at', 'is not', null)
-    .orderBy('deployment.ended_at', 'desc')
-    .limit(MOST_DEPLOYMENTS)
-    .execute();
-  const last = rows.find(({ plan }) => (JSON.parse(plan) as ProductionPlan).venue === venue);
-  return last === undefined
-    ? null
-    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
+  return openAfterSession(tx, { bot_id, kind: 'production' }, cash, ({ plan }) => {
+    return plan !== null && (JSON.parse(plan) as ProductionPlan).venue === venue;
+  });
 }
-
-const MOST_DEPLOYMENTS = 100;
 
 /** Number of steps that are searched for a price at a time. */
 const STEPS_AT_ONCE = 1000;

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../registry/bots.ts';
+import { retry } from '../../base/backoff.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { notifyAlert } from '../../events/raised-alerts.ts';
 import { appendEvents } from '../../events/append.ts';
@@ -62,7 +63,7 @@ async function halt(
 ): Promise<HaltReport> {
   const begin = performance.now();
   const sinceBegin = (): number => Math.round(performance.now() - begin);
-  const latched = await retry(() => latch(service, by, ref, reason, sinceBegin));
+  const latched = await retryOutage(() => latch(service, by, ref, reason, sinceBegin));
   const latched_ms = sinceBegin();
   // The controllers of production deployments in this process act at once.
   service.wake();
@@ -230,8 +231,8 @@ async function endDeployments(
 ): Promise<void> {
   const until = performance.now() + ms;
   try {
-    if ((await retry(() => findFirstDeployment(storage.read, latched))) === undefined) return;
-    await retry(() =>
+    if ((await retryOutage(() => findFirstDeployment(storage.read, latched))) === undefined) return;
+    await retryOutage(() =>
       storage.write((tx) => endUnbegunDeployments(tx, clock(), latched), { urgent: true }),
     );
     while ((await findFirstDeployment(storage.read, latched)) && performance.now() < until) {
@@ -251,7 +252,7 @@ async function readBack(
   latched: Halt,
 ): Promise<Verification> {
   try {
-    return await retry(() => verifyHalt(storage.read, latched, clock()));
+    return await retryOutage(() => verifyHalt(storage.read, latched, clock()));
   } catch (error) {
     log.warn({ err: error, msg: `the result of halt ${latched.halt_id} cannot be read` });
     return NOT_READ;
@@ -275,17 +276,15 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
  * Retries `access` for a limited time while the database does not answer.
  * @throws OutcomeUnknown when an attempt may have been written, and no later one has succeeded.
  */
-async function retry<T>(access: () => Promise<T>): Promise<T> {
+async function retryOutage<T>(access: () => Promise<T>): Promise<T> {
   const until = performance.now() + RETRY_FOR_MS;
   let doubt: OutcomeUnknown | undefined;
-  for (;;) {
-    try {
-      return await access();
-    } catch (error) {
-      if (error instanceof OutcomeUnknown) doubt = error;
-      const isTransient = error instanceof ServiceError && error.retryable;
-      if (!isTransient || performance.now() > until) throw doubt ?? error;
-      await wait(RETRY_EVERY_MS);
-    }
-  }
+  const shouldRetry = (error: unknown): boolean => {
+    if (error instanceof OutcomeUnknown) doubt = error;
+    return error instanceof ServiceError && error.retryable && performance.now() <= until;
+  };
+  const waits = { shortestMs: RETRY_EVERY_MS, longestMs: RETRY_EVERY_MS };
+  return retry(access, { ...waits, shouldRetry }).catch((error) => {
+    throw doubt ?? error;
+  });
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../base/errors.ts';
-import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
+import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
 import { fromErrorData } from '../../base/error-data.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './replay-work.ts';
@@ -76,15 +75,9 @@ function hasCode({ session, parity }: SessionWork): boolean {
   return session.files !== undefined || parity?.backtest.files !== undefined;
 }
 
-const STOP_WITHIN_MS = 2000;
-
 async function end(thread: Worker, loading: Promise<void> | undefined): Promise<void> {
   await loading;
-  // Lets the thread end the process of a custom strategy first.
-  thread.postMessage('stop');
-  const within = AbortSignal.timeout(STOP_WITHIN_MS);
-  if (thread.threadId !== -1) await once(thread, 'exit', { signal: within }).catch(() => {});
-  await thread.terminate();
+  await stopThread(thread);
   atOnce -= 1;
 }
 

@@ -6,7 +6,7 @@ import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { readRows } from '../../events/read-events.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
-import type { PaperInput } from '../tasks/paper.ts';
+import { isLiveSession, type PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
 import { runReplayThread } from './replay-thread.ts';
 import type { LogPart, RunParity, RunReplay, Subject } from './replay-work.ts';
@@ -75,7 +75,7 @@ export async function compareWithBacktest(
   });
   // Checked here, because the thread does not know which of the two specs an error belongs to.
   readChangedSpec(backtest.document, backtest.changes, backtest.files);
-  const isLive = isOfLiveMarket(found.task);
+  const isLive = isLiveSession(found.task);
   const parity = { backtest, catalogueDir: isLive ? null : service.catalogueDir };
   const done = (await runReplayThread({ ...work, parity }, partsOf(read, found))) as RunParity;
   return {
@@ -162,10 +162,6 @@ async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<Ch
   const { rows } = await readRows(db, bot_id, before);
   const [row] = rows;
   return row ? { seq: row.seq, hash: row.hash } : GENESIS;
-}
-
-function isOfLiveMarket({ input }: Task): boolean {
-  return (JSON.parse(input) as PaperInput).live !== undefined;
 }
 
 /** Rows per query, so that other queries are not held up. */

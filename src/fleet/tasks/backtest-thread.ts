@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import type { Worker } from 'node:worker_threads';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import { releaseThread, acquireThread } from '../../base/thread-pool.ts';
+import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
 
 /** A failure of a task that is reported to the caller. */
 export class TaskFailure extends Error {
@@ -59,20 +57,12 @@ export async function runBacktestThread(
     signal.removeEventListener('abort', abort);
     if (isDone && work.files === undefined) {
       releaseThread(FILE, thread);
+    } else if (work.files !== undefined) {
+      await stopThread(thread);
     } else {
-      // Lets the thread end the process of a custom strategy first.
-      if (work.files !== undefined) await stopThread(thread);
       await thread.terminate();
     }
   }
-}
-
-const STOP_WITHIN_MS = 2000;
-
-async function stopThread(thread: Worker): Promise<void> {
-  if (thread.threadId === -1) return;
-  thread.postMessage('stop');
-  await once(thread, 'exit', { signal: AbortSignal.timeout(STOP_WITHIN_MS) }).catch(() => {});
 }
 
 function ended(why: string, cause?: unknown): TaskFailure {

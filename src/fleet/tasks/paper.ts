@@ -13,12 +13,10 @@ import { serializeSubjects } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
 import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
-import { openingAfterLosses } from '../../trading/opening.ts';
 import { NO_LIVE_MARKETS } from '../../trading/live-markets.ts';
-import type { SessionState } from '../../events/session-state.ts';
 import { refuseHalted } from './halt-in-force.ts';
 import { endUnattended, appendRunEvent } from './lifecycle.ts';
-import { readSession, startSession } from './session-record.ts';
+import { openAfterSession, readSession, startSession } from './session-record.ts';
 import { refuseLatched } from './latches.ts';
 import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
 
@@ -95,7 +93,9 @@ export async function startPaper(
     await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const isContinued = live !== undefined && reset_losses === undefined;
-    const opening = isContinued ? await openingAfterLive(tx, bot_id, cash) : null;
+    const opening = isContinued
+      ? await openAfterSession(tx, { bot_id, kind: 'paper' }, cash, isLiveSession)
+      : null;
     const task = await queueTask(tx, now, by, {
       kind: 'paper',
       bot_id,
@@ -108,32 +108,10 @@ export async function startPaper(
   });
 }
 
-/**
- * Opening of a live session of `cash` that carries over, in proportion, the losses of the bot's
- * previous live session; null if there was none. Catalogue sessions begin at their first bar and
- * carry nothing over.
- */
-async function openingAfterLive(tx: Db, bot_id: string, cash: number): Promise<Opening | null> {
-  const rows = await tx
-    .selectFrom('bot_deployments as deployment')
-    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
-    .select(['tasks.input', 'session.state'])
-    .where('deployment.bot_id', '=', bot_id)
-    .where('deployment.target', '=', 'paper')
-    .where('deployment.ended_at', 'is not', null)
-    .where('session.batches', '>', 0)
-    .orderBy('deployment.ended_at', 'desc')
-    .limit(MOST_SESSIONS)
-    .execute();
-  const last = rows.find(({ input }) => (JSON.parse(input) as PaperInput).live !== undefined);
-  return last === undefined
-    ? null
-    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
+/** Whether a session follows an exchange; only such sessions carry losses over. */
+export function isLiveSession({ input }: { readonly input: string }): boolean {
+  return (JSON.parse(input) as PaperInput).live !== undefined;
 }
-
-/** Number of ended sessions that are searched for a live one. */
-const MOST_SESSIONS = 100;
 
 function paceOf(
   { spec: { data } }: BotSpec,

@@ -6,6 +6,7 @@ import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
 import { markUsed } from '../thresholds/overrides.ts';
 import type { UsedPermit } from '../../engine/risk/supervision.ts';
+import { openingAfterLosses, type Opening } from '../../trading/opening.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
@@ -197,3 +198,32 @@ const updateTask = prepareQuery((db, { task_id, steps, total, now }: TaskProgres
     .set({ progress_done: steps, progress_total: total, heartbeat_at: now })
     .where('task_id', '=', task_id),
 );
+
+/**
+ * Opening of an account of `cash` that carries over, in proportion, the losses of the bot's newest
+ * ended session that `matches`; null if there is none.
+ */
+export async function openAfterSession(
+  tx: Db,
+  { bot_id, kind }: Pick<Claim, 'bot_id' | 'kind'>,
+  cash: number,
+  matches: (session: { readonly input: string; readonly plan: string | null }) => boolean,
+): Promise<Opening | null> {
+  const rows = await tx
+    .selectFrom('bot_deployments as deployment')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('production_deployments as own', 'own.deployment_id', 'deployment.deployment_id')
+    .select(['tasks.input', 'own.plan', 'session.state'])
+    .where('deployment.bot_id', '=', bot_id)
+    .where('tasks.kind', '=', kind)
+    .where('deployment.ended_at', 'is not', null)
+    .where('session.batches', '>', 0)
+    .orderBy('deployment.ended_at', 'desc')
+    .limit(MOST_SEARCHED)
+    .execute();
+  const last = rows.find(matches);
+  return last ? openingAfterLosses(JSON.parse(last.state) as SessionState, cash) : null;
+}
+
+const MOST_SEARCHED = 100;

@@ -1,7 +1,7 @@
 /** One attempt at a claimed task, from its claim until it has ended or is back in the queue. */
 import { rm } from 'node:fs/promises';
+import { retry } from '../../base/backoff.ts';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { toErrorData } from '../../base/error-data.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -263,17 +263,13 @@ export class TaskAttempts {
   }
 
   /** Repeats an access while the database does not answer, until the worker stops. */
-  async #persist<T>(access: () => Promise<T>): Promise<T> {
+  #persist<T>(access: () => Promise<T>): Promise<T> {
     const { stopping } = this.#options;
-    for (;;) {
-      try {
-        return await access();
-      } catch (error) {
-        const isTransient = error instanceof ServiceError && error.retryable;
-        if (!isTransient || stopping.aborted) throw error;
-        await wait(RETRY_MS, undefined, { signal: stopping }).catch(() => {});
-      }
-    }
+    return retry(access, {
+      shortestMs: RETRY_MS,
+      longestMs: RETRY_MS,
+      shouldRetry: (error) => error instanceof ServiceError && error.retryable && !stopping.aborted,
+    });
   }
 }
 
