@@ -1,3 +1,4 @@
+import { STEP_UP_ACTIONS } from '../base/step-up-actions.ts';
 import { z } from '@hono/zod-openapi';
 import { MAX_TOKEN_INSTALLATIONS, SCOPES } from '../base/scopes.ts';
 import {
@@ -179,14 +180,7 @@ export const PasskeyAssertion = z
 
 const StepUpRequest = z
   .strictObject({
-    action: z.enum([
-      'identity.license.revoke',
-      'identity.passkey.add',
-      'identity.passkey.delete',
-      'bots.validation_report.attest',
-      'identity.root.set',
-      'identity.license.give',
-    ]),
+    action: z.enum(STEP_UP_ACTIONS),
     target: z
       .string()
       .max(150)

@@ -1,3 +1,4 @@
+import { HALT_FAULTS } from '../base/halt-faults.ts';
 import { z } from '@hono/zod-openapi';
 import {
   actorName,
@@ -54,18 +55,7 @@ const HaltedDeployment = z
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     verified: z.boolean(),
     faults: z
-      .array(
-        z.enum([
-          'deployment_not_halted',
-          'task_not_ended',
-          'orders_unknown',
-          'order_not_canceled',
-          'not_in_log',
-          'runner_silent',
-          'pod_left',
-          'cluster_unreachable',
-        ]),
-      )
+      .array(z.enum(HALT_FAULTS))
       .describe('Why the deployment is not verified; empty if it is.'),
     orders: z
       .array(

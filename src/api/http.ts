@@ -180,16 +180,8 @@ export function jsonBody<T extends z.ZodType>(
   };
 }
 
-/** A JSON response. @param examples by name. */
-export function jsonResponse<T extends z.ZodType>(
-  description: string,
-  schema: T,
-  examples: Readonly<Record<string, z.output<T>>> = {},
-) {
-  return {
-    description,
-    content: { 'application/json': { schema, examples: toExamples(examples) } },
-  };
+export function jsonResponse<T extends z.ZodType>(description: string, schema: T) {
+  return { description, content: { 'application/json': { schema, examples: {} } } };
 }
 
 function toExamples<T>(examples: Readonly<Record<string, T>>): Record<string, { value: T }> {

@@ -1,3 +1,4 @@
+import { PARITY_CAUSES } from '../base/parity-causes.ts';
 import { z } from '@hono/zod-openapi';
 import { optionalTime, State, stateHash } from './bot-state.ts';
 import {
@@ -153,18 +154,7 @@ const BotParity = z
     first_difference: z
       .strictObject({
         cause: z
-          .enum([
-            'data',
-            'gap',
-            'version',
-            'params',
-            'engine',
-            'halt',
-            'stop',
-            'failure',
-            'fill',
-            'order',
-          ])
+          .enum(PARITY_CAUSES)
           .describe(
             '`data`: a bar differs; `gap`: a bar exists on one side only; `version`, `params`, `engine`: the backtest used another one; `halt`, `stop`, `failure`: one side ended earlier; `fill`, `order`: a fill or an order differs over the same bars.',
           ),

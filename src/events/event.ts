@@ -11,7 +11,6 @@ export interface NewEvent {
   /** A JSON object without secrets. */
   readonly payload: Readonly<Record<string, unknown>>;
   readonly run_id?: string | undefined;
-  readonly causation_id?: string | undefined;
 }
 
 /** An event in the log of its bot; times are milliseconds since the Unix epoch. */

@@ -1,3 +1,4 @@
+import type { StepUpAction } from '../base/step-up-actions.ts';
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -14,17 +15,6 @@ import { hashSecret, newSecret } from './secrets.ts';
 import { checkCaller, callerDetails, requireScope, type Caller } from './tokens.ts';
 
 export const STEP_UP_SECONDS = 300;
-
-export const STEP_UP_ACTIONS = [
-  'identity.license.revoke',
-  'identity.passkey.add',
-  'identity.passkey.delete',
-  'bots.validation_report.attest',
-  'identity.root.set',
-  'identity.license.give',
-] as const;
-
-export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
 
 /** Allowed targets of each action, and the scope that the action requires. */
 const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly target: RegExp }>> =

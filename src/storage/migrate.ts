@@ -21,7 +21,6 @@ export async function migrate(
   db: Db,
   lock: (tx: Db) => Promise<void>,
   kind: 'sqlite' | 'postgres',
-  migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   try {
     await db.transaction().execute(async (tx) => {
@@ -34,8 +33,8 @@ export async function migrate(
       const { rows } =
         await sql<AppliedMigration>`select number, name, checksum from schema_migrations
         order by number`.execute(tx);
-      checkApplied(rows, migrations);
-      for (const [index, migration] of migrations.entries()) {
+      checkApplied(rows, MIGRATIONS);
+      for (const [index, migration] of MIGRATIONS.entries()) {
         if (index < rows.length) continue;
         for (const statement of migration.statements) {
           const text = textFor(statement, kind);

@@ -1,3 +1,4 @@
+import type { StepUpAction } from '../../src/base/step-up-actions.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readAudit } from '../../src/identity/audit.ts';
 import {
@@ -5,7 +6,6 @@ import {
   grantStepUp,
   purgeStepUps,
   STEP_UP_SECONDS,
-  type StepUpAction,
 } from '../../src/identity/step-up.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newWorld, wrongCodeAt, type Person, type World } from './people.ts';

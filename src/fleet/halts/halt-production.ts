@@ -9,7 +9,8 @@ import { isSilent, type EndedOrder, type RunnerEnd } from '../deployments/runner
 import type { Db } from '../../storage/tables.ts';
 import { endUnattended } from '../tasks/lifecycle.ts';
 import { parseState } from './end-sessions.ts';
-import type { HaltFault, VerifiedDeployment } from './halt-faults.ts';
+import type { HaltFault } from '../../base/halt-faults.ts';
+import type { VerifiedDeployment } from './verified-deployment.ts';
 import type { Halt } from './halts.ts';
 
 /** Selects the active production deployments that a halt covers. */

@@ -4,7 +4,8 @@ import type { EndedOrder } from '../deployments/runner-reports.ts';
 import type { BotEventsTable, Db } from '../../storage/tables.ts';
 import { selectSessions, START, type Place } from './active-sessions.ts';
 import { parseState, type HaltedOrder } from './end-sessions.ts';
-import type { HaltFault, VerifiedDeployment } from './halt-faults.ts';
+import type { HaltFault } from '../../base/halt-faults.ts';
+import type { VerifiedDeployment } from './verified-deployment.ts';
 import type { Halt } from './halts.ts';
 import { orderFaults, verifyRunningDeployments } from './halt-production.ts';
 

@@ -1,4 +1,5 @@
 /** Explains why a paper session and a backtest of the same window differ. Pure. */
+import type { ParityCause } from '../../base/parity-causes.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { sliceBars } from '../../market/bars.ts';
 import {
@@ -12,30 +13,11 @@ import {
 import type { Instrument, RecordedGap, RecordedRun } from './recording.ts';
 import type { Rerun } from './rerun.ts';
 
-/**
- * `data`: a bar differs; `gap`: a bar is missing on one side; `version`, `params`, `engine`: these differ
- * between session and backtest; `halt`, `stop`, `failure`: one side ended earlier in this way; `fill`,
- * `order`: a fill or an order differs although the bars are equal.
- */
-export const CAUSES = [
-  'data',
-  'gap',
-  'version',
-  'params',
-  'engine',
-  'halt',
-  'stop',
-  'failure',
-  'fill',
-  'order',
-] as const;
-export type Cause = (typeof CAUSES)[number];
-
 /** A bar with its time in RFC 3339, or an order event. */
 export type ReportedItem = Readonly<Record<string, unknown>>;
 
 export interface ParityDifference {
-  readonly cause: Cause;
+  readonly cause: ParityCause;
   /** Time of the first different bar or event, RFC 3339. */
   readonly time: string;
   readonly detail: string;
@@ -60,7 +42,7 @@ export interface ParitySides {
   /** Run over `untilEnd(recorded, instruments)`. */
   readonly backtest: Rerun;
   /** Settings in which the backtest differs from the session, most significant first. */
-  readonly others: readonly Extract<Cause, 'version' | 'params' | 'engine'>[];
+  readonly others: readonly Extract<ParityCause, 'version' | 'params' | 'engine'>[];
 }
 
 /** Cuts bars after the last bar of the session. */

@@ -1,3 +1,4 @@
+import { STEP_UP_ACTIONS } from '../../base/step-up-actions.ts';
 import type { PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';
@@ -6,12 +7,7 @@ import type { createStepUp } from '../../api/administrators.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { siteOf } from '../../identity/passkey-proof.ts';
 import { rotateSession } from '../../identity/login-sessions.ts';
-import {
-  STEP_UP_ACTIONS,
-  stepUpOptions,
-  type StepUpRequest,
-  type StepUpSubject,
-} from '../../identity/step-up.ts';
+import { stepUpOptions, type StepUpRequest, type StepUpSubject } from '../../identity/step-up.ts';
 import type { RequestOf } from '../../client/route.ts';
 import type { AppEnv, Services } from '../services.ts';
 import { setSessionSecret } from '../session-cookie.ts';
