@@ -175,7 +175,7 @@ export async function lastLeaseEnd(db: Db, id: string, now: number): Promise<num
   return last;
 }
 
-/** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the customer. */
+/** @throws ServiceError `not_found` for the customer. */
 export async function listContracts(
   db: Db,
   {

@@ -43,7 +43,6 @@ async function findCustomer(db: Db, id: string): Promise<Customer | undefined> {
   return db.selectFrom('customers').selectAll().where('customer_id', '=', id).executeTakeFirst();
 }
 
-/** @throws ServiceError `invalid_request` for an unknown cursor. */
 export async function listCustomers(db: Db, request: PageRequest): Promise<Page<Customer>> {
   const query = db.selectFrom('customers').selectAll();
   return readRowsPage(['customers'], request, query, 'customer_id');

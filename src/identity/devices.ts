@@ -208,7 +208,7 @@ export async function markDeviceUsed(tx: Db, now: number, device: Device): Promi
 
 /**
  * Returns the devices of all installations or of one, ordered by id.
- * @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the installation.
+ * @throws ServiceError `not_found` for the installation.
  */
 export async function listDevices(
   db: Db,

@@ -86,7 +86,7 @@ async function findInstallation(db: Db, id: string): Promise<Installation | unde
     .executeTakeFirst();
 }
 
-/** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the contract. */
+/** @throws ServiceError `not_found` for the contract. */
 export async function listInstallations(
   db: Db,
   {

@@ -25,7 +25,7 @@ export interface LeaseFilter {
 
 /**
  * Lists leases, newest first.
- * @throws ServiceError `invalid_request` for a cursor of another list, `not_found` for the installation.
+ * @throws ServiceError `not_found` for the installation.
  */
 export async function listLeases(
   db: Db,

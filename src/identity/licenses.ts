@@ -43,10 +43,7 @@ export interface LicenseFilter {
   readonly within?: Narrowing | undefined;
 }
 
-/**
- * Lists installations with their newest leases, ordered by id.
- * @throws ServiceError `invalid_request` for a cursor of another list.
- */
+/** Lists installations with their newest leases, ordered by id. */
 export async function listLicenses(
   db: Db,
   now: number,

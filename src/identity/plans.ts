@@ -145,7 +145,6 @@ async function findPlan(db: Db, id: string): Promise<Plan | undefined> {
   return row && parseRow(row);
 }
 
-/** @throws ServiceError `invalid_request` for an unknown cursor. */
 export async function listPlans(db: Db, request: PageRequest): Promise<Page<Plan>> {
   const query = db.selectFrom('plans').selectAll();
   const page = await readRowsPage(['plans'], request, query, 'plan_id');

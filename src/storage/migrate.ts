@@ -33,7 +33,7 @@ export async function migrate(
       const { rows } =
         await sql<AppliedMigration>`select number, name, checksum from schema_migrations
         order by number`.execute(tx);
-      checkApplied(rows, MIGRATIONS);
+      checkApplied(rows);
       for (const [index, migration] of MIGRATIONS.entries()) {
         if (index < rows.length) continue;
         for (const statement of migration.statements) {
@@ -49,12 +49,9 @@ export async function migrate(
   }
 }
 
-function checkApplied(
-  applied: readonly AppliedMigration[],
-  migrations: readonly Migration[],
-): void {
+function checkApplied(applied: readonly AppliedMigration[]): void {
   for (const { number, name, checksum: appliedChecksum } of applied) {
-    const migration = migrations[number - 1];
+    const migration = MIGRATIONS[number - 1];
     if (migration === undefined) {
       throw new ServiceError(
         'storage_unavailable',

@@ -26,10 +26,7 @@ export interface ListedHalt extends Halt {
   readonly deployments: number;
 }
 
-/**
- * Lists halts: first those in force, newest first, then lifted ones.
- * @throws ServiceError `invalid_request` for a cursor of another list.
- */
+/** Lists halts: first those in force, newest first, then lifted ones. */
 export async function listHalts(db: Db, request: PageRequest): Promise<Page<ListedHalt>> {
   return readPage(['halts'], request, placeOf, async (after, limit) => {
     const isLifted = sql<number>`case when lifted_at is null then 0 else 1 end`;

@@ -301,10 +301,7 @@ export interface BotFilter {
   readonly bot_ids?: readonly string[] | undefined;
 }
 
-/**
- * Lists bots by slug.
- * @throws ServiceError `invalid_request` for a cursor of another list.
- */
+/** Lists bots by slug. */
 export async function listBots(
   db: Db,
   { kind, status, q, bot_ids }: BotFilter,

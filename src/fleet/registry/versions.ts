@@ -26,7 +26,7 @@ const SUMMARY = ['version', 'hash', 'bundle_hash', 'created_at', 'created_by'] a
 
 /**
  * Lists the versions of a bot, newest first.
- * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
+ * @throws ServiceError `not_found`
  */
 export async function listVersions(
   db: Db,

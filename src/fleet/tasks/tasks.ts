@@ -212,7 +212,7 @@ export interface TaskFilter {
 
 /**
  * Lists tasks, newest first.
- * @throws ServiceError `not_found` for the bot; `invalid_request` for a cursor of another list.
+ * @throws ServiceError `not_found` for the bot
  */
 export async function listTasks(
   db: Db,
@@ -297,7 +297,7 @@ function endedByHalt(
 
 /**
  * Lists the deployments of a bot, newest first.
- * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
+ * @throws ServiceError `not_found`
  */
 export async function listDeployments(
   db: Db,

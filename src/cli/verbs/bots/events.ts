@@ -2,15 +2,15 @@ import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bot-
 import type { Client } from '../../../client/client.ts';
 import { readEvents } from '../../bot-events.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { followStream } from '../../follow-stream.ts';
 import { parseCount } from '../../parse-count.ts';
 import { showItems, type Columns } from '../../show-items.ts';
-import { defineVerb, type Context } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
+import type { Context } from '../../verb.ts';
 
 const LAST = 50;
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'show the events of a bot',
   description: `Shows the last ${LAST} matching events, or all events after --after-seq, oldest first. With --follow, continues with new events until Ctrl-C; with --follow --json, prints one JSON object per line.`,
   arguments: { bot: BOT_ARGUMENT },
@@ -28,15 +28,13 @@ export const verb = defineVerb({
     run: { value: 'task', description: 'only events of this run' },
     follow: { description: 'continue with new events', streams: true },
   },
-  settings: ['server_url'],
   examples: [
     'bots events sma-crossover',
     'bots events sma-crossover --after-seq 0 --kind version.created --json',
     'bots events sma-crossover --run 0198c0de-0000-7000-8000-00000000dddd',
     'bots events sma-crossover --follow --json | jq -c .payload',
   ],
-  async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }) {
-    const server = await connect(context);
+  async run(server, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }, context) {
     const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
     const first = afterSeq ?? (await findStart(server, bot_ref, wanted));
     if (follow) {

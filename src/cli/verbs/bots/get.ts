@@ -1,18 +1,15 @@
 import { BOT_ARGUMENT, BOT_COLUMNS, DEPLOYMENT_COLUMNS, findBot, formatHalt } from '../../bots.ts';
-import { connect } from '../../connect.ts';
 import { showItems } from '../../show-items.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineServerVerb } from '../../server-verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'show a bot on the server',
   description:
     'Shows the bot, whether it is halted, its pending and running deployments, and its document as its author wrote it.',
   arguments: { bot: BOT_ARGUMENT },
-  settings: ['server_url'],
   examples: ['bots get sma-crossover', 'bots get sma-crossover --json | jq .document > bot.json'],
-  async run(context, { bot: ref }) {
+  async run(server, { bot: ref }) {
     const { stringify } = await import('yaml');
-    const server = await connect(context);
     const { answer: bot } = await findBot(server, ref);
     const { active_deployments: active, active_deployment_count: count, halted } = bot;
     return {

@@ -9,11 +9,11 @@ import {
   type ChainFault,
   type ChainHead,
 } from '../../../../base/hash-chain.ts';
-import { connect } from '../../../connect.ts';
 import { NEEDS_ADMIN } from '../../../scopes.ts';
-import { defineVerb, type Context } from '../../../verb.ts';
+import { defineServerVerb } from '../../../server-verb.ts';
+import type { Context } from '../../../verb.ts';
 
-export const verb = defineVerb({
+export const verb = defineServerVerb({
   summary: 'verify that the audit log was not tampered with',
   description: `Reads the whole log and computes its hash chain on this machine. If an entry was altered, removed or added, names the first bad entry and exits with 1. An attacker with write access to the database could compute a new chain. To detect this, store the printed head in a safe place and pass it with --head the next time. ${NEEDS_ADMIN}`,
   options: {
@@ -23,13 +23,11 @@ export const verb = defineVerb({
       parse: parseHead,
     },
   },
-  settings: ['server_url'],
   examples: [
     'identity audit verify',
     `identity audit verify --head 42:${'0123456789abcdef'.repeat(4)}`,
   ],
-  async run(context, _args, { head: noted }) {
-    const server = await connect(context);
+  async run(server, _args, { head: noted }, context) {
     const { last, fault } = await verifyLog(server, noted, context);
     const head = `${last.seq}:${last.hash}`;
     return {
