@@ -2,6 +2,13 @@ import type { ValidationReport } from '../api/validation-reports.ts';
 import { formatCountOf } from '../base/format.ts';
 import { listOpenItems, describeReportStatus } from '../base/validation-report-status.ts';
 import type { Output } from './output.ts';
+import { parseCount } from './parse-count.ts';
+
+export const YEAR_OPTION = {
+  value: 'year',
+  description: 'calendar year; by default the current one',
+  parse: parseCount,
+} as const;
 
 export const REPORT_PATH = '/bots/{bot_ref}/risk/validation-report';
 

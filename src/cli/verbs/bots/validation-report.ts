@@ -4,7 +4,7 @@ import { ServiceError } from '../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { parseCount } from '../../parse-count.ts';
-import { REPORT_PATH, showReport } from '../../validation-report.ts';
+import { YEAR_OPTION, REPORT_PATH, showReport } from '../../validation-report.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -13,11 +13,7 @@ export const verb = defineVerb({
     'Drafts the facts about one bot for the self-assessment that Article 9 of RTS 6 requires of firms every year, as an annex to the report of the firm. Fields that a person must fill are empty and marked, and nothing is assessed automatically. Facts that the records do not contain are listed as gaps. With --version, prints a frozen version of the report.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    year: {
-      value: 'year',
-      description: 'calendar year; by default the current one',
-      parse: parseCount,
-    },
+    year: YEAR_OPTION,
     version: { value: 'n', description: 'frozen version to print', parse: parseCount },
     format: {
       value: 'format',

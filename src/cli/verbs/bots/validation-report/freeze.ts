@@ -5,7 +5,7 @@ import { ServiceError } from '../../../../base/errors.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
-import { REPORT_PATH, showReport } from '../../../validation-report.ts';
+import { YEAR_OPTION, REPORT_PATH, showReport } from '../../../validation-report.ts';
 import { readNamedFile } from '../../../read-named-file.ts';
 import { defineVerb } from '../../../verb.ts';
 
@@ -15,11 +15,7 @@ export const verb = defineVerb({
     'Drafts the report again, fills in the answers of the file in --fill, and stores it as the next version, which never changes. The file is JSON: {"human": {"/testing/methodology_ref": "…", "/articles/15(3)/final": "partly"}, "deficiencies": […]}. A key is the path of a field in the output of `bots validation-report --json`, with the id of an item in place of its index. Answers in the previous version are kept; attestations are not, since they refer to another content.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    year: {
-      value: 'year',
-      description: 'calendar year; by default the current one',
-      parse: parseCount,
-    },
+    year: YEAR_OPTION,
     supersedes: {
       value: 'n',
       description: 'newest version of the year; required if there is one',
