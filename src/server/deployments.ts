@@ -14,14 +14,8 @@ import {
   type ProductionStatus,
 } from '../fleet/deployments/production-status.ts';
 import { actorOf } from './authentication.ts';
-import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import {
-  requireTaskOfBot,
-  announceQueued,
-  serializeDeployment,
-  serializeNamedTask,
-} from './tasks.ts';
+import { requireTaskOfBot, startOnce, serializeDeployment, serializeNamedTask } from './tasks.ts';
 
 export function addDeployments(app: App, { tasks, production, gate }: Services): void {
   const { storage, clock } = tasks;
@@ -47,9 +41,7 @@ export function addDeployments(app: App, { tasks, production, gate }: Services):
     }
     const start = (service: ProductionService) =>
       deploy(service, actorOf(c), planned, request, { replace, reset_losses });
-    const deployed = await createOnce(c, production, start, (made) => made);
-    announceQueued(c, tasks, deployed);
-    return c.json(deployed, 202);
+    return c.json(await startOnce(c, tasks.wake, production, start), 202);
   });
   app.openapi(api.stopDeployment, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');

@@ -2,9 +2,8 @@ import * as api from '../api/paper.ts';
 import { startPaper, stopPaper } from '../fleet/tasks/paper.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
-import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
-import { requireTaskOfBot, announceQueued, serializeNamedTask } from './tasks.ts';
+import { requireTaskOfBot, startOnce, serializeNamedTask } from './tasks.ts';
 
 export function addPaper(app: App, { tasks }: Services): void {
   const { read } = tasks.storage;
@@ -13,9 +12,7 @@ export function addPaper(app: App, { tasks }: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startPaper(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await createOnce(c, tasks, start, (started) => started);
-    announceQueued(c, tasks, task);
-    return c.json(task, 202);
+    return c.json(await startOnce(c, tasks.wake, tasks, start), 202);
   });
   app.openapi(api.stopPaper, async (c) => {
     const { bot_ref, task_id } = c.req.valid('param');

@@ -4,7 +4,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { addStaleness } from '../compliance/tests/current-staleness.ts';
 import { ServiceError } from '../base/errors.ts';
-import { getBotId } from '../fleet/registry/bots.ts';
+import { getBotId, type BotRegistry } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
 import { findEndingHalt, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
@@ -36,9 +36,7 @@ export function addTasks(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const start = (service: TaskService) =>
       startBacktest(service, actorOf(c), bot_ref, c.req.valid('json'));
-    const task = await createOnce(c, tasks, start, (started) => started);
-    announceQueued(c, tasks, task);
-    return c.json(task, 202);
+    return c.json(await startOnce(c, tasks.wake, tasks, start), 202);
   });
   app.openapi(api.listBotDeployments, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -93,14 +91,20 @@ export function addTasks(app: App, services: Services): void {
   });
 }
 
-/** Wakes the task runner for a new task, and puts the task's URL into the response's headers. */
-export function announceQueued(
+/**
+ * Starts a task once for each idempotency key, and wakes the task runner.
+ * @returns the response body; the URL of the task is in the response's headers.
+ */
+export async function startOnce<S extends BotRegistry, T extends { readonly task_id: string }>(
   c: Context<AppEnv>,
-  { wake }: Pick<Services['tasks'], 'wake'>,
-  { task_id }: { readonly task_id: string },
-): void {
+  wake: () => void,
+  service: S,
+  start: (service: S) => Promise<T>,
+): Promise<T> {
+  const task = await createOnce(c, service, start, (started) => started);
   wake();
-  c.header('Location', `/tasks/${task_id}`);
+  c.header('Location', `/tasks/${task.task_id}`);
+  return task;
 }
 
 export async function requireTaskOfBot(
