@@ -156,7 +156,7 @@ const KIND = /^[a-z_]+(\.[a-z_]+)*$/;
 type Place = Pick<BotEventsTable, 'bot_id' | 'seq' | 'event_id' | 'recorded_at' | 'prev_hash'>;
 
 function rowOf(event: NewEvent, place: Place): BotEventsTable {
-  const { kind, version, occurred_at, run_id = null } = event;
+  const { kind, version, occurred_at, run_id = null, causation_id = null } = event;
   if (!KIND.test(kind)) throw new RangeError(`invalid event kind ${JSON.stringify(kind)}`);
   if (!isTime(occurred_at)) throw new RangeError(`invalid event time ${occurred_at}`);
   const payload = JSON.stringify(event.payload);

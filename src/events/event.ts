@@ -11,6 +11,8 @@ export interface NewEvent {
   /** A JSON object without secrets. */
   readonly payload: Readonly<Record<string, unknown>>;
   readonly run_id?: string | undefined;
+  /** `event_id` of the event that led to this one. */
+  readonly causation_id?: string | undefined;
 }
 
 /** An event in the log of its bot; times are milliseconds since the Unix epoch. */
