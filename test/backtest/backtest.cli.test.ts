@@ -310,7 +310,7 @@ describe('determinism', () => {
     const args = ['backtest', SMA, '--check-determinism', '--out', fresh()];
     const { code, stderr } = await serviceLocal(args);
     expect(code).toBe(0);
-    expect(stderr).toContain('deterministic: two processes, the same 350 events');
+    expect(stderr).toContain('deterministic: two processes produced the same 350 events');
   });
 
   test('the check reports the first event that differs if a strategy depends on its process', async () => {

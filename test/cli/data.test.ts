@@ -56,7 +56,7 @@ test('an import reports what it changed and what is missing', async () => {
   ]);
   expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
     'catalog://holed: 54 bars of 1d, 2024-01-01 to 2024-02-29',
-    'rows left out for duplicate_time: 1',
+    'rows skipped for duplicate_time: 1',
     'missing bars: 6, in gaps: 1',
     'after       before      missing',
     '2024-01-30  2024-02-06        6',

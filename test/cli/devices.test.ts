@@ -117,7 +117,9 @@ test('enrolls a machine with a code, rotates its key, and revokes the device', a
 
   const rotated = await license('rotate-key');
   expect(rotated).toMatchObject({ code: 0, stderr: '' });
-  const [, next] = /holds a new key: this is now the device (\S+)\.\n/.exec(rotated.stdout)!;
+  const [, next] = /contains a new key: this machine is now the device (\S+)\.\n/.exec(
+    rotated.stdout,
+  )!;
   expect(await deviceOf(next!)).toMatchObject({ replaces: device_id, first_used_at: null });
   expect(readdirSync(home).sort()).toEqual(names);
 
@@ -209,7 +211,7 @@ test('reads the code from standard input or prompts for it', async () => {
   expect(enrolled).toMatchObject({ code: 0 });
 
   vi.stubEnv('TERM', 'xterm');
-  const person = createTerminal([['Code from whoever runs the server:', `${code}\r`]]);
+  const person = createTerminal([['Enrollment code from the issuer:', `${code}\r`]]);
   const context: Partial<Context> = {
     io: { stdin: person.stdin, stderr: person.stderr, env: {} } as unknown as Io,
     interactive: true,

@@ -104,7 +104,9 @@ test('previews a lease, and lists the leases of each installation', async () => 
   const dry = ['leases', 'issue', '--deployment', 'kyoto', '--ttl', '90d', '--dry-run'];
   const told = await identity(...dry);
   expect(told).toMatchObject({ code: 0, stderr: '' });
-  expect(told.stdout).toMatch(/^It would be for kyoto: kb_federation, live_trading until 20/);
+  expect(told.stdout).toMatch(
+    /^The lease would be for kyoto: kb_federation, live_trading until 20/,
+  );
   expect(await leasesOf('kyoto')).toEqual(before);
   expect(await identity(...dry, '--out', 'lease.json')).toMatchObject({ code: 2 });
 

@@ -93,7 +93,7 @@ test('licenses a machine without a network through files that people carry', asy
   const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
   expect(statSync(join(directory, 'request.jwt')).mode & 0o777).toBe(0o600);
   expect(asked).toMatchObject({ code: 0, stderr: '' });
-  const [, device] = /asks for a lease for the device (\S+)\.\n/.exec(asked.stdout)!;
+  const [, device] = /requests a lease for the device (\S+)\.\n/.exec(asked.stdout)!;
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request', 'request.jwt'];
   const issued = await identity(...request, '--out', 'lease.json');
   expect(issued).toMatchObject({ code: 0, stdout: '' });
@@ -115,7 +115,7 @@ test('licenses a machine without a network through files that people carry', asy
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
   expect(works.stdout).toMatch(
-    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\nPeople renew it: run `service-local license export-request --out FILE` from 20\S+Z on, /,
+    /^The lease works until 20\S+Z; its grace period begins at 20\S+Z\.\nIt is renewed by hand: run `service-local license export-request --out FILE` from 20\S+Z on, /,
   );
   expect((await vault('import', 'lease.json')).stdout).toMatch(/ already contains this lease\.\n/);
 
@@ -147,7 +147,7 @@ test('licenses a machine without a network through files that people carry', asy
   );
   expect((await vault('renew')).stderr).toContain(`\n→ Restore ${key} from a backup; or enroll`);
   await vault('export-request', '--out', 'request.jwt');
-  expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
+  expect((await vault('status')).stdout).toMatch(/^It is renewed by hand: run /m);
 });
 
 test('issues nothing for a file that is not a request or is for another installation', async () => {
@@ -205,7 +205,7 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
   expect(status).toMatchObject({ code: 0, stderr: '' });
   expect(status.stdout.split('\n')).toEqual(
     expect.arrayContaining([
-      `Everything licensed works until ${after.works_until}, from ${after.lease!.expires_at} on with a warning.`,
+      `The lease works until ${after.works_until}; its grace period begins at ${after.lease!.expires_at}.`,
       expect.stringMatching(
         /^The server has denied renewal since 20\S+Z: the license of the installation osaka is revoked; /,
       ),
@@ -228,7 +228,7 @@ test('verifies a lease on any machine, and reports its state in the exit code', 
   const valid = await licensedSince('fresh', 1)('verify', 'fresh.json', '--keyset', 'keys.json');
   expect(valid).toMatchObject({ code: 0, stderr: '' });
   expect(valid.stdout).toMatch(
-    /^The lease is genuine by the key [\w-]{43} of keys\.json\.\nIt works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
+    /^The lease is genuine: the key [\w-]{43} of keys\.json signed it\.\nIt works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
   );
   const old = await licensedSince('old', 11)(
     'verify',
@@ -312,7 +312,7 @@ test('a lease without a grace period works until it expires, without a warning',
   const taken = await on('brief')('import', 'brief.json', '--keyset', 'keys.json');
   expect(taken.stdout).toContain(`license_lease.json is valid until ${claims.expires_at}.\n`);
   const { stdout } = await on('brief')('status');
-  expect(stdout.split('\n')[0]).toBe(`Everything licensed works until ${claims.expires_at}.`);
+  expect(stdout.split('\n')[0]).toBe(`The lease works until ${claims.expires_at}.`);
 });
 
 test('a machine with keys ignores the keys in the file of a lease unless they are named', async () => {
@@ -347,7 +347,7 @@ test('a machine with keys ignores the keys in the file of a lease unless they ar
     `This machine trusts the keys that you specified: ${other.jwk.kid}.\n`,
   );
   expect((await machine('verify', 'bundle.json')).stdout).toMatch(
-    /^The lease is genuine by the key \S+ of this machine\.\n/,
+    /^The lease is genuine: the key \S+ of this machine signed it\.\n/,
   );
 });
 
@@ -378,7 +378,7 @@ test('reports in the exit code whether a renewal is due, without output on stder
   await licensedSince('early', 1)('import', 'early.json', '--keyset', 'keys.json');
   const early = await on('early')('needs-renewal');
   expect(early).toMatchObject({ code: 1, stderr: '' });
-  expect(early.stdout).toMatch(/^Not due: it is to be renewed at 20\S+Z\.\n$/);
+  expect(early.stdout).toMatch(/^Not due: the renewal is due at 20\S+Z\.\n$/);
 
   const running_time = {
     lease_id: 'lease-1',
@@ -399,7 +399,7 @@ test('reports in the exit code whether a renewal is due, without output on stder
   const status = await on('late')('status');
   expect(status).toMatchObject({ code: 0 });
   expect(status.stdout).toMatch(
-    /^Everything licensed works until 20\S+Z, with a warning: The lease was not renewed in time/,
+    /^The lease works until 20\S+Z, with a warning: The lease was not renewed in time/,
   );
   expect(status.stdout).toMatch(
     /^This machine is not enrolled, so you must copy a new lease to it/m,

@@ -57,7 +57,7 @@ test('writes the license of a container to the files that its API reads', async 
   expect(useless).toMatchObject({ code: 4 });
   expect(useless.stdout).toMatch(/ was written\.\n.* was written\.\n$/);
   expect(useless.stderr).toMatch(
-    /^error license_invalid: no valid license: the lease ended on 20\S+Z\n→ Inject a lease/,
+    /^error license_invalid: no valid license: the lease ended on 20\S+Z\n→ Set SERVICE_LICENSE_LEASE to a lease/,
   );
   expect(await inProcess(['license', 'materialize'], { env: home })).toMatchObject({ code: 0 });
 

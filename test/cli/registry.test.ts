@@ -220,7 +220,7 @@ test('ending a contract prints how long its leases still work', async () => {
   expect(cells(ended)).toEqual([
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
     ['ended', 'ended', 'ended', '…Z', 'as plan', 'as plan', 'as plan'],
-    ['Leases that were issued before work until …Z.'],
+    ['Leases that were already issued work until …Z.'],
   ]);
 });
 

@@ -244,7 +244,9 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     });
     const status = await cli('keys', 'rotate-status');
     expect(status.stdout).toContain(`${next.id} does not sign yet`);
-    expect(status.stdout).toMatch(/Run this where the root key is: service-local identity root/);
+    expect(status.stdout).toMatch(
+      /Run this on the machine with the root key: service-local identity root/,
+    );
     expect(await keys()).toMatchObject([
       { public_key_id: next.id, status: 'pending', in_keyset: false },
       { status: 'active', in_keyset: true },

@@ -145,6 +145,6 @@ test('a second signal ends the run immediately and warns of orders that may be o
   });
   expect(await ended).toEqual([130, null]);
   clearInterval(signals);
-  expect(log).toContain('left at once; orders that may be open: none');
+  expect(log).toContain('stopped at once; orders that may be open: none');
   await server.close();
 });

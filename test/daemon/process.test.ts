@@ -112,16 +112,16 @@ describe('in the background', () => {
     expect(started.stderr).toMatch(
       /^This machine is not enrolled and has no lease: .*license enroll/,
     );
-    const [, pid] = /^The daemon runs as the process (\d+)\.\n$/.exec(started.stdout)!;
+    const [, pid] = /^The daemon runs as process (\d+)\.\n$/.exec(started.stdout)!;
     ends.push(() => daemon(['stop']));
 
     const again = await daemon(['start']);
     expect(again).toMatchObject({ code: 0, stderr: '' });
-    expect(again.stdout).toMatch(`The daemon already runs, as the process ${pid}, and asks http`);
+    expect(again.stdout).toMatch(`The daemon is already running, as process ${pid}, and uses http`);
 
     const status = await daemon(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
-    expect(status.stdout).toContain(`The daemon runs as the process ${pid}, since 20`);
+    expect(status.stdout).toContain(`The daemon runs as process ${pid}, since 20`);
     expect(status.stdout).toContain('lease: none\n');
 
     expect(await daemon(['stop'])).toEqual({

@@ -19,11 +19,11 @@ export const verb = defineVerb({
     param: {
       short: 'p',
       value: 'name=value',
-      description: "value of a strategy's parameter in place of the spec's",
+      description: 'parameter of the strategy, which overrides the spec',
       repeat: true,
     },
-    from: { value: 'date', description: "first day used, in place of the spec's" },
-    to: { value: 'date', description: "last day used, in place of the spec's" },
+    from: { value: 'date', description: 'first day, which overrides the spec' },
+    to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     profile: {
@@ -42,8 +42,8 @@ export const verb = defineVerb({
       description: 'run your own strategy in the sandbox that a server uses: no files, no network',
     },
     checkDeterminism: { description: 'run again in another process and compare the events' },
-    writeLock: { description: 'keep a lock of everything that decides the result' },
-    verifyLock: { description: 'refuse to run when anything differs from the lock' },
+    writeLock: { description: 'write a lock file of everything that decides the result' },
+    verifyLock: { description: 'fail if anything differs from the lock file' },
   },
   settings: ['runs_dir', 'catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
   examples: [
@@ -109,7 +109,7 @@ export const verb = defineVerb({
           `the run differs from the lock${overrides}: ${drift.join('; ')}`,
           {
             remedy: isOverridden
-              ? 'Leave out --param, --from, --to, --columns and --repair, or undo the other changes.'
+              ? 'Omit --param, --from, --to, --columns and --repair, or undo the other changes.'
               : 'Undo the change, or accept it with --write-lock.',
           },
         );
@@ -157,7 +157,7 @@ export const verb = defineVerb({
     }
     if (options.checkDeterminism) {
       const events = await compareRuns(context, args.spec, options, directory);
-      context.message(`deterministic: two processes, the same ${events} events`);
+      context.message(`deterministic: two processes produced the same ${events} events`);
     }
     if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
     if (options.writeLock) context.message(`lock: ${await writeLock(file, lock)}`);

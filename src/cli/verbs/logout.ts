@@ -3,7 +3,7 @@ import { endToken } from '../end-token.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'end the login',
+  summary: 'log out, and end the token of the login',
   description:
     'Deletes the token of the login from this machine, and ends it on the server that issued it. If the server cannot end it, the token is still deleted from this machine, and the command fails.',
   examples: ['logout'],

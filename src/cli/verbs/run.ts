@@ -7,7 +7,7 @@ import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'trade a deployment of a bot, as a pod in a cluster does',
+  summary: 'run a deployment of a bot, as a pod in a cluster does',
   description:
     'Pods of production deployments run this command; run it yourself to try a deployment. The file specifies the bot, the source of bars, the venue for orders, the supervising server, and the directory of the log from which the command resumes after a crash. Without an exchange, the bot trades on its own data, at the pace of the market unless the file says `speed: max`. SIGTERM or Ctrl-C cancels all open orders, confirms this with the venue and exits; a second signal exits at once. Exit code 6: another process trades for the deployment. Exit code 7: not all orders are confirmed as ended.',
   arguments: {
@@ -36,7 +36,7 @@ export const verb = defineVerb({
       (text) => log.info(text),
       () => {
         const open = (view?.working() ?? []).map(({ order, symbol }) => `${order} (${symbol})`);
-        log.error(`left at once; orders that may be open: ${open.join(', ') || 'none'}`);
+        log.error(`stopped at once; orders that may be open: ${open.join(', ') || 'none'}`);
         io.exit(130);
       },
     );

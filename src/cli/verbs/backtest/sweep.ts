@@ -21,8 +21,8 @@ export const verb = defineVerb({
       repeat: true,
       parse: parseAxis,
     },
-    from: { value: 'date', description: "first day used, in place of the spec's" },
-    to: { value: 'date', description: "last day used, in place of the spec's" },
+    from: { value: 'date', description: 'first day, which overrides the spec' },
+    to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     top: { value: 'n', description: 'number of rows to print', default: 10, parse: parseCount },
@@ -96,7 +96,7 @@ export const verb = defineVerb({
       if (!signal.aborted) throw error;
       failure = new ServiceError(
         'interrupted',
-        `${results.length} of ${plan.trials.length} trials are done and kept`,
+        `${results.length} of ${plan.trials.length} trials are done and saved`,
         { remedy: 'Run the same command again to resume.' },
       );
     } finally {

@@ -8,7 +8,11 @@ export const verb = defineVerb({
     'Prints the least permissions of each role as JSON: IAM policies for AWS, Roles for Kubernetes, null if none are needed. `seed` can write but not read. `tasks` can read; preflight, status and renew need it too. `redeploy` can redeploy the services. On AWS, attach `tasks` to the task execution role. On Kubernetes, grant it to the users of these commands; pods need no Role. Sends no requests.',
   options: {
     ...INSTALL_OPTIONS,
-    account: { value: 'id', description: 'AWS account (default: any)', parse: accountOf },
+    account: {
+      value: 'id',
+      description: 'id of the AWS account (default: any account)',
+      parse: accountOf,
+    },
   },
   settings: ['cloud_file'],
   examples: [
@@ -27,5 +31,5 @@ export const verb = defineVerb({
 
 function accountOf(text: string): string {
   if (/^[0-9]{12}$/.test(text)) return text;
-  throw new ServiceError('usage', 'needs an AWS account ID of 12 digits');
+  throw new ServiceError('usage', 'must be an AWS account id of 12 digits');
 }

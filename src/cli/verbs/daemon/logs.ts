@@ -6,7 +6,7 @@ import { defineVerb } from '../../verb.ts';
 const LOOK_AGAIN_MS = 250;
 
 export const verb = defineVerb({
-  summary: 'show what the daemon logged',
+  summary: 'show the log of the daemon',
   description:
     'Shows the last lines of the log of the daemon. With --follow, also shows new lines until Ctrl-C, except with --json.',
   options: {

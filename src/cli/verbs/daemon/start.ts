@@ -21,15 +21,15 @@ export const verb = defineVerb({
       if (held === undefined && renewedBy === 'nobody') message(NOT_ENROLLED);
       return {
         data: { pid: started, home, started: true },
-        show: (out) => out.line(`The daemon runs as the process ${started}.`),
+        show: (out) => out.line(`The daemon runs as process ${started}.`),
       };
     }
     const { note } = await viewDaemon(home, io.env);
     return {
       data: { pid: note?.pid ?? null, home, started: false },
       show(out) {
-        const who = note && `, as the process ${note.pid}, and asks ${note.server_url}`;
-        out.line(`The daemon already runs${who ?? ''}.`);
+        const who = note && `, as process ${note.pid}, and uses ${note.server_url}`;
+        out.line(`The daemon is already running${who ?? ''}.`);
       },
     };
   },

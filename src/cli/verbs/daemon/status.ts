@@ -61,7 +61,7 @@ export const verb = defineVerb({
       show(out) {
         if (isRunning && daemon !== undefined) {
           const { pid, started_at, version, server_url } = daemon;
-          out.line(`The daemon runs as the process ${pid}, since ${started_at}.`);
+          out.line(`The daemon runs as process ${pid}, since ${started_at}.`);
           out.line(`Its version is ${version}, and its server is ${server_url}.`);
         } else if (isRunning) {
           out.line('The daemon runs, but its process ID is unknown.');

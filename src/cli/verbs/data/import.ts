@@ -10,9 +10,7 @@ const GAPS_SHOWN = 10;
 export const verb = defineVerb({
   summary: 'check the bars of a file and store them in the catalogue',
   description:
-    'Checks the bars of a file and stores them as Parquet in the catalogue, where bots find them as ' +
-    'catalog://SYMBOL. Bad rows are reported by number and reason; missing bars are reported and never ' +
-    'made up.',
+    'Checks the bars of a file and stores them as Parquet in the catalogue, where bots find them as catalog://SYMBOL. Reports bad rows with number and reason, and missing bars, which are never invented.',
   arguments: {
     file: { description: 'CSV (also gzipped) or Parquet', complete: 'file' },
   },
@@ -69,7 +67,7 @@ export const verb = defineVerb({
         const size = `${formatCount(bars.length)} bars of ${timeframe.name}`;
         out.line(`catalog://${symbol}: ${size}, ${from} to ${to}`);
         for (const [code, rows] of Object.entries(dropped)) {
-          out.line(`rows left out for ${code}: ${formatCount(rows)}`);
+          out.line(`rows skipped for ${code}: ${formatCount(rows)}`);
         }
         if (shortHoles > 0) out.line(`gaps no longer than a holiday: ${formatCount(shortHoles)}`);
         if (count === 0) return;

@@ -3,7 +3,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'show the contents and the source of a dataset',
   arguments: {
-    name: { description: 'symbol it was imported as' },
+    name: { description: 'name of the dataset' },
   },
   settings: ['catalogue_dir'],
   examples: ['data show SPX', 'data show SPX --json | jq -r .sha256'],

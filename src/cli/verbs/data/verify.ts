@@ -7,7 +7,7 @@ export const verb = defineVerb({
     'Reads the bars of the catalogue, checks every row, and compares them with the imported bars. ' +
     'Exits with 3 if any dataset has changed.',
   arguments: {
-    names: { description: 'symbols; all by default', optional: true, variadic: true },
+    names: { description: 'names of datasets (default: all)', optional: true, variadic: true },
   },
   settings: ['catalogue_dir'],
   examples: ['data verify', 'data verify SPX BTC-USD --json | jq .datasets[].sound'],

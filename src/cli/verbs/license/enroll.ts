@@ -147,5 +147,5 @@ async function keepSetting(
 /** Other users can see command-line arguments, and the shell keeps them in its history. */
 async function codeOf(context: Context, given: string | undefined): Promise<string> {
   if (given === '-') return (await text(context.io.stdin)).trim();
-  return given ?? ask(context, 'Code from whoever runs the server:', '--code');
+  return given ?? ask(context, 'Enrollment code from the issuer:', '--code');
 }

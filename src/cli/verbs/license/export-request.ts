@@ -28,8 +28,10 @@ export const verb = defineVerb({
     return {
       data: { ...request, file: path },
       show(output) {
-        output.line(`${path} asks for a lease for the device ${request.device_id}.`);
-        output.line('Bring it to an administrator, and what comes back to this machine:');
+        output.line(`${path} requests a lease for the device ${request.device_id}.`);
+        output.line(
+          'Take it to an administrator, and bring the issued lease back to this machine:',
+        );
         output.line(
           '  service-local identity leases issue --deployment ID --request FILE --out lease.json',
         );

@@ -6,7 +6,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'write the lease from the environment of a container to its file',
   description:
-    'For the start of a container: writes the values of SERVICE_LICENSE_LEASE and SERVICE_LICENSE_PUBLIC_KEY, each as it was issued or in base64, to the files that SERVICE_LICENSE_LEASE_PATH and SERVICE_LICENSE_PUBLIC_KEY_PATH name, or else to those of the home directory. The key may be a keyset, a JWK or PEM; the lease may be the file with keys that `identity leases issue --request` writes, whose keys count only where there are none. What is not good is refused before anything is touched, and a better lease that is there stays. Exits with 4 when what is in place then does not work.',
+    'For the start of a container. Writes the values of SERVICE_LICENSE_LEASE and SERVICE_LICENSE_PUBLIC_KEY, each as issued or in base64, to the files that SERVICE_LICENSE_LEASE_PATH and SERVICE_LICENSE_PUBLIC_KEY_PATH name, or else to those of the home directory. The public key may be a keyset, a JWK or PEM. The lease may be the file with keys that `identity leases issue --request` writes; those keys count only if there are no others. Invalid values are refused before any file is changed, and a better lease in the file is kept. Exits with 4 if no lease works afterwards.',
   examples: ['license materialize', 'license materialize && exec node api.js'],
   async run(context) {
     const { settings, io, message } = context;
@@ -15,7 +15,10 @@ export const verb = defineVerb({
     const { lease, keyset } = await materialize(files, io.env, Date.now());
     const view = await viewLicense(context, Date.now());
     const { held, license } = view;
-    const failure = findLicenseFailure(view, 'Inject a lease that works, and run it again.');
+    const failure = findLicenseFailure(
+      view,
+      'Set SERVICE_LICENSE_LEASE to a lease that works, and run the command again.',
+    );
     if (failure === undefined && held!.status.reason !== null) {
       message(LEASE_REASONS[held!.status.reason]);
     }
@@ -41,7 +44,7 @@ export const verb = defineVerb({
 
 const OUTCOMES = {
   written: 'was written.',
-  same: 'is what was injected already.',
-  kept: 'was kept: it is better than what was injected.',
-  not_given: 'was left as it is: nothing was injected for it.',
+  same: 'already contains this value.',
+  kept: 'was kept: it is better than the lease in the environment.',
+  not_given: 'was not changed: its variable is not set.',
 } as const;

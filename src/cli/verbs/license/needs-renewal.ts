@@ -30,8 +30,8 @@ export const verb = defineVerb({
       show: (out) =>
         out.line(
           due
-            ? `Due: it was to be renewed at ${due_at}.`
-            : `Not due: it is to be renewed at ${due_at}.`,
+            ? `Due: the renewal was due at ${due_at}.`
+            : `Not due: the renewal is due at ${due_at}.`,
         ),
     };
   },

@@ -3,7 +3,7 @@ import { INSECURE } from '../../license.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'give this device a new key',
+  summary: 'replace the key of this machine',
   description:
     'Creates a new key pair for this machine, which replaces the old one. The server rejects the old key after the new key is first used, at the next renewal. After an interruption, run it again.',
   options: { insecure: INSECURE },
@@ -22,7 +22,9 @@ export const verb = defineVerb({
     return {
       data: rotated,
       show(out) {
-        out.line(`${files.key} holds a new key: this is now the device ${rotated.device_id}.`);
+        out.line(
+          `${files.key} contains a new key: this machine is now the device ${rotated.device_id}.`,
+        );
         out.line(
           `The server rejects the former key ${rotated.replaces} after the next renewal of this machine.`,
         );

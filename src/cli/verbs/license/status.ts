@@ -67,7 +67,7 @@ export const verb = defineVerb({
         if (held.path !== files.lease) {
           const isListed = listed.some(({ path }) => path === files.lease);
           const why = license.refused[0]?.detail ?? 'it is better';
-          out.line(`What counts is ${held.path}${isListed ? '' : `: ${why}`}.`);
+          out.line(`The lease in ${held.path} is used${isListed ? '' : `: ${why}`}.`);
         }
         if (isRunning && isDevice) out.line(`The daemon renews it; ${describeNextAttempt(state)}.`);
         else out.line(howToRenew(view, held));
@@ -80,11 +80,11 @@ export const verb = defineVerb({
 
 function worksUntil({ status, claims }: NonNullable<LicenseView['held']>): string {
   const { expires_at, grace_ends_at } = claims;
-  const until = `Everything licensed works until ${grace_ends_at}`;
+  const until = `The lease works until ${grace_ends_at}`;
   if (status.reason !== null) return `${until}, with a warning: ${LEASE_REASONS[status.reason]}`;
   return grace_ends_at === expires_at
     ? `${until}.`
-    : `${until}, from ${expires_at} on with a warning.`;
+    : `${until}; its grace period begins at ${expires_at}.`;
 }
 
 /** Explains how to renew the lease while no daemon runs. */
@@ -95,7 +95,7 @@ function howToRenew(
   const when = isDue ? 'now' : `from ${due_at} on`;
   const ways: Readonly<Record<LicenseView['renewedBy'], string>> = {
     server: `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
-    files: `People renew it: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with what comes back.`,
+    files: `It is renewed by hand: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with the issued lease.`,
     nobody: 'This machine is not enrolled, so you must copy a new lease to it.',
     lost_key: `The lease cannot be renewed: it belongs to the device whose key was ${view.files.key}, and that file is missing. ${suggestRemedy(view)}`,
   };

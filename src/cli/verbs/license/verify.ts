@@ -42,7 +42,7 @@ export const verb = defineVerb({
             })
           : undefined,
       show(out) {
-        out.line(`The lease is genuine by the key ${key} of ${whose}.`);
+        out.line(`The lease is genuine: the key ${key} of ${whose} signed it.`);
         if (state !== 'expired') out.line(`It works until ${until}.`);
         showClaims(out, claims);
       },

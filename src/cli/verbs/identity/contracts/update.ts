@@ -54,7 +54,7 @@ export const verb = defineVerb({
       show(out) {
         showItems(out, [contract], CONTRACT_COLUMNS);
         if (last !== null && Date.parse(last) > Date.parse(ends_at)) {
-          out.line(`Leases that were issued before work until ${last}.`);
+          out.line(`Leases that were already issued work until ${last}.`);
         }
       },
     };

@@ -23,7 +23,7 @@ export const verb = defineVerb({
           `With a trust root, sign the keyset first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
         );
         out.line(
-          `Without one, if a server already signs: service-local identity keys announce --key=${public_key}`,
+          `Without a trust root, if a server already signs: service-local identity keys announce --key=${public_key}`,
         );
         out.line(`Start the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}`);
       },

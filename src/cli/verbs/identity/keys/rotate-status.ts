@@ -38,7 +38,7 @@ export const verb = defineServerVerb({
         for (const { public_key_id } of withdrawn) {
           out.line(`${public_key_id} is retired, but the signed keyset still contains it.`);
         }
-        if (isToSign) out.line(`Run this where the root key is: ${SIGN_COMMAND}`);
+        if (isToSign) out.line(`Run this on the machine with the root key: ${SIGN_COMMAND}`);
       },
     };
   },

@@ -61,7 +61,7 @@ export const verb = defineVerb({
       const server = await connect(context);
       const path = '/auth/license/leases/dry-run';
       const data = await server.call<typeof dryRunRenewal>('post', path, { body: wanted });
-      const lines = [`It would be for ${termsOf(data)}.`, ...formatLimits(data.limits)];
+      const lines = [`The lease would be for ${termsOf(data)}.`, ...formatLimits(data.limits)];
       return { data, show: (output) => lines.forEach((line) => output.line(line)) };
     }
     const asked = request === undefined ? undefined : await readRequest(context.cwd, request);
@@ -75,7 +75,7 @@ export const verb = defineVerb({
     });
     const text = `${JSON.stringify(keyset ? { lease: answer.lease, keyset } : answer.lease)}\n`;
     if (out !== undefined) {
-      const lost = `the lease ${answer.lease_id} is issued and lost: cannot write ${out.path}`;
+      const lost = `the lease ${answer.lease_id} was issued but is lost: cannot write ${out.path}`;
       await writeOutFile(out, text, lost);
     }
     if (asked) context.message(`requested ${asked.by}`);

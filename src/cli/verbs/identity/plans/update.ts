@@ -14,9 +14,7 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'change a plan',
   description:
-    'Applies to the next lease of every installation with the plan. The given entitlements replace ' +
-    'all former ones. A change that grants more asks for a code from your authenticator; one that ' +
-    'takes away does not.',
+    'Applies to the next lease of every installation with the plan. The given entitlements replace all former ones. Asks for a code from your authenticator if the change grants more than before.',
   arguments: { plan: { description: 'id of the plan' } },
   options: {
     name: { value: 'text', description: 'display name of the plan' },
