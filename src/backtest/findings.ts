@@ -158,7 +158,7 @@ const neverClosed: Check = ({ run, statistics }) => {
     code: 'never_closed',
     severity: 'warning',
     issue:
-      'No position was closed: the result only reflects the price changes while it was held, and no exit was tested.',
+      'No position was closed: the result only reflects price changes of the open position, and no exit was tested.',
     evidence: { open_positions: run.openTrades.length, total_return: statistics.returns.total },
     remedy: 'Measure other strategies against it; to judge this one, test until it closes trades.',
   };

@@ -71,7 +71,8 @@ export class GateState {
     const isAnnounced = hadMemory && announcesAnchor(texts, this.#announced);
     const license = this.#verifyChanged(texts, isAnnounced);
     await this.#useLeases();
-    // A running time already read stays known if the file is gone, unless the file has another one.
+    // The running time that was read before still counts if the file is missing, unless the file
+    // contains another one.
     if (texts.running !== undefined) {
       this.#byDaemon = countOnByDaemon(this.#byDaemon, texts.running, this.#boot());
     }

@@ -11,7 +11,10 @@ const HEARTBEAT_MS = 15_000;
 /** A server-sent comment. */
 const HEARTBEAT = ': \n\n';
 
-/** Maximum for one administrator: more than windows in use, and few enough to serve. */
+/**
+ * Maximum of open streams per administrator: more than anyone opens in a browser, and few enough to
+ * serve.
+ */
 const MOST_STREAMS = 100;
 const TRY_AGAIN_SECONDS = 5;
 

@@ -228,7 +228,7 @@ class DeploymentController {
       throw error;
     }
     await record.write(async (tx, now) => {
-      // A recorded "missing" is older than what was just applied.
+      // The recorded phase `missing` was observed before the objects were applied.
       const isNew = (before.cluster_state?.phase ?? 'missing') === 'missing';
       const cluster_state = JSON.stringify(appliedState(plan, this.#service.clock()));
       await updateDeployment(tx, claim, { applied_at: now, ...(isNew && { cluster_state }) });
