@@ -50,7 +50,7 @@ export function wholeSeconds(least: number, most: number): SettingType<number> {
   return {
     name: `a whole number of seconds from ${least} to ${most}`,
     placeholder: 'seconds',
-    parse: (text) => wholeNumber(text, least, most),
+    parse: (text) => wholeNumber(text, least, most, 9),
     format: (value) => `${value}, ${formatSpan(value * 1000)}`,
   };
 }
@@ -58,17 +58,22 @@ export function wholeSeconds(least: number, most: number): SettingType<number> {
 export const megabytes: SettingType<number> = {
   name: 'a whole number of megabytes from 128 to 65536',
   placeholder: 'megabytes',
-  parse: (text) => wholeNumber(text, 128, 65_536),
+  parse: (text) => wholeNumber(text, 128, 65_536, 5),
 };
 
 export const port: SettingType<number> = {
   name: 'a port from 0 to 65535',
   placeholder: 'port',
-  parse: (text) => wholeNumber(text, 0, 65_535),
+  parse: (text) => wholeNumber(text, 0, 65_535, 5),
 };
 
-function wholeNumber(text: string, least: number, most: number): number | undefined {
-  const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN;
+function wholeNumber(
+  text: string,
+  least: number,
+  most: number,
+  maxDigits: number,
+): number | undefined {
+  const value = /^[0-9]+$/.test(text) && text.length <= maxDigits ? Number(text) : NaN;
   return value >= least && value <= most ? value : undefined;
 }
 

@@ -169,6 +169,23 @@ describe('an invalid setting', () => {
     expect(code).toBe(exitCode);
   });
 
+  it.each([
+    ['--port', '00080', 0],
+    ['--port', '000080', 2],
+    ['--port', '65536', 2],
+    ['--strategy-memory', '00512', 0],
+    ['--strategy-memory', '000512', 2],
+    ['--strategy-memory', '127', 2],
+    ['--chat-seconds', '000003600', 0],
+    ['--chat-seconds', '0000003600', 2],
+    ['--chat-seconds', '3601', 2],
+  ])(
+    'checks the bounds and the length of a number: %s %s exits with %i',
+    async (flag, text, exitCode) => {
+      expect((await config(['list', flag, text])).code).toBe(exitCode);
+    },
+  );
+
   it('suggests the setting that was probably meant', async () => {
     const { code, stderr } = await config(['explain', 'run_dir']);
     expect(code).toBe(2);
