@@ -184,6 +184,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       const first = await renew(identity, device, undefined, id);
       await expect(renew(identity, device, first.answer.lease, id)).rejects.toMatchObject({
         code: 'idempotency_mismatch',
+        message: `the renewal ${id} was requested by another device or with another lease`,
       });
       const other = await world.enroll('tokyo');
       await expect(renew(identity, other, undefined, id)).rejects.toMatchObject({
