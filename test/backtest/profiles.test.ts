@@ -99,7 +99,7 @@ describe('profiles of trades', () => {
     openTrades: [trade(-50, { return: -0.05 })],
   });
 
-  it('of LEAN use the capital before each trade', () => {
+  it('use the capital before each trade for LEAN', () => {
     expect(of('lean', figures)).toMatchObject({
       average_win: expect.closeTo(0.1, 12),
       average_loss: expect.closeTo(-0.1, 12),
@@ -109,7 +109,7 @@ describe('profiles of trades', () => {
     });
   });
 
-  it('of freqtrade count an open trade as closed, those of backtesting.py ignore it', () => {
+  it('count an open trade as closed for freqtrade, and ignore it for backtesting.py', () => {
     const freqtrade = of('freqtrade', figures);
     expect(freqtrade['profit_total']).toBeCloseTo(0.039, 12);
     expect(freqtrade['winrate']).toBe(0.5);

@@ -43,7 +43,7 @@ describe('statistics of the golden run', () => {
     ['cvar_95', result.risk.cvar_95, -0.013847796],
     ['profit_factor', result.trades.profit_factor, 1.187021216],
     ['win_rate', result.trades.win_rate, 0.51984127],
-  ])('%s', (_name, value, expected) => {
+  ])('have the %s of the reference data', (_name, value, expected) => {
     expect(value).toBeCloseTo(expected, 8);
   });
 

@@ -143,7 +143,7 @@ describe('an invalid module', () => {
       /default of parameter p must be at least 1/,
     ],
   ];
-  it.each(cases)('%s', (_, source, message) => {
+  it.each(cases)('is rejected if it %s', (_, source, message) => {
     const error = errorOf({ 's.ts': source }, './s.ts');
     expect(error.code).toBe('invalid_strategy');
     expect(error.message).toMatch(message);

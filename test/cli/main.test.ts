@@ -36,13 +36,13 @@ describe('help', () => {
     expect(await inProcess(['help', 'config', 'explain'])).toEqual(one);
   });
 
-  it('of a verb also lists longer verbs that begin with its words', async () => {
+  it('lists longer verbs that begin with the words of a verb', async () => {
     const { stdout } = await madeUp(['echo', '--help']);
     expect(stdout).toMatch(/^See also:\n {2}service-local echo twice: do gate$/m);
   });
 
   it.each(VERBS.map(({ path, load }) => [path.join(' '), load] as const))(
-    'of %s has examples that run this verb',
+    'shows examples that run %s',
     async (name, load) => {
       const { verb } = await load();
       expect(verb.examples.length).toBeGreaterThan(0);
@@ -51,7 +51,7 @@ describe('help', () => {
   );
 
   it.each(VERBS.map((entry) => [entry.path.join(' '), entry] as const))(
-    'of %s fits a terminal of 80 columns, except for examples',
+    'fits the help of %s into 80 columns, except for examples',
     async (_name, entry) => {
       const [help] = (await verbHelp(VERBS, entry, 80)).split('\nExamples:\n');
       expect(help!.split('\n').filter((line) => line.length > 80)).toEqual([]);
@@ -244,7 +244,7 @@ describe('the result of a verb', () => {
   });
 });
 
-describe('color', () => {
+describe('output', () => {
   const ESCAPE = '\u001B[';
 
   it.each<[string, readonly string[], Record<string, string>, boolean]>([
@@ -257,7 +257,7 @@ describe('color', () => {
       { SERVICE_LOCAL_COLOR: 'always', NO_COLOR: '1' },
       true,
     ],
-  ])('%s', async (_name, flags, env, on) => {
+  ])('color %s', async (_name, flags, env, on) => {
     const { stdout, stderr } = await madeUp(['gate', ...flags], { env });
     expect([stdout.includes(ESCAPE), stderr.includes(ESCAPE)]).toEqual([on, on]);
   });
@@ -300,7 +300,7 @@ describe('an interrupt', () => {
   }
 
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    'by %s stops the verb gracefully with exit code 130',
+    'stops the verb gracefully with exit code 130 after %s',
     async (name) => {
       const { child, ended, said } = await waiting();
       child.kill(name);
@@ -309,7 +309,7 @@ describe('an interrupt', () => {
     },
   );
 
-  it('that npm delivers twice counts once', async () => {
+  it('counts an interrupt once if npm delivers it twice', async () => {
     const { child, ended, said } = await waiting('--slow');
     child.kill('SIGINT');
     child.kill('SIGINT');
@@ -318,7 +318,7 @@ describe('an interrupt', () => {
     expect(await ended).toEqual([130, null]);
   });
 
-  it('that is repeated kills a verb that does not stop', async () => {
+  it('kills a verb that does not stop if it is repeated', async () => {
     const { child, ended, said } = await waiting('--stubborn');
     child.kill('SIGINT');
     await said(/stopping/);

@@ -29,7 +29,7 @@ describe('a table', () => {
     );
   });
 
-  it('that is too wide prints each row as a list and truncates nothing', () => {
+  it('prints each row as a list if it is too wide, and truncates nothing', () => {
     const rows = [
       ['SPX', '1234567.89', 'a long remark that does not fit'],
       ['A', '-1', 'x'],
@@ -50,7 +50,7 @@ describe('a table', () => {
     );
   });
 
-  it('of names and values keeps its form, however wide', () => {
+  it('keeps its form if it has names and values, however wide', () => {
     const pairs = [{ title: 'about' }, { title: 'SPX' }];
     const rows = [['sha256', 'a'.repeat(64)]];
     expect(formatTable(pairs, rows, plain, 20)).toBe(formatTable(pairs, rows, plain));

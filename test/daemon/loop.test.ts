@@ -96,7 +96,7 @@ async function start(): Promise<Daemon> {
   };
 }
 
-describe('leases of any length are renewed once, when they are due', () => {
+describe('leases of any length', () => {
   test.each([
     ['10 minutes', 10 * MINUTE],
     ['1 hour', HOUR],
@@ -105,7 +105,7 @@ describe('leases of any length are renewed once, when they are due', () => {
     ['3 days', 3 * DAY],
     ['7 days', 7 * DAY],
     ['90 days', 90 * DAY],
-  ])('%s', async (_name, ttl) => {
+  ])('a lease of %s is renewed once per period, when it is due', async (_name, ttl) => {
     rig.ttlSeconds = ttl / 1000;
     await rig.enroll();
     const states = new Set<string | undefined>();

@@ -24,7 +24,7 @@ describe('fees', () => {
     ['per unit', { model: 'per_share', rate: 0.02, min: 0 }, 0.2 + 0.2],
     ['per unit, at least the minimum', { model: 'per_share', rate: 0.02, min: 0.5 }, 0.5 + 0.5],
     ['none', { model: 'none' }, 0],
-  ] as const)('%s', (_, fees, paid) => {
+  ] as const)('charges the fees of a round trip: %s', (_, fees, paid) => {
     const result = roundTrip(fees);
     expect(result.fees).toBeCloseTo(paid, 12);
     expect(result.cash).toBeCloseTo(100_000 + 100 - paid, 9);
@@ -36,7 +36,7 @@ describe('fees', () => {
     expect(result.trades[0]!.return).toBeCloseTo((100 - paid) / 1000, 12);
   });
 
-  it('of a sale are deducted from its proceeds, short or long', () => {
+  it('deducts the fee of a sale from its proceeds, short or long', () => {
     const { result, fills } = play({
       bars: bars([STILL, at(100), at(90), at(90)]),
       config: { fees: { model: 'percent', rate: 0.01, min: 0 }, ...margin },
@@ -56,7 +56,7 @@ describe('fees', () => {
     [{ model: 'per_share', rate: 0.5, min: 0 }, 1000 / 100.5],
     [{ model: 'per_share', rate: 0.5, min: 50 }, 950 / 100],
     [{ model: 'none' }, 10],
-  ] as const)('fit into the cash of an all-in purchase: %o', (fees, units) => {
+  ] as const)('leaves room in an all-in purchase for fees of %o', (fees, units) => {
     for (const kind of ['fractional', 'whole'] as const) {
       const { result, fills } = play({
         bars: bars(flat(3)),
@@ -78,7 +78,7 @@ describe('slippage', () => {
       script: { 0: ({ buy }) => buy(10), 1: ({ sell }) => sell(10) },
     });
 
-  it('in basis points worsens the price of both sides', () => {
+  it('worsens the price of both sides by basis points', () => {
     const { fills, result } = trade({ model: 'basis_points', bps: 10 });
     expect(fills[0]![3]).toBeCloseTo(100.1, 12);
     expect(fills[1]![3]).toBeCloseTo(99.9, 12);
@@ -86,7 +86,7 @@ describe('slippage', () => {
     expect(result.cash).toBeCloseTo(99_998, 9);
   });
 
-  it('by volume share grows with the square of the share', () => {
+  it('grows with the square of the share of the volume', () => {
     const { fills } = trade({ model: 'volume_share', impact: 0.1 }, [100, 100, 100, 100, 50]);
     expect(fills[0]![3]).toBeCloseTo(100 * (1 + 0.1 * 0.04), 12);
     expect(fills[1]![3]).toBeCloseTo(100 * (1 - 0.1 * 0.04), 12);
@@ -139,7 +139,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('in whole units is rounded towards the current position', () => {
+  it('is rounded towards the current position if units are whole', () => {
     const { result } = play({
       bars: bars([STILL, at(30), at(70), at(70)]),
       config: { units: 'whole', cash: 1000 },
@@ -190,7 +190,7 @@ describe('a target', () => {
     expect(result.equity.at(-1)).toBe(10_000 + 890 - 36);
   });
 
-  it('repeated on every bar trades once', () => {
+  it('trades once if it is repeated on every bar', () => {
     const { fills, ends } = play({
       bars: bars([STILL, at(97), at(103), at(101), at(99)]),
       config: { fees: { model: 'percent', rate: 0.001, min: 1 } },
@@ -204,7 +204,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('without cash buys no tiny fractions', () => {
+  it('buys no tiny fractions if no cash is left', () => {
     const { fills } = play({
       bars: { A: bars([at(30), at(31), at(29)]), B: bars([at(7), at(7), at(7)]) },
       script: {
@@ -254,7 +254,7 @@ describe('a target', () => {
     expect(result.positions).toEqual({});
   });
 
-  it('placed twice in one step counts once, without an effect on other instruments and orders', () => {
+  it('counts once if it is placed twice in one step, without an effect on other instruments and orders', () => {
     const { fills } = play({
       bars: { A: bars(flat(3)), B: bars(flat(3)) },
       script: {
@@ -273,7 +273,7 @@ describe('a target', () => {
     ]);
   });
 
-  it('that is denied leaves the older target working', () => {
+  it('leaves the older target working if it is denied', () => {
     const { fills } = play({
       bars: bars(flat(4)),
       script: {
@@ -289,7 +289,7 @@ describe('a target', () => {
     expect(fills).toEqual([[1, 1, 500, 100]]);
   });
 
-  it('above 1 is limited to what the account can afford', () => {
+  it('is limited to what the account can afford if it is above 1', () => {
     const all = (config: Partial<EngineConfig>) =>
       play({
         bars: bars(flat(3)),

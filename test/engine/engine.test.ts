@@ -193,7 +193,7 @@ describe('the data that a strategy sees', () => {
     ]);
   });
 
-  it('of its account is valued at the close, in onFill and in onBar', () => {
+  it('values the account at the close, in onFill and in onBar', () => {
     const seen: unknown[] = [];
     const look = ({
       step,
@@ -222,7 +222,7 @@ describe('the data that a strategy sees', () => {
     ]);
   });
 
-  it('of its orders includes the working ones, oldest first', () => {
+  it('lists working orders, oldest first', () => {
     const seen: unknown[] = [];
     const look: Play['everyBar'] = ({ step, broker, instruments: [, b] }) => {
       const ids = (instrument?: Instrument): number[] =>

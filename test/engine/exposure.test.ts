@@ -74,7 +74,7 @@ describe('several orders that each reduce the position', () => {
   });
 });
 
-describe('once the loss limit is exceeded, a position of 800 can be closed', () => {
+describe('once the loss limit is exceeded', () => {
   /** 800 bought by `entry` at 100; the price is 80 from the third bar on, at which `exit` runs. */
   const leave = (
     exit: (scene: Scene) => unknown,
@@ -118,13 +118,13 @@ describe('once the loss limit is exceeded, a position of 800 can be closed', () 
         broker.target(x!, 0),
       ],
     ],
-  ])('%s', (_, exit) => {
+  ])('a position of 800 can be closed %s', (_, exit) => {
     const run = leave(exit);
     expect(positionOf(run)).toBe(0);
     expect(run.result.orders.denied).toEqual({});
   });
 
-  it('by an order while the exits of its bracket are working', () => {
+  it('a position can be closed by an order while the exits of its bracket are working', () => {
     const run = leave(({ sell }) => sell(800), { stopLoss: 50, takeProfit: 200 });
     expect(positionOf(run)).toBe(0);
     expect(run.result.orders.denied).toEqual({});
@@ -136,7 +136,7 @@ describe('once the loss limit is exceeded, a position of 800 can be closed', () 
     [90, 95, 90, 90],
   ] as const;
 
-  it('without selling again the part that its stop has closed', () => {
+  it('the part of a position that its stop has closed is not sold again', () => {
     const byHand = ({ sell }: Scene): unknown => sell(800, { type: 'limit', limit: 90 });
     const run = leave(byHand, { stopLoss: 75, rest });
     expect(positionOf(run)).toBe(0);
@@ -144,7 +144,7 @@ describe('once the loss limit is exceeded, a position of 800 can be closed', () 
     expect(run.ends).toEqual([[4, 3, 'denied', 'max_drawdown_pct']]);
   });
 
-  it('and the rest is sold if a stop has closed a part', () => {
+  it('the rest of a position is sold if a stop has closed a part', () => {
     const run = leave(
       ({ sell }) => [
         sell(500, { type: 'stop', stop: 75, reduceOnly: true }),

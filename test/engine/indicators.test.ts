@@ -325,8 +325,8 @@ const THEIRS: readonly [
 describe.each([
   ['a random market', randomMarket(11, 3000)],
   ['a market in cents with gaps and halts', centMarket(12, 3000)],
-])('in %s the outputs are those of trading-signals:', (_, bars) => {
-  test.each(THEIRS)('%s', (_name, ours, theirs) => {
+])('in %s', (_, bars) => {
+  test.each(THEIRS)('%s has the outputs of trading-signals', (_name, ours, theirs) => {
     expect(firstDifference(record(ours(), bars), theirs(bars))).toBeUndefined();
   });
 });
@@ -401,7 +401,7 @@ describe('Wma', () => {
   });
 });
 
-describe('a rolling indicator depends only on its window, so a later start has the same values:', () => {
+describe('a rolling indicator depends only on its window', () => {
   test.each([
     ['Sma', () => start.sma(20)],
     ['Wma', () => start.wma(20)],
@@ -410,7 +410,7 @@ describe('a rolling indicator depends only on its window, so a later start has t
     ['ZScore', () => start.zScore(20)],
     ['Correlation', () => start.correlation(20)],
     ['Donchian', () => start.donchian(20)],
-  ])('%s', (_, begin) => {
+  ])('%s has the same values after a later start', (_, begin) => {
     const bars = randomMarket(21, 20_000);
     const [old, young] = [begin(), begin()];
     record(old, bars.slice(0, -40));
@@ -630,7 +630,7 @@ describe('Crossover', () => {
     ['above on the first step', [3], [2], [0]],
     ['above on the first step at which both are numbers', [1, 3], [NaN, 2], [0, 0]],
     ['a missing step in between', [1, NaN, 3, 1], [2, 2, 2, 2], [0, 0, 0, -1]],
-  ])('%s', (_, a, b, expected) => {
+  ])('reports crossings and nothing else: %s', (_, a, b, expected) => {
     const crossover = new Crossover();
     expect(a.map((value, index) => crossover.next(value, b[index]!))).toEqual(expected);
   });

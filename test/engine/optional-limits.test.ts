@@ -205,7 +205,7 @@ describe('repeated_execution', () => {
     ]);
   });
 
-  it('also denies orders that reduce a position, but keeps working orders and allows their cancellation', () => {
+  it('denies even orders that reduce a position, but keeps working orders and allows their cancellation', () => {
     let stop: Readonly<Order> | undefined;
     const { ends } = play({
       bars: bars(flat(8), START, MINUTE),

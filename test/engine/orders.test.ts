@@ -257,7 +257,7 @@ describe('a single order', () => {
   const models = [NEXT_OPEN, OHLC_PATH, { model: 'volume_share', limit: 1 }] as const;
   for (const fill of models) {
     describe(`by ${fill.model}`, () => {
-      it.each(rows)('$what', ({ request, candles, expected, onPath }) => {
+      it.each(rows)('fills by the rules: $what', ({ request, candles, expected, onPath }) => {
         const place = (fill.model === 'ohlc_path' ? onPath : undefined) ?? expected;
         const units = request.side === 'buy' ? 10 : -10;
         const run = order(request, candles, { fill });

@@ -167,7 +167,7 @@ describe('fills', () => {
     });
   });
 
-  it('of a limit order are never worse than its price, and the first of a stop order never better', () => {
+  it('a limit order is never filled at a worse price, and a stop order not first at a better one', () => {
     always(({ events, scenario: { config } }) => {
       const orders = submissions(events);
       const seen = new Set<number>();
@@ -247,7 +247,7 @@ describe('fills', () => {
     });
   });
 
-  it('of a reduce-only order reduce the position without reversing it', () => {
+  it('a reduce-only order reduces the position without reversing it', () => {
     always(({ events }) => {
       const orders = submissions(events);
       const positions = new Map<string, number>();

@@ -156,13 +156,13 @@ describe('risk limits:', () => {
   });
 });
 
-describe('a target is checked again with its size at the fill', () => {
+describe('a target when it is filled', () => {
   const target =
     (weight: number) =>
     ({ broker, instruments: [x] }: Scene) =>
       broker.target(x!, weight);
 
-  it('max_order_qty', () => {
+  it('applies max_order_qty to the size at the fill', () => {
     const { ends, result } = play({
       // 500 units at 100, and 1,000 at the open of 50.
       bars: bars([at(100), at(50), at(50)]),
@@ -173,7 +173,7 @@ describe('a target is checked again with its size at the fill', () => {
     expect(result.orders).toMatchObject({ submitted: 1, denied: { max_order_qty: 1 } });
   });
 
-  it('max_daily_loss_pct, from the close of the day before', () => {
+  it('applies max_daily_loss_pct from the close of the day before', () => {
     const risk = limits({ max_daily_loss_pct: 0.03 });
     const run = (open: number): Played =>
       play({
@@ -213,20 +213,20 @@ describe('losses', () => {
       },
     }).result.orders.denied;
 
-  it('below the limits deny nothing', () => {
+  it('deny nothing below the limits', () => {
     expect(fall(100, 92.5)).toEqual({});
     expect(fall(100, 110, 103, 99.1)).toEqual({});
   });
 
-  it('of a day beyond the limit deny opening orders', () => {
+  it('deny opening orders beyond the limit of a day', () => {
     expect(fall(100, 91.9)).toEqual({ max_daily_loss_pct: 2 });
   });
 
-  it('from the peak beyond the limit deny opening orders', () => {
+  it('deny opening orders beyond the limit from the peak', () => {
     expect(fall(100, 110, 104, 98.9)).toEqual({ max_drawdown_pct: 2 });
   });
 
-  it('of a day end with it', () => {
+  it('deny no orders on the day after the loss', () => {
     const hours = bars([at(100), at(100), at(91), at(91), at(91), at(91)], START, DAY / 4);
     const statuses: string[] = [];
     play({

@@ -57,7 +57,7 @@ describe('sma_crossover 10/30 on the S&P 500 matches backtrader, bt and vectorbt
   });
 });
 
-describe('the built-in strategies against a naive reference', () => {
+describe('the built-in strategies and a naive reference', () => {
   const period = fc.integer({ min: 1, max: 12 });
 
   /** A strategy, its number of markets, arbitrary parameters and the reference implementation. */
@@ -118,35 +118,38 @@ describe('the built-in strategies against a naive reference', () => {
     units: fc.constantFrom('fractional', 'whole'),
   });
 
-  it.each(subjects)('$name', ({ name, markets, params, expected, account }) => {
-    const [minLength, maxLength] = markets;
-    const shapes = fc.array(shape(maxLength > 1), { minLength, maxLength });
-    fc.assert(
-      fc.property(shapes, params, money, (drawn, chosen, start) => {
-        const histories = drawn.map(market);
-        const { cash, fee, units } = start;
-        const { result } = backtest(
-          name,
-          chosen,
-          Object.fromEntries(histories.map((history, i) => [`M${i}`, history])),
-          {
-            cash,
-            units,
-            fees: { model: 'percent', rate: fee, min: 0 },
-            ...(account !== undefined && { account }),
-          },
-        );
-        const naive = expected(histories, chosen as never, start);
-        expect(result.steps).toBe(naive.equity.length);
-        expect(result.orders.fills).toBe(naive.fills);
-        expect(result.trades.length).toBe(naive.closedTrades);
-        expect(result.equity.at(-1)! / naive.equity.at(-1)!).toBeCloseTo(1, 9);
-        expect(reference.maxDrawdown(result.equity)).toBeCloseTo(naive.maxDrawdown, 9);
-        expect(result.fees).toBeCloseTo(naive.fees, 6);
-      }),
-      { numRuns: runs(38) },
-    );
-  });
+  it.each(subjects)(
+    '$name trades as the reference does',
+    ({ name, markets, params, expected, account }) => {
+      const [minLength, maxLength] = markets;
+      const shapes = fc.array(shape(maxLength > 1), { minLength, maxLength });
+      fc.assert(
+        fc.property(shapes, params, money, (drawn, chosen, start) => {
+          const histories = drawn.map(market);
+          const { cash, fee, units } = start;
+          const { result } = backtest(
+            name,
+            chosen,
+            Object.fromEntries(histories.map((history, i) => [`M${i}`, history])),
+            {
+              cash,
+              units,
+              fees: { model: 'percent', rate: fee, min: 0 },
+              ...(account !== undefined && { account }),
+            },
+          );
+          const naive = expected(histories, chosen as never, start);
+          expect(result.steps).toBe(naive.equity.length);
+          expect(result.orders.fills).toBe(naive.fills);
+          expect(result.trades.length).toBe(naive.closedTrades);
+          expect(result.equity.at(-1)! / naive.equity.at(-1)!).toBeCloseTo(1, 9);
+          expect(reference.maxDrawdown(result.equity)).toBeCloseTo(naive.maxDrawdown, 9);
+          expect(result.fees).toBeCloseTo(naive.fees, 6);
+        }),
+        { numRuns: runs(38) },
+      );
+    },
+  );
 
   interface Shape {
     readonly seed: number;

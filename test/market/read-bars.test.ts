@@ -380,13 +380,13 @@ describe('a file without bars is rejected', () => {
       gzipSync(csv('date,close', '2020-01-01,1234.5')).subarray(0, 40),
       /is damaged/,
     ],
-  ])('%s', async (_, content, message) => {
+  ])('a file is rejected %s', async (_, content, message) => {
     const error = await refusal(readBars(await files.write('none', content)));
     expect(error.code).toBe('invalid_data');
     expect(error.message).toMatch(message);
   });
 
-  test('if it does not exist or is a directory', async () => {
+  test('a file is rejected if it does not exist or is a directory', async () => {
     await mkdir(files.path('folder'));
     for (const name of ['absent.csv', 'folder', 'folder/absent.csv']) {
       const error = await refusal(readBars(files.path(name)));
@@ -404,7 +404,7 @@ describe('a file without bars is rejected', () => {
     ['if a quote is not closed', '2020-01-02,"1', /quote/],
     ['if it mixes line endings', '2020-01-02,1\r', /line endings/],
     ['if it is not UTF-8', '2020-01-02,1\u00e9', /UTF-8/],
-  ])('%s', async (_, line, message) => {
+  ])('a file is rejected %s', async (_, line, message) => {
     const text = csv('date,close', '2020-01-01,1', '', line, '2020-01-03,1');
     const encoding = message.source.includes('UTF') ? 'latin1' : 'utf8';
     const error = await refusal(

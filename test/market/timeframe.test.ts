@@ -44,13 +44,13 @@ describe('the spacing of bars', () => {
     expect(spacing(days.filter((_, index) => index % 3 !== 0))).toBe(5 * MINUTE);
   });
 
-  test('of days stamped at local midnight is a day, despite daylight saving time', () => {
+  test('is a day if bars are stamped at local midnight, despite daylight saving time', () => {
     const winter = instants(23 * HOUR, DAY, 80);
     const summer = instants(winter.at(-1)! + DAY - HOUR, DAY, 80);
     expect(spacing([...winter, ...summer])).toBe(DAY);
   });
 
-  test('of months is a month, although they differ in length', () => {
+  test('is a month for monthly bars, although months differ in length', () => {
     const months = Array.from({ length: 36 }, (_, month) => Date.UTC(2000, month, 1));
     expect(timeframeOfSpacing(spacing(months)!)?.name).toBe('1mo');
   });

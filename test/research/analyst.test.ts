@@ -321,7 +321,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ],
 ];
 
-it.each(OTHERS)('%s', async (prompt, _, says) => {
+it.each(OTHERS)('answers "%s" from the records', async (prompt, _, says) => {
   expect((await checked(prompt)).answer).toMatch(says);
 });
 
@@ -426,7 +426,7 @@ it('says of a figure that there is not why there is none', async () => {
   expect((await chat('Compare the last two runs', 'new')).answer).toContain('only one run');
 });
 
-describe('of what it does not know it says so', () => {
+describe('a question that it cannot answer', () => {
   it.each([
     [
       'What is the meaning of life?',
@@ -440,7 +440,7 @@ describe('of what it does not know it says so', () => {
     ['Will it rise tomorrow?', /^I tell what the records of this bot have; I forecast nothing/],
     ['Please halt the bot now!', /^I do nothing but answer questions/],
     ['Who are you?', /^I am the embedded analyst, not a language model/],
-  ])('%s', async (prompt, says) => {
+  ])('answers "%s" without citing a figure', async (prompt, says) => {
     const { answer, citations } = await chat(prompt);
     expect(answer).toMatch(says);
     expect(citations).toEqual([]);
@@ -590,7 +590,7 @@ const PLAIN_BOT = {
 };
 const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
 
-describe('it tells, where there are some,', () => {
+describe('a fact that the demo lacks', () => {
   it.each([
     [
       'conformance tests',
@@ -620,7 +620,7 @@ describe('it tells, where there are some,', () => {
       { window, findings: [{ code: 'missing_bars', issue: '7 bars are missing.' }] },
       /missing_bars: 7 bars are missing/,
     ],
-  ])('%s', async (_, prompt, more, result, says) => {
+  ])('reports %s if the records contain any', async (_, prompt, more, result, says) => {
     const answers = {
       '/bots/b': PLAIN_BOT,
       '/tasks': { items: [{ ...task, ...more }] },
@@ -634,7 +634,7 @@ describe('it tells, where there are some,', () => {
     }
   });
 
-  it('a run of the bot as it is, behind many with other values', async () => {
+  it('finds the run of the current values behind many with other values', async () => {
     const asked: string[] = [];
     const ask: Ask = async (_, path) => {
       asked.push(path);
@@ -655,7 +655,7 @@ describe('it tells, where there are some,', () => {
     expect(asked.filter((path) => path.startsWith('/tasks'))).toHaveLength(3);
   });
 
-  it('failures', async () => {
+  it('lists failed runs with their code and detail', async () => {
     const error = { code: 'lock_drift', detail: 'the data are others' };
     const { answer, citations } = await answerFrom('Which runs failed?', {
       '/tasks': { items: [{ ...task, status: 'failed', error }] },
@@ -664,7 +664,7 @@ describe('it tells, where there are some,', () => {
     expect(citations.map(({ value }) => value)).toEqual([error.code, error.detail]);
   });
 
-  it('a frozen report', async () => {
+  it('reports the version, year and status of a frozen report', async () => {
     const version = { version: 2, year: 2025, status: 'signed', frozen_at: '2026-01-02T03:04:05Z' };
     const { answer } = await answerFrom('What is the state of the validation report?', {
       '/bots/b/risk/validation-reports': { versions: [version] },
@@ -672,7 +672,7 @@ describe('it tells, where there are some,', () => {
     expect(answer).toContain('The newest is version 2, of 2025: signed');
   });
 
-  it('a curve that is too long', async () => {
+  it('says that a curve is too long to read', async () => {
     const { answer } = await answerFrom('When was the deepest drawdown?', {
       '/bots/b': PLAIN_BOT,
       '/tasks': { items: [task] },

@@ -91,7 +91,7 @@ const worst = (count: number): string[] =>
 const losers = (): number => trades.filter(({ pnl }) => pnl < 0).length;
 const winners = (): number => trades.filter(({ pnl }) => pnl > 0).length;
 
-describe('counts what was asked for', () => {
+describe('questions about counts', () => {
   it.each([
     ['How many trades were losers?', () => `${losers()} of ${trades.length} closed trades`],
     ['How many losers were there?', () => `${losers()} of ${trades.length} closed trades`],
@@ -101,12 +101,12 @@ describe('counts what was asked for', () => {
     ['How many trades were winners?', () => `${winners()} of ${trades.length} closed trades`],
     ['How many trades made a profit?', () => `${winners()} of ${trades.length} closed trades`],
     ['How many trades were there?', () => `Closed trades: ${trades.length}`],
-  ])('%s', async (prompt, says) => {
+  ])('counts the trades asked for by "%s"', async (prompt, says) => {
     expect((await ask(prompt)).answer).toContain(says());
   });
 });
 
-describe('lists the requested trades, ranked by money unless by return', () => {
+describe('ranked trades, by money unless the question says by return', () => {
   it.each([
     ['Top 5 trades by profit', () => by('pnl', 5)],
     ['Top 5 trades', () => by('pnl', 5)],
@@ -120,7 +120,7 @@ describe('lists the requested trades, ranked by money unless by return', () => {
     ['What was the biggest loss?', () => worst(1)],
     ['Show the last 3 trades', () => last(3)],
     ['What were the last trades?', () => last(5)],
-  ])('%s', async (prompt, expected) => {
+  ])('lists the trades asked for by "%s"', async (prompt, expected) => {
     expect(profitsIn((await ask(prompt)).answer)).toEqual(expected());
   });
 
@@ -204,8 +204,8 @@ const UNKNOWN: readonly (readonly [prompt: string, word: string])[] = [
   ['Best trade except the best one', 'except'],
 ];
 
-describe('refuses, and names the word', () => {
-  it.each(UNKNOWN)('%s', async (prompt, word) => {
+describe('a question with an unknown word', () => {
+  it.each(UNKNOWN)('refuses "%s" and names the word "%s"', async (prompt, word) => {
     const { answer, citations } = await ask(prompt);
     const [line] = answer.split('\n');
     expect(line).toMatch(/^I do not know this question\. I did not understand /);
@@ -214,14 +214,14 @@ describe('refuses, and names the word', () => {
   });
 });
 
-describe('refuses a part of a run for which it has no figure', () => {
+describe('a question about part of a run', () => {
   it.each([
     'What is the Sharpe ratio in 2008?',
     'How many trades were there in 2008?',
     'What was the best trade of 2008?',
     'How many losing trades from 2010 to 2012?',
     'What were the fees in 2010?',
-  ])('%s', async (prompt) => {
+  ])('refuses "%s" for lack of a figure', async (prompt) => {
     const { answer, citations } = await ask(prompt);
     expect(answer).toMatch(/^I cannot tell: of part of a run I work out the return and the max/);
     expect(citations).toEqual([]);

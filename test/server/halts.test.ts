@@ -31,7 +31,7 @@ const halts = async (): Promise<readonly Halt[]> => {
 };
 
 describe('a halt', () => {
-  it('of a bot requires only the scope halt, and returns what was verified', async () => {
+  it('needs only the scope halt for one bot, and returns what was verified', async () => {
     const [mine] = await makeSessions(server.services.tasks.storage, { count: 1 });
     const halted = await send('POST', '/bots/bot-0/halt', 'halt', because('it buys too much'));
     const orders = [3, 4].map((order) => ({ order, symbol: 'SPX', verified: true }));
@@ -94,7 +94,7 @@ describe('a halt', () => {
     expect(halted).toMatchObject({ status: 200, body: { reason } });
   });
 
-  it('of all bots prevents an individual bot from being resumed', async () => {
+  it('prevents an individual bot from being resumed while all bots are halted', async () => {
     await makeSessions(server.services.tasks.storage, { count: 2 });
     const all = await send('POST', '/bots/halt-all', 'halt', because('the feed is wrong'));
     expect(all).toMatchObject({ status: 200, body: { scope: 'all', bot_id: null } });
@@ -112,7 +112,7 @@ describe('a halt', () => {
     expect(none).toMatchObject({ status: 409, body: { reason: 'not_halted' } });
   });
 
-  it('that cannot be verified returns 207 with the unverified parts', async () => {
+  it('returns 207 with the unverified parts if the halt cannot be verified', async () => {
     const [kept] = await makeSessions(server.services.tasks.storage, { count: 2 });
     await server.execute(
       `create trigger keep before update on bot_deployments

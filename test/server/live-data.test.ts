@@ -216,18 +216,18 @@ interface Summary {
   readonly hashes: { readonly events: string };
 }
 
-describe('a live session is refused at its start', () => {
+describe('the start of a live session', () => {
   beforeEach(() => {
     vi.setConfig({ testTimeout: 20_000 });
   });
 
   test.each([
     ['of an exchange that is not in the file', BTC, '1m', { exchange: 'locl' }, 409, /local\?/],
-    ['of which of several is not said', BTC, '1m', {}, 409, /local, gone/],
+    ['that names none of several exchanges', BTC, '1m', {}, 409, /local, gone/],
     ['of a symbol that the exchange lacks', 'DOGE/USDT', '1m', { exchange: 'local' }, 422, /DOGE/],
-    ['of a timeframe that it lacks', BTC, '10m', { exchange: 'local' }, 422, /10m/],
+    ['of a timeframe that the exchange lacks', BTC, '10m', { exchange: 'local' }, 422, /10m/],
     ['of an exchange that does not answer', BTC, '1m', { exchange: 'gone' }, 503, /gone/],
-  ])('%s', async (what, symbol, timeframe, live, status, told) => {
+  ])('refuses a session %s', async (what, symbol, timeframe, live, status, told) => {
     const slug = what.replaceAll(' ', '-');
     await call('POST', '/bots', { document: documentOf(slug, symbol, timeframe) });
     const answer = await call<object>('POST', `/bots/${slug}/paper/start`, { live });
@@ -236,7 +236,7 @@ describe('a live session is refused at its start', () => {
     expect(await call('GET', `/bots/${slug}/deployments`)).toMatchObject({ items: [] });
   });
 
-  test('with a past window or a speed', async () => {
+  test('refuses a session with a past window or a speed', async () => {
     await call('POST', '/bots', { document: documentOf('window', BTC) });
     const body = { live: {}, speed: 2, from: '2026-01-01' };
     expect(await call('POST', '/bots/window/paper/start', body)).toMatchObject({ status: 400 });

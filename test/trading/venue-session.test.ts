@@ -264,7 +264,7 @@ describe('supervision at a venue', () => {
   });
 });
 
-describe('busted or corrected trades', () => {
+describe('a busted or corrected trade', () => {
   const bought = () => {
     const session = scripted({
       onStep: (at, { order }) => {
@@ -277,7 +277,7 @@ describe('busted or corrected trades', () => {
     return session;
   };
 
-  it('leave the state as if they had not happened', () => {
+  it('leaves the state as if the busted trade had not happened', () => {
     const session = bought();
     const half = session.report(
       report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, corrections: 1 }),
@@ -304,7 +304,7 @@ describe('busted or corrected trades', () => {
     expect(session.result().result).toMatchObject({ fees: 0, trades: [], openTrades: [] });
   });
 
-  it('of an exit restore the position', () => {
+  it('restores the position when an exit is busted', () => {
     const session = bought();
     session.push(step(1, 100));
     session.report(report(2, { status: 'filled', filled: 4, cost: 440 }));
@@ -313,7 +313,7 @@ describe('busted or corrected trades', () => {
     expect(state).toMatchObject({ cash: 596, positions: { X: 4 } });
   });
 
-  it('of a partial exit keep the entry price', () => {
+  it('keeps the entry price when a partial exit is corrected or busted', () => {
     const session = bought();
     session.push(step(1, 100));
     session.report(report(2, { filled: 2, cost: 220 }));
@@ -326,7 +326,7 @@ describe('busted or corrected trades', () => {
     ]);
   });
 
-  it('that had closed a trade do not change the next trade', () => {
+  it('does not change the next trade when a part of a closed trade is busted', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         const [side, quantity] = [
@@ -350,7 +350,7 @@ describe('busted or corrected trades', () => {
     expect(pnl).toBeCloseTo(session.state().equity - 1000);
   });
 
-  it('that leave no units of a partly sold trade close it', () => {
+  it('closes a partly sold trade when a bust leaves it no units', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         order({ side: at < 2 ? 'buy' : 'sell', quantity: 2, type: 'limit', limit: 100 });
@@ -365,7 +365,7 @@ describe('busted or corrected trades', () => {
     expect(session.result().result.trades).toMatchObject([{ quantity: 2, pnl: 20 }]);
   });
 
-  it('of a working order leave it working', () => {
+  it('keeps an order working when its partial fill is busted', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 }),
     });
@@ -846,7 +846,7 @@ describe('a target weight', () => {
     ]);
   });
 
-  it('of an instrument without bars waits for the first bar', () => {
+  it('waits for the first bar of an instrument without bars', () => {
     const session = scripted({
       onStep: (at, { target }) => at === 0 && target('Y', 0.5),
       config: { risk: { ...NO_RISK_LIMITS, max_order_value: 600 } },
@@ -857,7 +857,7 @@ describe('a target weight', () => {
     expect(session.outbox()).toMatchObject([{ place: { symbol: 'Y', quantity: 71.428 } }]);
   });
 
-  it('that the position has nearly reached is denied', () => {
+  it('denies a target that the position has nearly reached', () => {
     const session = scripted({
       onStep: (_, { target }) => {
         target('X', 0);

@@ -75,7 +75,7 @@ test('features that need volume are recognized', () => {
   expect(usesVolume({ column: 'close', over: 'volume' })).toBe(true);
 });
 
-describe('the faults of a feature', () => {
+describe('featureFaults', () => {
   const cases: readonly (readonly [Feature, string, string])[] = [
     [{}, 'indicator', 'missing_field'],
     [{ column: 'close', indicator: 'sma' }, 'column', 'conflicting_fields'],
@@ -88,7 +88,7 @@ describe('the faults of a feature', () => {
     [{ indicator: 'sma', params: { period: 2 }, line: 'upper' }, 'line', 'invalid_value'],
     [{ indicator: 'atr', params: { period: 2 }, of: 'close' }, 'of', 'conflicting_fields'],
   ];
-  it.each(cases)('of %j are found', (feature, at, code) => {
+  it.each(cases)('finds the fault of %j', (feature, at, code) => {
     expect(featureFaults(feature).map((fault) => [fault.at.join('/'), fault.code])).toEqual([
       [at, code],
     ]);

@@ -80,7 +80,7 @@ function assertSame(venue: SimulatedVenue, listener: Listener): void {
 describe('market data', () => {
   const chance = fc.constantFrom(0, 0.1, 0.5);
 
-  it('make the same books from two sides that lose, repeat and reorder, and from a replay', () => {
+  it('two sides that lose, repeat and reorder messages, and a replay, build the same books', () => {
     fc.assert(
       fc.property(fc.nat(), deeds, chance, chance, chance, (seed, all, lost, late, twice) => {
         const sides = ['feed_a', 'feed_b'] as const;
@@ -105,7 +105,7 @@ describe('market data', () => {
     );
   });
 
-  it('of a snapshot are the book, with the checksum that is said of it', () => {
+  it('a snapshot contains the book and the checksum that the feed published', () => {
     fc.assert(
       fc.property(deeds, (all) => {
         const venue = newVenue({
@@ -140,7 +140,7 @@ describe('market data', () => {
     );
   });
 
-  it('fall silent, freeze for one instrument, and say nonsense, as scripted', () => {
+  it('scripted faults silence the feed, freeze one instrument and send invalid prices', () => {
     const faults = [
       fault('feed', { kind: 'suppress' }, { instrument: 'Y' }),
       fault('feed_a', { kind: 'drop' }, { time: [START + 2000, START + 3000] }),
@@ -171,7 +171,7 @@ describe('market data', () => {
     expect(beats).toEqual([1000, 4000]);
   });
 
-  it('and all else that is said are the same for the same seed and scenario', () => {
+  it('all messages are the same for the same seed and scenario', () => {
     fc.assert(
       fc.property(fc.nat(), deeds, (seed, all) => {
         const hashOf = (): string => {

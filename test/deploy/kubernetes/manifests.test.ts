@@ -36,7 +36,7 @@ const PLANS = {
 
 describe('manifests', () => {
   test.for(Object.entries(PLANS))(
-    'of a %s plan are valid by the published schemas',
+    'are valid by the published schemas for a %s plan',
     async ([, plan]) => {
       const objects = [...manifests(plan), runnerSecret(plan, 'token')];
 
@@ -73,7 +73,7 @@ describe('manifests', () => {
   });
 
   test.for(Object.entries(PLANS))(
-    'of a %s plan meet the Pod Security Standard "restricted"',
+    'meet the Pod Security Standard "restricted" for a %s plan',
     ([, plan]) => {
       const pod = podOf(manifests(plan));
 
@@ -85,7 +85,7 @@ describe('manifests', () => {
     },
   );
 
-  test('that break a rule of the Pod Security Standard are reported with the rule', () => {
+  test('are reported with each rule of the Pod Security Standard that they break', () => {
     const pod = podOf(manifests(PLANS.full));
     const [container] = pod.containers;
     const broken = (change: object): string[] =>

@@ -674,7 +674,7 @@ describe('a halt of a deployment', () => {
     });
   });
 
-  it('also covers a deployment that is being stopped', async () => {
+  it('covers a deployment that is being stopped', async () => {
     const { deployment_id, task_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();

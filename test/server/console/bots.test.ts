@@ -165,7 +165,7 @@ describe('a backtest', () => {
     expect(policy).not.toMatch(/unsafe|allow-same-origin/);
   });
 
-  test('with a foreign report runs no script', async () => {
+  test('runs no script of a foreign report', async () => {
     const { gzipSync } = await import('node:zlib');
     const page = `<meta http-equiv="Content-Security-Policy" content="default-src *"><script>alert(1)</script>`;
     const data = gzipSync(page).toString('base64');
@@ -188,7 +188,7 @@ describe('a backtest', () => {
     expect(await show(`/console/tasks/${next}`)).toContain('canceled');
   });
 
-  test('that failed shows its error', async () => {
+  test('shows the error of a failed run', async () => {
     const [one] = made;
     const error = JSON.stringify({ code: 'strategy_error', message: HOSTILE, remedy: 'mend it' });
     await server.execute(
@@ -208,7 +208,7 @@ describe('a backtest', () => {
 describe('a halt', () => {
   const reason = HOSTILE;
 
-  test('of a bot requires a reason and shows what was verified', async () => {
+  test('requires a reason to halt one bot and shows what was verified', async () => {
     const path = '/console/bots/bot-2/halt';
     expect(await show(path)).toContain('service-local bots halt bot-2');
     const none = await visitor.submit(path, { reason: '' });
@@ -235,7 +235,7 @@ describe('a halt', () => {
     expect(text).not.toContain('<aside');
   });
 
-  test('of all bots requires the typed word and marks what could not be verified', async () => {
+  test('requires the typed word to halt all bots and marks what could not be verified', async () => {
     const path = '/console/halt-all';
     const wrong = await visitor.submit(path, { reason, confirm: 'halt' });
     expect(wrong.status).toBe(400);

@@ -232,7 +232,7 @@ describe('revoking leases', () => {
   const revoke = (path: string, fields: Readonly<Record<string, string>>): Promise<Answer> =>
     visitor.submit(`/identity/license/${path}/revoke`, { reason: 'unpaid', ...fields });
 
-  test('of an installation requires its id and an unused factor, and states when the last copy stops', async () => {
+  test('requires the id of the installation and an unused factor, and states when the last copy stops', async () => {
     await deploy('nara');
     await issue('nara');
     const page = await open('/identity/license/deployments/nara/revoke');
@@ -300,7 +300,7 @@ describe('revoking leases', () => {
     expect(await send(one, late)).toBe('expired');
   });
 
-  test('of one lease does what its preview states', async () => {
+  test('revokes one lease with the effect that its preview states', async () => {
     await deploy('ube');
     await issue('ube');
     const [{ lease_id } = { lease_id: '' }] = await leasesOf('ube');

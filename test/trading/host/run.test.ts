@@ -14,7 +14,7 @@ import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './wor
 const countOpened = ({ asked }: PrivateExchange): number =>
   asked.filter((call) => call === 'GET /account').length;
 
-test('it trades what its strategy says, tells all of it, and leaves nothing open', async (context) => {
+test('places the orders of its strategy, reports every event, and leaves no order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -49,7 +49,7 @@ test('it trades what its strategy says, tells all of it, and leaves nothing open
   expect(server.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
 });
 
-test('thresholds hold once the server has told of them, and a permit lets one order through', async (context) => {
+test('applies thresholds as soon as the server sends them, and a permit allows one order', async (context) => {
   const { server, exchange, bar, begin } = await newWorld(context);
   const max_order_value = {
     value: 1,
@@ -87,7 +87,7 @@ test('thresholds hold once the server has told of them, and a permit lets one or
   await run.done;
 });
 
-test('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
+test('a halt ends the deployment for good, and a restarted process sends no request to the exchange', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -127,7 +127,7 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
     expect(written).not.toContain(canary);
 });
 
-test('it stays until the venue confirms that no order is open, however long that takes', async (context) => {
+test('keeps running until the venue confirms that no order is open, however long that takes', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin({ times: { cancelWithinMs: 200 } });
@@ -148,7 +148,7 @@ test('it stays until the venue confirms that no order is open, however long that
   expect(exchange.orders[0]!.status).toBe('CANCELED');
 });
 
-test('it does not report an order as ended that may be open, and the next process ends the order', async (context) => {
+test('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -190,7 +190,7 @@ test('a strategy that fails on a simulated venue leaves no order working in its 
   expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
 });
 
-test('whose log is lost trades no more, and leaves nothing open', async (context) => {
+test('fails if its log is lost, and leaves no order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -217,7 +217,7 @@ test('whose log is lost trades no more, and leaves nothing open', async (context
   expect(server.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
 });
 
-test('a strategy that came as files trades on a simulated venue, in a process of its own', async (context) => {
+test('a strategy from a bundle of files trades on a simulated venue, in a process of its own', async (context) => {
   const world = await newWorld(context);
   const { server, bar } = world;
   const config = world.change({
@@ -240,7 +240,7 @@ test('a strategy that came as files trades on a simulated venue, in a process of
   expect(world.exchange.orders).toEqual([]);
 });
 
-test('two never trade: the second is refused by the lock, and by the claim', async (context) => {
+test('a second process of a deployment is rejected by the lock, or by the claim, before it trades', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -263,7 +263,7 @@ test('two never trade: the second is refused by the lock, and by the claim', asy
   expect(exchange.orders[0]!.status).toBe('NEW');
 });
 
-test('without its server it places no orders, and tells all of it later', async (context) => {
+test('places no orders while the server is unreachable, and reports all events later', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 0.6;
@@ -286,7 +286,7 @@ test('without its server it places no orders, and tells all of it later', async 
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 
-test('it trades while its lease says so', async (context) => {
+test('denies orders once its lease has expired, until it has a new one', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const place = newLicensePlace();
@@ -317,7 +317,7 @@ test('it trades while its lease says so', async (context) => {
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
 });
 
-test('a venue that does not answer keeps nothing else from going on', async (context) => {
+test('processes and reports new bars while the venue does not answer', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -376,7 +376,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
   await run.done;
 });
 
-test('it takes no more orders while the venue holds less than it has', async (context) => {
+test('denies orders while the venue holds less cash than the session', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   exchange.holdings.set('USDT', 900);
@@ -393,7 +393,7 @@ test('it takes no more orders while the venue holds less than it has', async (co
   await run.logged('new orders are taken again');
 });
 
-test('a withdrawal while it trades latches it until a person re-enables the bot, even after a restart', async (context) => {
+test('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const times = { reconcileMs: 100, confirmMs: 50 };
@@ -428,7 +428,7 @@ test('a withdrawal while it trades latches it until a person re-enables the bot,
   await again.done;
 });
 
-test('it accepts no orders once it sees an order of an adopted copy of its server, and does not touch that order', async (context) => {
+test('denies orders once it sees an order of an adopted copy of its server, and leaves that order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
@@ -481,7 +481,7 @@ test('an answer with an older database epoch than the newest known one renews no
   await run.done;
 });
 
-test('killed before the answer to an order is recorded, it makes none twice', async (context) => {
+test('places no order twice after it was killed before the response to an order is recorded', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;

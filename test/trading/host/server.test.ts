@@ -87,7 +87,7 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
   };
 }
 
-test('it runs a deployment of a server, reports to it, and ends by a halt', async (context) => {
+test('runs a deployment of a server, reports its events to the server, and ends by a halt', async (context) => {
   const { server, create, start, bars } = await newPods(context);
   await create();
   const deployed = await server.deploy('told');

@@ -300,8 +300,8 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'several faults': [{ kind: 'lost_before' }, { kind: 'lost_after' }],
 };
 
-describe.concurrent('an order is never placed twice', () => {
-  it.for(Object.entries(FAULTS))('despite %s', async ([, faults], context) => {
+describe.concurrent('an order', () => {
+  it.for(Object.entries(FAULTS))('is placed once despite %s', async ([, faults], context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1, fee_units: 0 };
@@ -317,7 +317,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('despite a process that was killed while its request was on the way', async (context) => {
+  it('is placed once despite a process that was killed while its request was on the way', async (context) => {
     const { exchange, open } = await newWorld(context);
     const killed = new AbortController();
     const first = await open({ signal: killed.signal });
@@ -332,7 +332,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(await lost).toMatchObject({ message: 'killed' });
   });
 
-  it('by two calls at once, and a cancel waits until the order exists', async (context) => {
+  it('is placed once by two simultaneous calls, and a cancel waits until the order exists', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     // If one is filled before the other is sent, the exchange would accept both.
@@ -350,7 +350,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(await venue.openOrders()).toEqual([]);
   });
 
-  it('and not placed at all after a cancel, or after it was reported as missing', async (context) => {
+  it('is not placed after a cancel, or after it was reported as missing', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     exchange.fail('POST /order', { kind: 'lost_before' });
@@ -372,7 +372,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(exchange.orders).toHaveLength(1);
   });
 
-  it('despite an unknown error while the order is not visible yet', async (context) => {
+  it('is placed once despite an unknown error while it is not visible yet', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await delay(250);
@@ -387,7 +387,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('despite a duplicate error while the order is not visible yet', async (context) => {
+  it('is placed once despite a duplicate error while it is not visible yet', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(limit(1, 90));
@@ -398,7 +398,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(exchange.asked.filter((call) => call === 'POST /order').length).toBe(2);
   });
 
-  it('and its outcome is unknown while the exchange cannot be reached', async (context) => {
+  it('has an unknown outcome while the exchange cannot be reached, and is then placed once', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     const lost: Fault = { kind: 'lost_before' };
@@ -408,7 +408,7 @@ describe.concurrent('an order is never placed twice', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('despite a clock of the exchange that has moved', async (context) => {
+  it('is placed once although the clock of the exchange has moved', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     exchange.skewMs += 60_000;
