@@ -160,16 +160,7 @@ function rowOf(event: NewEvent, place: Place): BotEventsTable {
   if (!KIND.test(kind)) throw new RangeError(`invalid event kind ${JSON.stringify(kind)}`);
   if (!isTime(occurred_at)) throw new RangeError(`invalid event time ${occurred_at}`);
   const payload = JSON.stringify(event.payload);
-  const row = {
-    ...place,
-    version,
-    run_id,
-    kind,
-    occurred_at,
-    causation_id: null,
-    payload,
-    hash: '',
-  };
+  const row = { ...place, version, run_id, kind, occurred_at, causation_id, payload, hash: '' };
   row.hash = hashOf(row);
   return row;
 }
