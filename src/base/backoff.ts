@@ -34,6 +34,8 @@ export interface RetryOptions extends Backoff {
   /** Minimum wait that the error asks for, ms. */
   readonly requestedMs?: (error: unknown) => number;
   readonly signal?: AbortSignal | undefined;
+  /** Ends a wait early when it is aborted, so that the next attempt follows at once. */
+  readonly wake?: AbortSignal | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ export interface RetryOptions extends Backoff {
  */
 export async function retry<T>(
   attempt: () => Promise<T>,
-  { shouldRetry, requestedMs, signal, ...backoff }: RetryOptions,
+  { shouldRetry, requestedMs, signal, wake, ...backoff }: RetryOptions,
 ): Promise<T> {
   for (let count = 1; ; count += 1) {
     signal?.throwIfAborted();
@@ -52,7 +54,10 @@ export async function retry<T>(
     } catch (error) {
       const waitMs = Math.max(backoffMs(count, backoff, Math.random()), requestedMs?.(error) ?? 0);
       if (!shouldRetry(error, count, waitMs)) throw error;
-      await delay(waitMs, undefined, signal && { signal });
+      const ends = [signal, wake].filter((end) => end !== undefined);
+      await delay(waitMs, undefined, { signal: AbortSignal.any(ends) }).catch((reason: unknown) => {
+        if (signal?.aborted) throw reason;
+      });
     }
   }
 }

@@ -269,6 +269,7 @@ export class TaskAttempts {
       shortestMs: RETRY_MS,
       longestMs: RETRY_MS,
       shouldRetry: (error) => error instanceof ServiceError && error.retryable && !stopping.aborted,
+      wake: stopping,
     });
   }
 }
