@@ -81,6 +81,13 @@ test('a command that is not run names only existing tests as the reason', () => 
   expect(faultsOf(PAGES, missing)).toEqual([]);
 });
 
+test('the tutorial on strategies shows the file that init writes', () => {
+  const [listing] = blocksOf('docs/tutorials/own-strategy.md').filter(
+    ({ language }) => language === 'ts',
+  );
+  expect(`${listing!.lines.join('\n')}\n`).toBe(read('examples/strategies/my-strategy.ts'));
+});
+
 test('every path that CONTRIBUTING.md names exists', () => {
   const spans = [...read('CONTRIBUTING.md').matchAll(/`([\w.*-]+(?:\/[\w.*-]+)+\/?)`/g)];
   const paths = spans.map(([, path]) => path!).filter((path) => !path.startsWith('dist/'));
