@@ -102,7 +102,7 @@ function problemsOf(
   const isCatalogued = code === 'file_not_found';
   const whole = {
     code: isCatalogued ? 'data_not_found' : code,
-    message: [message, remedy].filter(Boolean).join('; '),
+    message: [message, remedy].filter(Boolean).join('. '),
   };
   if (problems.length === 0) return [document.problem(at, whole)];
   return problems.map((problem) =>

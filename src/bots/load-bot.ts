@@ -275,7 +275,7 @@ function checkOwnStrategy(
     return { loaded, problems: strategyProblems(loaded.strategy, document) };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = [error.message, error.remedy].join('; ');
+    const message = [error.message, error.remedy].filter(Boolean).join('. ');
     const problems = [document.problem(at, { code: error.code, message })];
     return error.code === 'invalid_strategy' ? { problems } : { failure: error, problems };
   }

@@ -287,16 +287,16 @@ export async function listHelp(
   columns: number | undefined,
 ): Promise<string> {
   const command = withWidth(new Command(fullName(path)), columns)
-    .usage('<verb> [options]')
+    .usage('<command> [options]')
     .helpCommand(false)
-    .commandsGroup('Verbs:')
+    .commandsGroup('Commands:')
     .configureHelp({ subcommandTerm: (verb) => verb.name() });
   if (path.length === 0) {
     command
       .description('Describe a trading bot in a file, backtest it, and believe the numbers.')
       .option('-V, --version', 'print the version');
   }
-  addGlobalFlags(command, 'show this help, or the help of a verb');
+  addGlobalFlags(command, 'show this help, or the help of a command');
   const listed = await loadVerbs(verbs.filter((entry) => startsWith(entry.path, path)));
   for (const { path: words, verb } of listed) {
     command.addCommand(new Command(words.slice(path.length).join(' ')).summary(verb.summary));

@@ -140,7 +140,7 @@ async function listVerbs(
   const name = fullName(path);
   if (word === undefined) {
     if (!json) writeLines(io.stderr, help);
-    throw new ServiceError('usage', `${name}: a verb is missing`, {
+    throw new ServiceError('usage', `${name}: a command is missing`, {
       remedy: `See \`${name} --help\`.`,
     });
   }
@@ -149,7 +149,7 @@ async function listVerbs(
     : suggestVerb(verbs, path, word);
   throw new ServiceError(
     'usage',
-    word.startsWith('-') ? `unknown option '${word}'` : `${name}: unknown verb '${word}'`,
+    word.startsWith('-') ? `unknown option '${word}'` : `${name}: unknown command '${word}'`,
     { remedy: meant ? `Did you mean ${meant}?` : `See \`${name} --help\`.` },
   );
 }

@@ -180,12 +180,12 @@ export async function thisService(
   const [node, ...args] = program;
   if (isCached(node)) {
     warnings.push(
-      `the service depends on a Node in npm's cache: install Node ${oldestNode()} or newer first`,
+      `the service runs a Node from npm's cache, which npm may delete; install Node ${oldestNode()} or newer, then repeat \`service-local daemon install\``,
     );
   }
   if (args.some(isCached)) {
     warnings.push(
-      'the service depends on a package in a cache that npm empties: install service-local permanently first',
+      "the service runs service-local from npm's cache, which npm may delete; install service-local permanently, then repeat `service-local daemon install`",
     );
   }
   const owner = scope === 'system' ? await ownerOf(home, io.env) : undefined;

@@ -37,7 +37,7 @@ test('imports, lists, shows and verifies a file, which a bot can use as its sour
 
   const verified = await data('whole', 'verify');
   expect(verified).toMatchObject({ code: 0, stderr: '' });
-  expect(verified.stdout).toMatch(/^SPX +sound$/m);
+  expect(verified.stdout).toMatch(/^SPX +intact$/m);
 });
 
 test('an import reports what it changed and what is missing', async () => {

@@ -62,7 +62,7 @@ test('creates a signing key that only its owner can read, and never prints or ov
   expect(made).toEqual({
     code: 0,
     stderr: '',
-    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nWith a trust root, sign the keyset first: ${sign}\nWithout a trust root, if a server already signs: service-local identity keys announce --key=${x}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
+    stdout: `${path}: key id ${publicKeyId}\nPublic key: ${x}\nWith a trust root, sign the keyset first: ${sign}\nWithout a trust root, if a server already signs: service-local identity keys announce --key=${x}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
   });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await identity('keys', 'generate', '--out', 'key.pem');

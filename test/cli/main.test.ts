@@ -66,10 +66,10 @@ describe('help', () => {
 
 describe('an invalid command line', () => {
   it.each([
-    [['conifg'], "unknown verb 'conifg'", 'Did you mean service-local config?'],
-    [['config', 'lst'], "unknown verb 'lst'", 'Did you mean service-local config list?'],
-    [['explain'], "unknown verb 'explain'", 'Did you mean service-local config explain?'],
-    [['zebra', 'list'], "unknown verb 'zebra'", 'See `service-local --help`.'],
+    [['conifg'], "unknown command 'conifg'", 'Did you mean service-local config?'],
+    [['config', 'lst'], "unknown command 'lst'", 'Did you mean service-local config list?'],
+    [['explain'], "unknown command 'explain'", 'Did you mean service-local config explain?'],
+    [['zebra', 'list'], "unknown command 'zebra'", 'See `service-local --help`.'],
     [['config', 'list', '--jsn'], "unknown option '--jsn'", 'Did you mean --json?'],
     [['--jsn', 'config', 'list'], "unknown option '--jsn'", 'Did you mean --json?'],
     [['config', 'explain'], "missing required argument 'setting'", 'config explain --help'],
@@ -86,8 +86,8 @@ describe('an invalid command line', () => {
       'unknown option',
       'Did you mean --timeframe?',
     ],
-    [['config'], 'a verb is missing', 'service-local config --help'],
-    [[], 'a verb is missing', 'service-local --help'],
+    [['config'], 'a command is missing', 'service-local config --help'],
+    [[], 'a command is missing', 'service-local --help'],
   ])('%j is rejected with a remedy', async (args, what, remedy) => {
     const { code, stdout, stderr } = await inProcess(args);
     expect(code).toBe(2);
@@ -106,7 +106,7 @@ describe('an invalid command line', () => {
       error: {
         code: 'usage',
         reason: null,
-        message: "service-local: unknown verb 'conifg'",
+        message: "service-local: unknown command 'conifg'",
         remedy: 'Did you mean service-local config?',
         problems: [],
       },

@@ -82,7 +82,7 @@ async function report(file: string, load: LoadModule, reading: DataReading): Pro
     return { file, valid: problems.length === 0, hash, problems, notes };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = [error.message, error.remedy].filter(Boolean).join('; ');
+    const message = [error.message, error.remedy].filter(Boolean).join('. ');
     const problem = { file, code: error.code, message };
     return { file, valid: false, hash: null, problems: [problem], notes: [] };
   }
@@ -95,7 +95,7 @@ async function failingModels({ models, document }: BotCheck): Promise<readonly P
     return await triedModels(models, document);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = [error.message, error.remedy].filter(Boolean).join('; ');
+    const message = [error.message, error.remedy].filter(Boolean).join('. ');
     return [document.problem(['spec', 'ml_models'], { code: error.code, message })];
   }
 }

@@ -30,7 +30,7 @@ export const verb = defineVerb({
       settings,
     });
     const text = manager.describe(service);
-    for (const warning of warnings) message(warning);
+    for (const warning of warnings) message(`warning: ${warning}`);
     if (!print) await installService(manager, service, { home: settings.home, owner });
     return {
       data: { installed: !print, scope, path: manager.path, text },

@@ -69,7 +69,7 @@ export const verb = defineVerb({
         for (const [code, rows] of Object.entries(dropped)) {
           out.line(`rows skipped for ${code}: ${formatCount(rows)}`);
         }
-        if (shortHoles > 0) out.line(`gaps no longer than a holiday: ${formatCount(shortHoles)}`);
+        if (shortHoles > 0) out.line(`gaps that are probably holidays: ${formatCount(shortHoles)}`);
         if (count === 0) return;
         out.line(`missing bars: ${formatCount(missing)}, in gaps: ${formatCount(count)}`);
         out.table(

@@ -31,7 +31,7 @@ export const verb = defineVerb({
           [{ title: 'symbol' }, { title: 'state' }],
           datasets.map(({ symbol, sound }) => [
             symbol,
-            sound ? { text: 'sound', paint: green } : { text: 'damaged', paint: red },
+            sound ? { text: 'intact', paint: green } : { text: 'damaged', paint: red },
           ]),
         );
       },

@@ -17,7 +17,7 @@ export const verb = defineVerb({
     return {
       data: { path, public_key_id, public_key },
       show(out) {
-        out.line(`${path}: ${public_key_id}`);
+        out.line(`${path}: key id ${public_key_id}`);
         out.line(`Public key: ${public_key}`);
         out.line(
           `With a trust root, sign the keyset first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
