@@ -15,8 +15,9 @@ import {
   verbHelp,
 } from './command.ts';
 import { abortOnInterrupt } from './interrupt.ts';
+import { nameOptions } from './option-problems.ts';
 import { makeOutput, makeProgress, makeStyle, wantsColor, writeLines } from './output.ts';
-import type { Context, Io, VerbEntry } from './verb.ts';
+import type { Context, Io, Options, VerbEntry } from './verb.ts';
 import { VERBS } from './verbs.ts';
 
 const SILENT = { write: () => {} };
@@ -37,11 +38,13 @@ export async function run(
   let color: Settings['color'] = hasFlag(argv, '--no-color') ? 'never' : 'auto';
   let isStream = false;
   let signal: AbortSignal | undefined;
+  let options: Options | undefined;
 
   try {
     const { entry, path, rest } = findVerb(verbs, argv);
     if (!entry) return await listVerbs(verbs, path, rest, json, io);
     const { verb } = await entry.load();
+    ({ options } = verb);
     const invocation = parseInvocation(path, verb, rest);
     if (invocation === 'help') {
       const help = await verbHelp(verbs, entry, io.stdout.columns);
@@ -89,7 +92,7 @@ export async function run(
     return failure.exitCode;
   } catch (thrown) {
     const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
-    return reportFailure(error, json && (isStream ? 'lines' : 'document'), color, io);
+    return reportFailure(error, json && (isStream ? 'lines' : 'document'), color, io, options);
   } finally {
     // Node cannot abort a connection attempt or a DNS lookup, so the process exits in spite of them.
     if (signal?.aborted) setTimeout(() => io.exit(), EXIT_DELAY_MS).unref();
@@ -198,6 +201,7 @@ async function reportFailure(
   json: false | 'document' | 'lines',
   color: Settings['color'],
   io: Io,
+  options: Options | undefined,
 ): Promise<number> {
   const error = toServiceError(thrown);
   if (json) {
@@ -206,7 +210,7 @@ async function reportFailure(
     if (json === 'lines') writeLine(io, document);
     else writeDocument(io, document);
   } else {
-    await writeError(error, color, io);
+    await writeError(nameOptions(error, options), color, io);
   }
   if (error !== thrown && error.code === 'failure') {
     writeLines(io.stderr, printable(String(thrown instanceof Error ? thrown.stack : thrown)));
@@ -229,7 +233,11 @@ function toServiceError(thrown: unknown): ServiceError {
 }
 
 /** Writes `error CODE: message`, then the problems with their locations, then the remedy. */
-async function writeError(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
+async function writeError(
+  error: Pick<ServiceError, 'code' | 'message' | 'problems' | 'remedy'>,
+  color: Settings['color'],
+  io: Io,
+): Promise<void> {
   const { red, dim } = await makeStyle(wantsColor(color, io.env, io.stderr));
   const lines = [
     `${red(`error ${error.code}:`)} ${printable(error.message)}`,

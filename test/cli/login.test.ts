@@ -251,3 +251,9 @@ test('prompts for name, password and code, and hides the password', async () => 
     expect(stdout + person.shown()).not.toContain(secret);
   }
 });
+
+test('names --expires when the server rejects the lifetime of a token', async () => {
+  const rejected = await logIn('--expires', '1s');
+  expect(rejected.code).toBe(3);
+  expect(rejected.stderr).toContain('error invalid_request: --expires is invalid\n  --expires ');
+});

@@ -172,3 +172,13 @@ test.each([
   expect(answer).toMatchObject({ code, stdout: '' });
   expect(answer.stderr).toContain(message);
 });
+
+test('names --from and --to when they are in the wrong order', async () => {
+  const dates = ['--from', '2010-01-01', '--to', '2009-01-01'];
+  const { code, stderr } = await bots('paper', 'start', 'days', ...dates);
+  expect(code).toBe(3);
+  expect(stderr).toBe(
+    'error invalid_spec: --to is invalid\n' +
+      '  --to invalid_value from 2010-01-01 is after to 2009-01-01\n',
+  );
+});

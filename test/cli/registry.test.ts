@@ -41,7 +41,7 @@ test('rejects a name with a hidden character, and prints the code of that charac
   const rejected = await identity('customers', 'create', '--name', 'Ac\u202Eme');
   expect(rejected.code).toBe(3);
   expect(rejected.stderr).toContain(
-    '/name invalid_value must not contain the control or invisible character U+202E at position 3',
+    '--name invalid_value must not contain the control or invisible character U+202E at position 3',
   );
   await world.identity.storage.write((tx) =>
     tx
@@ -255,8 +255,8 @@ describe('an invalid request', () => {
     });
     const wrong = await identity('plans', 'create', '--name', 'X', '--ttl', '1s', '--grace', '99d');
     expect(wrong.code).toBe(3);
-    expect(wrong.stderr).toContain('  /ttl_seconds invalid_value');
-    expect(wrong.stderr).toContain('  /grace_period_seconds invalid_value');
+    expect(wrong.stderr).toContain('  --ttl invalid_value');
+    expect(wrong.stderr).toContain('  --grace invalid_value');
     const unknown = await identity('contracts', 'list', '--customer', 'acne', '--json');
     expect(unknown.code).toBe(1);
     expect(JSON.parse(unknown.stdout)).toMatchObject({
@@ -291,4 +291,15 @@ describe('an invalid request', () => {
     expect(code).toBe(4);
     expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set');
   });
+});
+
+test('names the options whose values the server rejects', async () => {
+  const words = ['plans', 'create', '--id', 'Pro 2', '--name', 'Pro'];
+  const rejected = await identity(...words, '--entitlement', 'live trading');
+  expect(rejected.code).toBe(3);
+  expect(rejected.stderr).toContain('error invalid_request: --id, --entitlement are invalid\n');
+  expect(rejected.stderr).toContain('\n  --id invalid_value ');
+  expect(rejected.stderr).toContain('\n  --entitlement invalid_value ');
+  const exact = await identity(...words, '--entitlement', 'live trading', '--json');
+  expect(exact.stdout).toContain('"pointer": "/entitlements/0"');
 });
