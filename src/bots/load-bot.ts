@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { closest } from '../base/closest.ts';
-import { paramFromText, resolveParams, type Params, type ParamValues } from '../engine/params.ts';
+import { paramFromText, resolveParams } from '../engine/params.ts';
+import type { ParamProblem, Params, ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { isSystemError, ServiceError, type Problem } from '../base/errors.ts';
@@ -181,7 +182,9 @@ function override(bot: Bot, { params, from, to, columns, repair }: Overrides): B
   const resolved = resolveParams(bot.strategy.params, given);
   const fault = resolved.problems[0];
   if (fault !== undefined) {
-    throw new ServiceError('usage', `--param ${fault.key}: ${fault.message}`);
+    throw new ServiceError('usage', `--param ${fault.key}: ${fault.message}`, {
+      remedy: paramRemedy(fault, bot.strategy.params),
+    });
   }
   const combination = combinationFault(bot.strategy, resolved.values);
   if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
@@ -201,6 +204,15 @@ function override(bot: Bot, { params, from, to, columns, repair }: Overrides): B
     hash: specHash(document),
     params: resolved.values,
   };
+}
+
+function paramRemedy({ key = '', code }: ParamProblem, declared: Params): string {
+  if (code === 'invalid_param')
+    return `Change the value: --param ${key}=${declared[key]!.default}.`;
+  const near = closest(key, Object.keys(declared));
+  return near === undefined
+    ? 'Choose one of these parameters, or omit --param.'
+    : `Did you mean ${near}?`;
 }
 
 /**

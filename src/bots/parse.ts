@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { crossChecks } from './cross-checks.ts';
 import { parseDocument, type SourceDocument } from './document.ts';
@@ -66,17 +67,29 @@ export function readSpec(file: string): ParsedSpec {
 
 function readBytes(file: string): Uint8Array | string {
   try {
-    const { size } = statSync(file);
+    const stats = statSync(file);
+    if (stats.isDirectory()) throw directoryError(file);
+    const { size } = stats;
     return size > MAX_BYTES
       ? `the file has ${size} bytes; a bot file may have at most ${MAX_BYTES}`
       : readFileSync(file);
   } catch (cause) {
+    if (cause instanceof ServiceError) throw cause;
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
     throw new ServiceError('file_not_found', `cannot read ${file} (${reason})`, {
       remedy: 'Give the path of a bot file; `service-local init my-bot` creates one.',
       cause,
     });
   }
+}
+
+function directoryError(directory: string): ServiceError {
+  const file = join(directory, 'bot.yaml');
+  return new ServiceError('file_not_found', `${directory} is a directory, not a bot file`, {
+    remedy: existsSync(file)
+      ? `Did you mean ${file}?`
+      : 'Give the path of a bot file; `service-local init my-bot` creates one.',
+  });
 }
 
 /** Result with a single problem, located at the first damaged character if the text has one. */

@@ -16,7 +16,7 @@ import type { Output, Progress } from './output.ts';
  * export const verb = defineVerb({
  *   summary: 'run a bot over its history',
  *   arguments: {
- *     spec: { description: 'bot file', complete: 'file' },                  // args.spec: string
+ *     file: { description: 'bot file', complete: 'file' },                  // args.file: string
  *   },
  *   options: {
  *     out: { value: 'dir', description: '…', complete: 'directory' },       // string | undefined
@@ -30,7 +30,7 @@ import type { Output, Progress } from './output.ts';
  *   examples: ['backtest bot.yaml --out ./result', 'backtest bot.yaml --json | jq .risk.sharpe'],
  *   async run(context, args, options) {
  *     const { checkBot } = await import('../../bots/load-bot.ts');
- *     const { bot, problems } = checkBot(args.spec);
+ *     const { bot, problems } = checkBot(args.file);
  *     return {
  *       data: { hash: bot?.hash ?? null, problems },    // the document of --json
  *       show: (out) => out.table([{ title: 'problems', align: 'right' }], [['2']]),

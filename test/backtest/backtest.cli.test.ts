@@ -479,4 +479,32 @@ describe('bad input', () => {
   test('rejects a parameter that the strategy does not have', async () => {
     expect(await failing(SMA, '-p', 'fats=3')).toMatchObject({ exit: 2, code: 'usage' });
   });
+
+  test('suggests the nearest parameter, or a valid value of the parameter', async () => {
+    const misspelled = await inProcess(['backtest', SMA, '-p', 'fsat=3']);
+    expect(misspelled.stderr).toContain('\n→ Did you mean fast?\n');
+    const text = await inProcess(['backtest', SMA, '-p', 'fast=abc']);
+    expect(text.stderr).toMatch(
+      /--param fast: must be a number.*\n→ Change the value: --param fast=\d+\.\n/,
+    );
+  });
+
+  test('names the bot file in a directory given instead of it', async () => {
+    const place = join(directory, 'my-bot');
+    mkdirSync(place);
+    writeFileSync(join(place, 'bot.yaml'), '');
+    const { code, stderr } = await inProcess(['backtest', place]);
+    expect(code).toBe(3);
+    expect(stderr).toBe(
+      `error file_not_found: ${place} is a directory, not a bot file\n→ Did you mean ${place}/bot.yaml?\n`,
+    );
+  });
+
+  test('calls its missing argument a file', async () => {
+    const { code, stderr } = await inProcess(['backtest']);
+    expect({ code, stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("missing required argument 'file'") as string,
+    });
+  });
 });

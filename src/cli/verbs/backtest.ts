@@ -13,7 +13,7 @@ export const verb = defineVerb({
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
     'summary.json, events.ndjson, trades.csv, equity.csv and report.html.',
   arguments: {
-    spec: { description: 'bot file, YAML or JSON', complete: 'file' },
+    file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
   options: {
     param: {
@@ -65,7 +65,7 @@ export const verb = defineVerb({
     const { loaderOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show-backtest.ts');
 
-    const file = resolve(context.cwd, args.spec);
+    const file = resolve(context.cwd, args.file);
     const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));
     const { param, from, to, columns, repair } = options;
     const isOverridden = [...param, from, to, columns, repair].some(Boolean);
@@ -156,7 +156,7 @@ export const verb = defineVerb({
       await writeText(junitFile, [junit(summary.gates, job.bot.slug)]);
     }
     if (options.checkDeterminism) {
-      const events = await compareRuns(context, args.spec, options, directory);
+      const events = await compareRuns(context, args.file, options, directory);
       context.message(`deterministic: two processes produced the same ${events} events`);
     }
     if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);

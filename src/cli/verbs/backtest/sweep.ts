@@ -11,7 +11,7 @@ export const verb = defineVerb({
     'Runs the bot with every combination of the given parameters on all processors. After an ' +
     'interruption, the same command resumes the sweep. Writes sweep.json, trials.csv and report.html.',
   arguments: {
-    spec: { description: 'bot file, YAML or JSON', complete: 'file' },
+    file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
   options: {
     param: {
@@ -54,7 +54,7 @@ export const verb = defineVerb({
     const { from, to, columns, repair } = options;
     const overrides = { params: {}, from, to, columns, repair };
     const strategies = ownStrategiesOf(context);
-    const bot = loadBot(resolve(context.cwd, args.spec), overrides, strategies.load);
+    const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
     const { job: prepared, notes } = await prepare(bot, {
       catalogueDir: settings.catalogue_dir,
       assertions: [],
