@@ -36,7 +36,7 @@ export interface TypedOption {
 /** Options of every verb. All are flags, so they may also precede the verb. */
 export const GLOBAL_FLAGS: readonly TypedOption[] = [
   { long: '--json', description: 'print one JSON document on stdout, also on failure' },
-  { long: '--quiet', description: 'print errors only, without progress and messages' },
+  { long: '--quiet', description: 'print results and errors only, without progress and messages' },
   { long: '--no-color', description: 'print without color, as with NO_COLOR=1' },
   { long: '--no-input', description: 'never prompt; fail if input is needed' },
 ];

@@ -214,6 +214,12 @@ describe('init', () => {
     expect(run.code).toBe(0);
   });
 
+  it('quotes a directory with a space in the next command', async () => {
+    const cwd = directoryWith({});
+    const { stdout } = await inProcess(['init', 'My Bot', '--no-input'], { cwd });
+    expect(stdout).toContain("  cd 'My Bot'\n");
+  });
+
   it('uses your own prices, detects their timeframe, and refuses to overwrite files', async () => {
     const csv = readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8').split('\n');
     const cwd = directoryWith({ 'prices/btc usd.csv': csv.slice(0, 500).join('\n') });

@@ -67,9 +67,14 @@ export const verb = defineVerb({
         for (const file of files) out.line(relative(context.cwd, file));
         out.line();
         out.line('Next:');
-        if (place !== '') out.line(`  cd ${place}`);
+        if (place !== '') out.line(`  cd ${shellWord(place)}`);
         out.line('  service-local backtest bot.yaml');
       },
     };
   },
 });
+
+/** Quotes a path for a POSIX shell, if that is necessary. */
+function shellWord(path: string): string {
+  return /^[\w./+@%:][\w./+@%:-]*$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
