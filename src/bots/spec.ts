@@ -259,7 +259,7 @@ const attributionSchema = z
     ),
   })
   .describe(
-    'Trader, desk and client whose thresholds apply to the bot. While a level has thresholds, a bot that names nobody at that level cannot start.',
+    'Trader, desk and client whose thresholds apply to the bot. While a level has thresholds, a bot that names none at that level cannot start.',
   );
 
 const deploymentSchema = z.strictObject({

@@ -102,7 +102,7 @@ export async function putBot(
   return { change: bot.status === before.status ? 'unchanged' : 'activated', bot };
 }
 
-/** Has the server rebuild the state from the events up to `until`, by default the last event. */
+/** Asks the server to rebuild the state from the events up to `until`, by default the last event. */
 export async function rebuildState(
   server: Client,
   bot_ref: string,

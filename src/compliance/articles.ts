@@ -31,7 +31,7 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ['2(1)', 'Compliance staff understand how the algorithms and trading systems work.'],
   [
     '2(2)',
-    'Compliance staff can at all times reach those who hold the kill function, or hold it themselves.',
+    'Compliance staff can at all times reach the holders of the kill function, or hold it themselves.',
   ],
   [
     '3',
@@ -84,7 +84,7 @@ const RTS_6: readonly (readonly [string, string])[] = [
   ['6(2)(b)', 'The system processes the data flows downloaded from the venue adequately.'],
   ['7(1)', 'Tests run in an environment that is separated from production.'],
   ['7(2)', "The environment may be the firm's own, a venue's, an access provider's or a vendor's."],
-  ['7(3)', 'The firm stays responsible for the testing, whoever provides the environment.'],
+  ['7(3)', 'The firm stays responsible for the testing, no matter who provides the environment.'],
   ['8', 'Limits are set before deployment on the four points that follow.'],
   ['8(a)', 'A limit on the number of instruments traded is set before deployment.'],
   ['8(b)', 'Limits on the price, value and number of orders are set before deployment.'],

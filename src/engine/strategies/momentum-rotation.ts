@@ -9,7 +9,7 @@ import { defineStrategy } from '../strategy.ts';
  */
 export const momentumRotation = defineStrategy({
   name: 'momentum_rotation',
-  description: 'Holds the instruments that rose most, chosen anew at intervals.',
+  description: 'Holds the instruments that rose most, chosen again at intervals.',
   params: {
     lookback: integer({
       default: 60,

@@ -179,7 +179,7 @@ async function askOne(
   });
 }
 
-/** Stops the answer on the server, so that nobody pays for the rest. */
+/** Stops the answer on the server, so that the rest costs nothing. */
 async function cancel(context: Context, bot_ref: string, session_id: string): Promise<void> {
   const server = await connect(context);
   const path = '/bots/{bot_ref}/chat/sessions/{session_id}/cancel';
