@@ -249,10 +249,10 @@ function functions(program: Program) {
       if (init && id.type === 'Identifier') names.set(init, id.name);
     },
     MethodDefinition({ key, value }) {
-      if ('name' in key) names.set(value, key.name);
+      if ('name' in key && typeof key.name === 'string') names.set(value, key.name);
     },
     Property({ key, value }) {
-      if ('name' in key) names.set(value, key.name);
+      if ('name' in key && typeof key.name === 'string') names.set(value, key.name);
     },
     FunctionDeclaration(node) {
       add(node, node.id?.name);
