@@ -1,6 +1,7 @@
 import { STEP_UP_ACTIONS } from '../base/step-up-actions.ts';
 import { z } from '@hono/zod-openapi';
 import { MAX_TOKEN_INSTALLATIONS, SCOPES } from '../base/scopes.ts';
+import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts';
 import {
   actorName,
   administrator,
@@ -56,8 +57,8 @@ const Login = z
     scopes: scopes.min(1),
     expires_in_seconds: z
       .int()
-      .min(60)
-      .max(365 * 86_400)
+      .min(TOKEN_MIN_SECONDS)
+      .max(TOKEN_MAX_SECONDS)
       .nullable()
       .default(MONTH_SECONDS)
       .describe('Null for a token that does not expire.'),

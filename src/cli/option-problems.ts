@@ -27,12 +27,13 @@ export function nameOptions(error: Shown, options: Options = {}): Shown {
 
 /** Finds the option of a field: `expires_in_seconds` is `--expires`, and `plan_id` `--plan` or `--id`. */
 function optionOf({ file, pointer }: Problem, options: Options): string | undefined {
-  const field = pointer?.split('/')[1];
+  const [, field, key] = pointer?.split('/') ?? [];
   if (field === undefined || file !== undefined) return undefined;
   const bare = field.replace(/(_in|_period)?_seconds$|_ids?$/, '');
   const candidates = [field, bare, bare.replace(/s$/, ''), field.endsWith('_id') ? 'id' : ''];
   const name = candidates.find((candidate) => Object.hasOwn(options, camelCase(candidate)));
-  return name && `--${name.replaceAll('_', '-')}`;
+  const option = name && `--${name.replaceAll('_', '-')}`;
+  return option === '--param' && key !== undefined ? `${option} ${key}` : option;
 }
 
 function camelCase(field: string): string {

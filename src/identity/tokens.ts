@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../base/scopes.ts';
+import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
@@ -22,8 +23,6 @@ import { readRowsPage, type Page, type PageRequest } from '../storage/paging.ts'
 import { hashSecret, newSecret } from './secrets.ts';
 import { checkSession } from './session-term.ts';
 
-const TOKEN_MIN_SECONDS = 60;
-const TOKEN_MAX_SECONDS = 365 * 86_400;
 /** Stored as the expiry of a token that does not expire. */
 const NEVER = Date.UTC(9999, 11, 31, 23, 59, 59);
 

@@ -203,7 +203,7 @@ test('prints why a lease is shorter than requested', async () => {
     '91d',
   );
   expect({ code, stderr }).toMatchObject({ code: 3 });
-  expect(stderr).toMatch(/\/ttl_seconds .* to 7776000 \(90d\), not/);
+  expect(stderr).toMatch(/--ttl invalid_value .* to 7776000 \(90d\), not/);
   const soon = new Date(Math.ceil(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
   const end = soon.replace('.000Z', 'Z');
   await ask(

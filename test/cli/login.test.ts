@@ -252,8 +252,15 @@ test('prompts for name, password and code, and hides the password', async () => 
   }
 });
 
-test('names --expires when the server rejects the lifetime of a token', async () => {
-  const rejected = await logIn('--expires', '1s');
-  expect(rejected.code).toBe(3);
-  expect(rejected.stderr).toContain('error invalid_request: --expires is invalid\n  --expires ');
+test('refuses a lifetime outside the limits of a token before it asks for a password', async () => {
+  const seconds = await run(['login', '--expires', '1s']);
+  expect(seconds).toMatchObject({
+    code: 2,
+    stderr: 'error usage: --expires: the lifetime of a token must be between 1m and 365d, not 1s\n',
+  });
+  const years = ['identity', 'tokens', 'create', '--administrator', ada.name, '--scopes', 'read'];
+  expect(await run([...years, '--expires', '800d'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--expires: the lifetime of a token must be') as string,
+  });
 });

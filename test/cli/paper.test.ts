@@ -163,7 +163,7 @@ test('shows a running session and stops it', async () => {
 test.each([
   [['start', 'days', '--speed', '0'], 2, "'0' is not a speed"],
   [['start', 'days', '--exchange', 'binance'], 2, 'Add --live'],
-  [['start', 'days', '-p', 'fsat=3'], 3, '/params/fsat'],
+  [['start', 'days', '-p', 'fsat=3'], 3, '--param fsat unknown_param'],
   [['start', 'nobody'], 1, 'there is no bot "nobody"'],
   [['status', 'nobody'], 1, 'there is no bot "nobody"'],
   [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task or bot'],

@@ -96,7 +96,7 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
   expect(failed.stderr).toMatch(/error invalid_data: /);
   const wrong = await service('bots', 'backtest', 'never', '-p', 'fsat=3');
   expect(wrong).toMatchObject({ code: 3, stdout: '' });
-  expect(wrong.stderr).toContain('/params/fsat');
+  expect(wrong.stderr).toContain('\n  --param fsat unknown_param ');
   const { tasks } = await json<{ tasks: Task[] }>('tasks', 'list', '--bot', 'never');
   const [{ task_id }] = tasks as [Task];
   expect((await service('tasks', 'get', task_id)).stdout).toContain('invalid_data: ');

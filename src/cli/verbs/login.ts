@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { createToken } from '../../api/administrators.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Scope } from '../../base/scopes.ts';
-import { parseSeconds } from '../../base/seconds.ts';
+import { parseTokenLifetime } from '../../base/token-lifetime.ts';
 import { ask, readPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
 import { endToken } from '../end-token.ts';
 import { parseScopes, SCOPES_HELP } from '../scopes.ts';
@@ -24,7 +24,7 @@ export const verb = defineVerb({
     expires: {
       value: 'length',
       description: 'lifetime of the token, up to 365d (default: 12h)',
-      parse: parseSeconds,
+      parse: parseTokenLifetime,
     },
     passwordStdin: PASSWORD_STDIN_OPTION,
     code: {

@@ -2,6 +2,7 @@ import type { createToken } from '../../../../api/administrators.ts';
 import { ask, readPassword, PASSWORD_STDIN_OPTION } from '../../../ask.ts';
 import { parseScopes, SCOPES_HELP } from '../../../scopes.ts';
 import { parseSeconds } from '../../../../base/seconds.ts';
+import { parseTokenLifetime } from '../../../../base/token-lifetime.ts';
 import { defineVerb } from '../../../verb.ts';
 
 export const verb = defineVerb({
@@ -19,7 +20,7 @@ export const verb = defineVerb({
     expires: {
       value: 'length',
       description: 'lifetime of the token: up to 365d, or never (default: 30d)',
-      parse: (text: string) => (text === 'never' ? null : parseSeconds(text)),
+      parse: (text: string) => (text === 'never' ? null : parseTokenLifetime(text)),
     },
     deployment: {
       value: 'id',
