@@ -82,7 +82,7 @@ test('a command that is not run names only existing tests as the reason', () => 
 });
 
 test('the tutorial on strategies shows the file that init writes', () => {
-  const [listing] = blocksOf('docs/tutorials/own-strategy.md').filter(
+  const listing = blocksOf('docs/tutorials/own-strategy.md').find(
     ({ language }) => language === 'ts',
   );
   expect(`${listing!.lines.join('\n')}\n`).toBe(read('examples/strategies/my-strategy.ts'));

@@ -10,10 +10,13 @@ const VENUES = ['simulated', 'exchange'] as const;
 export const verb = defineVerb({
   summary: 'deploy a bot to a Kubernetes cluster',
   description:
-    "Deploys a version of the bot to a Kubernetes cluster that the server knows, as one pod that trades and reports to the server. The venue simulated fills orders from live bars, without real money; the venue exchange places orders at the exchange, with the keys of a Secret that you have created in the namespace. The spec must state every risk limit. The server needs the cluster in its clusters_file, the exchange in its exchanges_file, and a license for live_trading. For a customer's cluster, it also needs a license for byoc_deployments.",
+    "Deploys a version of the bot to a Kubernetes cluster that is configured on the server, as one pod that trades and reports to the server. The venue simulated fills orders from live bars, without real money; the venue exchange places orders at the exchange, with the keys of a Secret that you have created in the namespace. The spec must state every risk limit. The server needs the cluster in its clusters_file, the exchange in its exchanges_file, and a license for live_trading. For a customer's cluster, it also needs a license for byoc_deployments.",
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    cluster: { value: 'name', description: 'cluster; by default the only one the server knows' },
+    cluster: {
+      value: 'name',
+      description: 'cluster; by default the only one configured on the server',
+    },
     version: RUN_OPTIONS.version,
     namespace: {
       value: 'name',
@@ -22,7 +25,7 @@ export const verb = defineVerb({
     exchange: {
       value: 'name',
       description:
-        'source of bars and, with --venue exchange, destination of orders; by default the only one the server knows',
+        'source of bars and, with --venue exchange, destination of orders; by default the only one configured on the server',
     },
     venue: {
       value: 'name',

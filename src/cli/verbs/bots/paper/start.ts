@@ -22,7 +22,7 @@ export const verb = defineVerb({
     live: { description: 'follow an exchange instead of data from the catalogue' },
     exchange: {
       value: 'name',
-      description: 'exchange for --live; by default the only one the server knows',
+      description: 'exchange for --live; by default the only one configured on the server',
     },
     resetLosses: {
       value: 'reason',
