@@ -43,7 +43,7 @@ export function clockSetBackEvents(before: Before, now: number, version: number)
 }
 
 export interface PlaceInTime {
-  /** Last event recorded by the given time; 0 if there is none. */
+  /** Last event recorded by the given time; 0 if none exists. */
   readonly seq: number;
   /**
    * Events whose times do not show whether they were recorded by that time; undefined if there are

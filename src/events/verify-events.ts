@@ -9,7 +9,7 @@ import { changesState, digestOf, foldState, type BotState } from './bot-state.ts
 /** Result of reading every event of a log without relying on snapshots. */
 export interface VerifiedLog {
   readonly head: ChainHead;
-  /** State after that event; undefined if there is none. */
+  /** State after that event; undefined if none exists. */
   readonly state: BotState | undefined;
   readonly state_hash: string | undefined;
   /** Undefined if the log is intact. */
