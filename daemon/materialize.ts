@@ -129,7 +129,7 @@ async function readFound(files: LicenseFiles, values: Values, now: number): Prom
   const fault = byGiven?.keyset.ok === false ? byGiven.keyset : undefined;
   const mayBeOutdated = license.leases.length > 0 && importKeys(text ?? '').ok;
   if (fault !== undefined && !mayBeOutdated) {
-    throw refused(keys === undefined ? LEASE : KEYS, fault);
+    throw refusalError(keys === undefined ? LEASE : KEYS, fault);
   }
   const taken = fault === undefined ? byGiven : undefined;
   const given = text && taken?.trusted ? { text, keys: taken.trusted.keys } : undefined;
@@ -173,7 +173,7 @@ async function putLease(
 ): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
   const { given, outdated: fault, isKnown, license, held, verifies } = found;
   const trusted = given ?? license.trusted;
-  if (trusted === undefined) throw refused(LEASE, license.keyset as Refused);
+  if (trusted === undefined) throw refusalError(LEASE, license.keyset as Refused);
   const isWorse = (lease: HeldLease): boolean =>
     held !== undefined && byWorth(now, license.running)(held, lease) < 0;
   const leaseBy = (trustedKeys: TrustedKeys): HeldLease | Refused => {
@@ -187,8 +187,8 @@ async function putLease(
     const outdated = own.ok ? leaseBy(own.keys) : own;
     if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
     throw fault === undefined
-      ? refused(LEASE, { ...lease, detail: describeRefusal(lease) })
-      : refused(KEYS, fault);
+      ? refusalError(LEASE, { ...lease, detail: describeRefusal(lease) })
+      : refusalError(KEYS, fault);
   }
   refuseOtherOwner(license.owner, lease.claims);
   refuseOtherInstallation(held, lease, now, license.running);
@@ -233,7 +233,7 @@ async function putKeys(
   if (isKnown) return 'same';
   const works = held !== undefined && statusOf(held, now, license.running).state !== 'expired';
   if (works && !verifies.given) return 'kept';
-  if (given === undefined) throw refused(KEYS, outdated!);
+  if (given === undefined) throw refusalError(KEYS, outdated!);
   await storeKeyset(files.keyset, given.text);
   return 'written';
 }
@@ -242,7 +242,7 @@ function hasAll(keys: TrustedKeys, others: TrustedKeys): boolean {
   return [...others.keys()].every((id) => keys.has(id));
 }
 
-function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
+function refusalError(variable: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
   return new ServiceError('invalid_data', `the value of ${variable} is refused: ${detail}`, {
     reason,
     remedy:

@@ -125,7 +125,7 @@ export function verifyImport(
   const judged = given === undefined ? undefined : judgeKeysetText(given, { pin, held, now });
   if (judged?.ok === false && held === undefined) {
     const isPinned = pin !== undefined && ROOT_REASONS.has(judged.reason);
-    throw refused(
+    throw refusalError(
       'the keyset',
       judged,
       isPinned ? `${NOTHING_CHANGED} ${pinRemedy(pin)}` : undefined,
@@ -137,10 +137,10 @@ export function verifyImport(
     const missing = keyset.ok
       ? { reason: 'unknown_key' as const, detail: 'it does not exist' }
       : keyset;
-    throw refused('the keyset of this machine', missing, NAME_KEYS);
+    throw refusalError('the keyset of this machine', missing, NAME_KEYS);
   }
   const result = verifyLease(lease, trust.keys);
-  if (!result.ok) throw refused('the lease', { ...result, detail: describeRefusal(result) });
+  if (!result.ok) throw refusalError('the lease', { ...result, detail: describeRefusal(result) });
   const by = named !== undefined ? 'named' : trusted === undefined ? 'enclosed' : 'machine';
   return { claims: result.claims, by, trust, text: isTaken ? judged.text : undefined };
 }
@@ -186,7 +186,7 @@ export async function importLease(
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: imported.lease, claims };
     const [unusable] = (await leasesHere(files, [lease], { machineHash })).refused;
-    if (unusable !== undefined) throw refused('the lease', unusable, OTHER_MACHINE);
+    if (unusable !== undefined) throw refusalError('the lease', unusable, OTHER_MACHINE);
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
     const [held] = license.leases;
     if (!replace) {
@@ -251,7 +251,7 @@ const NOTHING_CHANGED = 'Nothing was changed.';
 const NAME_KEYS =
   'Name the current keys of the issuer with --keyset FILE: the document at /.well-known/license-keys.json of its server, or the lease file itself if it contains keys and you trust its sender.';
 
-function refused(
+function refusalError(
   what: string,
   { reason, detail }: Omit<Refused, 'ok'>,
   remedy = reason === 'unknown_key' ? NAME_KEYS : 'Ask the issuer to send the original file again.',

@@ -153,6 +153,15 @@ test(`functions have at most ${MAX_FUNCTION_LINES} lines, or a reason to have mo
   expect(long.toSorted()).toEqual(Object.keys(LONG_FUNCTIONS).toSorted());
 });
 
+test('functions are named after what they do', () => {
+  const odd = parsed.flatMap(({ path, program }) =>
+    functions(program)
+      .filter(({ name }) => /^(?:lookAt|refused|said|shown|told)$/.test(name))
+      .map(({ name }) => `${path} ${name}`),
+  );
+  expect(odd).toEqual([]);
+});
+
 test('files of different roles have different names', () => {
   const names = sources.filter((path) => !PRESENTATION.test(path)).map((path) => basename(path));
   const repeated = names.filter((name, index) => names.indexOf(name) !== index);

@@ -23,7 +23,7 @@ const McpError = z
   })
   .openapi('McpError', { description: 'A protocol error (JSON-RPC 2.0).' });
 
-const refused = {
+const errorContent = {
   'application/problem+json': { schema: Problem },
   'application/json': { schema: McpError },
 };
@@ -50,7 +50,10 @@ export const speakMcp = defineRoute({
       content: { 'text/event-stream': { schema: z.string() } },
     },
     202: { description: 'The notification was accepted.' },
-    400: { description: '`invalid_request`, or not a message of the protocol.', content: refused },
-    404: { description: 'The protocol has no such method.', content: refused },
+    400: {
+      description: '`invalid_request`, or not a message of the protocol.',
+      content: errorContent,
+    },
+    404: { description: 'The protocol has no such method.', content: errorContent },
   },
 });

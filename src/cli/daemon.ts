@@ -63,8 +63,8 @@ export async function startDaemon(
   const { stdout, stderr } = child;
   const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
   try {
-    const told = Promise.all([text(stdout!), text(stderr!), once(child, 'close')]);
-    const ended = await Promise.race([once(child, 'message').then(() => undefined), told]);
+    const ending = Promise.all([text(stdout!), text(stderr!), once(child, 'close')]);
+    const ended = await Promise.race([once(child, 'message').then(() => undefined), ending]);
     if (ended !== undefined) {
       const why = parseStartFailure(ended[0], ended[1]);
       if (why.reason === 'locked') return undefined;

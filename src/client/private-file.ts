@@ -81,7 +81,8 @@ export async function checkPlace(path: string): Promise<Stats | undefined> {
   });
   if (stats === undefined) return undefined;
   if (stats.isSymbolicLink()) throw isLink(path);
-  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is not a regular file', 'Move it away.');
+  if (!stats.isFile())
+    throw fileError(path, 'not_a_file', 'is not a regular file', 'Move it away.');
   checkOwner(path, stats);
   return stats;
 }
@@ -121,12 +122,17 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
     if (isSystemError(error, 'ENOENT')) return undefined;
     if (isSystemError(error, 'ELOOP')) throw isLink(path);
     if (!isSystemError(error)) throw error;
-    throw refused(path, 'unreadable', `cannot be read: ${error.message}`, 'Check its permissions.');
+    throw fileError(
+      path,
+      'unreadable',
+      `cannot be read: ${error.message}`,
+      'Check its permissions.',
+    );
   }
   try {
     const stats = await file.stat();
     if (!stats.isFile() || stats.size > MAX_BYTES) {
-      throw refused(
+      throw fileError(
         path,
         'not_a_file',
         'is not a regular file of the expected size',
@@ -147,7 +153,7 @@ export function checkOwner(path: string, { uid }: Pick<Stats, 'uid'>): void {
   if (user === undefined || uid === user) return;
   const why = `belongs to user ${uid}, but this process runs as user ${user}`;
   const remedy = `Run the command as that user, or take over the file with \`sudo chown ${user} ${path}\`.`;
-  throw refused(path, 'foreign_owner', why, remedy);
+  throw fileError(path, 'foreign_owner', why, remedy);
 }
 
 /** @param forbidden mode bits that must not be set; Windows has none. */
@@ -160,13 +166,13 @@ function checkMode(
 ): void {
   if (process.getuid === undefined || (mode & forbidden) === 0) return;
   const why = `can be ${done} by other users`;
-  throw refused(path, 'not_private', why, `Run \`${command}\`.`);
+  throw fileError(path, 'not_private', why, `Run \`${command}\`.`);
 }
 
 function isLink(path: string): ServiceError {
-  return refused(path, 'symlink', 'is a symbolic link', 'Replace the link with the file itself.');
+  return fileError(path, 'symlink', 'is a symbolic link', 'Replace the link with the file itself.');
 }
 
-function refused(path: string, reason: string, why: string, remedy: string): ServiceError {
+function fileError(path: string, reason: string, why: string, remedy: string): ServiceError {
   return new ServiceError('invalid_data', `${path} ${why}`, { reason, remedy });
 }

@@ -22,7 +22,7 @@ export interface LeaseUse {
 export function checkLeaseUse(claims: LeaseClaims, use: LeaseUse): { readonly ok: true } | Refused {
   const { product, binding = 'none', device_thumbprint, machine_hash } = claims;
   if (use.product !== undefined && product !== undefined && product !== use.product) {
-    return refused(
+    return refuse(
       'other_product',
       `the lease is for the product ${product}, and this program is ${use.product}`,
     );
@@ -30,29 +30,29 @@ export function checkLeaseUse(claims: LeaseClaims, use: LeaseUse): { readonly ok
   if (binding === 'device') {
     const { device_thumbprints: held = [] } = use;
     if (held.length === 0) {
-      return refused(
+      return refuse(
         'no_device_key',
         `the private key of the device ${device_thumbprint} is missing`,
       );
     }
     if (!held.includes(device_thumbprint!)) {
       const detail = `the lease is bound to the device ${device_thumbprint}, and the key here belongs to ${held[0]}`;
-      return refused('other_device', detail);
+      return refuse('other_device', detail);
     }
   }
   if (binding === 'machine') {
     if (use.machine_hash === undefined) {
-      return refused('no_machine_id', 'the machine id is missing or cannot be read');
+      return refuse('no_machine_id', 'the machine id is missing or cannot be read');
     }
     if (use.machine_hash !== machine_hash) {
       const detail = `the lease is bound to the machine ${machine_hash}, and this is ${use.machine_hash}`;
-      return refused('other_machine', detail);
+      return refuse('other_machine', detail);
     }
   }
   return { ok: true };
 }
 
-function refused(reason: LeaseReason, detail: string): Refused {
+function refuse(reason: LeaseReason, detail: string): Refused {
   return { ok: false, reason, detail };
 }
 
