@@ -1,5 +1,5 @@
 import { createMetrics } from '../../src/server/metrics.ts';
-import { createRunnerMetrics } from '../../src/trading/host/metrics.ts';
+import { createRunnerMetrics } from '../../src/trading/host/pod/runner-metrics.ts';
 import { blocks, code, prose, table } from './markdown.ts';
 import type { Page } from './page.ts';
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SCRATCH } from '../scratch.ts';
-import { startTestServer } from '../trading/host/test-server.ts';
+import { startTestServer } from '../trading/host/pod/test-server.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
 

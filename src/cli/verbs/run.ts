@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
-import type { RunResult } from '../../trading/host/run.ts';
-import type { View } from '../../trading/host/trading.ts';
+import type { RunResult } from '../../trading/host/pod/run-deployment.ts';
+import type { View } from '../../trading/host/pod/runner.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
@@ -25,8 +25,8 @@ export const verb = defineVerb({
   ],
   examples: ['run examples/run.yaml', 'run /etc/service-local/run/run.json --log-json'],
   async run({ settings, io, cwd }, { config: file }, { logJson }) {
-    const { readRunConfig } = await import('../../trading/host/config.ts');
-    const { runDeployment } = await import('../../trading/host/run.ts');
+    const { readRunConfig } = await import('../../trading/host/pod/run-config.ts');
+    const { runDeployment } = await import('../../trading/host/pod/run-deployment.ts');
     const { createLog } = await import('../../base/log.ts');
     const { printable } = await import('../../base/printable.ts');
     const config = readRunConfig(resolve(cwd, file));

@@ -1,5 +1,5 @@
-import { inputOf, INPUT_KINDS } from '../../trading/host/inputs.ts';
-import type { Journal, LoggedEnd } from '../../trading/host/journal.ts';
+import { inputOf, INPUT_KINDS } from '../../trading/host/pod/input-events.ts';
+import type { Journal, LoggedEnd } from '../../trading/host/pod/runner-journal.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { VenueRules } from '../../trading/venue.ts';

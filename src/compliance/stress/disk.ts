@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openJournal } from '../../trading/host/journal.ts';
+import { openJournal } from '../../trading/host/pod/runner-journal.ts';
 import { openStorage } from '../../storage/storage.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';

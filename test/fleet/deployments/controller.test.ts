@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { verifyHalt } from '../../../src/fleet/halts/verify-halt.ts';
-import { readRunConfig } from '../../../src/trading/host/config.ts';
+import { readRunConfig } from '../../../src/trading/host/pod/run-config.ts';
 import type { ProductionDeployment } from '../../../src/api/deployments.ts';
 import { tradingDocument } from '../../server/trader.ts';
 import {

@@ -1,0 +1,140 @@
+import type { RunnerAnswer } from '../../../../src/api/runners.ts';
+import { expect, test, vi } from 'vitest';
+import { ServiceError } from '../../../../src/base/errors.ts';
+import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { newScript, unavailable, until, type Script } from './scripted.ts';
+import { ACTS, BTC } from './world.ts';
+
+const statuses = ({ orders }: Script) => [...orders.values()].map(({ status }) => status);
+const ANSWER = {
+  epoch: 1,
+  claim_seconds: 30,
+  report_seconds: 5,
+  command: 'trade',
+  halt: null,
+  controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+} satisfies Omit<RunnerAnswer, 'recorded'>;
+const never = new Promise<never>(() => {});
+
+test('a halt does not wait for an order that is being placed, nor for bars that wait', async () => {
+  const script = await newScript();
+  const asked: string[] = [];
+  script.moment = async (what, when) => {
+    if (when === 'before') asked.push(what);
+    // Made, and nobody is told.
+    if (what === 'place' && when === 'after') await never;
+  };
+  const life = await script.start();
+  script.closes.push(ACTS.limit);
+  await until(() => asked.includes('place'));
+  for (let i = 0; i < 20_000; i += 1) script.closes.push(ACTS.buy - 1);
+  await until(() => life.state()?.time !== null);
+  script.command = 'halt';
+  const { outcome, verified, steps } = await life.done;
+  expect({ outcome, verified }).toEqual({ outcome: 'halted', verified: true });
+  expect(steps).toBeLessThan(20_000);
+  expect(statuses(script)).toEqual(['canceled']);
+});
+
+test('an order that could not be placed in time is canceled, and none is while it may not trade', async () => {
+  const script = await newScript();
+  let isAway = true;
+  script.moment = async (what) => {
+    if (what === 'place' && isAway) {
+      script.mayTrade = false;
+      throw unavailable();
+    }
+  };
+  const life = await script.start({ placeWithinMs: 300 });
+  script.closes.push(ACTS.buy);
+  await until(() => !script.mayTrade);
+  isAway = false;
+  await until(() => life.state()?.working.length === 0);
+  script.mayTrade = true;
+  script.closes.push(ACTS.buy);
+  await until(() => script.orders.size > 0);
+  expect([...script.orders.values()]).toMatchObject([{ order: 2, status: 'filled' }]);
+  life.stop();
+  expect(await life.done).toMatchObject({ verified: true, state: { positions: { [BTC]: 1 } } });
+});
+
+test('bars that come late are taken, and nothing is ordered by them', async () => {
+  const script = await newScript();
+  script.begin -= 3 * MINUTE;
+  script.closes.push(ACTS.buy, ACTS.limit, ACTS.buy - 1);
+  const life = await script.start();
+  await until(() => life.hasTakenAll());
+  script.closes.push(ACTS.buy);
+  await until(() => script.orders.size > 0);
+  expect([...script.orders.values()]).toMatchObject([{ order: 3, status: 'filled' }]);
+  expect(life.log.join()).toContain('new orders are denied: stale_data');
+  expect(life.view.missing()).toEqual({});
+  const later = performance.now() + 4 * MINUTE;
+  vi.spyOn(performance, 'now').mockReturnValue(later);
+  const { feed } = life.view.missing();
+  vi.restoreAllMocks();
+  expect(feed).toMatch(/^no bars for \d+ s$/);
+});
+
+test('what cannot be put on disk is not sent, what is open is canceled, and the end is told', async () => {
+  const script = await newScript();
+  const life = await script.start();
+  script.closes.push(ACTS.limit);
+  await until(() => script.orders.size === 1);
+  script.moment = async (what) => {
+    if (what === 'append') throw new ServiceError('storage_unavailable', 'the disk is full');
+  };
+  script.closes.push(ACTS.buy);
+  expect(await life.done).toMatchObject({
+    outcome: 'failed',
+    verified: true,
+    error: { code: 'storage_unavailable' },
+  });
+  expect(statuses(script)).toEqual(['canceled']);
+});
+
+test('to be stopped while another has the claim, it waits for it before it leaves orders open', async () => {
+  const script = await newScript();
+  const first = await script.start();
+  script.closes.push(ACTS.limit);
+  await until(() => statuses(script)[0] === 'open' && first.state()?.working.length === 1);
+  await first.kill();
+  script.hasClaim = false;
+  const second = await script.start();
+  second.stop();
+  await until(() => second.log.some((line) => line.includes('ending: stopped')));
+  expect(statuses(script)).toEqual(['open']);
+  script.hasClaim = true;
+  expect(await second.done).toMatchObject({ outcome: 'stopped', verified: true });
+  expect(statuses(script)).toEqual(['canceled']);
+});
+
+test('a strategy that throws ends it, and what it had open', async () => {
+  const script = await newScript();
+  script.closes.push(ACTS.limit, ACTS.fail);
+  const life = await script.start();
+  expect(await life.done).toMatchObject({
+    outcome: 'failed',
+    verified: true,
+    error: { code: 'strategy_failed' },
+    state: { status: 'failed', working: [] },
+  });
+  expect(statuses(script)).not.toContain('open');
+});
+
+test('what was not told for long is told in parts, all of it', async () => {
+  const script = await newScript();
+  script.hasClaim = false;
+  const life = await script.start();
+  for (let i = 0; i < 600; i += 1) script.closes.push(ACTS.buy - 1);
+  life.tell({ answer: { ...ANSWER, recorded: 0 } });
+  await until(() => life.hasTakenAll());
+  expect(script.batches.size).toBe(0);
+  script.hasClaim = true;
+  const bars = (): number[] =>
+    [...script.batches.values()].map(
+      ({ events }) => events.filter(({ kind }) => kind === 'data.bars').length,
+    );
+  await until(() => bars().reduce((sum, count) => sum + count, 0) === 600);
+  expect(Math.max(...bars())).toBeLessThanOrEqual(512);
+});

@@ -1,0 +1,508 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { formatTime } from '../../../../src/lease/time.ts';
+import { stateHash, type SessionState } from '../../../../src/events/session-state.ts';
+import { clientOrderId } from '../../../../src/trading/venue.ts';
+import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { KEY, keysetOf, leaseOf, newLicensePlace } from '../../../gate/license-place.ts';
+import { sleepMachine } from '../../../sleep-machine.ts';
+import type { PrivateExchange } from '../../exchange-private.ts';
+import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
+
+/** Whoever is to trade at the exchange asks for the account first. */
+const countOpened = ({ asked }: PrivateExchange): number =>
+  asked.filter((call) => call === 'GET /account').length;
+
+test('places the orders of its strategy, reports every event, and leaves no order open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const run = await world.begin();
+  await bar(ACTS.buy);
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  expect(exchange.orders.map(({ clientId }) => clientId)).toEqual([
+    clientOrderId(DEPLOYMENT, 1),
+    clientOrderId(DEPLOYMENT, 2),
+  ]);
+  await vi.waitFor(async () => {
+    const ready = await run.get('/readyz');
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', missing: {} }]);
+  }, soon);
+  expect((await run.get('/livez')).status).toBe(200);
+  const metrics = await (await run.get('/metrics')).text();
+  expect(metrics).toContain('service_local_run_orders_total{outcome="filled"} 1');
+  expect(metrics).toContain(`service_local_run_position{symbol="${BTC}"} 1`);
+
+  run.stop();
+  expect(await run.done).toMatchObject({
+    outcome: 'stopped',
+    verified: true,
+    orders: [{ order: 2, symbol: BTC, verified: true }],
+  });
+  expect(exchange.orders.map(({ status }) => status)).toEqual(['FILLED', 'CANCELED']);
+  expect(server.reports.at(-1)).toMatchObject({
+    status: 'ended',
+    ended: { outcome: 'stopped', verified: true, error: null },
+  });
+  expect(server.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
+});
+
+test('applies thresholds as soon as the server sends them, and a permit allows one order', async (context) => {
+  const { server, exchange, bar, begin } = await newWorld(context);
+  const max_order_value = {
+    value: 1,
+    level: 'firm',
+    subject: 'firm',
+    version: 3,
+    sessions: 1,
+  } as const;
+  server.controls = { ...server.controls, thresholds: { max_order_value } };
+  const run = await begin();
+  const told = (kind: string) => server.events.filter((event) => event.kind === kind);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(told('order.denied')).toHaveLength(1), soon);
+  expect(told('order.denied')[0]!.payload).toMatchObject({ reason: 'threshold_order_value' });
+  expect(told('risk.thresholds_set')[0]!.payload).toEqual({ thresholds: { max_order_value } });
+  const permit = {
+    override_id: 'o',
+    symbol: BTC,
+    side: 'buy',
+    max_quantity: 1,
+    worst_price: null,
+    controls: ['threshold_order_value'],
+    expires_at: Date.now() + 60_000,
+  } as const;
+  server.controls = {
+    ...server.controls,
+    permits: [{ ...permit, controls: [...permit.controls] }],
+  };
+  await vi.waitFor(() => expect(told('risk.override_granted')).toHaveLength(1), soon);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(told('risk.override_used')).toHaveLength(1), soon);
+  expect(told('risk.override_used')[0]!.payload).toMatchObject({ override_id: 'o', order: 2 });
+  run.stop();
+  await run.done;
+});
+
+test('a halt ends the deployment for good, and a restarted process sends no request to the exchange', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const run = await world.begin();
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  server.command = 'halt';
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
+  expect(exchange.orders[0]!.status).toBe('CANCELED');
+  expect(server.reports.at(-1)!.ended).toEqual({
+    outcome: 'halted',
+    verified: true,
+    orders: [{ order: 1, symbol: BTC, verified: true }],
+    error: null,
+  });
+  expect(server.state).toMatchObject({ status: 'halted', working: [] });
+  expect(server.events.find(({ kind }) => kind === 'control.halted')?.payload).toMatchObject({
+    reason: 'a test',
+    by: 'administrator:a',
+  });
+
+  const opened = countOpened(exchange);
+  const again = world.run();
+  await again.logged('the deployment has ended (halted): nothing is left to do');
+  expect((await again.get('/readyz')).status).toBe(200);
+  again.stop();
+  expect(await again.done).toEqual({ outcome: 'ended' });
+  expect(countOpened(exchange)).toBe(opened);
+
+  const written = [
+    ...readdirSync(join(world.directory, 'state', 'runner')).map((name) =>
+      readFileSync(join(world.directory, 'state', 'runner', name), 'latin1'),
+    ),
+    ...[run, again].map(({ log }) => log.join('\n')),
+    JSON.stringify(server.reports),
+  ].join('\n');
+  for (const canary of [TOKEN, ...Object.values(CREDENTIALS)])
+    expect(written).not.toContain(canary);
+});
+
+test('keeps running until the venue confirms that no order is open, however long that takes', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const run = await world.begin({ times: { cancelWithinMs: 200 } });
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
+  for (const call of ['DELETE /order', 'GET /openOrders']) {
+    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+  }
+  server.command = 'halt';
+  await run.logged('orders may still be open at the venue');
+  const { length } = server.reports;
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 2), soon);
+  expect(server.reports.at(-1)).toMatchObject({ status: 'halting', ended: null });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+  exchange.heal();
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
+  expect(exchange.orders[0]!.status).toBe('CANCELED');
+});
+
+test('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
+  const run = await world.begin({ times: { cancelWithinMs: 300 } });
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
+  for (const call of ['DELETE /order', 'GET /openOrders']) {
+    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+  }
+  server.command = 'halt';
+  await run.logged('ending: halted');
+  run.stop();
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: false });
+  expect(server.reports.at(-1)!.ended).toMatchObject({
+    verified: false,
+    orders: [{ order: 1, verified: false }],
+  });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+  exchange.heal();
+  const next = world.run();
+  await vi.waitFor(() => expect(exchange.orders[0]!.status).toBe('CANCELED'), soon);
+  expect(await next.done).toMatchObject({ outcome: 'halted', verified: true });
+});
+
+test('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
+  const world = await newWorld(context);
+  const { server, bar } = world;
+  const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
+  const run = await world.begin({ config });
+  await bar(ACTS.limit);
+  await bar(ACTS.fail);
+  expect(await run.done).toMatchObject({
+    outcome: 'failed',
+    error: { code: 'strategy_failed' },
+    state: { status: 'failed', working: [] },
+  });
+  expect(server.state).toMatchObject({ status: 'failed', working: [] });
+  expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
+});
+
+test('fails if its log is lost, and leaves no order open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
+  const run = await world.begin();
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  run.stop();
+  await run.done;
+  exchange.open({
+    clientId: clientOrderId(DEPLOYMENT, 7),
+    symbol: 'BTCUSDT',
+    side: 'SELL',
+    type: 'LIMIT',
+    quantity: 1,
+    price: 200,
+  });
+  rmSync(join(world.directory, 'state'), { recursive: true });
+  expect(await world.run().done).toMatchObject({
+    outcome: 'failed',
+    verified: true,
+    error: { code: 'conflict', reason: 'log_lost' },
+  });
+  expect(exchange.orders.at(-1)).toMatchObject({ status: 'CANCELED' });
+  expect(server.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
+});
+
+test('a strategy from a bundle of files trades on a simulated venue, in a process of its own', async (context) => {
+  const world = await newWorld(context);
+  const { server, bar } = world;
+  const config = world.change({
+    bundle: './bundle.json',
+    venue: { type: 'simulated' },
+    opening: { cash: 500, positions: { [BTC]: { quantity: 2, price: 100 } } },
+  });
+  const run = await world.begin({ config });
+  await bar(ACTS.sell);
+  await bar(ACTS.limit);
+  await bar(100);
+  await vi.waitFor(() => expect(server.state?.working).toMatchObject([{ order: 2 }]), soon);
+  expect(server.state).toMatchObject({ cash: 603, positions: { [BTC]: 1 } });
+  server.command = 'halt';
+  expect(await run.done).toMatchObject({
+    outcome: 'halted',
+    orders: [{ order: 2, symbol: BTC, verified: true }],
+  });
+  expect(server.state).toMatchObject({ status: 'halted', working: [] });
+  expect(world.exchange.orders).toEqual([]);
+});
+
+test('a second process of a deployment is rejected by the lock, or by the claim, before it trades', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
+  const first = await world.begin();
+  await expect(world.run().done).rejects.toMatchObject({
+    code: 'conflict',
+    reason: 'locked',
+    exitCode: 6,
+  });
+  const opened = countOpened(exchange);
+  const elsewhere = world.change({ state_dir: './elsewhere' });
+  expect(await world.run({ config: elsewhere }).done).toMatchObject({ outcome: 'fenced' });
+  expect(countOpened(exchange)).toBe(opened);
+
+  // One that lost its claim leaves what is open to the other.
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  server.fence();
+  expect(await first.done).toMatchObject({ outcome: 'fenced' });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+});
+
+test('places no orders while the server is unreachable, and reports all events later', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 0.6;
+  const run = await world.begin();
+  await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
+  server.isAway = true;
+  await run.logged('new orders are denied: control_unreachable');
+  for (let i = 0; i < 20; i += 1) await bar(i === 10 ? ACTS.buy : 100);
+  expect((await run.get('/readyz')).status).toBe(503);
+  server.isAway = false;
+  await run.logged('new orders are taken again');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => {
+    expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(21);
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  const denied = server.events.filter(({ kind }) => kind === 'order.denied');
+  expect(denied.map(({ payload }) => payload['reason'])).toContain('control_unreachable');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+});
+
+test('denies orders once its lease has expired, until it has a new one', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const place = newLicensePlace();
+  context.onTestFinished(() => place.remove());
+  const { lease, keyset } = place.files;
+  const lasting = (id: string, seconds: number): string =>
+    leaseOf(id, 0, {
+      issued_at: formatTime(Math.floor(Date.now() / 1000 - 60) * 1000),
+      ttl_seconds: 60 + seconds,
+      grace_period_seconds: 0,
+      entitlements: ['live_trading'],
+    });
+  place.put(keyset, keysetOf(KEY));
+  place.put(lease, lasting('first', 4));
+  const run = await world.begin({
+    env: { SERVICE_LICENSE_LEASE_PATH: lease, SERVICE_LICENSE_PUBLIC_KEY_PATH: keyset },
+  });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await run.logged('new orders are denied: license_invalid');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => {
+    expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
+  }, soon);
+  place.put(lease, lasting('second', 60));
+  await run.logged('new orders are taken again');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
+});
+
+test('processes and reports new bars while the venue does not answer', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const run = await world.begin();
+  await bar(100);
+  exchange.fail('GET /order', { kind: 'slow', ms: 900 }, { kind: 'lost_before' });
+  await bar(ACTS.buy);
+  for (let i = 0; i < 5; i += 1) await bar(100);
+  await vi.waitFor(() => {
+    expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(7);
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  expect(exchange.orders).toHaveLength(1);
+  run.stop();
+  expect(await run.done).toMatchObject({ verified: true });
+});
+
+test('an order that waits to be sent is not sent once the claim is over', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 0.75;
+  const run = await world.begin();
+  await bar(100);
+  const before = exchange.asked.length;
+  exchange.fail('GET /order', { kind: 'slow', ms: 900 });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
+  server.isAway = true;
+  await run.logged('the order may no longer be sent');
+  expect(exchange.orders).toEqual([]);
+  server.isAway = false;
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+});
+
+test('an order that waited while the machine slept is canceled, not sent', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const run = await world.begin();
+  await bar(100);
+  const before = exchange.asked.length;
+  exchange.fail('GET /order', { kind: 'slow', ms: 300 });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
+  const wake = sleepMachine(2 * MINUTE);
+  context.onTestFinished(wake);
+  await vi.waitFor(() => {
+    expect(server.events.find(({ kind }) => kind === 'order.canceled')?.payload).toMatchObject({
+      order: 1,
+      reason: 'not_at_venue',
+    });
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  run.stop();
+  await run.done;
+});
+
+test('denies orders while the venue holds less cash than the session', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  exchange.holdings.set('USDT', 900);
+  const run = await world.begin();
+  await run.logged('new orders are denied: reconcile_mismatch');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => {
+    expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'reconcile_mismatch' });
+  }, soon);
+  expect(server.events.find(({ kind }) => kind === 'venue.mismatch')?.payload).toEqual({
+    mismatches: [{ kind: 'cash', expected: 1000, held: 900 }],
+  });
+  exchange.holdings.set('USDT', 1000);
+  await run.logged('new orders are taken again');
+});
+
+test('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const times = { reconcileMs: 100, confirmMs: 50 };
+  const run = await world.begin({ times });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
+  // A trade by hand: what was held is sold.
+  exchange.holdings.set('BTC', 0).set('USDT', 1000);
+  await run.logged('latched: 10.1 % of the equity is missing');
+  await run.logged('new orders are denied: reconcile_mismatch');
+  await vi.waitFor(() => {
+    const kinds = server.events.map(({ kind }) => kind);
+    expect(kinds).toContain('venue.mismatch');
+    expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
+  }, soon);
+  // That it is there again is not enough.
+  exchange.holdings.set('BTC', 1).set('USDT', 900);
+  await run.logged('the holdings at the venue match the session');
+  server.claimSeconds = 1;
+  run.stop();
+  await run.done;
+  const again = await world.begin({ times });
+  await vi.waitFor(() => {
+    expect(server.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
+  }, soon);
+  server.controls = { ...server.controls, latches_lifted: 1 };
+  await again.logged('a person has lifted the latch');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({}), soon);
+  again.stop();
+  await again.done;
+});
+
+test('denies orders once it sees an order of an adopted copy of its server, and leaves that order open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  const foreign = clientOrderId(DEPLOYMENT, 1, 2);
+  const sell = { symbol: 'BTCUSDT', side: 'SELL', type: 'LIMIT', quantity: 1, price: 200 } as const;
+  exchange.open({ clientId: foreign, ...sell });
+  const run = await world.begin();
+  await run.logged('new orders are denied: superseded');
+  await bar(ACTS.buy);
+  await vi.waitFor(async () => {
+    const metrics = await (await run.get('/metrics')).text();
+    expect(metrics).toContain('service_local_run_orders_total{outcome="denied"} 1');
+  }, soon);
+  expect(exchange.orders.map(({ clientId, status }) => [clientId, status])).toEqual([
+    [foreign, 'NEW'],
+  ]);
+  expect(server.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
+    order: 1,
+    client_order_id: foreign,
+    epoch: 2,
+  });
+  expect(server.reports.at(-1)).toMatchObject({ database_epoch: 2, denying: 'superseded' });
+
+  // Its server is adopted, too: orders of it have the new epoch from then on.
+  server.controls = { ...server.controls, database_epoch: 3 };
+  await run.logged('new orders are taken again');
+  await bar(ACTS.buy);
+  const next = clientOrderId(DEPLOYMENT, 2, 3);
+  await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientId).toBe(next), soon);
+  await vi.waitFor(() => {
+    const denied = server.events.find(({ kind }) => kind === 'order.denied');
+    expect(denied?.payload).toMatchObject({ order: 1, reason: 'superseded' });
+  }, soon);
+  run.stop();
+  await run.done;
+});
+
+test('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
+  const world = await newWorld(context);
+  const { server, bar } = world;
+  server.claimSeconds = 1;
+  server.controls = { ...server.controls, database_epoch: 2 };
+  const run = await world.begin();
+  await bar(100);
+  await vi.waitFor(() => expect(server.reports.at(-1)!.database_epoch).toBe(2), soon);
+  server.controls = { ...server.controls, database_epoch: 1 };
+  await run.logged('but a copy of it with epoch 2 was adopted');
+  await run.logged('new orders are denied: control_unreachable');
+  server.controls = { ...server.controls, database_epoch: 2 };
+  run.stop();
+  await run.done;
+});
+
+test('places no order twice after it was killed before the response to an order is recorded', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, server, bar } = world;
+  server.claimSeconds = 1;
+  const child = await world.beginProcess();
+  exchange.fail('POST /order', { kind: 'lost_after' });
+  const before = exchange.asked.length;
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('POST /order'), soon);
+  await child.kill();
+  expect(exchange.orders).toHaveLength(1);
+  exchange.fail('POST /order');
+  const run = await world.begin();
+  await run.logged('resumed: 1 steps');
+  await vi.waitFor(() => expect(server.state?.working).toEqual([]), soon);
+  expect(exchange.orders).toHaveLength(1);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 2 }), soon);
+  expect(exchange.holdings.get('BTC')).toBe(2);
+  const ids = exchange.orders.map(({ clientId }) => clientId);
+  expect(new Set(ids).size).toBe(ids.length);
+  run.stop();
+  const { state } = (await run.done) as { readonly state: SessionState };
+  expect(stateHash(await world.replayed())).toBe(stateHash(state));
+});

@@ -1,0 +1,167 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
+import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { openJournal, type Journal, type LogBatch } from '../../../../src/trading/host/pod/runner-journal.ts';
+import { barsEvent } from '../../../../src/trading/session-events.ts';
+import type { SessionState } from '../../../../src/events/session-state.ts';
+import { openStorage } from '../../../../src/storage/storage.ts';
+import { SCRATCH } from '../../../scratch.ts';
+
+const OWNER = { deployment_id: 'd', version: 1, spec_hash: 'hash', venue: 'simulated' };
+const START = Date.UTC(2026, 0, 1);
+const BAR = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
+const timeOf = (step: number): number => START + step * MINUTE;
+
+function newDirectory(): string {
+  const directory = mkdtempSync(join(SCRATCH, 'service-local-journal-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
+
+const open = (directory: string): Promise<Journal> =>
+  openJournal(directory, OWNER, { archiveEvery: 500 });
+
+/** Appends steps, numbered from those that it has. */
+async function append(journal: Journal, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) {
+    const step = journal.steps;
+    const time = timeOf(step);
+    const state: SessionState = {
+      status: 'running',
+      time: new Date(time).toISOString(),
+      seq: step,
+      cash: step,
+      equity: step,
+      positions: {},
+      working: [],
+    };
+    await journal.append([barsEvent({ time, bars: { X: BAR } })], state, step + 1);
+  }
+}
+
+/** What the server is sent once it has recorded so many batches, until nothing is left. */
+async function report(journal: Journal, recorded: number): Promise<LogBatch[]> {
+  const batches: LogBatch[] = [];
+  for (;;) {
+    const batch = await journal.nextBatch(recorded + batches.length);
+    if (batch === undefined) return batches;
+    batches.push(batch);
+  }
+}
+
+async function inputsOf(journal: Journal): Promise<number[]> {
+  const times: number[] = [];
+  for await (const input of journal.inputs()) {
+    if (input.kind === 'data.bars') times.push(input.step.time);
+  }
+  return times;
+}
+
+const archives = (directory: string): string[] =>
+  readdirSync(directory).filter((name) => name.startsWith('archive-'));
+
+async function countRows(directory: string): Promise<number> {
+  const storage = await openStorage({ file: join(directory, 'runner.sqlite') });
+  const rows = await storage.read.selectFrom('bot_events').select('seq').execute();
+  await storage.close();
+  return rows.length;
+}
+
+test('archives what the server has recorded, and a new process continues from the archive', async () => {
+  const directory = newDirectory();
+  const journal = await open(directory);
+  await append(journal, 1200);
+  // Nothing is recorded yet, and nothing leaves the database.
+  await journal.nextBatch(0);
+  expect(archives(directory)).toEqual([]);
+  const batches = await report(journal, 0);
+  await append(journal, 5);
+  const [more] = await report(journal, batches.length);
+  for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length + 1);
+  const files = archives(directory);
+  expect(files.length).toBeGreaterThan(2);
+  await journal.close();
+  expect(await countRows(directory)).toBeLessThan(1100);
+
+  const again = await open(directory);
+  expect(again.steps).toBe(1205);
+  expect(again.state).toMatchObject({ cash: 1204 });
+  expect(await inputsOf(again)).toEqual(Array.from({ length: 1205 }, (_, step) => timeOf(step)));
+  // A server whose database is older than it was is sent the same batches again.
+  expect(await report(again, 0)).toEqual([...batches, more]);
+  await append(again, 1);
+  expect(await report(again, batches.length + 1)).toMatchObject([{ steps: 1206 }]);
+  await again.close();
+});
+
+test('keeps unrecorded events and sends them after a restart, however many others are archived', async () => {
+  const directory = newDirectory();
+  const journal = await open(directory);
+  await append(journal, 1100);
+  const batches = await report(journal, 0);
+  await append(journal, 700);
+  for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length);
+  await journal.close();
+  const again = await open(directory);
+  const rest = await report(again, batches.length);
+  const sent = [...batches, ...rest].flatMap(({ events }) => events.map((one) => one.occurred_at));
+  expect(sent).toEqual(Array.from({ length: 1800 }, (_, step) => timeOf(step)));
+  await again.close();
+});
+
+test.each([
+  ['an event that was altered', (text: string) => text.replace('"version":1', '"version":2')],
+  ['an event that is missing', (text: string) => text.slice(text.indexOf('\n') + 1)],
+  ['an end that is missing', (text: string) => text.slice(0, text.lastIndexOf('{"head"'))],
+])('finds %s in the archive', async (_, change) => {
+  const directory = newDirectory();
+  const journal = await open(directory);
+  await append(journal, 1100);
+  const batches = await report(journal, 0);
+  for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length);
+  await journal.close();
+  const file = join(directory, archives(directory)[0]!);
+  writeFileSync(file, gzipSync(change(gunzipSync(readFileSync(file)).toString())));
+  await expect(open(directory)).rejects.toMatchObject({ code: 'events_tampered' });
+});
+
+test('an archive that was written before the process was killed is not read twice', async () => {
+  const directory = newDirectory();
+  const journal = await openJournal(directory, OWNER);
+  await append(journal, 1100);
+  const batches = await report(journal, 0);
+  await journal.close();
+  expect(archives(directory)).toEqual([]);
+  const database = readFileSync(join(directory, 'runner.sqlite'));
+  const archiving = await open(directory);
+  await archiving.nextBatch(batches.length);
+  await archiving.close();
+  expect(archives(directory)).toHaveLength(1);
+  // The database as it was before: what is archived is in it still.
+  writeFileSync(join(directory, 'runner.sqlite'), database);
+  const again = await open(directory);
+  expect(await inputsOf(again)).toEqual(Array.from({ length: 1100 }, (_, step) => timeOf(step)));
+  await again.close();
+  expect(await countRows(directory)).toBeLessThan(2400);
+});
+
+test('what is archived while its inputs are read is read all the same', async () => {
+  const directory = newDirectory();
+  const journal = await openJournal(directory, OWNER);
+  await append(journal, 2600);
+  const batches = await report(journal, 0);
+  await journal.close();
+  for (const readBefore of [0, 1, 700]) {
+    const again = await open(directory);
+    const times: number[] = [];
+    for await (const input of again.inputs()) {
+      if (input.kind === 'data.bars') times.push(input.step.time);
+      if (times.length === readBefore + 1) await again.nextBatch(batches.length);
+    }
+    expect(times).toEqual(Array.from({ length: 2600 }, (_, step) => timeOf(step)));
+    await again.close();
+  }
+  expect(archives(directory)).toHaveLength(3);
+});

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { ServiceError } from '../../../../src/base/errors.ts';
+import { createLog } from '../../../../src/base/log.ts';
+import { connectToServer, type ServerNews } from '../../../../src/trading/host/pod/server-connection.ts';
+import { SCRATCH } from '../../../scratch.ts';
+import { sleepMachine } from '../../../sleep-machine.ts';
+import { startTestServer } from './test-server.ts';
+import { soon, TOKEN } from './world.ts';
+
+async function newConnection(nextBatch: () => Promise<undefined>) {
+  const server = await startTestServer(TOKEN);
+  const directory = mkdtempSync(join(SCRATCH, 'service-local-connection-'));
+  const closing = new AbortController();
+  onTestFinished(async () => {
+    closing.abort();
+    await server.close();
+    rmSync(directory, { recursive: true });
+  });
+  const token_file = join(directory, 'token');
+  writeFileSync(token_file, TOKEN);
+  const news: ServerNews[] = [];
+  const connection = connectToServer({
+    control: { url: server.url, token_file },
+    deploymentId: 'd',
+    instanceId: '01980000-0000-7000-8000-000000000002',
+    describeRunner: () => ({
+      status: 'trading',
+      denying: null,
+      venue: { connected: true, open_orders: 0, checked_at: null },
+    }),
+    nextBatch,
+    onNews: (one) => news.push(one),
+    log: createLog(() => {}, true),
+    signal: closing.signal,
+  });
+  return { server, connection, news };
+}
+
+test('a halt is heard, and the end told, though the log cannot be read', async () => {
+  const { server, connection, news } = await newConnection(async () => {
+    throw new ServiceError('storage_unavailable', 'the disk is full');
+  });
+  await vi.waitFor(() => expect(news).toContainEqual({ fault: expect.any(ServiceError) }), soon);
+  server.command = 'halt';
+  await vi.waitFor(() => {
+    expect(news.at(-1)).toMatchObject({ answer: { command: 'halt' } });
+  }, soon);
+  const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
+  expect(await connection.end(ended, 5000)).toMatchObject({ command: 'halt' });
+  expect(server.reports.at(-1)).toMatchObject({ ended: { outcome: 'failed' }, batch: null });
+  expect(news.filter((one) => 'fault' in one)).toHaveLength(1);
+});
+
+test('while the machine sleeps the claim runs out, though the clock of the process stands still', async () => {
+  const { connection } = await newConnection(async () => undefined);
+  await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
+  const wake = sleepMachine(20_000);
+  const mayTrade = connection.mayTrade();
+  wake();
+  expect(mayTrade).toBe(false);
+  expect(connection.mayTrade()).toBe(true);
+});
+
+test('the claim is counted from when a report was sent, not from when it was answered', async () => {
+  const { server, connection } = await newConnection(async () => undefined);
+  await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
+  let wake: (() => void) | undefined;
+  const { promise: slept, resolve } = Promise.withResolvers<void>();
+  server.onReport = () => {
+    // Of the 30 seconds of a claim, which the server counts from when the report came.
+    wake ??= sleepMachine(25_000);
+    resolve();
+  };
+  await slept;
+  server.onReport = undefined;
+  // The answer to the report that was under way says nothing of the time since the machine woke.
+  const { length } = server.reports;
+  server.hold = true;
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length), soon);
+  expect(connection.mayTrade()).toBe(false);
+  server.hold = false;
+  await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
+  wake!();
+});

@@ -1,0 +1,114 @@
+/** A server that looks after runners, as much of it as they see; what it is sent has to be as its API says. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { reportRunner, type RunnerAnswer, type RunnerReport } from '../../../../src/api/runners.ts';
+
+const { schema } = reportRunner.request.body.content['application/json'];
+
+export interface TestServer {
+  readonly url: string;
+  command: RunnerAnswer['command'];
+  controls: RunnerAnswer['controls'];
+  claimSeconds: number;
+  reportSeconds: number;
+  /** Whether it answers nothing but 503. */
+  isAway: boolean;
+  /** Whether it knows of the deployment no more. */
+  isGone: boolean;
+  /** Called when a report has come, before it is answered. */
+  onReport: (() => void) | undefined;
+  /** Whether answers wait. */
+  hold: boolean;
+  /** Takes the claim away, for another instance. */
+  readonly fence: () => void;
+  readonly reports: RunnerReport[];
+  /** Of the batches that were recorded, the events in order. */
+  readonly events: NonNullable<RunnerReport['batch']>['events'];
+  /** The state after the last of them. */
+  state: NonNullable<RunnerReport['batch']>['state'] | undefined;
+  readonly close: () => Promise<void>;
+}
+
+export async function startTestServer(token: string): Promise<TestServer> {
+  let epoch = 0;
+  let owner: string | undefined;
+  let claimedUntil = 0;
+  let recorded = 0;
+  const problem = (code: string, reason?: string): object => ({
+    type: 'about:blank',
+    title: code,
+    code,
+    detail: code,
+    retryable: false,
+    ...(reason !== undefined && { reason }),
+  });
+  const answer = (report: RunnerReport): [number, object, Record<string, string>?] => {
+    if (testServer.isAway) return [503, { ...problem('overloaded'), retryable: true }];
+    if (testServer.isGone) return [404, problem('not_found')];
+    testServer.reports.push(report);
+    const now = performance.now();
+    const isOwn = owner === report.instance_id;
+    const isAllowed = report.epoch === null ? isOwn || claimedUntil <= now : isOwn;
+    if (!isAllowed) {
+      const seconds = Math.max(1, Math.ceil((claimedUntil - now) / 1000));
+      return [409, problem('conflict', 'fenced'), { 'retry-after': String(seconds) }];
+    }
+    if (report.epoch === null) epoch += 1;
+    owner = report.instance_id;
+    claimedUntil = report.ended === null ? now + testServer.claimSeconds * 1000 : now;
+    if (report.batch?.number === recorded + 1) {
+      recorded += 1;
+      testServer.events.push(...report.batch.events);
+      testServer.state = report.batch.state;
+    }
+    const { command } = testServer;
+    const halt = { halt_id: 'h', scope: 'bot', reason: 'a test', by: 'administrator:a' } as const;
+    const times = {
+      claim_seconds: testServer.claimSeconds,
+      report_seconds: testServer.reportSeconds,
+    };
+    const { controls } = testServer;
+    return [
+      200,
+      { epoch, ...times, command, halt: command === 'halt' ? halt : null, recorded, controls },
+    ];
+  };
+  const http = createServer(async (request, response) => {
+    const body = schema.parse(await json(request));
+    const isKnown = request.headers.authorization === `Bearer ${token}`;
+    const [status, text, headers = {}] = isKnown
+      ? answer(body)
+      : [401, problem('not_authenticated')];
+    testServer.onReport?.();
+    while (testServer.hold) await new Promise((resolve) => setTimeout(resolve, 5));
+    const type = status === 200 ? 'application/json' : 'application/problem+json';
+    response
+      .writeHead(status, { 'content-type': type, 'service-name': 'service-local', ...headers })
+      .end(JSON.stringify(text));
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const testServer: TestServer = {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    command: 'trade',
+    controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+    claimSeconds: 30,
+    reportSeconds: 0.05,
+    isAway: false,
+    isGone: false,
+    onReport: undefined,
+    hold: false,
+    fence() {
+      owner = 'another';
+      claimedUntil = performance.now() + 60_000;
+    },
+    reports: [],
+    events: [],
+    state: undefined,
+    async close() {
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+    },
+  };
+  return testServer;
+}
