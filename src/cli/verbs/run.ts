@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../trading/host/pod/run-deployment.ts';
-import type { View } from '../../trading/host/pod/runner.ts';
+import type { RunnerView } from '../../trading/host/pod/runner.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
@@ -31,7 +31,7 @@ export const verb = defineVerb({
     const { printable } = await import('../../base/printable.ts');
     const config = readRunConfig(resolve(cwd, file));
     const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
-    let view: View | undefined;
+    let view: RunnerView | undefined;
     const stop = abortOnInterrupt(
       (text) => log.info(text),
       () => {

@@ -11,7 +11,7 @@ import { MINUTE } from '../../market/bar-time.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import type { ServerConnection } from '../../trading/host/pod/server-connection.ts';
 import type { RunnerMetrics } from '../../trading/host/pod/runner-metrics.ts';
-import { trade, type Doors, type RunEnd } from '../../trading/host/pod/trade.ts';
+import { trade, type Connections, type RunEnd } from '../../trading/host/pod/trade.ts';
 import { liveFeed } from '../../trading/live-feed.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
@@ -191,7 +191,7 @@ export async function inWorld<T>(
       if (level !== 'info') alerts.push({ time: venue.now, message: text });
     });
     const deed = (what: Deed): void => venue.at(venue.now, what);
-    const doors = (its: Life): Doors => ({
+    const connections = (its: Life): Connections => ({
       openExchangeVenue: async ({ onTrouble }) => {
         const door = await openDoor({
           venue,
@@ -225,7 +225,7 @@ export async function inWorld<T>(
         close: async () => {},
       }),
       connectToServer({ onNews }) {
-        let heardAt = thisMoment();
+        let answeredAt = thisMoment();
         let command: RunnerAnswer['command'] = 'trade';
         const answer = (): RunnerAnswer => ({
           epoch: 1,
@@ -251,11 +251,12 @@ export async function inWorld<T>(
         return {
           mayTrade: () => {
             // Reading the uptime takes most of the time of a test, and virtual time seldom advances.
-            if (world.isServerReachable && heardAt.calendar !== Date.now()) heardAt = thisMoment();
-            return msSince(heardAt) < CLAIM_MS;
+            if (world.isServerReachable && answeredAt.calendar !== Date.now())
+              answeredAt = thisMoment();
+            return msSince(answeredAt) < CLAIM_MS;
           },
-          get heardAt() {
-            return heardAt;
+          get answeredAt() {
+            return answeredAt;
           },
           hasClaim: true,
           report() {},
@@ -322,7 +323,7 @@ export async function inWorld<T>(
             instanceId: 'conformance',
             catalogueDir: '',
             timeoutMs: STRATEGY_TIMEOUT_MS,
-            doors: doors(its),
+            connections: connections(its),
             onView() {},
           }),
         );

@@ -19,7 +19,7 @@ import { THREAD_ENV } from '../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from './backtest-thread.ts';
 
 /** What whoever has a session run does for it. */
-export interface SessionKeeper {
+export interface SessionStore {
   /** What was recorded next that the session was told; none at the end. */
   readonly steps: () => Promise<readonly RecordedInput[]>;
   /** What people have settled by now. */
@@ -37,7 +37,7 @@ export interface SessionHosts {
    * Runs a session from what was recorded of it to its end.
    * @throws TaskFailure; ThreadDied; what `record` threw; what `gone` was aborted with.
    */
-  readonly run: (work: PaperWork, keeper: SessionKeeper) => Promise<PaperDone | undefined>;
+  readonly run: (work: PaperWork, store: SessionStore) => Promise<PaperDone | undefined>;
   /** Ends threads that do not answer within a second. */
   readonly endHung: () => void;
   readonly close: () => Promise<void>;
@@ -70,7 +70,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
     const end = (why: string): void => {
       answered();
       hosts.delete(host);
-      for (const tell of host.sessions) tell(new ThreadDied(`its thread ended: ${why}`));
+      for (const fail of host.sessions) fail(new ThreadDied(`its thread ended: ${why}`));
     };
     thread.on('message', answered);
     thread.on('error', (error: Error) => end(error.message));
@@ -89,7 +89,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
 
   const run = async (
     work: PaperWork,
-    { steps, readSupervision, record, stop, gone }: SessionKeeper,
+    { steps, readSupervision, record, stop, gone }: SessionStore,
   ): Promise<PaperDone | undefined> => {
     gone.throwIfAborted();
     const { thread, sessions } = findHost();
@@ -110,27 +110,27 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
           (given) =>
             port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []),
           (error: unknown) => {
-            const { error: told, bug } = toErrorData(error);
+            const { error: data, bug } = toErrorData(error);
             // A database that does not answer is not a failure of the session.
-            if (bug !== undefined || told.code === 'storage_unavailable') reject(error);
-            else port.postMessage({ id, error: told } satisfies ToSession);
+            if (bug !== undefined || data.code === 'storage_unavailable') reject(error);
+            else port.postMessage({ id, error: data } satisfies ToSession);
           },
         );
       } else if ('error' in message) reject(new TaskFailure(message.error, message.bug));
       else resolve(message.done);
     });
-    const tellStop = (): void => port.postMessage('stop' satisfies ToSession);
-    const leave = (): void => reject(gone.reason);
-    stop.addEventListener('abort', tellStop);
-    gone.addEventListener('abort', leave);
+    const sendStop = (): void => port.postMessage('stop' satisfies ToSession);
+    const abandon = (): void => reject(gone.reason);
+    stop.addEventListener('abort', sendStop);
+    gone.addEventListener('abort', abandon);
     sessions.add(reject);
     thread.postMessage({ work, port: port2 } satisfies ToWorker, [port2]);
-    if (stop.aborted) tellStop();
+    if (stop.aborted) sendStop();
     try {
       return await promise;
     } finally {
-      stop.removeEventListener('abort', tellStop);
-      gone.removeEventListener('abort', leave);
+      stop.removeEventListener('abort', sendStop);
+      gone.removeEventListener('abort', abandon);
       sessions.delete(reject);
       port.close();
       shelf.release(work.runId);

@@ -1,6 +1,6 @@
 /**
  * A paper session from its bars to its result, in whatever thread it is. It knows neither the
- * database nor who runs it: what it does is handed to its desk in batches, and what was recorded of
+ * database nor who runs it: what it does is handed to its ports in batches, and what was recorded of
  * it before comes back from there.
  *
  * Two things can be put in place of others, in `open`:
@@ -73,7 +73,7 @@ export interface PaperWork {
 export type Unnumbered = Omit<Batch, 'number'>;
 
 /** What a session works with. */
-export interface PaperDesk {
+export interface SessionPorts {
   /** What it was told, as it was recorded, oldest first. */
   readonly steps: AsyncIterable<SessionInput>;
   /** What people have settled by now. */
@@ -85,7 +85,7 @@ export interface PaperDesk {
   readonly record: (batch: Unnumbered) => Promise<void>;
   /** Aborted when the session is to end with what it has come to. */
   readonly stop: AbortSignal;
-  /** Aborted when nobody wants to hear of it any more. */
+  /** Aborted when nobody wants to updateSupervision of it any more. */
   readonly gone: AbortSignal;
 }
 
@@ -115,7 +115,7 @@ const MOST_STEPS = 256;
 const MOST_EVENTS = 512;
 const LONGEST_BATCH_MS = 250;
 /** People are heard so often at least, where bars come that often, ms. */
-const HEARD_EVERY_MS = 1000;
+const SUPERVISION_EVERY_MS = 1000;
 
 /**
  * @returns what came of it, once each of its files is in the directory, as `<name>.gz`; undefined
@@ -123,13 +123,16 @@ const HEARD_EVERY_MS = 1000;
  * @throws ServiceError why it failed, whose batch has been handed over; and whatever `gone` was
  *   aborted with.
  */
-export async function runSession(work: PaperWork, desk: PaperDesk): Promise<PaperDone | undefined> {
+export async function runSession(
+  work: PaperWork,
+  ports: SessionPorts,
+): Promise<PaperDone | undefined> {
   const { document, input, files, customCode } = work;
   const { from, to, params } = input;
   const changes = { from, to, params };
-  const run = await openHosted(readChangedSpec(document, changes, files), customCode, desk.gone);
+  const run = await openHosted(readChangedSpec(document, changes, files), customCode, ports.gone);
   try {
-    return await runHosted(work, desk, run);
+    return await runHosted(work, ports, run);
   } finally {
     await run.close();
   }
@@ -137,12 +140,12 @@ export async function runSession(work: PaperWork, desk: PaperDesk): Promise<Pape
 
 async function runHosted(
   work: PaperWork,
-  desk: PaperDesk,
+  ports: SessionPorts,
   run: HostedRun,
 ): Promise<PaperDone | undefined> {
   const { recorded, input } = work;
-  const { stop, gone } = desk;
-  const { bot, feed, trader } = await open(work, desk, run);
+  const { stop, gone } = ports;
+  const { bot, feed, trader } = await open(work, ports, run);
   gone.throwIfAborted();
   let { steps } = recorded;
   let state = await trader.state();
@@ -155,7 +158,7 @@ async function runHosted(
     if (events.length > 0 || state.status !== 'running') {
       const batch = { events, made_at, state, steps, total: feed.total };
       events = [];
-      await desk.record(batch);
+      await ports.record(batch);
     }
     begun = { steps, at: performance.now() };
   };
@@ -168,18 +171,18 @@ async function runHosted(
     for (const event of progressEvents(progress)) events.push(event);
     ({ state } = progress);
   };
-  let heardAt: Moment | undefined;
+  let supervisedAt: Moment | undefined;
   /** Before each step, so that no order is placed by what was settled long before. */
-  const hear = async (): Promise<void> => {
-    if (heardAt !== undefined && msSince(heardAt) < HEARD_EVERY_MS) return;
+  const updateSupervision = async (): Promise<void> => {
+    if (supervisedAt !== undefined && msSince(supervisedAt) < SUPERVISION_EVERY_MS) return;
     // Taken before the read: a late answer reflects this time.
     const asked = thisMoment();
-    const supervision = await desk.readSupervision();
-    heardAt = asked;
+    const supervision = await ports.readSupervision();
+    supervisedAt = asked;
     const now = Date.now();
-    for (const told of decideSupervision(trader.supervised, supervision, now)) {
-      events.push(toSupervisionEvent(told, now));
-      take(await trader.supervise(told));
+    for (const input of decideSupervision(trader.supervised, supervision, now)) {
+      events.push(toSupervisionEvent(input, now));
+      take(await trader.supervise(input));
     }
   };
 
@@ -191,7 +194,7 @@ async function runHosted(
         stopOrGone.throwIfAborted();
         if (events.length === 0) made_at = Date.now();
         if (item.kind === 'data.bars') {
-          await hear();
+          await updateSupervision();
           events.push(barsEvent(item.step));
           steps += 1;
           take(await trader.push(item.step));
@@ -222,7 +225,7 @@ async function runHosted(
 
 async function open(
   work: PaperWork,
-  desk: PaperDesk,
+  ports: SessionPorts,
   { bot, take, signals, needsSteps }: HostedRun,
 ): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
   const { input, catalogueDir, timeoutMs, recorded } = work;
@@ -230,19 +233,19 @@ async function open(
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
   const replay = async (): Promise<SessionFeed> => {
-    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: desk.load });
+    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: ports.load });
     return replaySessionFeed(job, timeframe, notes, speed);
   };
   const follow = ({ exchange }: NonNullable<PaperInput['live']>): SessionFeed => {
     const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
-    return liveSessionFeed(() => desk.live(source), exchange, timeframe);
+    return liveSessionFeed(() => ports.live(source), exchange, timeframe);
   };
   const feed = live === undefined ? await replay() : follow(live);
   const { strategy, params } = bot;
   const config = engineConfig(bot.spec);
   const { symbols } = universe;
   const setup = { symbols, strategy, params, config, timeoutMs, signals, opening };
-  const session = await Session.resume(setup, shown(desk.steps, take));
+  const session = await Session.resume(setup, showSteps(ports.steps, take));
   // What was recorded as over, was halted after its last bars.
   if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();
   if (stateHash(session.state()) !== stateHash(recorded.state)) throw otherState();
@@ -268,7 +271,7 @@ async function open(
 }
 
 /** What was recorded, with steps shown to a strategy elsewhere before the session takes them. */
-async function* shown(
+async function* showSteps(
   inputs: AsyncIterable<SessionInput>,
   take: HostedRun['take'],
 ): AsyncGenerator<SessionInput> {

@@ -313,7 +313,11 @@ export const MUTATIONS: readonly Mutation[] = [
         '',
       ],
       ['the server is not needed', "return 'control_unreachable';", 'return null;'],
-      ['orders that nobody knows are not canceled', 't.at!.desk.cancel(orphan);', ''],
+      [
+        'orders that nobody knows are not canceled',
+        'runner.connection!.gateway.cancel(orphan);',
+        '',
+      ],
     ] as const
   ).map(of('runner')),
 ];

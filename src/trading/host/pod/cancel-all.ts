@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { retry } from '../../../base/backoff.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import { orderOfClientId, type Venue, type VenueOrderId } from '../../venue.ts';
-import type { Desk } from './order-gateway.ts';
+import { orderOfClientId, type VenueOrderId } from '../../venue.ts';
+import type { VenueConnection } from './runner.ts';
 
 const RETRY = { shortestMs: 250, longestMs: 15_000 };
 
@@ -30,7 +30,7 @@ export async function untilAnswered<T>(
 export interface CancelOptions {
   readonly deploymentId: string;
   /** Undefined while it is not open yet. */
-  readonly at: () => { readonly venue: Venue; readonly desk: Desk } | undefined;
+  readonly connection: () => VenueConnection | undefined;
   /** The orders that work as far as the session knows. */
   readonly working: () => readonly VenueOrderId[];
   /** How many orders the venue says to be open. */
@@ -45,21 +45,21 @@ export interface CancelOptions {
  * @returns false when that is not known in time.
  */
 export async function cancelAll(options: CancelOptions): Promise<boolean> {
-  const { deploymentId, at, working, onOpen, withinMs, signal } = options;
+  const { deploymentId, connection, working, onOpen, withinMs, signal } = options;
   const until = performance.now() + withinMs;
   for (let wait = 50; !signal.aborted; wait = Math.min(2 * wait, 1000)) {
     const left = until - performance.now();
     if (left <= 0) return false;
-    const opened = at();
+    const opened = connection();
     // Before it is asked what is open, which may take long.
-    if (opened !== undefined) for (const order of working()) opened.desk.cancel(order);
+    if (opened !== undefined) for (const order of working()) opened.gateway.cancel(order);
     const open = opened && (await openOrders(opened, left));
     if (open !== undefined) {
       onOpen(open.length);
       if (open.length === 0 && working().length === 0) return true;
       for (const { client_order_id, symbol } of open) {
         const order = orderOfClientId(deploymentId, client_order_id);
-        if (order !== undefined) opened!.desk.cancel({ order, client_order_id, symbol });
+        if (order !== undefined) opened!.gateway.cancel({ order, client_order_id, symbol });
       }
     }
     await delay(Math.min(wait, Math.max(0, until - performance.now())), undefined, { signal });
@@ -67,18 +67,15 @@ export async function cancelAll(options: CancelOptions): Promise<boolean> {
   return false;
 }
 
-async function openOrders(
-  { venue, desk }: { readonly venue: Venue; readonly desk: Desk },
-  withinMs: number,
-) {
+async function openOrders({ venue, gateway }: VenueConnection, withinMs: number) {
   const late = new AbortController();
   const asked = venue.openOrders().then(
     (open) => {
-      desk.heard();
+      gateway.noteAnswer();
       return open;
     },
     (error: unknown) => {
-      desk.failed('to read back open orders', error);
+      gateway.failed('to read back open orders', error);
       return undefined;
     },
   );

@@ -34,14 +34,14 @@ export async function openBot(
   const at = venue.type === 'exchange' ? (exchange?.name ?? null) : null;
   if (bundle === undefined) {
     const bot = loadBot(file);
-    if (exchange !== undefined) refuseUnfit(bot, at);
+    if (exchange !== undefined) requireTradable(bot, at);
     return { ...(await openRun(bot)), hash: bot.hash };
   }
   const files = readBundle(bundle);
   if (venue.type === 'exchange' && codeOf(files) !== undefined) throw foreign(bundle);
   const hosted = readHostedSpec({ yaml: readText(file), files }, true);
   const run = await openHosted(hosted, limits, signal);
-  if (exchange !== undefined) refuseUnfit(run.bot, at);
+  if (exchange !== undefined) requireTradable(run.bot, at);
   return { ...run, hash: versionHash(hosted.hash, bundleHash(files)) };
 }
 
@@ -51,7 +51,7 @@ function foreign(bundle: string): ServiceError {
   });
 }
 
-function refuseUnfit({ spec }: Bot, at: string | null): void {
+function requireTradable({ spec }: Bot, at: string | null): void {
   const problems = tradingProblems(spec, at);
   if (problems.length > 0) throw invalidSpec(problems, false);
 }

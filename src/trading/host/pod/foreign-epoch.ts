@@ -1,6 +1,6 @@
 import { epochOfClientId, type VenueReport } from '../../venue.ts';
 import { epochOf } from './permission.ts';
-import type { Trading } from './runner.ts';
+import type { Runner } from './runner.ts';
 
 type Placed = Pick<VenueReport, 'order' | 'client_order_id'>;
 
@@ -9,17 +9,17 @@ type Placed = Pick<VenueReport, 'order' | 'client_order_id'>;
  * server's database was adopted and its runner trades. From then on this runner places no orders
  * and does not touch the other runner's.
  */
-export function isOfNewerEpoch(t: Trading, { order, client_order_id }: Placed): boolean {
-  const epoch = epochOfClientId(t.parts.config.deployment_id, client_order_id) ?? 0;
-  if (epoch <= epochOf(t)) return false;
-  if (epoch > t.foreignEpoch) {
-    t.foreignEpoch = epoch;
-    t.parts.log.error(
-      `order ${client_order_id} at the venue has epoch ${epoch}, and this runner ${epochOf(t)}: another runner trades for this deployment. This runner places no orders until \`service-local server adopt\` is run for its server`,
+export function isOfNewerEpoch(runner: Runner, { order, client_order_id }: Placed): boolean {
+  const epoch = epochOfClientId(runner.parts.config.deployment_id, client_order_id) ?? 0;
+  if (epoch <= epochOf(runner)) return false;
+  if (epoch > runner.foreignEpoch) {
+    runner.foreignEpoch = epoch;
+    runner.parts.log.error(
+      `order ${client_order_id} at the venue has epoch ${epoch}, and this runner ${epochOf(runner)}: another runner trades for this deployment. This runner places no orders until \`service-local server adopt\` is run for its server`,
     );
     const payload = { order, client_order_id, epoch };
-    t.events.push({ kind: 'venue.foreign', occurred_at: Date.now(), payload });
-    t.server?.report();
+    runner.events.push({ kind: 'venue.foreign', occurred_at: Date.now(), payload });
+    runner.server?.report();
   }
   return true;
 }

@@ -4,8 +4,8 @@
  */
 import type { Mismatch } from '../../venues/reconcile.ts';
 import { compareAgain, reconcile } from './startup.ts';
-import { told } from './permission.ts';
-import { begin, type Trading } from './runner.ts';
+import { formatMismatches } from './permission.ts';
+import { begin, type Runner } from './runner.ts';
 
 const EVERY_MS = 60_000;
 /**
@@ -20,49 +20,51 @@ const RECHECK_MS = 30_000;
 const LATCH_SHARE = 0.01;
 
 /** Takes the result of a comparison, which denies new orders while something is missing. */
-export function takeHoldings(t: Trading, found: readonly Mismatch[] | undefined): void {
-  const { confirmMs = CONFIRM_MS, reconcileMs = EVERY_MS } = t.parts.venueTimes ?? {};
-  if (found === undefined) return again(t, confirmMs);
-  const before = t.mismatches;
-  const isConfirmed = isSame(found, t.suspected);
-  t.suspected = found;
-  if (before?.length === 0 && found.length > 0 && !isConfirmed) return again(t, confirmMs);
-  report(t, found);
-  t.mismatches = found;
+export function takeHoldings(runner: Runner, found: readonly Mismatch[] | undefined): void {
+  const { confirmMs = CONFIRM_MS, reconcileMs = EVERY_MS } = runner.parts.venueTimes ?? {};
+  if (found === undefined) return again(runner, confirmMs);
+  const before = runner.mismatches;
+  const isConfirmed = isSame(found, runner.suspected);
+  runner.suspected = found;
+  if (before?.length === 0 && found.length > 0 && !isConfirmed) return again(runner, confirmMs);
+  report(runner, found);
+  runner.mismatches = found;
   // A mismatch at the first comparison means that the account started with too little, not that
   // holdings were lost.
-  if (before === undefined) t.mayLatch = t.steps > 0;
-  if (found.length === 0) t.mayLatch = true;
-  const share = missingShare(t, found);
-  if (isConfirmed && t.mayLatch && share > LATCH_SHARE) latch(t, found, share);
-  if (!t.isExchange) return;
+  if (before === undefined) runner.mayLatch = runner.steps > 0;
+  if (found.length === 0) runner.mayLatch = true;
+  const share = missingShare(runner, found);
+  if (isConfirmed && runner.mayLatch && share > LATCH_SHARE) latch(runner, found, share);
+  if (!runner.isExchange) return;
   const wait = before === undefined ? confirmMs : Math.min(RECHECK_MS, reconcileMs);
-  again(t, found.length === 0 ? reconcileMs : wait);
+  again(runner, found.length === 0 ? reconcileMs : wait);
 }
 
-function report(t: Trading, found: readonly Mismatch[]): void {
-  if (JSON.stringify(found) === JSON.stringify(t.mismatches ?? [])) return;
-  const { log } = t.parts;
+function report(runner: Runner, found: readonly Mismatch[]): void {
+  if (JSON.stringify(found) === JSON.stringify(runner.mismatches ?? [])) return;
+  const { log } = runner.parts;
   if (found.length === 0) return log.info('the holdings at the venue match the session');
-  log.warn(`the venue holds less than the session expects: ${told(found)}`);
+  log.warn(`the venue holds less than the session expects: ${formatMismatches(found)}`);
   const payload = { mismatches: found };
-  t.events.push({ kind: 'venue.mismatch', occurred_at: Date.now(), payload });
+  runner.events.push({ kind: 'venue.mismatch', occurred_at: Date.now(), payload });
 }
 
 /** Denies every order from now on, also after a restart, until a person re-enables the bot. */
-function latch(t: Trading, mismatches: readonly Mismatch[], share: number): void {
-  t.latches += 1;
-  t.isLatched = true;
-  t.mayLatch = false;
+function latch(runner: Runner, mismatches: readonly Mismatch[], share: number): void {
+  runner.latches += 1;
+  runner.isLatched = true;
+  runner.mayLatch = false;
   const payload = { control: 'reconciliation', mismatches, share_of_equity: share };
-  t.events.push({ kind: 'account.latched', occurred_at: Date.now(), payload });
-  t.parts.log.error(`latched: ${(100 * share).toFixed(1)} % of the equity is missing at the venue`);
+  runner.events.push({ kind: 'account.latched', occurred_at: Date.now(), payload });
+  runner.parts.log.error(
+    `latched: ${(100 * share).toFixed(1)} % of the equity is missing at the venue`,
+  );
 }
 
 /** Share of the equity that is missing, at the prices at which positions are valued. */
-function missingShare(t: Trading, found: readonly Mismatch[]): number {
-  if (t.session === undefined || found.length === 0) return 0;
-  const { equity, carry } = t.session.state();
+function missingShare(runner: Runner, found: readonly Mismatch[]): number {
+  if (runner.session === undefined || found.length === 0) return 0;
+  const { equity, carry } = runner.session.state();
   const missing = found.map(({ symbol, expected, held }) => {
     const price = symbol === undefined ? 1 : (carry?.marks[symbol] ?? 0);
     return (expected - held) * price;
@@ -83,11 +85,11 @@ function isSame(found: readonly Mismatch[], before: readonly Mismatch[] | undefi
   });
 }
 
-function again(t: Trading, ms: number): void {
+function again(runner: Runner, ms: number): void {
   const check = (): void => {
-    if (t.signal.aborted || t.ending !== undefined) return;
-    const isWhole = t.mismatches?.length === 0;
-    begin(t, () => (isWhole ? compareAgain(t) : reconcile(t)));
+    if (runner.signal.aborted || runner.ending !== undefined) return;
+    const isWhole = runner.mismatches?.length === 0;
+    begin(runner, () => (isWhole ? compareAgain(runner) : reconcile(runner)));
   };
   setTimeout(check, ms).unref();
 }

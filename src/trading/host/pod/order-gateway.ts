@@ -6,21 +6,21 @@ import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../../venue.t
 import type { VenueRequest } from '../../venue-session.ts';
 
 /** Asks a venue, without anybody having to wait for it. */
-export interface Desk {
+export interface OrderGateway {
   /** Has these asked for, but those that are being asked for already. */
   send(requests: readonly VenueRequest[]): void;
   cancel(order: VenueOrderId): void;
   /** Time of the venue's last answer; undefined before the first. */
-  readonly heardAt: Moment | undefined;
+  readonly answeredAt: Moment | undefined;
   readonly isConnected: boolean;
   /** Whether the order with this client order id was requested recently enough to be placed. */
   isTimely(client_order_id: string): boolean;
   /** Told by whoever asks the venue himself. */
-  heard(): void;
+  noteAnswer(): void;
   failed(what: string, error: unknown): void;
 }
 
-export interface DeskOptions {
+export interface OrderGatewayOptions {
   readonly venue: Venue;
   /** Whether an order may be placed at this very moment. */
   readonly mayPlace: (order: VenueOrder) => boolean;
@@ -35,7 +35,7 @@ export interface DeskOptions {
 
 const RETRY = { shortestMs: 250, longestMs: 5000 };
 
-export function openDesk(options: DeskOptions): Desk {
+export function openOrderGateway(options: OrderGatewayOptions): OrderGateway {
   const { venue, mayPlace, placeWithinMs, onReport, onRetry, log, signal } = options;
   /** Apart, as a cancel waits for nothing. */
   const placing = new Set<string>();
@@ -47,11 +47,11 @@ export function openDesk(options: DeskOptions): Desk {
     const since = unplaced.get(id);
     return since !== undefined && msSince(since) < placeWithinMs;
   };
-  let heardAt: Moment | undefined;
+  let answeredAt: Moment | undefined;
   let isConnected = true;
 
-  const heard = (): void => {
-    heardAt = thisMoment();
+  const noteAnswer = (): void => {
+    answeredAt = thisMoment();
     isConnected = true;
   };
   const failed = (what: string, error: unknown): void => {
@@ -69,7 +69,7 @@ export function openDesk(options: DeskOptions): Desk {
     const named = `${what} ${id}`;
     try {
       const report = await request();
-      heard();
+      noteAnswer();
       failures.delete(named);
       onReport(report);
     } catch (error) {
@@ -124,14 +124,14 @@ export function openDesk(options: DeskOptions): Desk {
       forget(requests);
     },
     cancel,
-    get heardAt() {
-      return heardAt;
+    get answeredAt() {
+      return answeredAt;
     },
     get isConnected() {
       return isConnected;
     },
     isTimely,
-    heard,
+    noteAnswer,
     failed,
   };
 }

@@ -13,7 +13,7 @@ import { serveHealth } from './health-server.ts';
 import { openJournal } from './runner-journal.ts';
 import { createRunnerMetrics } from './runner-metrics.ts';
 import { trade } from './trade.ts';
-import type { RunEnd, VenueTimes, View } from './runner.ts';
+import type { RunEnd, VenueTimes, RunnerView } from './runner.ts';
 
 export interface RunOptions {
   readonly settings: Settings;
@@ -23,7 +23,7 @@ export interface RunOptions {
   readonly stop: AbortSignal;
   readonly venueTimes?: VenueTimes;
   /** Handed what may be asked about it while it trades. */
-  readonly onView?: (view: View) => void;
+  readonly onView?: (view: RunnerView) => void;
 }
 
 /** `ended`: the deployment had ended before, and nothing was done. */
@@ -42,7 +42,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
   const directory = join(config.state_dir, 'runner');
   const closing = new AbortController();
   const opened: (() => unknown)[] = [() => closing.abort()];
-  let view: View | undefined;
+  let view: RunnerView | undefined;
   try {
     const lock = await lockDirectory(directory);
     opened.push(() => lock.release());
@@ -118,7 +118,7 @@ async function openGate(
 ): Promise<LicenseGate | undefined> {
   const isWanted = venue.type === 'exchange' || Boolean(env['SERVICE_LICENSE_LEASE_PATH']);
   if (!isWanted || !license_enforcement_enabled) return undefined;
-  const tell = ({ state, reason, refused }: GateStatus): void => {
+  const logStatus = ({ state, reason, refused }: GateStatus): void => {
     for (const { path, detail } of refused.filter((one) => one.reason !== 'missing')) {
       log.warn(`${path} is not accepted: ${detail}`);
     }
@@ -130,10 +130,10 @@ async function openGate(
     files: licenseFiles(home, env),
     product,
     enforced: true,
-    onChange: tell,
+    onChange: logStatus,
     warn: (text) => log.warn(text),
   });
-  tell(gate.status());
+  logStatus(gate.status());
   return gate;
 }
 

@@ -86,7 +86,7 @@ const MOST_EVENTS = 512;
 /** A server takes twice as much, the state included. */
 const MOST_BYTES = 512 * 1024;
 /** What a server may be told; the rest is for this log alone. */
-const TOLD = /^(order|account|data|venue|control|risk|clock)\./;
+const REPORTED = /^(order|account|data|venue|control|risk|clock)\./;
 
 type Payload = SessionEvent['payload'];
 
@@ -232,7 +232,7 @@ export async function openJournal(
       for (;;) {
         const rows = await pageAfter(through, until);
         for (const { seq, kind, occurred_at, recorded_at, payload } of rows) {
-          if (TOLD.test(kind)) {
+          if (REPORTED.test(kind)) {
             bytes += Buffer.byteLength(payload);
             const isFull = events.length === MOST_EVENTS || bytes > MOST_BYTES;
             if (until === undefined && isFull && events.length > 0) {
@@ -286,11 +286,11 @@ export async function openJournal(
       },
       async append(events, after, taken) {
         const isNews = JSON.stringify(after) !== JSON.stringify(state);
-        const told = isNews
+        const change = isNews
           ? [own('session.state', { deployment_id, steps: taken, ...after })]
           : [];
-        if (events.length + told.length === 0) return;
-        await write([...events, ...told]);
+        if (events.length + change.length === 0) return;
+        await write([...events, ...change]);
         state = after;
         steps = taken;
         latches += events.filter(
@@ -376,7 +376,7 @@ export async function openJournal(
       throw new ServiceError(
         'events_tampered',
         `the log in ${directory} is not as it was written: event ${fault.seq} is ${fault.fault}`,
-        { remedy: 'Trade no more by it: restore the volume, or deploy anew.' },
+        { remedy: 'Do not trade with it: restore the volume, or deploy anew.' },
       );
     }
     const before = (await last('runner.begun')) as unknown as Owner;

@@ -17,14 +17,14 @@ import type { DenyReason, Venue, VenueOrderId, VenueReport, VenueRules } from '.
 import type { openFeed, RunningBot, RunningFeed } from './deployed-bot.ts';
 import type { RunConfig } from './run-config.ts';
 import type { ServerConnection, ServerNews, Ended, connectToServer } from './server-connection.ts';
-import type { Desk } from './order-gateway.ts';
+import type { OrderGateway } from './order-gateway.ts';
 import type { Missing } from './health-server.ts';
 import { newInbox, type Inbox } from './inbox.ts';
 import type { Journal } from './runner-journal.ts';
 import type { RunnerMetrics, Times } from './runner-metrics.ts';
 
 /** What a deployment trades with. */
-export interface Trade {
+export interface TradeOptions {
   readonly config: RunConfig;
   /** Of this process. */
   readonly instanceId: string;
@@ -39,11 +39,11 @@ export interface Trade {
   /** Those of the venue by default. */
   readonly venueTimes?: VenueTimes | undefined;
   /** By which it reaches exchange, server and bars, where that is not how a deployment does. */
-  readonly doors?: Doors | undefined;
+  readonly connections?: Connections | undefined;
   /** Aborted when it is to end in good order. */
   readonly stop: AbortSignal;
   /** Handed what may be asked about it while it goes on. */
-  readonly onView: (view: View) => void;
+  readonly onView: (view: RunnerView) => void;
 }
 
 export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'timeoutMs'> {
@@ -61,13 +61,13 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
   readonly freshForMs?: number;
 }
 
-export interface Doors {
+export interface Connections {
   readonly openExchangeVenue: typeof openExchangeVenue;
   readonly openFeed: typeof openFeed;
   readonly connectToServer: typeof connectToServer;
 }
 
-export interface View {
+export interface RunnerView {
   readonly missing: () => Missing;
   readonly times: () => Times;
   readonly working: () => readonly { readonly order: number; readonly symbol: string }[];
@@ -121,16 +121,16 @@ export interface Ending {
 }
 
 /** A venue that is no simulated one, and who asks it. */
-export interface AtVenue {
+export interface VenueConnection {
   readonly venue: Venue;
-  readonly desk: Desk;
+  readonly gateway: OrderGateway;
 }
 
 /** What is known; only who takes from the inbox changes it. */
-export interface Trading {
-  readonly parts: Trade;
+export interface Runner {
+  readonly parts: TradeOptions;
   readonly setup: SessionSetup;
-  readonly doors: Doors;
+  readonly connections: Connections;
   readonly isExchange: boolean;
   /** Length of a bar, ms. */
   readonly barMs: number;
@@ -147,7 +147,7 @@ export interface Trading {
   server: ServerConnection | undefined;
   session: Session | undefined;
   /** Undefined on a simulated venue, and until it is open. */
-  at: AtVenue | undefined;
+  connection: VenueConnection | undefined;
   feed: RunningFeed | undefined;
   /** To be put on disk. */
   readonly events: SessionEvent[];
@@ -196,7 +196,11 @@ export interface Trading {
   checkedAt: number | null;
 }
 
-export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Trading {
+export function newRunner(
+  parts: TradeOptions,
+  connections: Connections,
+  signal: AbortSignal,
+): Runner {
   const { bot, config, journal, timeoutMs } = parts;
   const { universe, data } = bot.bot.spec.spec;
   return {
@@ -210,7 +214,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
       opening: config.opening,
       signals: bot.signals,
     },
-    doors,
+    connections,
     isExchange: config.venue.type === 'exchange',
     barMs: parseTimeframe(data.timeframe).ms,
     inbox: newInbox(),
@@ -220,7 +224,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     resumed: Promise.withResolvers(),
     server: undefined,
     session: undefined,
-    at: undefined,
+    connection: undefined,
     feed: undefined,
     events: [],
     gaps: [],
@@ -250,15 +254,15 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
 }
 
 /** The orders that have not ended, as far as is known. */
-export function working({ session, parts, endedBefore }: Trading): SessionState['working'] {
+export function working({ session, parts, endedBefore }: Runner): SessionState['working'] {
   if (session !== undefined) return session.state().working;
   const { state } = parts.journal;
   return state === undefined ? [] : state.working.filter(({ order }) => !endedBefore.has(order));
 }
 
 /** Those of them that the venue may know. */
-export function workingAtVenue(t: Trading): readonly VenueOrderId[] {
-  return working(t).flatMap(({ order, symbol, client_order_id }) =>
+export function workingAtVenue(runner: Runner): readonly VenueOrderId[] {
+  return working(runner).flatMap(({ order, symbol, client_order_id }) =>
     client_order_id === undefined ? [] : [{ order, symbol, client_order_id }],
   );
 }
@@ -266,11 +270,11 @@ export function workingAtVenue(t: Trading): readonly VenueOrderId[] {
 /**
  * Does what takes time, and has it answer into the inbox; what goes wrong is an answer, too.
  */
-export function begin(t: Trading, work: () => Promise<Item | undefined>): void {
+export function begin(runner: Runner, work: () => Promise<Item | undefined>): void {
   void work().then(
-    (item) => item !== undefined && t.inbox.put(item),
+    (item) => item !== undefined && runner.inbox.put(item),
     (fault: unknown) => {
-      if (!t.signal.aborted) t.inbox.put({ fault });
+      if (!runner.signal.aborted) runner.inbox.put({ fault });
     },
   );
 }

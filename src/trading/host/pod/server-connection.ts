@@ -30,7 +30,7 @@ export interface ServerConnection {
   /** Whether the claim is held, and was renewed lately enough to trade by it. */
   mayTrade(): boolean;
   /** Time at which the last answered report was sent; undefined before the first. */
-  readonly heardAt: Moment | undefined;
+  readonly answeredAt: Moment | undefined;
   readonly hasClaim: boolean;
   /** Has it report now. */
   report(): void;
@@ -82,7 +82,7 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
   let claimMs = 0;
   let reportMs = REPORT_SECONDS * 1000;
   /** When the last report was sent that was answered. */
-  let heard: Moment | undefined;
+  let answeredAt: Moment | undefined;
   /** Nothing of the log can be told any more; all else is. */
   let isLogBroken = false;
   let isEnding = false;
@@ -90,7 +90,7 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
   let wasFenced = false;
   let isDown = false;
 
-  /** A halt is heard whatever becomes of the log: without it, the report goes all the same. */
+  /** A halt arrives even if the log is broken; reports then carry no batch. */
   const breakLog = (fault: unknown): void => {
     isLogBroken = true;
     if (!(fault instanceof ServiceError)) throw fault;
@@ -128,7 +128,7 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
       throw error;
     }
     refuseSuperseded(answer, state);
-    heard = sent;
+    answeredAt = sent;
     const isFirst = epoch === null;
     ({ epoch, recorded } = answer);
     claimMs = answer.claim_seconds * 1000;
@@ -193,9 +193,9 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
   });
 
   return {
-    mayTrade: () => heard !== undefined && msSince(heard) < claimMs * SHARE_OF_CLAIM,
-    get heardAt() {
-      return heard;
+    mayTrade: () => answeredAt !== undefined && msSince(answeredAt) < claimMs * SHARE_OF_CLAIM,
+    get answeredAt() {
+      return answeredAt;
     },
     get hasClaim() {
       return epoch !== null;

@@ -7,31 +7,37 @@ import { Session } from '../../session.ts';
 import { VenueSession } from '../../venue-session.ts';
 import type { DenyReason, Venue, VenueOrderId } from '../../venue.ts';
 import type { RunningBot, RunningFeed } from './deployed-bot.ts';
-import { openDesk } from './order-gateway.ts';
+import { openOrderGateway } from './order-gateway.ts';
 import { mayPlace } from './permission.ts';
-import { workingAtVenue, type AtVenue, type Item, type Opened, type Trading } from './runner.ts';
+import {
+  workingAtVenue,
+  type VenueConnection,
+  type Item,
+  type Opened,
+  type Runner,
+} from './runner.ts';
 import { untilAnswered } from './cancel-all.ts';
 
 /** After that, an order would be by a price that nobody has any more. */
 const PLACE_WITHIN_MS = 60_000;
 
 /** The session that the log leads to, once there is a claim to trade by and a venue to trade at. */
-export async function open(t: Trading): Promise<Item> {
+export async function open(runner: Runner): Promise<Item> {
   try {
-    await t.claimed.promise;
-    await openVenue(t);
-    if (!t.isLost) return { opened: await resume(t) };
+    await runner.claimed.promise;
+    await openVenue(runner);
+    if (!runner.isLost) return { opened: await resume(runner) };
     // An empty log would begin from nothing where there is more.
-    t.resumed.resolve();
+    runner.resumed.resolve();
     return 'look';
   } catch (error) {
-    t.resumed.resolve();
+    runner.resumed.resolve();
     throw error;
   }
 }
 
-async function openVenue(t: Trading): Promise<void> {
-  const { config, bot, journal, log, venueTimes = {} } = t.parts;
+async function openVenue(runner: Runner): Promise<void> {
+  const { config, bot, journal, log, venueTimes = {} } = runner.parts;
   const { venue: chosen, exchange } = config;
   if (chosen.type !== 'exchange') return;
   const { name, ...definition } = exchange!;
@@ -44,53 +50,53 @@ async function openVenue(t: Trading): Promise<void> {
     ...times
   } = venueTimes;
   const { universe } = bot.bot.spec.spec;
-  const isAllowed = (order?: VenueOrderId): boolean => mayPlace(t, order);
-  const venue = await answered(t, 'the venue is not to be had', () =>
-    t.doors.openExchangeVenue({
+  const isAllowed = (order?: VenueOrderId): boolean => mayPlace(runner, order);
+  const venue = await answered(runner, 'the venue is not to be had', () =>
+    runner.connections.openExchangeVenue({
       name,
       definition,
       deploymentId: config.deployment_id,
-      signal: t.signal,
+      signal: runner.signal,
       credentialsDir: chosen.credentials_dir,
       symbols: universe.symbols,
       currency: universe.currency,
-      account: t.setup.config.account.model,
+      account: runner.setup.config.account.model,
       onTrouble: (text) => log.warn(`${name}: ${text}`),
       // Checked right before sending, because the machine may have slept while the order waited.
-      mayPlace: (id) => isAllowed() && t.at?.desk.isTimely(id) === true,
+      mayPlace: (id) => isAllowed() && runner.connection?.gateway.isTimely(id) === true,
       ...times,
     }),
   );
-  t.at = { venue, desk: deskOf(t, venue, isAllowed, placeWithinMs) };
+  runner.connection = { venue, gateway: openGateway(runner, venue, isAllowed, placeWithinMs) };
   if (journal.rules === undefined) {
-    const rules = await answered(t, 'the rules of the venue', () => venue.rules());
+    const rules = await answered(runner, 'the rules of the venue', () => venue.rules());
     await journal.keepRules(rules);
   }
 }
 
-const deskOf = (
-  t: Trading,
+const openGateway = (
+  runner: Runner,
   venue: Venue,
   isAllowed: (order?: VenueOrderId) => boolean,
   placeWithinMs: number,
 ) =>
-  openDesk({
+  openOrderGateway({
     venue,
-    log: t.parts.log,
-    signal: t.signal,
+    log: runner.parts.log,
+    signal: runner.signal,
     mayPlace: isAllowed,
     placeWithinMs,
-    onReport: (report) => t.inbox.put({ report }),
-    onRetry: () => t.inbox.put('look'),
+    onReport: (report) => runner.inbox.put({ report }),
+    onRetry: () => runner.inbox.put('look'),
   });
 
-async function resume(t: Trading): Promise<Opened> {
-  const { setup, at } = t;
-  const { journal, bot, config } = t.parts;
+async function resume(runner: Runner): Promise<Opened> {
+  const { setup, connection } = runner;
+  const { journal, bot, config } = runner.parts;
   let denying: DenyReason | null = null;
   let epoch = 1;
   let foreignEpoch = 0;
-  const inputs = shown(journal.inputs(), bot.take, (input) => {
+  const inputs = showSteps(journal.inputs(), bot.take, (input) => {
     if (input.kind === 'control.epoch_set') ({ epoch } = input);
     else if (input.kind === 'control.denying') {
       denying = input.reason;
@@ -98,7 +104,7 @@ async function resume(t: Trading): Promise<Opened> {
     }
   });
   const session =
-    at === undefined
+    connection === undefined
       ? await Session.resume(setup, inputs)
       : await VenueSession.resume(
           { ...setup, deployment_id: config.deployment_id, rules: journal.rules! },
@@ -117,7 +123,7 @@ async function resume(t: Trading): Promise<Opened> {
 const STEPS_AT_ONCE = 256;
 
 /** What was recorded, with steps shown to the strategy before the session takes them. */
-async function* shown(
+async function* showSteps(
   inputs: AsyncIterable<SessionInput>,
   show: RunningBot['take'],
   onInput: (input: SessionInput) => void,
@@ -139,17 +145,22 @@ async function* shown(
 }
 
 /** What became of the orders that work while nobody looked. */
-export async function reconcile(t: Trading): Promise<Item> {
-  const reconciled = await answered(t, 'orders are not reconciled', () =>
-    reconcileOrders(t.at!.venue, t.parts.config.deployment_id, workingAtVenue(t), Date.now()),
+export async function reconcile(runner: Runner): Promise<Item> {
+  const reconciled = await answered(runner, 'orders are not reconciled', () =>
+    reconcileOrders(
+      runner.connection!.venue,
+      runner.parts.config.deployment_id,
+      workingAtVenue(runner),
+      Date.now(),
+    ),
   );
   return { reconciled };
 }
 
 /** Whether the venue has what the session says that there is. */
-export async function compare(t: Trading): Promise<Item> {
-  const holdings = await answered(t, 'holdings are not known', () =>
-    reconcileHoldings(t.at!.venue, t.session!.state()),
+export async function compare(runner: Runner): Promise<Item> {
+  const holdings = await answered(runner, 'holdings are not known', () =>
+    reconcileHoldings(runner.connection!.venue, runner.session!.state()),
   );
   return { holdings };
 }
@@ -158,33 +169,35 @@ export async function compare(t: Trading): Promise<Item> {
  * The same while it trades. Nothing is compared while an order is on its way to the venue: it may have
  * been filled there, and to ask for it by name would withdraw it.
  */
-export async function compareAgain(t: Trading): Promise<Item> {
-  const orders = workingAtVenue(t);
-  if (orders.some(({ order }) => !t.reported.has(order))) return { holdings: undefined };
+export async function compareAgain(runner: Runner): Promise<Item> {
+  const orders = workingAtVenue(runner);
+  if (orders.some(({ order }) => !runner.reported.has(order))) return { holdings: undefined };
   for (const order of orders) {
-    const report = await answered(t, 'an order is not known', () => t.at!.venue.find(order));
-    if (report !== undefined) t.inbox.put({ report });
+    const report = await answered(runner, 'an order is not known', () =>
+      runner.connection!.venue.find(order),
+    );
+    if (report !== undefined) runner.inbox.put({ report });
   }
-  return compare(t);
+  return compare(runner);
 }
 
-export async function openBars(t: Trading): Promise<Item> {
-  const { config, bot, catalogueDir, log } = t.parts;
-  const feedOpened = await answered(t, 'no bars are to be had', () =>
-    t.doors.openFeed(config, bot.bot, catalogueDir, log),
+export async function openBars(runner: Runner): Promise<Item> {
+  const { config, bot, catalogueDir, log } = runner.parts;
+  const feedOpened = await answered(runner, 'no bars are to be had', () =>
+    runner.connections.openFeed(config, bot.bot, catalogueDir, log),
   );
   return { feedOpened };
 }
 
-export async function pumpBars(t: Trading, feed: RunningFeed): Promise<Item | undefined> {
-  const { time } = t.session!.state();
-  const stopped = AbortSignal.any([t.signal, t.feeding.signal]);
+export async function pumpBars(runner: Runner, feed: RunningFeed): Promise<Item | undefined> {
+  const { time } = runner.session!.state();
+  const stopped = AbortSignal.any([runner.signal, runner.feeding.signal]);
   try {
     for await (const item of feed.items(time === null ? undefined : Date.parse(time), stopped)) {
-      await t.inbox.putBehind({ feed: item });
+      await runner.inbox.putBehind({ feed: item });
       stopped.throwIfAborted();
     }
-    await t.inbox.putBehind('feed_ended');
+    await runner.inbox.putBehind('feed_ended');
     return undefined;
   } catch (error) {
     if (stopped.aborted) return undefined;
@@ -192,16 +205,19 @@ export async function pumpBars(t: Trading, feed: RunningFeed): Promise<Item | un
   }
 }
 
-export async function pumpReports(t: Trading, { venue, desk }: AtVenue): Promise<undefined> {
-  for await (const report of venue.reports(t.signal)) {
-    desk.heard();
-    t.inbox.put({ report });
+export async function pumpReports(
+  runner: Runner,
+  { venue, gateway }: VenueConnection,
+): Promise<undefined> {
+  for await (const report of venue.reports(runner.signal)) {
+    gateway.noteAnswer();
+    runner.inbox.put({ report });
   }
 }
 
-export async function pumpTerms(t: Trading, { venue }: AtVenue): Promise<undefined> {
-  for await (const terms of venue.terms(t.signal)) t.inbox.put({ terms });
+export async function pumpTerms(runner: Runner, { venue }: VenueConnection): Promise<undefined> {
+  for await (const terms of venue.terms(runner.signal)) runner.inbox.put({ terms });
 }
 
-const answered = <T>(t: Trading, what: string, work: () => Promise<T>): Promise<T> =>
-  untilAnswered(work, (error) => t.parts.log.warn(`${what}: ${error.message}`), t.signal);
+const answered = <T>(runner: Runner, what: string, work: () => Promise<T>): Promise<T> =>
+  untilAnswered(work, (error) => runner.parts.log.warn(`${what}: ${error.message}`), runner.signal);

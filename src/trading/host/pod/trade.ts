@@ -15,13 +15,13 @@ import { handle } from './handle.ts';
 import { open } from './startup.ts';
 import { describeRunner, missing, settleSupervision, settleDenial } from './permission.ts';
 import { record } from './record.ts';
-import { begin, newTrading, working } from './runner.ts';
-import type { Doors, RunEnd, Trade, Trading } from './runner.ts';
+import { begin, newRunner, working } from './runner.ts';
+import type { Connections, RunEnd, TradeOptions, Runner } from './runner.ts';
 
-export type { Doors, RunEnd } from './runner.ts';
+export type { Connections, RunEnd } from './runner.ts';
 
 /** Of a deployment. A run in virtual time has others, which answer as these do. */
-const DOORS: Doors = { openExchangeVenue, openFeed, connectToServer };
+const CONNECTIONS: Connections = { openExchangeVenue, openFeed, connectToServer };
 
 const LOOK_EVERY_MS = 1000;
 /** Bars are taken for so long before what they came to is put on disk. */
@@ -29,74 +29,79 @@ const TURN_MS = 50;
 /** For connections to be closed, once there is nothing more to be said by them. */
 const CLOSE_WITHIN_MS = 2000;
 
-export async function trade(parts: Trade): Promise<RunEnd> {
+export async function trade(parts: TradeOptions): Promise<RunEnd> {
   const { journal, stop, onView } = parts;
   const closing = new AbortController();
-  const t = newTrading(parts, parts.doors ?? DOORS, closing.signal);
-  startReports(t);
+  const runner = newRunner(parts, parts.connections ?? CONNECTIONS, closing.signal);
+  startReports(runner);
   onView({
-    working: () => working(t),
-    times: () => ({ bar: t.barAt, report: t.server?.heardAt, venue: t.at?.desk.heardAt }),
-    missing: () => missing(t),
+    working: () => working(runner),
+    times: () => ({
+      bar: runner.barAt,
+      report: runner.server?.answeredAt,
+      venue: runner.connection?.gateway.answeredAt,
+    }),
+    missing: () => missing(runner),
   });
-  const look = setInterval(() => t.inbox.put('look'), LOOK_EVERY_MS);
-  const onStop = (): void => t.inbox.put('stop');
+  const look = setInterval(() => runner.inbox.put('look'), LOOK_EVERY_MS);
+  const onStop = (): void => runner.inbox.put('stop');
   stop.addEventListener('abort', onStop);
   if (stop.aborted) onStop();
-  begin(t, () => open(t));
+  begin(runner, () => open(runner));
   try {
-    while (!t.isFenced && t.verified === undefined) await turn(t);
-    const state = t.session?.state() ?? journal.state;
-    if (!t.isFenced && t.ending !== undefined) {
-      return await finish(t, t.ending, t.verified === true, state);
+    while (!runner.isFenced && runner.verified === undefined) await turn(runner);
+    const state = runner.session?.state() ?? journal.state;
+    if (!runner.isFenced && runner.ending !== undefined) {
+      return await finish(runner, runner.ending, runner.verified === true, state);
     }
     const nothing = { verified: false, orders: [], error: undefined };
-    return { outcome: 'fenced', ...nothing, state, steps: t.steps };
+    return { outcome: 'fenced', ...nothing, state, steps: runner.steps };
   } finally {
     clearInterval(look);
     stop.removeEventListener('abort', onStop);
     closing.abort(new ServiceError('interrupted', 'the runner ends'));
-    const closed = Promise.allSettled([t.feed?.close(), t.at?.venue.close()]);
+    const closed = Promise.allSettled([runner.feed?.close(), runner.connection?.venue.close()]);
     await Promise.race([closed, delay(CLOSE_WITHIN_MS, undefined, { ref: false })]);
   }
 }
 
-function startReports(t: Trading): void {
-  const { config, instanceId, log, journal } = t.parts;
-  if (config.control === undefined) return t.claimed.resolve();
-  t.server = t.doors.connectToServer({
+function startReports(runner: Runner): void {
+  const { config, instanceId, log, journal } = runner.parts;
+  if (config.control === undefined) return runner.claimed.resolve();
+  runner.server = runner.connections.connectToServer({
     control: config.control,
     deploymentId: config.deployment_id,
     instanceId,
-    describeRunner: () => describeRunner(t),
+    describeRunner: () => describeRunner(runner),
     log,
-    signal: t.signal,
+    signal: runner.signal,
     nextBatch: (recorded) => journal.nextBatch(recorded),
-    onNews: (news) => t.inbox.put({ server: news }),
+    onNews: (news) => runner.inbox.put({ server: news }),
   });
 }
 
-function settle(t: Trading): void {
-  settleDenial(t);
-  settleSupervision(t);
+function settle(runner: Runner): void {
+  settleDenial(runner);
+  settleSupervision(runner);
 }
 
 /** Takes what waits, puts on disk what came of it, and asks the venue for what is to be asked. */
-async function turn(t: Trading): Promise<void> {
-  await t.inbox.news();
+async function turn(runner: Runner): Promise<void> {
+  await runner.inbox.news();
   const until = performance.now() + TURN_MS;
   try {
-    for (let item = t.inbox.take(); item !== undefined; item = t.inbox.take()) {
-      settle(t);
-      await handle(t, item);
-      if (t.isFenced || performance.now() >= until) break;
+    for (let item = runner.inbox.take(); item !== undefined; item = runner.inbox.take()) {
+      settle(runner);
+      await handle(runner, item);
+      if (runner.isFenced || performance.now() >= until) break;
     }
-    settle(t);
-    await record(t);
+    settle(runner);
+    await record(runner);
   } catch (error) {
-    t.isBroken = true;
-    fail(t, error);
+    runner.isBroken = true;
+    fail(runner, error);
   }
-  if (t.isFenced || t.isBroken) return;
-  if (t.session instanceof VenueSession) t.at!.desk.send(t.session.outbox());
+  if (runner.isFenced || runner.isBroken) return;
+  if (runner.session instanceof VenueSession)
+    runner.connection!.gateway.send(runner.session.outbox());
 }

@@ -12,10 +12,19 @@ import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { openBot, type RunningBot } from '../../../../src/trading/host/pod/deployed-bot.ts';
 import { readRunConfig, type RunConfig } from '../../../../src/trading/host/pod/run-config.ts';
 import type { ServerNews } from '../../../../src/trading/host/pod/server-connection.ts';
-import { openJournal, type Journal, type LogBatch } from '../../../../src/trading/host/pod/runner-journal.ts';
+import {
+  openJournal,
+  type Journal,
+  type LogBatch,
+} from '../../../../src/trading/host/pod/runner-journal.ts';
 import { createRunnerMetrics } from '../../../../src/trading/host/pod/runner-metrics.ts';
 import { trade } from '../../../../src/trading/host/pod/trade.ts';
-import type { Doors, RunEnd, VenueTimes, View } from '../../../../src/trading/host/pod/runner.ts';
+import type {
+  Connections,
+  RunEnd,
+  VenueTimes,
+  RunnerView,
+} from '../../../../src/trading/host/pod/runner.ts';
 import { engineConfig } from '../../../../src/bots/spec.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { VenueSession } from '../../../../src/trading/venue-session.ts';
@@ -64,7 +73,7 @@ export interface Script {
 
 export interface Life {
   readonly done: Promise<RunEnd>;
-  readonly view: View;
+  readonly view: RunnerView;
   readonly log: readonly string[];
   readonly stop: () => void;
   readonly tell: (news: ServerNews) => void;
@@ -179,7 +188,7 @@ export async function newScript(): Promise<Script> {
       const stop = new AbortController();
       let isDead = false;
       let onNews: (news: ServerNews) => void = () => {};
-      let view: View | undefined;
+      let view: RunnerView | undefined;
       let steps = real.steps;
       /** Numbers of orders of which the log has it. */
       const onDisk = new Set<number>();
@@ -306,7 +315,7 @@ export async function newScript(): Promise<Script> {
         });
         return batch;
       };
-      const doors: Doors = {
+      const connections: Connections = {
         openExchangeVenue: () => at('open the venue', () => venue),
         openFeed: async () => ({
           async *items(after = -Infinity, signal) {
@@ -349,7 +358,7 @@ export async function newScript(): Promise<Script> {
           void report();
           return {
             mayTrade: () => script.mayTrade,
-            heardAt: undefined,
+            answeredAt: undefined,
             get hasClaim() {
               return script.hasClaim;
             },
@@ -381,7 +390,7 @@ export async function newScript(): Promise<Script> {
         catalogueDir: '',
         timeoutMs: 1000,
         venueTimes,
-        doors,
+        connections,
         onView: (its) => (view = its),
       });
       done.catch(() => {});
