@@ -19,7 +19,7 @@ export type {
   OrderStatus,
   OrderType,
   TimeInForce,
-} from './orders.ts';
+} from './orders/order.ts';
 export { choice, flag, integer, number } from './params.ts';
 export type { Param, Params, ParamValues } from './params.ts';
 export type { Indicator } from './indicators/indicator.ts';

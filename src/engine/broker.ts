@@ -1,11 +1,11 @@
 import type { Instrument } from './instrument.ts';
-import { readRequest } from './order-request.ts';
-import type { RequestFields } from './order-request.ts';
-import { OrderView } from './order-view.ts';
-import type { Order, OrderRequest } from './orders.ts';
+import { readRequest } from './orders/order-request.ts';
+import type { RequestFields } from './orders/order-request.ts';
+import { OrderView } from './orders/order-view.ts';
+import type { Order, OrderRequest } from './orders/order.ts';
 import type { Portfolio } from './portfolio.ts';
 import type { Broker } from './strategy.ts';
-import type { WorkingOrder } from './working-order.ts';
+import type { WorkingOrder } from './orders/working-order.ts';
 
 /** The parts of a run that its broker needs. */
 export interface Trading {

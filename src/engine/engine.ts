@@ -11,12 +11,12 @@ import { nextOnPath, pathOf } from './fills/path.ts';
 import { nextInRange } from './fills/range.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
-import type { RequestFields } from './order-request.ts';
-import type { ExitPrice, Order, OrderReason } from './orders.ts';
+import type { RequestFields } from './orders/order-request.ts';
+import type { ExitPrice, Order, OrderReason } from './orders/order.ts';
 import type { Params, ParamValues } from './params.ts';
 import { EngineMemory } from './memory.ts';
 import { Portfolio } from './portfolio.ts';
-import type { Execution } from './execution.ts';
+import type { Booking } from './booking.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult, Trade } from './result.ts';
 import { Exposure, pendingUnits } from './risk/exposure.ts';
@@ -28,12 +28,19 @@ import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
-import { covers, Permits } from './risk/supervision.ts';
-import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './risk/supervision.ts';
-import { endReason, VenueDesk } from './venue-desk.ts';
-import type { Booking, SentOrder } from './venue-desk.ts';
-import type { DenyReason, Opening, RiskState, VenueReport, VenueRules } from './venue.ts';
-import type { WorkingOrder } from './working-order.ts';
+import { covers, Permits } from './risk/permits.ts';
+import type { Permit, Proposal, UsedPermit } from './risk/permits.ts';
+import type { Threshold, Thresholds } from './risk/firm-thresholds.ts';
+import { endReason, VenueDesk } from './execution/sent-orders.ts';
+import type { ReportedChange, SentOrder } from './execution/sent-orders.ts';
+import type {
+  DenyReason,
+  Opening,
+  RiskState,
+  VenueReport,
+  VenueRules,
+} from './execution/venue-protocol.ts';
+import type { WorkingOrder } from './orders/working-order.ts';
 
 export interface EngineSetup<P extends Params = Params> {
   /**
@@ -95,7 +102,7 @@ export class Engine {
   readonly #journal: Journal;
   readonly #rate: MessageRate;
   /** Written anew for every fill: a run makes too many of them to leave each to the collector. */
-  readonly #execution: Execution = {
+  readonly #execution: Booking = {
     instrument: 0,
     quantity: -0,
     price: -0,
@@ -1109,7 +1116,7 @@ export class Engine {
     return this.#desk.tradable(index, Math.abs(left), close) > 0;
   }
 
-  #book(sent: SentOrder, booking: Booking, time: number): void {
+  #book(sent: SentOrder, booking: ReportedChange, time: number): void {
     const { quantity, price, fee, isFill, isFirstFill, isCorrection } = booking;
     const { order } = sent;
     const { instrument } = order;
@@ -1402,7 +1409,7 @@ export class Engine {
   }
 
   /** Tells the controls that look back of a fill. */
-  #executed(order: WorkingOrder, { instrument, price, time }: Execution, isFirst: boolean): void {
+  #executed(order: WorkingOrder, { instrument, price, time }: Booking, isFirst: boolean): void {
     const limits = this.#optionalLimits!;
     limits.priced(instrument, order.side, price, time);
     const count = isFirst ? limits.executed(instrument, order.side, time) : undefined;

@@ -1,8 +1,8 @@
-import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
-import type { Execution } from './execution.ts';
+import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders/order.ts';
+import type { Booking } from './booking.ts';
 import { EngineMemory } from './memory.ts';
 import { Rows, type RowsData } from './rows.ts';
-import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
+import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders/order.ts';
 
 /** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */
 export type OrderEvent = {
@@ -181,14 +181,14 @@ export class Journal implements JournalRows {
   }
 
   /** `position` and `cash` are those after the fill. */
-  filled(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
-    const at = this.#row('order.filled', execution.time, order.id, execution.instrument);
+  filled(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+    const at = this.#row('order.filled', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
-    chunk[at + 4] = execution.quantity;
-    chunk[at + 5] = execution.price;
-    chunk[at + 6] = execution.reference;
-    chunk[at + 7] = execution.fee;
-    chunk[at + 8] = execution.slippage;
+    chunk[at + 4] = booking.quantity;
+    chunk[at + 5] = booking.price;
+    chunk[at + 6] = booking.reference;
+    chunk[at + 7] = booking.fee;
+    chunk[at + 8] = booking.slippage;
     chunk[at + 9] = position;
     chunk[at + 10] = cash;
   }
@@ -213,22 +213,22 @@ export class Journal implements JournalRows {
   }
 
   /** `position` and `cash` are those after it. */
-  fee(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
-    const at = this.#row('order.fee', execution.time, order.id, execution.instrument);
+  fee(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+    const at = this.#row('order.fee', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
-    chunk[at + 4] = execution.quantity;
-    chunk[at + 5] = execution.fee;
+    chunk[at + 4] = booking.quantity;
+    chunk[at + 5] = booking.fee;
     chunk[at + 6] = position;
     chunk[at + 7] = cash;
   }
 
   /** `position` and `cash` are those after it. */
-  corrected(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
-    const at = this.#row('order.corrected', execution.time, order.id, execution.instrument);
+  corrected(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+    const at = this.#row('order.corrected', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
-    chunk[at + 4] = execution.quantity;
-    chunk[at + 5] = execution.price;
-    chunk[at + 6] = execution.fee;
+    chunk[at + 4] = booking.quantity;
+    chunk[at + 5] = booking.price;
+    chunk[at + 6] = booking.fee;
     chunk[at + 7] = position;
     chunk[at + 8] = cash;
   }

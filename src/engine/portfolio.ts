@@ -1,8 +1,8 @@
-import type { Execution } from './execution.ts';
+import type { Booking } from './booking.ts';
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
-import type { Opening } from './venue.ts';
+import type { Opening } from './execution/venue-protocol.ts';
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */
 const ID = 0;
@@ -112,8 +112,8 @@ export class Portfolio {
   }
 
   /** Books a fill; one that goes through flat closes one trade and opens another. */
-  book(execution: Execution): void {
-    const { instrument, quantity, price, fee } = execution;
+  book(booking: Booking): void {
+    const { instrument, quantity, price, fee } = booking;
     const size = Math.abs(quantity);
     const before = this.positions[instrument]!;
     const sum = before + quantity;
@@ -121,13 +121,13 @@ export class Portfolio {
     const after = Math.abs(sum) < 1e-12 * size ? 0 : sum;
     this.cash -= quantity * price + fee;
     this.fees += fee;
-    this.slippage += execution.slippage;
+    this.slippage += booking.slippage;
     this.tradedNotional += size * price;
     this.positions[instrument] = after;
 
     const trade = this.#open[instrument]!;
     if (before === 0) {
-      this.#enter(trade, execution, quantity, fee);
+      this.#enter(trade, booking, quantity, fee);
     } else if (before > 0 === quantity > 0) {
       trade[QUANTITY]! += size;
       trade[ENTRY_NOTIONAL]! += size * price;
@@ -139,9 +139,9 @@ export class Portfolio {
       trade[EXIT_NOTIONAL]! += closing * price;
       trade[FEES]! += closingFee;
       if (after === 0 || flips) {
-        this.#close(trade, execution);
+        this.#close(trade, booking);
       }
-      if (flips) this.#enter(trade, execution, after, fee - closingFee);
+      if (flips) this.#enter(trade, booking, after, fee - closingFee);
     }
   }
 
@@ -150,8 +150,8 @@ export class Portfolio {
    * has bought and sold in one that is still open is taken out of that. What has closed since, or
    * would turn the position round, is booked as though it were traded back.
    */
-  correct(execution: Execution, side: 'buy' | 'sell', tradeId: number | undefined): void {
-    const { instrument, quantity, price, fee } = execution;
+  correct(booking: Booking, side: 'buy' | 'sell', tradeId: number | undefined): void {
+    const { instrument, quantity, price, fee } = booking;
     const trade = this.#open[instrument]!;
     const before = this.positions[instrument]!;
     const after = before + quantity;
@@ -161,7 +161,7 @@ export class Portfolio {
     // More of an exit is one more exit.
     if (tradeId === undefined || !isInside || (!isEntry && units > 0)) {
       if (quantity === 0) this.#charge(fee, tradeId);
-      else this.book(execution);
+      else this.book(booking);
       return;
     }
     // Where no units move, what is paid or given back is of their price.
@@ -175,7 +175,7 @@ export class Portfolio {
     this.fees += fee;
     trade[FEES]! += fee;
     const isSold = trade[QUANTITY]! > 1e-12 * Math.abs(quantity);
-    if (this.positions[instrument] === 0 && isSold) this.#close(trade, execution);
+    if (this.positions[instrument] === 0 && isSold) this.#close(trade, booking);
   }
 
   /**
@@ -183,9 +183,9 @@ export class Portfolio {
    * the position at `price`. The fee counts to the trade of that fill, also if it has closed since; to
    * none if nothing of the order was filled.
    */
-  settle(execution: Execution, tradeId: number | undefined): void {
-    if (execution.quantity !== 0) this.book({ ...execution, fee: 0 });
-    this.#charge(execution.fee, tradeId);
+  settle(booking: Booking, tradeId: number | undefined): void {
+    if (booking.quantity !== 0) this.book({ ...booking, fee: 0 });
+    this.#charge(booking.fee, tradeId);
   }
 
   #charge(fee: number, tradeId: number | undefined): void {
@@ -226,23 +226,23 @@ export class Portfolio {
 
   #enter(
     trade: Float64Array,
-    execution: Pick<Execution, 'instrument' | 'price' | 'time' | 'step'>,
+    booking: Pick<Booking, 'instrument' | 'price' | 'time' | 'step'>,
     quantity: number,
     fee: number,
   ): void {
     this.#tradeCount += 1;
     trade[ID] = this.#tradeCount;
-    trade[INSTRUMENT] = execution.instrument;
+    trade[INSTRUMENT] = booking.instrument;
     trade[SIDE] = quantity > 0 ? 1 : -1;
-    trade[ENTRY_TIME] = execution.time;
-    trade[ENTRY_STEP] = execution.step;
+    trade[ENTRY_TIME] = booking.time;
+    trade[ENTRY_STEP] = booking.step;
     trade[QUANTITY] = Math.abs(quantity);
-    trade[ENTRY_NOTIONAL] = Math.abs(quantity) * execution.price;
+    trade[ENTRY_NOTIONAL] = Math.abs(quantity) * booking.price;
     trade[EXIT_NOTIONAL] = 0;
     trade[FEES] = fee;
   }
 
-  #close(trade: Float64Array, { time, step }: Execution): void {
+  #close(trade: Float64Array, { time, step }: Booking): void {
     trade[EXIT_TIME] = time;
     trade[EXIT_STEP] = step;
     const at = this.#closed.append();

@@ -1,5 +1,5 @@
 import type { Instrument } from './instrument.ts';
-import type { Order, OrderRequest } from './orders.ts';
+import type { Order, OrderRequest } from './orders/order.ts';
 import type { Params, ParamValues } from './params.ts';
 
 /** A fill as its strategy sees it. */

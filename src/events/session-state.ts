@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { OrderEvent } from '../engine/journal.ts';
-import type { OrderType, TimeInForce } from '../engine/orders.ts';
-import type { RiskState } from '../engine/venue.ts';
-import type { UsedPermit } from '../engine/risk/supervision.ts';
+import type { OrderType, TimeInForce } from '../engine/orders/order.ts';
+import type { RiskState } from '../engine/execution/venue-protocol.ts';
+import type { UsedPermit } from '../engine/risk/permits.ts';
 
 /**
  * Only a `running` session takes bars. The others have ended: by a halt, by an error in the strategy,

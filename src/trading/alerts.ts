@@ -1,5 +1,5 @@
 /** Alerts about events of a trading session. */
-import { LIMIT_REASONS } from '../engine/orders.ts';
+import { LIMIT_REASONS } from '../engine/orders/order.ts';
 import { CLOCK_SET_BACK } from '../events/clock-steps.ts';
 import { notifyAlert } from '../events/raised-alerts.ts';
 import type { SessionEvent } from './session-events.ts';

@@ -1,10 +1,10 @@
 /** Initial account of a session that continues another one. */
 import { z } from 'zod';
-import type { Opening, RiskState } from '../engine/venue.ts';
+import type { Opening, RiskState } from '../engine/execution/venue-protocol.ts';
 import type { Problem } from '../base/errors.ts';
 import type { SessionState } from '../events/session-state.ts';
 
-export type { Opening } from '../engine/venue.ts';
+export type { Opening } from '../engine/execution/venue-protocol.ts';
 
 const money = z.number();
 

@@ -1,5 +1,5 @@
 import type { Step } from '../engine/steps.ts';
-import type { DenyReason, VenueReport, VenueRules } from '../engine/venue.ts';
+import type { DenyReason, VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import type { SupervisionInput } from './session-supervision.ts';
 
 /**

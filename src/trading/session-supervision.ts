@@ -1,5 +1,6 @@
 import type { Engine } from '../engine/engine.ts';
-import type { Permit, Thresholds } from '../engine/risk/supervision.ts';
+import type { Permit } from '../engine/risk/permits.ts';
+import type { Thresholds } from '../engine/risk/firm-thresholds.ts';
 
 /** Thresholds, permits and latches that administrators have set for a session. Plain JSON. */
 export interface SessionSupervision {

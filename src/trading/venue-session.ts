@@ -1,6 +1,6 @@
-import type { Order } from '../engine/orders.ts';
-import type { SentOrder } from '../engine/venue-desk.ts';
-import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
+import type { Order } from '../engine/orders/order.ts';
+import type { SentOrder } from '../engine/execution/sent-orders.ts';
+import type { VenueOrder, VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { SupervisionInput } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
+import type { VenueOrder, VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 
 export type {
   DenyReason,
@@ -7,7 +7,7 @@ export type {
   VenueOrder,
   VenueReport,
   VenueRules,
-} from '../engine/venue.ts';
+} from '../engine/execution/venue-protocol.ts';
 
 export type VenueOrderId = Pick<VenueOrder, 'order' | 'client_order_id' | 'symbol'>;
 

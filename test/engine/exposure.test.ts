@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, RiskLimits } from '../../src/engine/config.ts';
-import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import { runs } from '../length.ts';
 import { bars, flat, MARGIN, play } from './market.ts';
 import type { Candle, Played, Scene } from './market.ts';

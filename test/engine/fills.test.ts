@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { pathOf, nextOnPath } from '../../src/engine/fills/path.ts';
 import { nextInRange } from '../../src/engine/fills/range.ts';
-import type { Order } from '../../src/engine/orders.ts';
+import type { Order } from '../../src/engine/orders/order.ts';
 
 type Part = Partial<Pick<Order, 'side' | 'limit' | 'stop' | 'ocoGroup' | 'triggered'>>;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, OptionalLimits } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
-import type { Order } from '../../src/engine/orders.ts';
+import type { Order } from '../../src/engine/orders/order.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { bars, ENGINE_DEFAULTS, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, Script } from './market.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineConfig } from '../../src/engine/config.ts';
-import type { OrderRequest } from '../../src/engine/orders.ts';
+import type { OrderRequest } from '../../src/engine/orders/order.ts';
 import { bars, DAY, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, FillRow, Play, Played } from './market.ts';
 

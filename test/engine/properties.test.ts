@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OrderEvent } from '../../src/engine/journal.ts';
-import type { ExitPrice } from '../../src/engine/orders.ts';
+import type { ExitPrice } from '../../src/engine/orders/order.ts';
 import type { BarColumn, Bars } from '../../src/market/bars.ts';
 import { allocateBars, sliceBars } from '../../src/market/bars.ts';
 import { runs } from '../length.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
-import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import { integer, choice } from '../../src/engine/params.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { runs } from '../length.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, RiskLimits } from '../../src/engine/config.ts';
-import type { Order } from '../../src/engine/orders.ts';
+import type { Order } from '../../src/engine/orders/order.ts';
 import { backtest, bars, DAY, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, Played, Scene } from './market.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders.ts';
-import type { ExitPrice, OrderType, TimeInForce } from '../../src/engine/orders.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders/order.ts';
+import type { ExitPrice, OrderType, TimeInForce } from '../../src/engine/orders/order.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import type { Fill } from '../../src/engine/strategy.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
-import type { OrderRequest } from '../../src/engine/orders.ts';
+import type { OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { toSupervisionEvent, parseSupervisionInput } from '../../src/trading/session-events.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { NO_RISK_LIMITS, type EngineConfig } from '../../src/engine/config.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
-import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Fill, StrategyContext } from '../../src/engine/strategy.ts';

@@ -1,5 +1,5 @@
 /** Interaction with the matching logic: Article 6(2)(a), by the flows that RTS 7 Article 9(3) names. */
-import type { OrderReason } from '../../engine/orders.ts';
+import type { OrderReason } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import type { Case } from './case.ts';

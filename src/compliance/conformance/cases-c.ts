@@ -1,6 +1,6 @@
 /** Controls, tried in the same way: no part of Article 6, but evidence for Articles 9 and 10. */
 import { Instrument } from '../../engine/instrument.ts';
-import type { OrderReason } from '../../engine/orders.ts';
+import type { OrderReason } from '../../engine/orders/order.ts';
 import { allocateBars } from '../../market/bars.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { Case, Check } from './case.ts';

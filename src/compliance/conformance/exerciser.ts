@@ -1,5 +1,5 @@
 import type { Instrument } from '../../engine/instrument.ts';
-import type { Order, OrderRequest } from '../../engine/orders.ts';
+import type { Order, OrderRequest } from '../../engine/orders/order.ts';
 import { defineStrategy, type Broker, type Fill, type Strategy } from '../../engine/strategy.ts';
 
 /** What a case has the bot do at a bar. */

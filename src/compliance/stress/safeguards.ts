@@ -1,5 +1,5 @@
 /** Tests the controls of RTS 6 Articles 12 to 17 while the bot is under the target load. */
-import type { Order } from '../../engine/orders.ts';
+import type { Order } from '../../engine/orders/order.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import { faultOf, type Check } from '../conformance/case.ts';

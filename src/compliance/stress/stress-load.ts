@@ -1,5 +1,5 @@
 /** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
-import type { Order } from '../../engine/orders.ts';
+import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
 import type { VenueLine } from '../venue/simulated-venue.ts';

@@ -1,4 +1,4 @@
-import type { Order } from '../orders.ts';
+import type { Order } from '../orders/order.ts';
 
 /** Prices of one bar. */
 export interface BarPrices {

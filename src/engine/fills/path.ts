@@ -1,4 +1,4 @@
-import type { Order } from '../orders.ts';
+import type { Order } from '../orders/order.ts';
 import { isStop, priceOnMove } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 

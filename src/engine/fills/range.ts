@@ -1,4 +1,4 @@
-import type { Order } from '../orders.ts';
+import type { Order } from '../orders/order.ts';
 import { beyondLimit, isStop, priceWithinBar } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 

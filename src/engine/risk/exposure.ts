@@ -1,8 +1,8 @@
 import type { Instrument } from '../instrument.ts';
 import type { Portfolio } from '../portfolio.ts';
 import { targetPosition } from '../sizing.ts';
-import { isUnsizedTarget } from '../working-order.ts';
-import type { WorkingOrder } from '../working-order.ts';
+import { isUnsizedTarget } from '../orders/working-order.ts';
+import type { WorkingOrder } from '../orders/working-order.ts';
 
 type Side = WorkingOrder['side'];
 

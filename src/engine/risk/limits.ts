@@ -1,7 +1,7 @@
 import { DAY } from '../../market/bar-time.ts';
 import type { RiskLimits } from '../config.ts';
-import type { OrderReason } from '../orders.ts';
-import type { RiskState } from '../venue.ts';
+import type { OrderReason } from '../orders/order.ts';
+import type { RiskState } from '../execution/venue-protocol.ts';
 
 /**
  * What a risk check looks at: the account as the order would find and leave it. The engine keeps one

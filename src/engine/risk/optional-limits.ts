@@ -1,6 +1,6 @@
 import type { OptionalLimits } from '../config.ts';
-import type { Order, OrderReason } from '../orders.ts';
-import type { RecentExecutions } from '../venue.ts';
+import type { Order, OrderReason } from '../orders/order.ts';
+import type { RecentExecutions } from '../execution/venue-protocol.ts';
 
 type Side = Order['side'];
 

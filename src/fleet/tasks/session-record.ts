@@ -5,7 +5,7 @@ import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
 import { markUsed } from '../thresholds/overrides.ts';
-import type { UsedPermit } from '../../engine/risk/supervision.ts';
+import type { UsedPermit } from '../../engine/risk/permits.ts';
 import { openingAfterLosses, type Opening } from '../../trading/opening.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
 import { isHeld, type Claim } from './claim.ts';

@@ -6,7 +6,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
-import type { OverridableLimit, UsedPermit } from '../../engine/risk/supervision.ts';
+import type { OverridableLimit, UsedPermit } from '../../engine/risk/permits.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';

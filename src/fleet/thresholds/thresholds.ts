@@ -13,7 +13,7 @@
  * A missing attribution does not evade a threshold: while a level has a threshold in the bot's currency,
  * a bot without an attribution at that level does not start, and its running sessions deny all orders.
  */
-import type { Threshold, Thresholds } from '../../engine/risk/supervision.ts';
+import type { Threshold, Thresholds } from '../../engine/risk/firm-thresholds.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';

@@ -9,7 +9,7 @@
  */
 import { z } from 'zod';
 import type { EngineConfig } from '../../engine/config.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from '../../engine/orders.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE } from '../../engine/orders/order.ts';
 
 /** First message to the process. */
 export interface Setup {

@@ -1,5 +1,5 @@
-import type { ExitPrice, OrderRequest } from './orders.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
+import type { ExitPrice, OrderRequest } from './order.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE } from './order.ts';
 
 type Optional = Omit<OrderRequest, 'instrument' | 'side' | 'quantity'>;
 

@@ -1,5 +1,5 @@
-import type { Order } from './orders.ts';
-import type { Permit } from './risk/supervision.ts';
+import type { Order } from './order.ts';
+import type { Permit } from '../risk/permits.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -1,4 +1,4 @@
-import type { OrderType, TimeInForce } from './orders.ts';
+import type { OrderType, TimeInForce } from '../orders/order.ts';
 
 /** Why a production session denies new orders, and that it denies them at all. */
 export type DenyReason =

@@ -1,4 +1,4 @@
-import type { Instrument } from './instrument.ts';
+import type { Instrument } from '../instrument.ts';
 
 export const ORDER_TYPES = ['market', 'limit', 'stop', 'stop_limit', 'trailing_stop'] as const;
 export type OrderType = (typeof ORDER_TYPES)[number];

@@ -1,4 +1,4 @@
-import type { Instrument } from './instrument.ts';
+import type { Instrument } from '../instrument.ts';
 import type {
   ExitPrice,
   Order,
@@ -6,7 +6,7 @@ import type {
   OrderStatus,
   OrderType,
   TimeInForce,
-} from './orders.ts';
+} from './order.ts';
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 

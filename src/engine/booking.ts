@@ -1,5 +1,5 @@
 /** One fill as the books need it. The engine keeps one and writes each fill into it. */
-export interface Execution {
+export interface Booking {
   /** The instrument's place in the universe. */
   instrument: number;
   /** Units, signed: positive bought, negative sold. */

@@ -1,7 +1,7 @@
-import type { Order, OrderReason } from './orders.ts';
-import { ORDER_REASONS } from './orders.ts';
-import type { InstrumentRules, VenueReport, VenueRules } from './venue.ts';
-import type { WorkingOrder } from './working-order.ts';
+import type { Order, OrderReason } from '../orders/order.ts';
+import { ORDER_REASONS } from '../orders/order.ts';
+import type { InstrumentRules, VenueReport, VenueRules } from './venue-protocol.ts';
+import type { WorkingOrder } from '../orders/working-order.ts';
 
 /** An order that was handed to the venue, and what the venue has said of it; it is kept for good. */
 export interface SentOrder {
@@ -22,7 +22,7 @@ export interface SentOrder {
 }
 
 /** What a report adds to those before it; signed as the account sees it. */
-export interface Booking {
+export interface ReportedChange {
   /** Units, net of fees that were taken in them; 0 where only money moved. */
   readonly quantity: number;
   /** Per unit. */
@@ -161,7 +161,10 @@ export class VenueDesk {
    *
    * @throws RangeError for a report of no order that was handed over, or with numbers that are none.
    */
-  take(report: VenueReport): { readonly sent: SentOrder; readonly booking: Booking | undefined } {
+  take(report: VenueReport): {
+    readonly sent: SentOrder;
+    readonly booking: ReportedChange | undefined;
+  } {
     const sent = this.sent.get(report.order);
     if (sent === undefined) {
       throw new RangeError(`no order of this session that the venue has is ${report.order}`);
