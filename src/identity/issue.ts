@@ -1,3 +1,4 @@
+import { v7 as uuidv7 } from 'uuid';
 import * as z from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { isId } from '../lease/claims.ts';
@@ -19,7 +20,8 @@ import {
   type Narrowed,
 } from './narrowing.ts';
 import { conditionProblems } from './registry.ts';
-import { issueRenewal, readRequest, type DryRun, type Renewed } from './renew-lease.ts';
+import { readRequest } from './plan-renewal.ts';
+import { issueRenewal, signDraft, writeSigned, type DryRun, type Renewed } from './renew-lease.ts';
 import { installationRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type InstallationTerms, type Terms, type RequestedTerms } from './terms.ts';
@@ -56,7 +58,7 @@ export async function issueLease(
       renewal_id: null,
       previous: null,
     } as const;
-    const lease = newLease(usable, policy, registered, terms, origin, now);
+    const lease = newLease(usable, policy, registered, terms, origin, uuidv7({ msecs: now }));
     await appendAudit(tx, now, {
       actor: origin.issued_by,
       action: 'admin.identity.license.issue',
@@ -171,34 +173,34 @@ export async function issueForRequest(
   const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
   const offline = await readOfflineRequest(offlineRequest);
-  const { iss, iat, jwk, name, renewal_id, lease, machine_hash } = offline;
+  const { iss, iat, jwk, name, machine_hash = null } = offline;
   const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
   const requested = { entitlements, ttl_seconds, grace_period_seconds };
-  const outcome = await storage.write(async (tx) => {
-    const now = clock();
-    await refuseOutside(tx, caller, { deployment_id });
-    const registered = await findInstallationTerms(tx, deployment_id);
+  const actor = `administrator:${caller.administrator_id}` as const;
+  const details = {
+    device_id: iss,
+    requested_at: formatTime(iat * 1000),
+    ...callerDetails(caller),
+  };
+  const event = { actor, action: 'admin.identity.license.issue', details };
+  const check = async (db: Db, now: number) => {
+    await refuseOutside(db, caller, { deployment_id });
+    const registered = await findInstallationTerms(db, deployment_id);
     refuseOtherCustomer(registered, request);
     const bounded = boundRequestedTerms(caller, policy, registered, requested);
-    const asked = readRequest({ renewal_id, lease, machine_hash }, bounded);
-    const actor = `administrator:${caller.administrator_id}` as const;
-    const stated = machine_hash ?? null;
-    const about = { device_id: iss, deployment_id, x: jwk.x, name, machine_hash: stated };
-    const { device, admit, isKnown } = await deviceToAdmit(tx, now, actor, about);
+    const renewal = readRequest(offline, bounded);
+    const about = { device_id: iss, deployment_id, x: jwk.x, name, machine_hash };
+    const { device, admit, isKnown } = await deviceToAdmit(db, now, actor, about);
     if (!isKnown) refuseLongerRenewals(caller, policy, registered);
-    const event = {
-      actor,
-      action: 'admin.identity.license.issue',
-      details: {
-        device_id: device.device_id,
-        requested_at: formatTime(iat * 1000),
-        ...callerDetails(caller),
-      },
-    };
-    return issueRenewal(identity, tx, now, device, asked, event, admit);
-  });
-  if (outcome instanceof ServiceError) throw outcome;
-  return outcome;
+    return { device, renewal, event, admit };
+  };
+  const sign = async () => {
+    const { device, renewal } = await check(storage.read, clock());
+    return signDraft(identity, device, renewal);
+  };
+  return writeSigned(identity, sign, async (tx, now, draft) =>
+    issueRenewal(identity, tx, now, draft, await check(tx, now)),
+  );
 }
 
 const POINTER = '/offline_request';

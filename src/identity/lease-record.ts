@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
@@ -103,12 +102,12 @@ export function newLease(
   policy: LeasePolicy,
   registered: InstallationTerms,
   terms: Terms,
-  origin: Origin,
-  now: number,
+  origin: Omit<Origin, 'issued_by'>,
+  lease_id: string,
 ): NewLease {
   const { device_id, renewal_id, previous } = origin;
   const claims: LeaseClaims = {
-    lease_id: uuidv7({ msecs: now }),
+    lease_id,
     deployment_id: registered.deployment_id,
     customer_id: registered.customer_id,
     entitlements: terms.entitlements,

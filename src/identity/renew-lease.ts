@@ -1,42 +1,28 @@
-import { hash as digest } from 'node:crypto';
+import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit, type AuditEvent } from './audit.ts';
-import { machineOf, purposeClaims, type Holder } from './binding.ts';
-import type { Identity } from './context.ts';
+import type { Holder } from './binding.ts';
+import type { Identity, LeasePolicy } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
-import { findCloneSign, hasRevokedLease, readDeviceLine } from './device-line.ts';
 import { markDeviceUsed, setMachine } from './devices.ts';
-import { usableSigner } from './signing-keys.ts';
 import {
   answerText,
-  findInstallationTerms,
   newLease,
   recordLease,
   type LeaseAnswer,
+  type NewLease,
   type Warning,
 } from './lease-record.ts';
 import {
-  findPrevious,
-  parsePresented,
-  type PresentedLease,
-  type PreviousLease,
-} from './presented-lease.ts';
-import { entitlementSet } from './registry.ts';
-import { installationRevoked, machineRevoked, REINSTATE } from './revoke.ts';
-import type { Signer } from './signing-key.ts';
-import { leaseTerms, type InstallationTerms, type Terms, type RequestedTerms } from './terms.ts';
-
-/** Request of a device. The registry determines entitlements and TTL. */
-export interface RenewRequest {
-  /** Chosen by the device; a repeated request with the same id gets the same response. */
-  readonly renewal_id: string;
-  /** Content of the lease file that the device holds, if any. */
-  readonly lease?: unknown;
-  /** `machineHash` of the machine; required by plans that bind leases to machines. */
-  readonly machine_hash?: string | undefined;
-}
+  planRenewal,
+  readRequest,
+  REPEAT_MS,
+  type Planned,
+  type RenewRequest,
+  type RequestedRenewal,
+} from './plan-renewal.ts';
 
 export interface Renewed {
   /** Response body, see `LeaseAnswer`. A repeated request gets the same bytes. */
@@ -45,9 +31,6 @@ export interface Renewed {
   readonly fresh: boolean;
   readonly warnings: readonly Warning[];
 }
-
-/** Time for which a response is stored, so that a client that did not receive it can repeat the request. */
-const REPEAT_MS = 24 * 3_600_000;
 
 /**
  * Issues the next lease of a device. The lease that it holds stays valid.
@@ -60,18 +43,14 @@ export async function renewLease(
   proof: CheckedProof,
   request: RenewRequest,
 ): Promise<Renewed> {
-  const { storage, clock } = identity;
   const renewal = readRequest(request);
-  const outcome = await storage.write(async (tx): Promise<Renewed | ServiceError> => {
-    const now = clock();
+  const sign = () => signDraft(identity, proof.device, renewal);
+  return writeSigned(identity, sign, async (tx, now, draft) => {
     const device = await useDeviceProof(tx, now, proof);
     const actor = `device:${device.device_id}` as const;
     const event = { actor, action: 'identity.license.renew' };
-    return issueRenewal(identity, tx, now, device, renewal, event);
+    return issueRenewal(identity, tx, now, draft, { device, renewal, event });
   });
-  // Thrown after the transaction, so that its audit entry is kept.
-  if (outcome instanceof ServiceError) throw outcome;
-  return outcome;
 }
 
 export type DryRun = Omit<LeaseAnswer, 'lease' | 'lease_id'>;
@@ -98,7 +77,7 @@ export async function dryRunRenewal(
       return rest;
     }
     const { fork, terms, warnings } = planned;
-    if (fork !== undefined && policy.clone_policy === 'refuse') return cloneSuspected(fork);
+    if (fork !== undefined && isRefused(policy, planned)) return cloneSuspected(fork);
     return {
       deployment_id: device.deployment_id,
       entitlements: terms.entitlements,
@@ -114,160 +93,139 @@ export async function dryRunRenewal(
   return outcome;
 }
 
-interface RequestedRenewal {
-  readonly renewal_id: string;
-  readonly presented: PresentedLease | undefined;
-  readonly machine_hash: string | undefined;
-  /** Terms of the administrator; undefined for a request from the device itself. */
-  readonly requested: RequestedTerms | undefined;
-  /** Hash of the id of the presented lease. */
-  readonly leaseHash: string;
-  /** Hash of the presented lease and of the terms of the administrator. */
-  readonly hash: string;
+/** A lease that was signed before the transaction that issues it. */
+interface SignedDraft {
+  readonly lease: NewLease;
+  readonly signature: Uint8Array;
+  /** Time from which its terms count. */
+  readonly now: number;
 }
 
-/** @throws ServiceError `invalid_request` */
-export function readRequest(
-  { renewal_id, lease, machine_hash }: RenewRequest,
-  requested?: RequestedTerms,
-): RequestedRenewal {
-  const presented = lease === undefined ? undefined : parsePresented(lease);
-  const leaseHash = sha256(presented?.claims.lease_id ?? '');
-  const { entitlements, ttl_seconds, grace_period_seconds } = requested ?? {};
-  const requestedTerms = [
-    entitlements && entitlementSet(entitlements),
-    ttl_seconds,
-    grace_period_seconds,
-    ...(requested?.ttl_max_seconds === undefined ? [] : [requested.ttl_max_seconds]),
-  ];
-  // Without terms, the hash equals that of the same request from the device itself.
-  const hasTerms = requestedTerms.some((term) => term !== undefined);
-  const hash = hasTerms ? `${leaseHash} ${sha256(JSON.stringify(requestedTerms))}` : leaseHash;
-  return { renewal_id, presented, machine_hash, requested, leaseHash, hash };
+/** Rolls back a transaction that needs another lease than the signed one. */
+class StaleDraft extends Error {}
+
+/**
+ * Signs a lease before the transaction that issues it, since all other writes wait for a
+ * transaction. Signs again if the lease would differ by then, because the registry has changed.
+ *
+ * @param issue calls `issueRenewal`; an error that it returns is thrown after the transaction.
+ */
+export async function writeSigned(
+  { storage, clock }: Identity,
+  sign: () => Promise<SignedDraft | undefined>,
+  issue: (tx: Db, now: number, draft: SignedDraft | undefined) => Promise<Renewed | ServiceError>,
+): Promise<Renewed> {
+  for (;;) {
+    const draft = await sign();
+    try {
+      const outcome = await storage.write((tx) => issue(tx, clock(), draft));
+      // Thrown after the transaction, so that its audit entry is kept.
+      if (outcome instanceof ServiceError) throw outcome;
+      return outcome;
+    } catch (error) {
+      if (!(error instanceof StaleDraft)) throw error;
+    }
+  }
 }
 
-interface Planned {
-  readonly usable: Signer;
-  readonly registered: InstallationTerms;
-  readonly terms: Terms;
-  readonly holder: Holder;
-  readonly previous: PreviousLease | undefined;
-  /** Reason to suspect a clone of the device, as a sentence. */
-  readonly fork: string | undefined;
-  readonly warnings: readonly Warning[];
-}
-
-interface Given {
-  readonly given: string;
-}
-
-/** @throws ServiceError as `renewLease` */
-async function planRenewal(
-  { policy, signer }: Identity,
-  tx: Db,
-  now: number,
+/** @returns undefined if no new lease is due; the transaction repeats the checks and decides. */
+export async function signDraft(
+  identity: Identity,
   device: DevicesTable,
-  { renewal_id, presented, machine_hash, requested, leaseHash, hash }: RequestedRenewal,
-): Promise<Planned | Given> {
-  const line = await readDeviceLine(tx, device);
-  const previous = presented && (await findPrevious(tx, presented, device, line));
-  const registered = await findInstallationTerms(tx, device.deployment_id);
-  if (policy.registry_enforced) {
-    if (registered.revoked_at !== null) {
-      throw await installationRevoked(tx, now, device.deployment_id, requested && REINSTATE);
-    }
-    if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
-      throw await machineRevoked(tx, now, line);
-    }
+  renewal: RequestedRenewal,
+): Promise<SignedDraft | undefined> {
+  const { storage, clock, policy } = identity;
+  const now = clock();
+  try {
+    const planned = await planRenewal(identity, storage.read, now, device, renewal);
+    if ('given' in planned || isRefused(policy, planned)) return undefined;
+    const lease = leaseOf(policy, planned, uuidv7({ msecs: now }));
+    return { lease, signature: planned.usable.sign(lease.toSign), now };
+  } catch (error) {
+    if (error instanceof ServiceError && error.code !== 'storage_unavailable') return undefined;
+    throw error;
   }
+}
 
-  const before = await findStoredAnswer(tx, device.deployment_id, renewal_id);
-  if (before && !(before.request_hash.startsWith(leaseHash) && line.includes(before.device_id!))) {
-    throw new ServiceError(
-      'idempotency_mismatch',
-      `the renewal ${renewal_id} was requested by another device or with another lease`,
-      { remedy: 'Make a new renewal_id.' },
-    );
-  }
-  // A key that was rotated since then gets a lease of its own.
-  const isSame = before?.device_id === device.device_id && before.request_hash === hash;
-  // An expired lease is not repeated: an offline request may take long to reach the machine.
-  const isOver = before && now >= Math.min(before.answered_at + REPEAT_MS, before.grace_ends_at);
-  if (before?.answer && isSame && !isOver) return { given: before.answer };
+/** Whether the lease is the one that the plan leads to, and does not end before it is issued. */
+function isCurrent({ lease }: SignedDraft, policy: LeasePolicy, planned: Planned, now: number) {
+  const { toSign } = leaseOf(policy, planned, lease.claims.lease_id);
+  return Buffer.compare(toSign, lease.toSign) === 0 && planned.terms.grace_ends_at > now;
+}
 
-  const usable = await usableSigner(tx, signer);
-  const terms = leaseTerms(policy, registered, requested ?? {}, now);
-  const { device_id } = device;
-  const holder = { device_id, machine_hash: machineOf(registered, device, machine_hash) };
-  purposeClaims(policy, registered, holder);
-  const warnings: Warning[] = [];
-  const sign = await findCloneSign(tx, line, previous, renewal_id);
-  const fork = sign && `${sign}, so there may be two of the device ${device_id}`;
-  if (fork !== undefined) warnings.push({ code: 'credential_cloned', detail: fork });
-  if (previous !== undefined && !previous.known) {
-    const detail = `the lease ${previous.lease_id} is signed by this service and not in its registry`;
-    warnings.push({ code: 'unknown_lease', detail });
-  }
-  return { usable, registered, terms, holder, previous, fork, warnings };
+function leaseOf(
+  policy: LeasePolicy,
+  { usable, registered, terms, origin }: Planned,
+  lease_id: string,
+): NewLease {
+  return newLease(usable, policy, registered, terms, origin, lease_id);
+}
+
+function isRefused({ clone_policy }: LeasePolicy, { fork }: Planned): boolean {
+  return fork !== undefined && clone_policy === 'refuse';
 }
 
 /**
- * Issues a lease and stores the response for repeated requests.
+ * Issues the signed lease and stores the response for repeated requests.
  *
- * @param event the audit event without its target.
- * @param admit called before anything is recorded, unless the lease is refused.
+ * @param asked.event the audit event without its target.
+ * @param asked.admit called before anything is recorded, unless the lease is refused.
  * @returns an error, to be thrown after the transaction, if a suspected clone is refused.
- * @throws ServiceError as `renewLease`
+ * @throws ServiceError as `renewLease`; `StaleDraft` if the plan leads to another lease.
  */
 export async function issueRenewal(
   identity: Identity,
   tx: Db,
   now: number,
-  device: DevicesTable,
-  renewal: RequestedRenewal,
-  { actor, action, details }: Omit<AuditEvent, 'target'>,
-  admit = async (): Promise<void> => {},
+  draft: SignedDraft | undefined,
+  asked: {
+    readonly device: DevicesTable;
+    readonly renewal: RequestedRenewal;
+    readonly event: Omit<AuditEvent, 'target'>;
+    readonly admit?: () => Promise<void>;
+  },
 ): Promise<Renewed | ServiceError> {
-  const planned = await planRenewal(identity, tx, now, device, renewal);
+  const { device, renewal, event } = asked;
+  const planned = await planRenewal(identity, tx, now, device, renewal, draft?.now);
   if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
-  const { usable, registered, terms, holder, previous, fork, warnings } = planned;
+  const { registered, terms, origin, fork, warnings } = planned;
   const { policy } = identity;
   const { device_id, deployment_id } = device;
   const { renewal_id, hash } = renewal;
   if (fork !== undefined) {
+    const refused = isRefused(policy, planned);
     await appendAudit(tx, now, {
       actor: `device:${device_id}`,
       action: 'identity.license.clone_suspected',
       target: `deployment:${deployment_id}`,
-      details: { detail: fork, renewal_id, refused: policy.clone_policy === 'refuse' },
+      details: { detail: fork, renewal_id, refused },
     });
-    if (policy.clone_policy === 'refuse') return cloneSuspected(fork);
+    if (refused) return cloneSuspected(fork);
   }
-  await admit();
-  const origin = { issued_by: actor, ...holder, renewal_id, previous: previous ?? null };
-  const lease = newLease(usable, policy, registered, terms, origin, now);
-  const { lease_id } = lease.claims;
+  if (draft === undefined || !isCurrent(draft, policy, planned, now)) throw new StaleDraft();
+  const { lease, signature } = draft;
+  const { lease_id, expires_at } = lease.claims;
+  await asked.admit?.();
   await appendAudit(tx, now, {
-    actor,
-    action,
+    ...event,
     target: `lease:${lease_id}`,
     details: {
       deployment_id,
-      previous_lease_id: previous?.lease_id ?? null,
-      expires_at: lease.claims.expires_at,
+      previous_lease_id: origin.previous?.lease_id ?? null,
+      expires_at,
       ...(warnings.length > 0 && { warnings: warnings.map(({ code }) => code) }),
-      ...details,
+      ...event.details,
     },
   });
-  await recordLease(tx, lease, registered, terms, origin);
-  const body = answerText(lease, usable.sign(lease.toSign), terms.limits, warnings);
+  await recordLease(tx, lease, registered, terms, { ...origin, issued_by: event.actor });
+  const body = answerText(lease, signature, terms.limits, warnings);
   const answer = { lease_id, request_hash: hash, answer: body, answered_at: now };
   await tx
     .insertInto('renewals')
     .values({ deployment_id, renewal_id, ...answer })
     .onConflict((conflict) => conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer))
     .execute();
-  await recordMachine(tx, now, device, holder);
+  await recordMachine(tx, now, device, origin);
   await markDeviceUsed(tx, now, device);
   return { body, fresh: true, warnings };
 }
@@ -300,35 +258,9 @@ export async function eraseAnswers(tx: Db, now: number): Promise<void> {
     .execute();
 }
 
-interface StoredAnswer {
-  readonly request_hash: string;
-  readonly answer: string | null;
-  readonly answered_at: number;
-  readonly grace_ends_at: number;
-  readonly device_id: string | null;
-}
-
-async function findStoredAnswer(
-  tx: Db,
-  installation: string,
-  renewal: string,
-): Promise<StoredAnswer | undefined> {
-  return tx
-    .selectFrom('renewals')
-    .innerJoin('license_leases', 'license_leases.lease_id', 'renewals.lease_id')
-    .select(['request_hash', 'answer', 'answered_at', 'grace_ends_at', 'device_id'])
-    .where('renewals.deployment_id', '=', installation)
-    .where('renewals.renewal_id', '=', renewal)
-    .executeTakeFirst();
-}
-
 function cloneSuspected(detail: string): ServiceError {
   return new ServiceError('credential_cloned', `${detail}: this device may have been cloned`, {
     remedy:
       'The lease on the machine stays valid. Check `service-local identity audit list`, then enroll each machine with its own code.',
   });
-}
-
-function sha256(text: string): string {
-  return digest('sha256', text);
 }

@@ -56,8 +56,8 @@ interface Device extends VendorDevice {
   lease_id?: string;
   /** Body of the renewal in progress. */
   asked?: string;
-  /** The last request that returned a lease. */
-  proven?: { readonly authorization: string; readonly body: string };
+  /** The last request that returned a lease, and the response. */
+  proven?: { readonly authorization: string; readonly body: string; readonly text: string };
 }
 
 interface Enrollment {
@@ -85,7 +85,8 @@ interface Server {
 
 /** What the clients know about one round. */
 class Round {
-  readonly leases: string[] = [];
+  /** Acknowledged responses that contain a lease. */
+  readonly leases: Reply['json'][] = [];
   readonly enrolled: Enrollment[] = [];
   readonly revoked: Revocation[] = [];
   /** Requests whose response was cut off. */
@@ -191,9 +192,11 @@ class Torture {
     await this.start(servers);
     // Opened only now, so that the restarted server had to recover the database alone.
     await using(this.#database, async ({ read }) => {
+      const keys = await readKeys(read);
       await this.#checkProofs();
-      await checkLeases(read, known.leases);
-      await this.#checkRenewals(read, known);
+      await checkLeases(read, known.leases, keys);
+      await this.#checkRenewals(read, known, keys);
+      await checkStoredAnswers(read, keys);
       await this.#checkEnrollments(read, known);
       await this.#checkRevocations(read, known);
       await this.#checkAudit(read);
@@ -234,8 +237,7 @@ class Torture {
         known.issuesCutOff += 1;
         return;
       }
-      must(reply, 201);
-      known.leases.push(reply.json['lease_id'] as string);
+      known.leases.push(must(reply, 201));
       this.#acknowledged.issue += 1;
     }
   }
@@ -306,7 +308,7 @@ class Torture {
       known.renewalsCutOff.push(device);
       return false;
     }
-    known.leases.push(must(reply, 201)['lease_id'] as string);
+    known.leases.push(must(reply, 201));
     this.#acknowledged.renew += 1;
     return true;
   }
@@ -319,7 +321,7 @@ class Torture {
     if (reply?.status === 201) {
       device.lease = reply.json['lease'];
       device.lease_id = reply.json['lease_id'] as string;
-      device.proven = { authorization, body };
+      device.proven = { authorization, body, text: reply.text };
       delete device.asked;
     }
     return reply;
@@ -375,19 +377,21 @@ class Torture {
 
   // Checks after the kill.
 
-  /** Checks that used proofs are rejected, also by the restarted server. */
+  /** Checks that used proofs are rejected, and repeated renewals get the same bytes, after a restart. */
   async #checkProofs(): Promise<void> {
-    for (const { proven } of this.#renewers) {
+    for (const { key, proven } of this.#renewers) {
       if (proven === undefined) continue;
-      const replayed = await this.#post(LEASES, proven.authorization, proven.body);
+      const { authorization, body, text } = proven;
+      const replayed = await this.#post(LEASES, authorization, body);
       must(replayed, 401, 'invalid_device_proof', 'replayed');
+      const again = await this.#post(LEASES, proofOf(key, LEASES, body), body);
+      must(again, 201);
+      if (again!.text !== text) throw new Error(`a renewal got another answer: ${body}`);
     }
   }
 
   /** Repeats a renewal whose response was lost, which returns one valid lease. */
-  async #checkRenewals(read: Db, known: Round): Promise<void> {
-    const keyset = importKeyset({ keys: await publishedKeys(read) });
-    if (!keyset.ok) throw new Error(keyset.detail);
+  async #checkRenewals(read: Db, known: Round, keys: Keys): Promise<void> {
     for (const device of known.renewalsCutOff) {
       const body = device.asked!;
       const { renewal_id } = JSON.parse(body) as { readonly renewal_id: string };
@@ -403,10 +407,7 @@ class Torture {
       if (rows.some((row) => row.lease_id !== lease_id)) {
         throw new Error(`the renewal ${renewal_id} was done twice`);
       }
-      const verified = verifyLease(JSON.stringify(lease), keyset.keys);
-      if (!verified.ok || verified.claims.renewal_id !== renewal_id) {
-        throw new Error(`the renewal ${renewal_id} got a lease that is not good`);
-      }
+      mustBeSigned({ lease_id, lease }, keys);
       const again = await this.#post(LEASES, proofOf(device.key, LEASES, body), body);
       must(again, 201);
       if (again!.text !== reply!.text) throw new Error(`${renewal_id} got another answer`);
@@ -534,14 +535,41 @@ function proofOf(key: DeviceKey, path: string, body: string): string {
   return `DeviceProof ${makeDeviceProof(key, request, Date.now())}`;
 }
 
-async function checkLeases(read: Db, ids: readonly string[]): Promise<void> {
-  for (const id of ids) {
+type Keys = Parameters<typeof verifyLease>[1];
+
+async function readKeys(read: Db): Promise<Keys> {
+  const keyset = importKeyset({ keys: await publishedKeys(read) });
+  if (!keyset.ok) throw new Error(keyset.detail);
+  return keyset.keys;
+}
+
+/** Checks that acknowledged leases are recorded and signed. */
+async function checkLeases(read: Db, answers: readonly Reply['json'][], keys: Keys): Promise<void> {
+  for (const answer of answers) {
+    mustBeSigned(answer, keys);
+    const id = answer['lease_id'] as string;
     const row = await read
       .selectFrom('license_leases')
       .select('lease_id')
       .where('lease_id', '=', id)
       .executeTakeFirst();
     if (row === undefined) throw new Error(`the lease ${id} was acknowledged, and is gone`);
+  }
+}
+
+/** Checks that each response that is stored for a repeated request contains a signed lease. */
+async function checkStoredAnswers(read: Db, keys: Keys): Promise<void> {
+  const rows = await read.selectFrom('renewals').select(['lease_id', 'answer']).execute();
+  for (const { lease_id, answer } of rows) {
+    const { lease } = JSON.parse(answer!) as Reply['json'];
+    mustBeSigned({ lease_id, lease }, keys);
+  }
+}
+
+function mustBeSigned({ lease_id, lease }: Reply['json'], keys: Keys): void {
+  const verified = verifyLease(JSON.stringify(lease), keys);
+  if (!verified.ok || verified.claims.lease_id !== lease_id) {
+    throw new Error(`the lease ${String(lease_id)} is not signed`);
   }
 }
 
