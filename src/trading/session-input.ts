@@ -9,9 +9,9 @@ import type { SupervisionInput } from './session-supervision.ts';
 export type SessionInput =
   /** Calls `push`; the payload holds the step. */
   | { readonly kind: 'data.bars'; readonly step: Step }
-  /** Calls `VenueSession.revise`; the payload holds the rules. */
+  /** Calls `revise`; the payload holds the rules. */
   | { readonly kind: 'venue.terms'; readonly rules: VenueRules }
-  /** Calls `VenueSession.report`; the payload is the report. */
+  /** Calls `report`; the payload is the report. */
   | { readonly kind: 'venue.report'; readonly report: VenueReport }
   /** Calls `deny`; the payload is `{reason}`. */
   | { readonly kind: 'control.denying'; readonly reason: DenyReason | null }

@@ -24,12 +24,12 @@ export default defineStrategy({ name: 'own', description: '', params: {}, create
       `import { setImmediate as turn } from 'node:timers/promises';
 import { loadStrategyModule } from '${SRC}/backtest/strategy-module.ts';
 import { NO_RISK_LIMITS } from '${SRC}/engine/config.ts';
-import { Session } from '${SRC}/trading/session.ts';
+import { TradingSession } from '${SRC}/trading/trading-session.ts';
 const { strategy } = loadStrategyModule('./own.ts', ${JSON.stringify(directory)});
 const none = { model: 'none' } as const;
 const config = { cash: 1000, fill: { model: 'next_open' }, units: 'fractional', fees: none, slippage: none,
   account: { model: 'cash' }, risk: NO_RISK_LIMITS, seed: 7 } as const;
-const session = new Session({ symbols: ['A'], strategy, params: {}, config, timeoutMs: 5000 });
+const session = new TradingSession({ symbols: ['A'], strategy, params: {}, config, timeoutMs: 5000 });
 for (let time = 1; time < 4 && session.status === 'running'; time++) {
   session.push({ time, bars: { A: { open: 1, high: 1, low: 1, close: 1, volume: 1 } } });
   await turn();

@@ -9,7 +9,7 @@ import { toSupervisionEvent, parseSupervisionInput } from '../../src/trading/ses
 import { decideSupervision, type SupervisionInput } from '../../src/trading/session-supervision.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash } from '../../src/events/session-state.ts';
-import { Session } from '../../src/trading/session.ts';
+import { TradingSession } from '../../src/trading/trading-session.ts';
 import { ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';
 
 const MINUTE = 60_000;
@@ -134,7 +134,7 @@ describe('firm thresholds', () => {
     });
     const config = { ...ENGINE_DEFAULTS, cash: 10_000, account: MARGIN, risk: NO_RISK_LIMITS };
     const symbols = ['X', 'Y'];
-    const session = new Session({ symbols, strategy, params: {}, config, timeoutMs: 1000 });
+    const session = new TradingSession({ symbols, strategy, params: {}, config, timeoutMs: 1000 });
     const thresholds = { max_gross_exposure: { value: 900 } };
     session.supervise({ kind: 'risk.thresholds_set', thresholds });
     session.push({ time: START, bars: { X: bar } });
@@ -285,7 +285,7 @@ function newSession(
     },
     timeoutMs: 1000,
   };
-  const session = new Session(setup);
+  const session = new TradingSession(setup);
   const inputs: SessionInput[] = [];
   let time = START;
   return {
@@ -309,7 +309,7 @@ function newSession(
       }),
     /** Asserts that the recorded inputs lead to the same session. */
     async expectSameOnResume() {
-      const again = await Session.resume(setup, inputs);
+      const again = await TradingSession.resume(setup, inputs);
       expect(stateHash(again.state())).toBe(stateHash(session.state()));
       expect(again.events()).toEqual(session.events());
       expect(again.supervised).toEqual(session.supervised);

@@ -38,8 +38,9 @@ import {
 } from '../../trading/session-supervision.ts';
 import type { SessionFeed } from '../../trading/session-feed.ts';
 import type { SessionInput } from '../../trading/session-input.ts';
-import { stateHash, type Progress, type SessionState } from '../../events/session-state.ts';
-import { Session, type SessionResult } from '../../trading/session.ts';
+import { type Progress, type SessionState } from '../../events/session-state.ts';
+import { restoreSession } from '../../trading/restore-session.ts';
+import type { SessionResult } from '../../trading/trading-session.ts';
 import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
 import type { Batch } from './session-record.ts';
@@ -245,10 +246,14 @@ async function open(
   const config = engineConfig(bot.spec);
   const { symbols } = universe;
   const setup = { symbols, strategy, params, config, timeoutMs, signals, opening };
-  const session = await Session.resume(setup, showSteps(ports.steps, take));
-  // What was recorded as over, was halted after its last bars.
-  if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();
-  if (stateHash(session.state()) !== stateHash(recorded.state)) throw otherState();
+  const inputs = async function* (): AsyncGenerator<SessionInput> {
+    yield* ports.steps;
+    // The state of a paper session records its halt.
+    if (recorded.state.status === 'halted' || recorded.state.status === 'failed') {
+      yield { kind: 'control.halted' };
+    }
+  };
+  const session = await restoreSession(setup, inputs(), take, recorded.state);
   if (!needsSteps) return { bot, feed, trader: session };
   const push = async (step: Step): Promise<Progress> => {
     await take([step]);
@@ -268,32 +273,6 @@ async function open(
     result: () => session.result(),
   };
   return { bot, feed, trader };
-}
-
-/** What was recorded, with steps shown to a strategy elsewhere before the session takes them. */
-async function* showSteps(
-  inputs: AsyncIterable<SessionInput>,
-  take: HostedRun['take'],
-): AsyncGenerator<SessionInput> {
-  let some: SessionInput[] = [];
-  const show = (): Promise<void> =>
-    take(some.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : [])));
-  for await (const input of inputs) {
-    some.push(input);
-    if (some.length < MOST_STEPS) continue;
-    await show();
-    yield* some;
-    some = [];
-  }
-  await show();
-  yield* some;
-}
-
-function otherState(): ServiceError {
-  return new ServiceError('failure', 'its recorded bars lead to another state than was recorded', {
-    reason: 'not_reproducible',
-    remedy: 'Start another session: the engine or the strategy is not what it was.',
-  });
 }
 
 /** The same as a backtest of the bars that it took. */

@@ -9,7 +9,7 @@ import { endTask, appendRunEvent } from '../../../src/fleet/tasks/lifecycle.ts';
 import { appendSession } from '../../../src/fleet/tasks/session-record.ts';
 import { orderEvent, type SessionEvent } from '../../../src/trading/session-events.ts';
 import { getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
-import { Session } from '../../../src/trading/session.ts';
+import { TradingSession } from '../../../src/trading/trading-session.ts';
 import { allowedToTrade } from '../tasks/market.ts';
 
 /** A bot that may trade on paper. */
@@ -39,7 +39,7 @@ export async function play(
   const { from, to, params } = JSON.parse(task.input) as SpecChanges;
   const bot = hostedBot(readChangedSpec(JSON.parse(document), { from, to, params }));
   const { job } = await prepare(bot, { catalogueDir, assertions: [] });
-  const session = new Session({ ...job, symbols: bot.spec.spec.universe.symbols, timeoutMs: 5000 });
+  const session = new TradingSession({ ...job, symbols: bot.spec.spec.universe.symbols, timeoutMs: 5000 });
   const events: SessionEvent[] = [];
   let steps = 0;
   for (const step of change([...stepsOf(job.instruments)])) {

@@ -5,7 +5,6 @@ import { dataEvent } from '../../session-events.ts';
 import type { FeedItem } from '../../feed.ts';
 import type { Mismatch, OrderReconciliation } from '../../venues/reconcile.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
-import { VenueSession } from '../../venue-session.ts';
 import type { MarketPhase, VenueReport, VenueRules } from '../../venue.ts';
 import type { RunningFeed } from './deployed-bot.ts';
 import type { ServerNews } from './server-connection.ts';
@@ -115,7 +114,7 @@ function takeReport(runner: Runner, report: VenueReport): void {
   const { session, reported } = runner;
   const { order, status, filled, cost, fee, fee_units, corrections } = report;
   runner.checkedAt = Date.now();
-  if (!(session instanceof VenueSession)) {
+  if (!(session?.rules !== undefined)) {
     // It is asked for again once there is a session.
     if (status !== 'open') runner.endedBefore.add(order);
     return;
@@ -136,7 +135,7 @@ function takeReport(runner: Runner, report: VenueReport): void {
 
 function takeTerms(runner: Runner, rules: VenueRules): void {
   const { session } = runner;
-  if (!(session instanceof VenueSession) || runner.ending !== undefined) return;
+  if (!(session?.rules !== undefined) || runner.ending !== undefined) return;
   const before = session.rules;
   if (JSON.stringify(rules) === JSON.stringify(before)) return;
   take(runner, { kind: 'venue.terms', rules }, session.revise(rules));

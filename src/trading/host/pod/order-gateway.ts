@@ -3,7 +3,7 @@ import { backoffMs } from '../../../base/backoff.ts';
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import type { Log } from '../../../base/log.ts';
 import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../../venue.ts';
-import type { VenueRequest } from '../../venue-session.ts';
+import type { VenueRequest } from '../../venue-orders.ts';
 
 /** Asks a venue, without anybody having to wait for it. */
 export interface OrderGateway {

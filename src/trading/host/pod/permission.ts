@@ -2,7 +2,6 @@
 import { msSince } from '../../../base/elapsed.ts';
 import type { Mismatch } from '../../venues/reconcile.ts';
 import { decideSupervision } from '../../session-supervision.ts';
-import { VenueSession } from '../../venue-session.ts';
 import type { DenyReason, VenueOrderId } from '../../venue.ts';
 import type { RunnerState } from './server-connection.ts';
 import type { Missing } from './health-server.ts';
@@ -33,7 +32,7 @@ export function epochOf({ session }: Runner): number {
 /** Whether an order that is on disk may be sent to the venue at this very moment, or any at all. */
 export function mayPlace(runner: Runner, order?: VenueOrderId): boolean {
   const { session } = runner;
-  if (order !== undefined && session instanceof VenueSession && session.isShut(order)) return false;
+  if (order !== undefined && session?.rules !== undefined && session.isShut(order)) return false;
   // What was to be placed by a process before may be there: that is found out first.
   const isKnown = runner.mismatches !== undefined;
   return (

@@ -9,8 +9,8 @@ import type { SessionEvent } from '../../session-events.ts';
 import type { ExchangeVenueOptions, openExchangeVenue } from '../../venues/exchange-venue.ts';
 import type { DataEvent, FeedItem } from '../../feed.ts';
 import type { Mismatch, OrderReconciliation } from '../../venues/reconcile.ts';
-import type { SessionSetup } from '../../session.ts';
-import type { Session } from '../../session.ts';
+import type { SessionSetup } from '../../trading-session.ts';
+import type { TradingSession } from '../../trading-session.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import type { DenyReason, Venue, VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
@@ -104,7 +104,7 @@ export type Item =
   | { readonly concluded: boolean };
 
 export interface Opened {
-  readonly session: Session;
+  readonly session: TradingSession;
   /** Why it denies orders, as its log says. */
   readonly denying: DenyReason | null;
   /** The epoch that it was known to be superseded by; 0 where it was not. */
@@ -145,7 +145,7 @@ export interface Runner {
   readonly resumed: PromiseWithResolvers<void>;
   /** Undefined where no server looks after it. */
   server: ServerConnection | undefined;
-  session: Session | undefined;
+  session: TradingSession | undefined;
   /** Undefined on a simulated venue, and until it is open. */
   connection: VenueConnection | undefined;
   feed: RunningFeed | undefined;

@@ -1,12 +1,8 @@
 /** What has to be there before a deployment trades: the venue, the session, what the venue has, and bars. */
-import { ServiceError } from '../../../base/errors.ts';
 import { reconcileHoldings, reconcileOrders } from '../../venues/reconcile.ts';
-import type { SessionInput } from '../../session-input.ts';
-import { stateHash } from '../../../events/session-state.ts';
-import { Session } from '../../session.ts';
-import { VenueSession } from '../../venue-session.ts';
+import { restoreSession } from '../../restore-session.ts';
 import type { DenyReason, Venue, VenueOrderId } from '../../venue.ts';
-import type { RunningBot, RunningFeed } from './deployed-bot.ts';
+import type { RunningFeed } from './deployed-bot.ts';
 import { openOrderGateway } from './order-gateway.ts';
 import { mayPlace } from './permission.ts';
 import {
@@ -96,52 +92,19 @@ async function resume(runner: Runner): Promise<Opened> {
   let denying: DenyReason | null = null;
   let epoch = 1;
   let foreignEpoch = 0;
-  const inputs = showSteps(journal.inputs(), bot.take, (input) => {
-    if (input.kind === 'control.epoch_set') ({ epoch } = input);
-    else if (input.kind === 'control.denying') {
-      denying = input.reason;
-      if (denying === 'superseded') foreignEpoch = epoch + 1;
+  const inputs = async function* () {
+    for await (const input of journal.inputs()) {
+      if (input.kind === 'control.epoch_set') ({ epoch } = input);
+      else if (input.kind === 'control.denying') {
+        denying = input.reason;
+        if (denying === 'superseded') foreignEpoch = epoch + 1;
+      }
+      yield input;
     }
-  });
-  const session =
-    connection === undefined
-      ? await Session.resume(setup, inputs)
-      : await VenueSession.resume(
-          { ...setup, deployment_id: config.deployment_id, rules: journal.rules! },
-          inputs,
-        );
-  if (journal.state !== undefined && stateHash(session.state()) !== stateHash(journal.state)) {
-    throw new ServiceError('failure', 'its log leads to another state than was recorded', {
-      reason: 'not_reproducible',
-      remedy: 'Deploy anew: the engine or the strategy is not what it was.',
-    });
-  }
-  return { session, denying, foreignEpoch };
-}
-
-/** Steps shown to a strategy elsewhere at once. */
-const STEPS_AT_ONCE = 256;
-
-/** What was recorded, with steps shown to the strategy before the session takes them. */
-async function* showSteps(
-  inputs: AsyncIterable<SessionInput>,
-  show: RunningBot['take'],
-  onInput: (input: SessionInput) => void,
-): AsyncGenerator<SessionInput> {
-  let some: SessionInput[] = [];
-  const flush = async function* () {
-    const all = some;
-    some = [];
-    const steps = all.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : []));
-    if (steps.length > 0) await show(steps);
-    yield* all;
   };
-  for await (const input of inputs) {
-    onInput(input);
-    some.push(input);
-    if (some.length === STEPS_AT_ONCE) yield* flush();
-  }
-  yield* flush();
+  const venue = connection && { deployment_id: config.deployment_id, rules: journal.rules! };
+  const session = await restoreSession({ ...setup, venue }, inputs(), bot.take, journal.state);
+  return { session, denying, foreignEpoch };
 }
 
 /** What became of the orders that work while nobody looked. */

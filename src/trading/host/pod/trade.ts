@@ -7,7 +7,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../base/errors.ts';
 import { openExchangeVenue } from '../../venues/exchange-venue.ts';
-import { VenueSession } from '../../venue-session.ts';
 import { openFeed } from './deployed-bot.ts';
 import { connectToServer } from './server-connection.ts';
 import { fail, finish } from './ending.ts';
@@ -102,6 +101,5 @@ async function turn(runner: Runner): Promise<void> {
     fail(runner, error);
   }
   if (runner.isFenced || runner.isBroken) return;
-  if (runner.session instanceof VenueSession)
-    runner.connection!.gateway.send(runner.session.outbox());
+  if (runner.session?.rules !== undefined) runner.connection!.gateway.send(runner.session.outbox());
 }

@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
-import { openJournal, type Journal, type LogBatch } from '../../../../src/trading/host/pod/runner-journal.ts';
+import {
+  openJournal,
+  type Journal,
+  type LogBatch,
+} from '../../../../src/trading/host/pod/runner-journal.ts';
 import { barsEvent } from '../../../../src/trading/session-events.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { openStorage } from '../../../../src/storage/storage.ts';

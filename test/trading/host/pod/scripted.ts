@@ -27,7 +27,7 @@ import type {
 } from '../../../../src/trading/host/pod/runner.ts';
 import { engineConfig } from '../../../../src/bots/spec.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
-import { VenueSession } from '../../../../src/trading/venue-session.ts';
+import { TradingSession } from '../../../../src/trading/trading-session.ts';
 import type {
   Venue,
   VenueOrder,
@@ -425,10 +425,9 @@ export async function newScript(): Promise<Script> {
         params: bot.bot.params,
         config: engineConfig(bot.bot.spec),
         timeoutMs: 1000,
-        deployment_id: DEPLOYMENT,
-        rules: RULES,
+        venue: { deployment_id: DEPLOYMENT, rules: RULES },
       };
-      const session = await VenueSession.resume(setup, journal.inputs());
+      const session = await TradingSession.resume(setup, journal.inputs());
       await journal.close();
       return session.state();
     },

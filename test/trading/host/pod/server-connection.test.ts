@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { createLog } from '../../../../src/base/log.ts';
-import { connectToServer, type ServerNews } from '../../../../src/trading/host/pod/server-connection.ts';
+import {
+  connectToServer,
+  type ServerNews,
+} from '../../../../src/trading/host/pod/server-connection.ts';
 import { SCRATCH } from '../../../scratch.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
 import { startTestServer } from './test-server.ts';

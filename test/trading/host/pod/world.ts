@@ -15,7 +15,7 @@ import { runDeployment, type RunResult } from '../../../../src/trading/host/pod/
 import type { VenueTimes } from '../../../../src/trading/host/pod/runner.ts';
 import { resolveSettings } from '../../../../src/base/resolve-settings.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
-import { VenueSession } from '../../../../src/trading/venue-session.ts';
+import { TradingSession } from '../../../../src/trading/trading-session.ts';
 import { SCRATCH } from '../../../scratch.ts';
 import { startExchange, type TestExchange } from '../../exchange.ts';
 import { startPrivateExchange, type PrivateExchange } from '../../exchange-private.ts';
@@ -217,10 +217,9 @@ export async function newWorld({
         params: bot.params,
         config: engineConfig(bot.spec),
         timeoutMs: 1000,
-        deployment_id: DEPLOYMENT,
-        rules: journal.rules!,
+        venue: { deployment_id: DEPLOYMENT, rules: journal.rules! },
       };
-      const session = await VenueSession.resume(setup, journal.inputs());
+      const session = await TradingSession.resume(setup, journal.inputs());
       await journal.close();
       return session.state();
     },

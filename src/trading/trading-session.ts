@@ -2,14 +2,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EngineConfig } from '../engine/config.ts';
 import { Engine } from '../engine/engine.ts';
 import type { OrderEvent } from '../engine/journal.ts';
-import type { Order } from '../engine/orders/order.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';
 import type { Signals } from '../engine/signals.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Thresholds } from '../engine/risk/firm-thresholds.ts';
-import type { DenyReason, Opening, VenueRules } from '../engine/execution/venue-protocol.ts';
+import type {
+  DenyReason,
+  Opening,
+  VenueReport,
+  VenueRules,
+} from '../engine/execution/venue-protocol.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../base/errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
@@ -22,6 +26,8 @@ import {
   type SupervisedState,
 } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
+import type { VenueOrderId } from './venue.ts';
+import { VenueOrders, workingOrder, type VenueRequest } from './venue-orders.ts';
 import type {
   Progress,
   SessionState,
@@ -42,6 +48,14 @@ export interface SessionSetup {
   readonly opening?: Opening | undefined;
   /** Signals of models. Each step must be computed before it is pushed. */
   readonly signals?: Signals | undefined;
+  /** The venue that executes the orders; without one, the engine fills them. */
+  readonly venue?: SessionVenue | undefined;
+}
+
+export interface SessionVenue {
+  /** Stays the same for the whole deployment. Client order ids are derived from it. */
+  readonly deployment_id: string;
+  readonly rules: VenueRules;
 }
 
 export interface SessionResult {
@@ -53,13 +67,17 @@ export interface SessionResult {
 }
 
 /**
- * Trades a strategy on paper, one step at a time. Its setup, the steps, denials and halts decide
- * its state, so replaying the recorded inputs restores it after a crash. `VenueSession` trades at
- * an exchange.
+ * Trades a strategy, one step at a time: on paper, where the engine fills orders from the bars, or at
+ * a venue, where the caller sends the requests of `outbox` and passes what the venue reports to
+ * `report`. Its setup and its inputs decide its state, so replaying the recorded inputs restores it
+ * after a crash.
  */
-export class Session {
-  protected readonly engine: Engine;
+export class TradingSession {
+  readonly #engine: Engine;
   readonly #setup: SessionSetup;
+  /** Undefined on paper. */
+  readonly #orders: VenueOrders | undefined;
+  #rules: VenueRules | undefined;
   /** Time of the first step, ms since epoch. */
   #first: number | undefined;
   #isHalted = false;
@@ -69,25 +87,33 @@ export class Session {
   #latchesLifted = 0;
   #epoch = 1;
 
-  constructor(setup: SessionSetup, venue?: VenueRules) {
-    const { symbols, strategy, params, config, opening, signals } = setup;
+  /** @throws ServiceError `invalid_spec` for a venue unless the account model is `cash`. */
+  constructor(setup: SessionSetup) {
+    const { symbols, strategy, params, config, opening, signals, venue } = setup;
+    if (venue !== undefined && config.account.model !== 'cash') {
+      throw new ServiceError('invalid_spec', 'a bot at a venue needs a cash account', {
+        remedy: 'Set engine.account.model to cash, or use the simulated venue.',
+      });
+    }
     const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
-    const run = { instruments, strategy, params, config, opening, signals, venue };
-    this.engine = new Engine(run);
+    this.#rules = venue?.rules;
+    const run = { instruments, strategy, params, config, opening, signals, venue: venue?.rules };
+    this.#engine = new Engine(run);
+    this.#orders = venue && new VenueOrders(this.#engine, venue.deployment_id);
   }
 
   /**
    * Restores a session from its recorded inputs. Steps do not record a halt: pass it as an input.
    *
-   * @throws RangeError for inputs that no paper session can have.
+   * @throws RangeError for inputs that no session of this setup can have.
    */
   static async resume(
     setup: SessionSetup,
     recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
-  ): Promise<Session> {
-    const session = new Session(setup);
-    await session.replay(recorded);
+  ): Promise<TradingSession> {
+    const session = new TradingSession(setup);
+    await session.#replay(recorded);
     return session;
   }
 
@@ -112,9 +138,9 @@ export class Session {
         remedy: 'Start another session.',
       });
     }
-    return this.progress(() => {
+    return this.#progress(() => {
       this.#append(step);
-      this.#attempt(() => this.engine.advance(1));
+      this.#attempt(() => this.#engine.advance(1));
     });
   }
 
@@ -123,22 +149,25 @@ export class Session {
    * can be canceled.
    */
   deny(reason: DenyReason | null): Progress {
-    return this.progress(() => this.engine.deny(reason ?? undefined));
+    return this.#progress(() => this.#engine.deny(reason ?? undefined));
   }
 
   /** Applies a change of thresholds, permits, latches or the epoch from now on. */
   supervise(input: SupervisionInput): Progress {
-    return this.progress(() => {
+    return this.#progress(() => {
       if (input.kind === 'risk.thresholds_set') this.#thresholds = input.thresholds;
       if (input.kind === 'control.latch_lifted') this.#latchesLifted = input.latches;
-      if (input.kind === 'control.epoch_set') this.#epoch = input.epoch;
-      applySupervision(this.engine, input);
+      if (input.kind === 'control.epoch_set') {
+        this.#epoch = input.epoch;
+        this.#orders?.startEpoch(input.epoch);
+      }
+      applySupervision(this.#engine, input);
     });
   }
 
   /** Effect of all calls of `supervise` so far. */
   get supervised(): SupervisedState {
-    const { permits, latches } = this.engine;
+    const { permits, latches } = this.#engine;
     const idOf = ({ override_id }: { readonly override_id: string }): string => override_id;
     return {
       thresholds: this.#thresholds,
@@ -155,19 +184,81 @@ export class Session {
    * Halting again changes nothing.
    */
   halt(): Progress {
-    return this.progress(() => {
+    return this.#progress(() => {
       if (this.status === 'running') this.#isHalted = true;
-      this.engine.halt();
+      this.#engine.halt();
     });
+  }
+
+  /**
+   * Applies a report of the venue, even after the session or the order has ended: a fill always
+   * counts. The strategy is notified with the next bars.
+   *
+   * @throws RangeError for an order that this session did not send, or for invalid numbers; the
+   *   session is then unchanged.
+   */
+  report(report: VenueReport): Progress {
+    return this.#progress(() => {
+      if (this.#orders === undefined)
+        throw new RangeError('a session without a venue takes no reports');
+      this.#orders.checkId(report);
+      this.#engine.report(report);
+    });
+  }
+
+  /** Applies new rules of the venue, including the market phases of its instruments. */
+  revise(rules: VenueRules): Progress {
+    return this.#progress(() => {
+      if (this.#orders === undefined)
+        throw new RangeError('a session without a venue has no rules');
+      this.#engine.revise(rules);
+      this.#rules = rules;
+    });
+  }
+
+  /** Applies an input by the method that its kind names. */
+  take(input: SessionInput): Progress {
+    if (input.kind === 'data.bars') return this.push(input.step);
+    if (input.kind === 'venue.report') return this.report(input.report);
+    if (input.kind === 'venue.terms') return this.revise(input.rules);
+    if (input.kind === 'control.denying') return this.deny(input.reason);
+    if (input.kind === 'control.halted') return this.halt();
+    return this.supervise(input);
+  }
+
+  /** Rules of the venue in use; undefined on paper. */
+  get rules(): VenueRules | undefined {
+    return this.#rules;
+  }
+
+  /** Whether an order must wait because its instrument is halted, closed or delisted. */
+  isShut(order: VenueOrderId): boolean {
+    return this.#orders?.isShut(order) === true;
+  }
+
+  /**
+   * Requests to send to the venue, oldest order first. Places orders without a report and cancels
+   * those whose cancel is not confirmed. An order that needs both is only canceled; if the venue
+   * has never seen it, report it `canceled`. An ended session places no orders.
+   *
+   * Requests may be repeated safely. After a crash, it is unknown which were sent.
+   */
+  outbox(): readonly VenueRequest[] {
+    return this.#orders?.requests(this.status === 'running') ?? [];
+  }
+
+  /** Count of bar steps taken. */
+  get steps(): number {
+    return this.#engine.steps;
   }
 
   /** Order events with a sequence number above `seq`. */
   events(seq = 0): readonly OrderEvent[] {
-    return [...this.engine.result().journal.events(seq)];
+    return [...this.#engine.result().journal.events(seq)];
   }
 
   state(): SessionState {
-    const { time, equity, initialCash, cash, positions, journal } = this.engine.result();
+    const { time, equity, initialCash, cash, positions, journal } = this.#engine.result();
     // If creating the strategy failed, the engine has made no step of the bars.
     const last = time.at(-1) ?? this.#first;
     return {
@@ -175,44 +266,45 @@ export class Session {
       time: last === undefined ? null : new Date(last).toISOString(),
       seq: journal.count,
       cash,
-      equity: equity.at(-1) ?? initialCash,
+      // At a venue, includes fills since the newest bars.
+      equity: this.#orders ? this.#engine.equity : (equity.at(-1) ?? initialCash),
       positions,
-      working: this.working(),
-      carry: { marks: this.engine.marks, risk: this.engine.risk },
+      working: this.#working(),
+      carry: { marks: this.#engine.marks, risk: this.#engine.risk },
     };
   }
 
   /** Result so far, as of a run of the engine over the same bars. */
   result(): SessionResult {
     return {
-      result: this.engine.result(),
-      bars: this.engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
+      result: this.#engine.result(),
+      bars: this.#engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
       workMs: this.#workMs,
     };
   }
 
   get status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
-    if (this.engine.isRuined) return 'ruined';
+    if (this.#engine.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
   }
 
   #append(step: Step): void {
-    this.engine.append(step);
+    this.#engine.append(step);
     this.#first ??= step.time;
   }
 
-  protected working(): readonly WorkingOrder[] {
-    return this.engine.working.map(workingOrder);
+  #working(): readonly WorkingOrder[] {
+    return this.#orders?.working() ?? this.#engine.working.map(workingOrder);
   }
 
   /** Applies the recorded inputs of an earlier session to this new one. */
-  protected async replay(
+  async #replay(
     recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
   ): Promise<void> {
-    const slice = inSlices((steps) => this.engine.advance(steps));
+    const slice = inSlices((steps) => this.#engine.advance(steps));
     const catchUp = async (): Promise<void> => {
-      if (this.engine.done === this.engine.steps || this.#failure !== undefined) return;
+      if (this.#engine.done === this.#engine.steps || this.#failure !== undefined) return;
       while (this.#attempt(slice)) await nextTurn();
     };
     for await (const item of recorded) {
@@ -220,22 +312,17 @@ export class Session {
       else if (item.kind === 'data.bars') this.#append(item.step);
       else {
         await catchUp();
-        this.apply(item);
+        this.take(item);
       }
     }
     await catchUp();
+    this.#orders?.invalidate();
   }
 
-  protected apply(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
-    if (input.kind === 'control.denying') this.deny(input.reason);
-    else if (input.kind === 'control.halted') this.halt();
-    else if (input.kind !== 'venue.report' && input.kind !== 'venue.terms') this.supervise(input);
-    else throw new RangeError('a session without a venue takes no reports');
-  }
-
-  protected progress(change: () => void): Progress {
-    const { count } = this.engine.result().journal;
-    const { permits } = this.engine;
+  #progress(change: () => void): Progress {
+    this.#orders?.invalidate();
+    const { count } = this.#engine.result().journal;
+    const { permits } = this.#engine;
     const usedBefore = permits.used.length;
     change();
     const used = permits.used.slice(usedBefore);
@@ -254,8 +341,8 @@ export class Session {
       return runStrategy(timeoutMs, advance);
     } catch (error) {
       // After a timeout, the engine does not know that the strategy has stopped.
-      this.engine.endTurn();
-      const context = { strategy: strategy.name, done: this.engine.done, timeoutMs };
+      this.#engine.endTurn();
+      const context = { strategy: strategy.name, done: this.#engine.done, timeoutMs };
       const reason = explainStrategyError(error, context);
       this.#failure =
         reason instanceof ServiceError
@@ -266,24 +353,4 @@ export class Session {
       this.#workMs += performance.now() - begun;
     }
   }
-}
-
-export function workingOrder(order: Readonly<Order>): WorkingOrder {
-  const { id, instrument, side, type, timeInForce, filled, triggered } = order;
-  const known = (name: 'quantity' | 'weight' | 'limit' | 'stop'): Partial<WorkingOrder> =>
-    Number.isNaN(order[name]) ? {} : { [name]: order[name] };
-  return {
-    order: id,
-    symbol: instrument.symbol,
-    side,
-    type,
-    time_in_force: timeInForce,
-    ...known('quantity'),
-    ...known('weight'),
-    ...known('limit'),
-    ...known('stop'),
-    // Changes −0 of the engine to 0.
-    filled: filled + 0,
-    triggered,
-  };
 }

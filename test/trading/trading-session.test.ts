@@ -24,8 +24,8 @@ import { ReplayFeed } from '../../src/trading/replay-feed.ts';
 import { closeSession, stateHash } from '../../src/events/session-state.ts';
 import { signalsOver } from '../../src/bots/models/signals.ts';
 import { openRun } from '../../src/trading/sandbox/hosted-run.ts';
-import { Session } from '../../src/trading/session.ts';
-import type { SessionSetup } from '../../src/trading/session.ts';
+import { TradingSession } from '../../src/trading/trading-session.ts';
+import type { SessionSetup } from '../../src/trading/trading-session.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
 import { EXAMPLES, exampleBots } from '../bots/example-bots.ts';
@@ -59,7 +59,7 @@ describe('a session on the bars of a backtest', () => {
     const signals = await signalsOver(bot.models, job.instruments);
     const run = await execute({ ...job, signals }, { timeoutMs: TIMEOUT_MS });
     const shown = await openRun(bot);
-    const session = new Session({ ...sessionSetup(job), signals: shown.signals });
+    const session = new TradingSession({ ...sessionSetup(job), signals: shown.signals });
     const events: OrderEvent[] = [];
     const timeframe = parseTimeframe('1d');
     for await (const item of new ReplayFeed({ ...job, timeframe, speed: 'max' })) {
@@ -117,7 +117,7 @@ describe('built-in strategies, with gaps and several instruments', () => {
     for (let seed = 1; seed <= 2; seed += 1) {
       const setup = builtIn(name, model, seed, 120);
       const whole = runOf(setup);
-      const session = new Session(sessionSetup(setup));
+      const session = new TradingSession(sessionSetup(setup));
       const events: OrderEvent[] = [];
       const equity: number[] = [];
       for (const step of stepsOf(setup.instruments)) {
@@ -135,13 +135,13 @@ describe('built-in strategies, with gaps and several instruments', () => {
   it.each(cases)('$name with $fill resumes after any step', async ({ name, model }) => {
     const setup = sessionSetup(builtIn(name, model, 7, 20));
     const steps = [...stepsOf(builtIn(name, model, 7, 20).instruments)];
-    const session = new Session(setup);
+    const session = new TradingSession(setup);
     for (let done = 0; done <= steps.length; done += 1) {
-      const resumed = await Session.resume(setup, steps.slice(0, done));
+      const resumed = await TradingSession.resume(setup, steps.slice(0, done));
       expect(resumed.events()).toEqual(session.events());
       expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
       for (const step of steps.slice(done, done + 3)) resumed.push(step);
-      const further = await Session.resume(setup, steps.slice(0, done + 3));
+      const further = await TradingSession.resume(setup, steps.slice(0, done + 3));
       expect(resumed.state()).toEqual(further.state());
       if (done < steps.length) session.push(steps[done]!);
     }
@@ -193,7 +193,7 @@ describe('built-in strategies, with gaps and several instruments', () => {
 function scripted(
   onStep: (step: number, context: StrategyContext) => void,
   options: { readonly config?: Partial<EngineConfig>; readonly timeoutMs?: number } = {},
-): Session {
+): TradingSession {
   const strategy = defineStrategy({
     name: 'scripted',
     description: 'Runs the steps of the test.',
@@ -203,7 +203,7 @@ function scripted(
       return { onBar: () => onStep(step++, context) };
     },
   });
-  return new Session({
+  return new TradingSession({
     symbols: ['X'],
     strategy,
     params: {},
@@ -289,9 +289,9 @@ describe('halt', () => {
     const strategy = BUILT_IN_STRATEGIES.get('buy_and_hold')!;
     const setup = { ...ENGINE_DEFAULTS };
     const options = { symbols: ['X'], strategy, params: {}, config: setup, timeoutMs: TIMEOUT_MS };
-    const session = new Session(options);
+    const session = new TradingSession(options);
     session.push(FIRST);
-    const resumed = await Session.resume(options, [FIRST]);
+    const resumed = await TradingSession.resume(options, [FIRST]);
     expect(resumed.halt()).toEqual(session.halt());
     expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
   });
@@ -368,9 +368,9 @@ describe('a failing strategy', () => {
     });
     const config = ENGINE_DEFAULTS;
     const setup = { symbols: ['X'], strategy, params: {}, config, timeoutMs: TIMEOUT_MS };
-    const session = new Session(setup);
+    const session = new TradingSession(setup);
     expect(session.push(FIRST).state.status).toBe('failed');
-    const resumed = await Session.resume(setup, [FIRST]);
+    const resumed = await TradingSession.resume(setup, [FIRST]);
     expect(resumed.state()).toEqual(session.state());
     expect(session.failure).toMatchObject({ code: 'strategy_failed' });
     expect(resumed.failure).toMatchObject({ code: 'strategy_failed' });

@@ -9,8 +9,7 @@ import type { Fill, StrategyContext } from '../../src/engine/strategy.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash, type SessionState } from '../../src/events/session-state.ts';
 import { openingFrom } from '../../src/trading/opening.ts';
-import { Session, type SessionSetup } from '../../src/trading/session.ts';
-import { VenueSession, type VenueSessionSetup } from '../../src/trading/venue-session.ts';
+import { TradingSession, type SessionSetup } from '../../src/trading/trading-session.ts';
 import {
   clientOrderId,
   type DenyReason,
@@ -48,7 +47,7 @@ interface Options {
 }
 
 /** A strategy on X and Y that does this at each step, counted from 0. */
-function setupOf({ onStep, onFill, config, rules, opening }: Options): VenueSessionSetup {
+function setupOf({ onStep, onFill, config, rules, opening }: Options): SessionSetup {
   const strategy = defineStrategy({
     name: 'scripted',
     description: 'Does what a test tells it to.',
@@ -68,8 +67,7 @@ function setupOf({ onStep, onFill, config, rules, opening }: Options): VenueSess
     },
   });
   return {
-    deployment_id: DEPLOYMENT,
-    rules: rules ?? RULES,
+    venue: { deployment_id: DEPLOYMENT, rules: rules ?? RULES },
     symbols: ['X', 'Y'],
     strategy,
     params: {},
@@ -79,8 +77,13 @@ function setupOf({ onStep, onFill, config, rules, opening }: Options): VenueSess
   };
 }
 
-function scripted(options: Options): VenueSession {
-  return new VenueSession(setupOf(options));
+/** Setup of a session that fills its orders from the bars. */
+function paperSetup(options: Options): SessionSetup {
+  return { ...setupOf(options), venue: undefined };
+}
+
+function scripted(options: Options): TradingSession {
+  return new TradingSession(setupOf(options));
 }
 
 /** A step with a bar of each instrument that has a price. */
@@ -114,7 +117,7 @@ function report(order: number, more: Partial<VenueReport>): VenueReport {
 
 const kinds = (events: readonly OrderEvent[]): unknown[] =>
   events.map((event) => ['reason' in event ? event.reason : event.kind.slice(6), event.order]);
-const placed = (session: VenueSession): unknown[] =>
+const placed = (session: TradingSession): unknown[] =>
   session.outbox().map((request) => ('place' in request ? request.place.order : 'cancel'));
 
 describe('changed rules of the venue', () => {
@@ -210,8 +213,8 @@ describe('changed rules of the venue', () => {
       { kind: 'venue.terms', rules: withX({ phase: 'halted' }) },
       { kind: 'data.bars', step: step(2, 100) },
     ];
-    const one = await VenueSession.resume(setup, inputs);
-    const other = new VenueSession(setup);
+    const one = await TradingSession.resume(setup, inputs);
+    const other = new TradingSession(setup);
     other.push(step(0, 100));
     other.revise(withX({ tick: 7, phase: 'auction' }));
     other.push(step(1, 100));
@@ -421,7 +424,7 @@ test('an order keeps its client order id when the epoch rises, and later orders 
   expect(() => session.report(report(2, {}))).toThrow(RangeError);
   session.report(report(2, { client_order_id: names[1]! }));
 
-  const again = await VenueSession.resume(setupOf(options), [
+  const again = await TradingSession.resume(setupOf(options), [
     { kind: 'data.bars', step: step(0, 100) },
     { kind: 'venue.report', report: report(1, {}) },
     { kind: 'control.epoch_set', epoch: 2 },
@@ -487,7 +490,7 @@ test('only reports of the venue fill an order, and the strategy is notified with
 });
 
 describe('cancel of an order', () => {
-  const canceling = (): VenueSession =>
+  const canceling = (): TradingSession =>
     scripted({
       onStep: (at, { order, broker }) => {
         if (at === 0) order({ side: 'buy', quantity: 2, type: 'limit', limit: 90 });
@@ -532,7 +535,7 @@ describe('cancel of an order', () => {
   });
 
   it('releases reserved cash only when the cancel is confirmed', () => {
-    const moved = (): VenueSession => {
+    const moved = (): TradingSession => {
       const session = scripted({
         onStep: (at, { order, broker }) => {
           for (const one of broker.working()) broker.cancel(one);
@@ -764,7 +767,7 @@ describe('orders that the venue would reject', () => {
 });
 
 describe('a purchase can be sold completely', () => {
-  const bought = (quantity: number, filled: number, fee_units: number): VenueSession => {
+  const bought = (quantity: number, filled: number, fee_units: number): TradingSession => {
     const session = scripted({
       onStep: (at, { order }) => order({ side: at === 0 ? 'buy' : 'sell', quantity }),
     });
@@ -873,7 +876,7 @@ describe('a target weight', () => {
 });
 
 describe('reported fees', () => {
-  const bought = (): VenueSession => {
+  const bought = (): TradingSession => {
     const session = scripted({
       onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 4 }),
     });
@@ -991,15 +994,15 @@ describe('while a session denies orders', () => {
   });
 
   it('a paper session behaves the same and resumes to the same state', async () => {
-    const { deployment_id: _, rules: __, ...setup } = setupOf(everyBar);
-    const session = new Session(setup);
+    const setup = paperSetup(everyBar);
+    const session = new TradingSession(setup);
     session.push(step(0, 100));
     session.deny('license_invalid');
     expect(kinds(session.push(step(1, 100)).events)).toEqual([['license_invalid', 2]]);
     session.deny(null);
     session.push(step(2, 80));
     session.halt();
-    const resumed = await Session.resume(setup, [
+    const resumed = await TradingSession.resume(setup, [
       { kind: 'data.bars', step: step(0, 100) },
       { kind: 'control.denying', reason: 'license_invalid' },
       step(1, 100),
@@ -1010,7 +1013,7 @@ describe('while a session denies orders', () => {
     expect(resumed.events()).toEqual(session.events());
     expect(resumed.state()).toEqual(session.state());
     const input = { kind: 'venue.report', report: report(1, {}) } as const;
-    await expect(Session.resume(setup, [input])).rejects.toThrow(RangeError);
+    await expect(TradingSession.resume(setup, [input])).rejects.toThrow(RangeError);
   });
 });
 
@@ -1055,7 +1058,7 @@ describe('an ended session', () => {
     expect(session.outbox()).toEqual([]);
     session.halt();
     expect(placed(session)).toEqual(['cancel']);
-    const resumed = await VenueSession.resume(setupOf(options), [
+    const resumed = await TradingSession.resume(setupOf(options), [
       { kind: 'data.bars', step: step(0, 100) },
       { kind: 'control.halted' },
       { kind: 'venue.report', report: report(1, { status: 'canceled' }) },
@@ -1075,8 +1078,8 @@ describe('an opening account', () => {
       config: { cash: 5, risk: { ...NO_RISK_LIMITS, max_drawdown_pct: 0.1 } },
       opening,
     };
-    const setup = setupOf(drawdown);
-    const session = where === 'paper' ? new Session(setup) : new VenueSession(setup);
+    const setup = where === 'paper' ? paperSetup(drawdown) : setupOf(drawdown);
+    const session = new TradingSession(setup);
     expect(session.state()).toEqual({
       status: 'running',
       time: null,
@@ -1110,7 +1113,7 @@ describe('an opening account', () => {
     ['no loss of another day', { max_daily_loss_pct: 0.3 }, EVE, undefined],
     ['no drawdown within its limit', { max_drawdown_pct: 0.41 }, DATE, undefined],
   ])('carries over %s of the earlier account', (_, limits, day, reason) => {
-    const session = new Session(
+    const session = new TradingSession(
       setupOf({
         onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
         config: { risk: { ...NO_RISK_LIMITS, ...limits } },
@@ -1128,15 +1131,15 @@ describe('an opening account', () => {
       onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 8 }),
       config: { risk: { ...NO_RISK_LIMITS, ...limits } },
     };
-    const whole = new Session(setupOf(options));
+    const whole = new TradingSession(paperSetup(options));
     const closes = [100, 100, 130, 60, 70, 50];
     for (const [at, close] of closes.entries()) whole.push(step(at, close));
-    const first = new Session(setupOf(options));
+    const first = new TradingSession(paperSetup(options));
     for (const [at, close] of closes.slice(0, 4).entries()) first.push(step(at, close));
     const state = first.state();
     const left = openingFrom(state, () => undefined, null);
     expect(left.positions).toEqual({ X: { quantity: 8, price: 60 } });
-    const second = new Session(setupOf({ ...options, onStep: () => {}, opening: left }));
+    const second = new TradingSession(paperSetup({ ...options, onStep: () => {}, opening: left }));
     expect(second.state().carry).toEqual(state.carry);
     for (const [at, close] of closes.entries()) if (at >= 4) second.push(step(at, close));
     expect(second.state().carry).toEqual(whole.state().carry);
@@ -1150,14 +1153,14 @@ describe('an opening account', () => {
       onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
       config: { optionalLimits },
     };
-    const first = new Session(setupOf(options));
+    const first = new TradingSession(paperSetup(options));
     for (const at of [0, 1, 2]) first.push(step(at, 10));
     const { executions } = first.state().carry!.risk;
     expect(executions).toEqual([
       { symbol: 'X', side: 'buy', times: [START + DAY, START + 2 * DAY] },
     ]);
     const left = openingFrom(first.state(), () => undefined, null);
-    const second = new Session(setupOf({ ...options, opening: left }));
+    const second = new TradingSession(paperSetup({ ...options, opening: left }));
     second.push(step(3, 10));
     const { events } = second.push(step(4, 10));
     expect(events.map(({ kind }) => kind)).toContain('account.latched');
@@ -1280,8 +1283,8 @@ interface RecordedInput {
 
 /** A session after these events, with its inputs and the orders that the venue knows. */
 class Play {
-  readonly setup: VenueSessionSetup;
-  readonly session: VenueSession;
+  readonly setup: SessionSetup;
+  readonly session: TradingSession;
   readonly inputs: RecordedInput[] = [];
   readonly events: OrderEvent[] = [];
   readonly orders = new Map<number, VenueOrder>();
@@ -1310,7 +1313,7 @@ class Play {
       },
       opening: { cash: 700, positions: { X: { quantity: 15, price: 20 } } },
     });
-    this.session = new VenueSession(this.setup);
+    this.session = new TradingSession(this.setup);
   }
 
   happen(one: Happening): void {
@@ -1336,7 +1339,7 @@ class Play {
   }
 
   /** The venue has each requested order at once, but may report on it much later. */
-  #record(input: SessionInput, run: () => ReturnType<VenueSession['push']>): void {
+  #record(input: SessionInput, run: () => ReturnType<TradingSession['push']>): void {
     const { events, state } = run();
     this.events.push(...events);
     this.inputs.push({ input, state, hash: stateHash(state) });
@@ -1386,7 +1389,7 @@ test('too many executions latch the session, and the latch survives a resume', a
     config: { optionalLimits: { repeated_execution: { count: 2, seconds: 60 } } },
   });
   const inputs: SessionInput[] = [];
-  const session = new VenueSession(setup);
+  const session = new TradingSession(setup);
   const bars = (day: number): unknown[] => {
     inputs.push({ kind: 'data.bars', step: step(day, 100) });
     return kinds(session.push(step(day, 100)).events);
@@ -1408,7 +1411,7 @@ test('too many executions latch the session, and the latch survives a resume', a
   ]);
   expect(bars(4)).toEqual([['repeated_execution', 5]]);
   expect(session.state().working.map(({ order }) => order)).toEqual([3, 4]);
-  const resumed = await VenueSession.resume(setup, inputs);
+  const resumed = await TradingSession.resume(setup, inputs);
   expect(resumed.events()).toEqual(session.events());
   expect(kinds(resumed.push(step(5, 100)).events)).toEqual([['repeated_execution', 6]]);
 });
@@ -1454,7 +1457,7 @@ describe('random sequences of events', () => {
       const { inputs, setup, session } = play;
       for (const count of new Set([inputs.length, inputs.length >> 1, inputs.length - 1])) {
         if (count <= 0) continue;
-        const resumed = await VenueSession.resume(
+        const resumed = await TradingSession.resume(
           setup,
           inputs.slice(0, count).map(({ input }) => input),
         );

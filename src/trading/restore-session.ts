@@ -1,0 +1,49 @@
+import type { Step } from '../engine/steps.ts';
+import { ServiceError } from '../base/errors.ts';
+import { stateHash, type SessionState } from '../events/session-state.ts';
+import type { SessionInput } from './session-input.ts';
+import { TradingSession, type SessionSetup } from './trading-session.ts';
+
+/** Steps shown at once to a strategy in another process. */
+const STEPS_AT_ONCE = 256;
+
+/**
+ * Restores a session from its recorded inputs.
+ *
+ * @param show see `HostedRun.take`.
+ * @param recorded the state after these inputs; undefined if none was recorded.
+ * @throws ServiceError reason `not_reproducible` if the inputs lead to another state.
+ */
+export async function restoreSession(
+  setup: SessionSetup,
+  inputs: AsyncIterable<SessionInput>,
+  show: (steps: readonly Step[]) => Promise<void>,
+  recorded: SessionState | undefined,
+): Promise<TradingSession> {
+  const session = await TradingSession.resume(setup, showSteps(inputs, show));
+  if (recorded === undefined || stateHash(session.state()) === stateHash(recorded)) return session;
+  throw new ServiceError('failure', 'the recorded inputs lead to another state than was recorded', {
+    reason: 'not_reproducible',
+    remedy: 'Deploy the bot again: the engine or the strategy is not the one that recorded them.',
+  });
+}
+
+/** Yields the inputs after their steps were shown. */
+async function* showSteps(
+  inputs: AsyncIterable<SessionInput>,
+  show: (steps: readonly Step[]) => Promise<void>,
+): AsyncGenerator<SessionInput> {
+  let some: SessionInput[] = [];
+  const flush = async function* () {
+    const all = some;
+    some = [];
+    const steps = all.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : []));
+    if (steps.length > 0) await show(steps);
+    yield* all;
+  };
+  for await (const input of inputs) {
+    some.push(input);
+    if (some.length === STEPS_AT_ONCE) yield* flush();
+  }
+  yield* flush();
+}
