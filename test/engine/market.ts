@@ -182,7 +182,13 @@ export function backtest(
   return run(setup, 1000);
 }
 
-function scripted({ script = {}, everyBar, onCreate, onFill }: Omit<Play, 'bars'>): Strategy {
+/** A strategy that follows a script. */
+export function scripted({
+  script = {},
+  everyBar,
+  onCreate,
+  onFill,
+}: Omit<Play, 'bars'>): Strategy {
   return defineStrategy({
     name: 'scripted',
     description: 'Does what a test tells it to.',

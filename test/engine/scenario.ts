@@ -56,7 +56,8 @@ export interface Scenario {
   readonly base: number;
 }
 
-const move: fc.Arbitrary<Move> = fc.record({
+/** One bar. */
+export const move: fc.Arbitrary<Move> = fc.record({
   gap: fc.integer({ min: -3, max: 3 }),
   up: fc.integer({ min: 0, max: 4 }),
   down: fc.integer({ min: 0, max: 4 }),
@@ -174,15 +175,26 @@ export function namedMarkets(markets: readonly (readonly Move[])[]): Record<stri
 }
 
 export function enact(
-  { onBar, onFill, config: chosen, base }: Scenario,
+  drawn: Scenario,
   markets: Readonly<Record<string, Bars>>,
   slice?: Play['slice'],
   meddle?: (scene: Scene, fill?: Fill) => void,
 ): Played {
-  let fills = 0;
   return play({
     bars: markets,
-    config: chosen,
+    config: drawn.config,
+    ...scriptOf(drawn, meddle),
+    ...(slice !== undefined && { slice }),
+  });
+}
+
+/** Script of a strategy that takes these actions, with `meddle` called at each bar and fill. */
+export function scriptOf(
+  { onBar, onFill, base }: Pick<Scenario, 'onBar' | 'onFill' | 'base'>,
+  meddle?: (scene: Scene, fill?: Fill) => void,
+): Required<Pick<Play, 'everyBar' | 'onFill'>> {
+  let fills = 0;
+  return {
     everyBar: (scene) => {
       for (const one of onBar[scene.step % onBar.length]!) act(scene, one, base);
       meddle?.(scene);
@@ -193,8 +205,7 @@ export function enact(
       if (++fills > 20) return;
       for (const one of onFill[fills % onFill.length]!) act(scene, one, base);
     },
-    ...(slice !== undefined && { slice }),
-  });
+  };
 }
 
 function act({ broker, instruments }: Scene, one: Deed, firstBase: number): void {

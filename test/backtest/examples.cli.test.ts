@@ -1,0 +1,40 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { EXAMPLES, exampleBots } from '../bots/example-bots.ts';
+import { inProcess } from '../cli/in-process.ts';
+
+/** Hashes of the events, trades and equity of each example, shortened. */
+const HASHES: Readonly<Record<string, string>> = {
+  'buy-and-hold.yaml': '1e62e95af123 bdd4469b4f59 e1102bad012a',
+  'custom-strategy.yaml': '3acaf9cdf561 275e03ecdc04 ab2f267a109d',
+  'donchian-breakout.yaml': 'eb7d9b98b37f 8d6581c91d79 00dd2563d0b0',
+  'model-signal.yaml': '139cf2409b0f d39442c12639 dbba36de1d9d',
+  'momentum-rotation.yaml': 'f03e9c167afb bd5a0f7a9c7b d13e7c171d8b',
+  'pairs-reversion.yaml': 'b3e5a0daacf6 a45de2c9c2df aa988a5d6179',
+  'paper.yaml': '0664a95cd435 b8bae3a7f55f e8ff99d89c7a',
+  'rsi-reversion.yaml': '1f26c324e39d f2240cebf797 c1252d498499',
+  'sma-crossover.yaml': 'ff7ba56527d1 dfb2625397ef a05912c04b10',
+};
+
+let home: string;
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'service-local-examples-'));
+  const data = join(EXAMPLES, 'data/sp500-daily.csv');
+  await inProcess(['data', 'import', data, '--symbol', 'SPX'], {
+    env: { SERVICE_LOCAL_HOME: home },
+  });
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+test.each(exampleBots.filter((file) => file !== 'research.yaml'))(
+  '%s has the recorded events, trades and equity',
+  async (file) => {
+    const args = ['backtest', join(EXAMPLES, file), '--json', '--out', join(home, file)];
+    const { stdout } = await inProcess(args, { env: { SERVICE_LOCAL_HOME: home } });
+    const { events, trades, equity } = (JSON.parse(stdout) as Summary).hashes;
+    expect([events, trades, equity].map((hash) => hash.slice(0, 12)).join(' ')).toBe(HASHES[file]);
+  },
+);
