@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { OrderEvent } from '../../src/engine/journal.ts';
-import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders.ts';
+import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders/order.ts';
 import { hashOf, linesOf, recordedHashes, runBot } from './bot-runs.ts';
 import { generatedBots } from './generated-bots.ts';
 import { REPLY_KINDS } from './simulated-venue.ts';

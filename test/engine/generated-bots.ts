@@ -2,10 +2,16 @@ import fc from 'fast-check';
 import { OVERRIDABLE_LIMITS } from '../../src/base/risk-limits.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders.ts';
-import type { ExitPrice, TimeInForce } from '../../src/engine/orders.ts';
-import type { Permit, Threshold, Thresholds } from '../../src/engine/risk/supervision.ts';
-import type { DenyReason, MarketPhase, Opening, VenueRules } from '../../src/engine/venue.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders/order.ts';
+import type { ExitPrice, TimeInForce } from '../../src/engine/orders/order.ts';
+import type { Threshold, Thresholds } from '../../src/engine/risk/firm-thresholds.ts';
+import type { Permit } from '../../src/engine/risk/permits.ts';
+import type {
+  DenyReason,
+  MarketPhase,
+  Opening,
+  VenueRules,
+} from '../../src/engine/execution/venue-protocol.ts';
 import { ENGINE_DEFAULTS, START } from './market.ts';
 import { replies } from './simulated-venue.ts';
 import type { Reply } from './simulated-venue.ts';

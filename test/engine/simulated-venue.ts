@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Engine } from '../../src/engine/engine.ts';
-import type { VenueReport } from '../../src/engine/venue.ts';
+import type { VenueReport } from '../../src/engine/execution/venue-protocol.ts';
 
 export const REPLY_KINDS = [
   'silence',
