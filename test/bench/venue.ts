@@ -1,7 +1,7 @@
-import { Book } from '../../src/compliance/venue/book.ts';
-import type { ClientMessage } from '../../src/compliance/venue/messages.ts';
-import { makeOrder, type Order } from '../../src/compliance/venue/order.ts';
-import { SimulatedVenue } from '../../src/compliance/venue/simulated-venue.ts';
+import { Book } from '../../src/compliance/venue/session/book.ts';
+import type { ClientMessage } from '../../src/compliance/venue/session/messages.ts';
+import { makeOrder, type Order } from '../../src/compliance/venue/session/order.ts';
+import { SimulatedVenue } from '../../src/compliance/venue/session/simulated-venue.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import { figure, median, round, type Figure } from './figure.ts';
 

@@ -3,7 +3,7 @@ import type { OrderEvent } from '../../engine/journal.ts';
 import { clientOrderId, orderOfClientId } from '../../trading/venue.ts';
 import type { Alert, BotLine, TriedBot, World, WorldOptions } from './world.ts';
 import { ACCOUNT, SESSION } from './world.ts';
-import type { VenueLine } from '../venue/simulated-venue.ts';
+import type { VenueLine } from '../venue/session/simulated-venue.ts';
 
 export type CaseStatus = 'pass' | 'fail' | 'inconclusive' | 'not_applicable';
 

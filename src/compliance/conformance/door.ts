@@ -17,10 +17,10 @@ import type {
   RawMessage,
   Unnumbered,
   VenueMessage,
-} from '../venue/messages.ts';
-import type { SelfTrade } from '../venue/order.ts';
-import type { Phase } from '../venue/phases.ts';
-import type { Link, SimulatedVenue } from '../venue/simulated-venue.ts';
+} from '../venue/session/messages.ts';
+import type { SelfTrade } from '../venue/session/order.ts';
+import type { Phase } from '../venue/session/phases.ts';
+import type { Link, SimulatedVenue } from '../venue/session/simulated-venue.ts';
 
 export interface DoorOptions {
   readonly venue: SimulatedVenue;

@@ -1,6 +1,6 @@
 import { MINUTE } from '../../market/bar-time.ts';
 import type { Exchange, ExchangeBar } from '../../trading/venues/market-data.ts';
-import type { SimulatedVenue } from '../venue/simulated-venue.ts';
+import type { SimulatedVenue } from '../venue/session/simulated-venue.ts';
 
 /** How the venue's instruments are traded in a case, unless it says otherwise. */
 export const PRICE_UNIT = 0.01;

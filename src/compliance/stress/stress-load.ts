@@ -2,7 +2,7 @@
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
-import type { VenueLine } from '../venue/simulated-venue.ts';
+import type { VenueLine } from '../venue/session/simulated-venue.ts';
 import { openSpan, type HostMeters, type Span } from './host.ts';
 import type { MessageClass } from './peaks.ts';
 

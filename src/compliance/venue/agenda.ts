@@ -6,16 +6,16 @@ interface Entry {
 }
 
 /**
- * Virtual time: what is to happen, by when it is due, and at one instant in the order in which it was
- * put down. Time passes only from one entry to the next.
+ * Virtual time: a queue of tasks by due time; tasks of the same time run in the order in which they
+ * were added. Time advances only from one task to the next.
  */
 export class Agenda {
-  /** A heap: each entry is due no later than the two at twice its place and one and two beyond. */
+  /** Binary heap: each entry is due no later than the entries at 2 × index + 1 and + 2. */
   readonly #entries: Entry[] = [];
   #now: number;
   #ordinal = 0;
 
-  /** @param start ms since the epoch. */
+  /** @param start milliseconds since the epoch. */
   constructor(start: number) {
     this.#now = start;
   }
@@ -24,12 +24,12 @@ export class Agenda {
     return this.#now;
   }
 
-  /** @param time what lies in the past is due at once. */
-  at(time: number, task: () => void): void {
+  /** @param time a past time is due now. */
+  wake(time: number, task: () => void): void {
     this.post(time, task, undefined);
   }
 
-  /** As `at`, of something that the task is about: no closure has to be made for each. */
+  /** Like `wake`, with an argument of the task instead of a closure for each. */
   post<T>(time: number, task: (item: T) => void, item: T): void {
     const entries = this.#entries;
     const entry: Entry = {
@@ -50,7 +50,7 @@ export class Agenda {
     entries[at] = entry;
   }
 
-  /** Does what is due next, unless that is later than `until`; false where there is nothing. */
+  /** Runs the next task, unless it is due after `until`; false if there is none. */
   step(until = Infinity): boolean {
     const next = this.#entries[0];
     if (next === undefined || next.time > until) return false;
@@ -60,7 +60,7 @@ export class Agenda {
     return true;
   }
 
-  /** Does all that is due by then, and then it is that time. */
+  /** Runs all tasks that are due by then, and advances the time to it. */
   run(until: number): void {
     while (this.step(until));
     this.#now = Math.max(this.#now, until);

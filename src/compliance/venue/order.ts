@@ -1,130 +1,99 @@
 export type Side = 'buy' | 'sell';
 export type OrderType = 'market' | 'limit' | 'stop' | 'stop_limit';
-export type TimeInForce = 'gtc' | 'day' | 'gtd' | 'ioc' | 'fok';
-/** What becomes of an order that would trade with one of the same account; common venue practice. */
+export type TimeInForce = 'gtc' | 'ioc' | 'fok';
+/** Self-trade prevention: which of two orders of one account ends instead of trading. */
 export type SelfTrade = 'none' | 'cancel_newest' | 'cancel_oldest' | 'cancel_both';
-export type OrderStatus =
-  | 'new'
-  | 'partially_filled'
-  | 'filled'
-  | 'canceled'
-  | 'expired'
-  | 'rejected';
+export type OrderStatus = 'new' | 'partially_filled' | 'filled' | 'canceled' | 'expired';
 
-/** What an order asks for: whole numbers of the instrument's price and quantity units. */
+/** Prices and quantities are whole numbers of the instrument's price and quantity units. */
 export interface OrderTerms {
+  readonly clientOrderId: string;
   readonly side: Side;
-  readonly order_type: OrderType;
-  readonly time_in_force: TimeInForce;
+  readonly type: OrderType;
+  readonly timeInForce: TimeInForce;
   readonly quantity: number;
-  /** Of `limit` and `stop_limit`. */
-  readonly price?: number | undefined;
-  /** Of `stop` and `stop_limit`. */
-  readonly stop_price?: number | undefined;
-  readonly post_only?: boolean | undefined;
-  /** Of `gtd`, ms since the epoch. */
-  readonly expire_at?: number | undefined;
-  /** `none` where it is absent. */
-  readonly self_trade?: SelfTrade | undefined;
+  /** Limit price, required by `limit` and `stop_limit`. */
+  readonly price?: number;
+  /** Required by `stop` and `stop_limit`. */
+  readonly stopPrice?: number;
+  readonly postOnly?: boolean;
 }
 
-/** All orders of one price, the oldest first. */
-export interface Level {
-  readonly side: Side;
+/** One side of a trade, as its owner sees it. */
+export interface Fill {
+  readonly tradeId: number;
   readonly price: number;
-  head: Order | undefined;
-  tail: Order | undefined;
-  /** Sum of what its orders leave. */
-  quantity: number;
-  count: number;
-  /** Whether it is listed among those that changed. */
-  isChanged: boolean;
+  readonly quantity: number;
+  readonly isMaker: boolean;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly fee: number;
+  readonly feeAsset: string;
 }
 
-/**
- * An order as the venue holds it: what was asked for, how far it got, and where it stands in the
- * book. The orders of a price are a doubly linked list through the orders themselves, so that taking
- * one out of the middle costs the same however many there are, and nothing is allocated for it.
- */
+/** An order as the exchange holds it. */
 export interface Order {
-  /** Counts up over all instruments. */
+  /** Counts up over all instruments, from 1. */
   readonly id: number;
-  /** Number of the owner; orders of one owner are kept from trading with each other. */
+  /** Index of the owner. */
   readonly account: number;
-  /** Number of the order session; -1 for a participant without one. */
-  readonly session: number;
-  /** Number of the instrument. */
+  /** Index of the instrument. */
   readonly instrument: number;
+  readonly clientOrderId: string;
   readonly side: Side;
   readonly type: OrderType;
   readonly timeInForce: TimeInForce;
   readonly postOnly: boolean;
   readonly selfTrade: SelfTrade;
-  /** 0 where there is no such time. */
-  readonly expireAt: number;
-  /** Changes with each amendment. */
-  clientOrderId: string;
-  /** The worst price to trade at; ±Infinity where any will do. */
-  price: number;
-  /** 0 where there is none. */
-  stopPrice: number;
-  /** Whether it is a stop whose price has not been reached. */
+  /** Worst price to trade at; ±Infinity for an order without a limit. */
+  readonly price: number;
+  /** 0 for an order without a stop price. */
+  readonly stopPrice: number;
+  readonly quantity: number;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  /** Whether it is a stop order whose price has not been reached. */
   isParked: boolean;
-  /** Whether mass cancels fail to reach it, as scripted. */
-  isPinned: boolean;
-  quantity: number;
   filled: number;
-  /** What may still be filled. */
+  /** Quantity that can still be filled. */
   leaves: number;
   /** Sum of price × quantity over its fills. */
   value: number;
   status: OrderStatus;
-  /** Where it rests; undefined while it does not. */
-  level: Level | undefined;
-  previous: Order | undefined;
-  next: Order | undefined;
+  /** Time of the last change, ms since the epoch. */
+  updated: number;
+  fills: Fill[];
+  /** Priority among orders of the same price: the lowest trades first. */
+  rank: number;
 }
 
-/** Who an order is of, and what it is called. */
-export type OrderOrigin = Pick<
-  Order,
-  'id' | 'account' | 'session' | 'instrument' | 'clientOrderId'
->;
+export interface OrderOrigin extends Pick<Order, 'id' | 'account' | 'instrument' | 'time'> {
+  readonly selfTrade?: SelfTrade;
+}
 
 export function makeOrder(origin: OrderOrigin, terms: OrderTerms): Order {
-  const { id, account, session, instrument, clientOrderId } = origin;
-  const { side, order_type: type, quantity } = terms;
-  const anyPrice = side === 'buy' ? Infinity : -Infinity;
+  const { side, type, quantity, price = 0, stopPrice = 0, postOnly = false } = terms;
   const hasLimit = type === 'limit' || type === 'stop_limit';
-  const isParked = type === 'stop' || type === 'stop_limit';
+  const hasStop = type === 'stop' || type === 'stop_limit';
   return {
-    id,
-    account,
-    session,
-    instrument,
-    side,
-    type,
-    timeInForce: terms.time_in_force,
-    postOnly: terms.post_only === true,
-    selfTrade: terms.self_trade ?? 'none',
-    expireAt: terms.expire_at ?? 0,
-    clientOrderId,
-    price: hasLimit ? (terms.price ?? 0) : anyPrice,
-    stopPrice: isParked ? (terms.stop_price ?? 0) : 0,
-    isParked,
-    isPinned: false,
-    quantity,
+    ...terms,
+    selfTrade: 'none',
+    ...origin,
+    postOnly,
+    price: hasLimit ? price : side === 'buy' ? Infinity : -Infinity,
+    stopPrice: hasStop ? stopPrice : 0,
+    isParked: hasStop,
     filled: 0,
     leaves: quantity,
     value: 0,
     status: 'new',
-    level: undefined,
-    previous: undefined,
-    next: undefined,
+    updated: origin.time,
+    fills: [],
+    rank: 0,
   };
 }
 
-/** Whether it may still be filled or canceled. */
+/** Whether the order can still be filled or canceled. */
 export function isLive({ status }: Order): boolean {
   return status === 'new' || status === 'partially_filled';
 }

@@ -1,59 +1,49 @@
-import type { Level } from './order.ts';
+import type { Level } from './side.ts';
 
-/** What an auction would come to, or came to. */
+/** Result of an auction. */
 export interface Equilibrium {
   readonly price: number;
   readonly quantity: number;
-  /** What the buyers at this price want more than the sellers give; below 0 the other way round. */
+  /** Unfilled demand at this price; below 0, unfilled supply. */
   readonly surplus: number;
 }
 
 /**
- * The price at which one auction trades, undefined where nobody meets. Prices that orders name are
- * tried, and the reference price. It is the one
+ * The price at which an auction trades; undefined if no orders meet. Among the prices of the orders
+ * and the reference price, it is the one
  *
- * 1. at which most is traded; among several
- * 2. that which leaves the smallest surplus; among several
- * 3. the highest if buyers are left over at all of them, the lowest if sellers are; otherwise
- * 4. that nearest to the reference price, the higher of two as near.
+ * 1. at which the largest quantity trades; among several
+ * 2. that with the smallest surplus; among several
+ * 3. the highest if demand is left at all of them, the lowest if supply is; otherwise
+ * 4. that nearest to the reference price, the higher of two at the same distance.
  *
- * Common venue practice; no rule of law behind it.
+ * This is common practice of venues; no regulation requires it.
  *
- * @param bids worst price first, as `BookSide.levels`; orders at any price are at ±Infinity.
- * @param reference NaN where there is none.
+ * @param bids levels; market orders are at ±Infinity.
+ * @param reference NaN if there is none.
  */
 export function equilibrium(
   bids: readonly Level[],
   asks: readonly Level[],
   reference: number,
 ): Equilibrium | undefined {
-  const named = [...bids, ...asks].map(({ price }) => price);
-  const prices = [...new Set([...named, reference])].filter(Number.isFinite).sort((a, b) => a - b);
-  let best: Equilibrium[] = [];
-  let demand = bids.reduce((sum, { quantity }) => sum + quantity, 0);
-  let supply = 0;
-  let dearestAsk = asks.length - 1;
-  let cheapestBid = 0;
-  for (const price of prices) {
-    for (; cheapestBid < bids.length && bids[cheapestBid]!.price < price; cheapestBid += 1) {
-      demand -= bids[cheapestBid]!.quantity;
-    }
-    for (; dearestAsk >= 0 && asks[dearestAsk]!.price <= price; dearestAsk -= 1) {
-      supply += asks[dearestAsk]!.quantity;
-    }
-    const tried = { price, quantity: Math.min(demand, supply), surplus: demand - supply };
-    const gain = tried.quantity === 0 ? -1 : best.length === 0 ? 1 : compare(tried, best[0]!);
-    if (gain > 0) best = [tried];
-    else if (gain === 0) best.push(tried);
-  }
+  const named = [...bids, ...asks, { price: reference }].map(({ price }) => price);
+  const prices = [...new Set(named)].filter(Number.isFinite).sort((a, b) => a - b);
+  const sumOf = (levels: readonly Level[], isIncluded: (price: number) => boolean): number =>
+    levels.reduce((sum, { price, quantity }) => (isIncluded(price) ? sum + quantity : sum), 0);
+  const candidates = prices.map((price) => {
+    const demand = sumOf(bids, (bid) => bid >= price);
+    const supply = sumOf(asks, (ask) => ask <= price);
+    return { price, quantity: Math.min(demand, supply), surplus: demand - supply };
+  });
+  const most = Math.max(0, ...candidates.map(({ quantity }) => quantity));
+  if (most === 0) return undefined;
+  const largest = candidates.filter(({ quantity }) => quantity === most);
+  const least = Math.min(...largest.map(({ surplus }) => Math.abs(surplus)));
+  const best = largest.filter(({ surplus }) => Math.abs(surplus) === least);
   if (best.every(({ surplus }) => surplus > 0)) return best.at(-1);
   if (best.every(({ surplus }) => surplus < 0)) return best[0];
   const distance = ({ price }: Equilibrium): number =>
     Number.isNaN(reference) ? 0 : Math.abs(price - reference);
   return best.reduce((near, next) => (distance(next) <= distance(near) ? next : near));
-}
-
-/** Above 0: `a` trades more, or as much with less left over. */
-function compare(a: Equilibrium, b: Equilibrium): number {
-  return a.quantity - b.quantity || Math.abs(b.surplus) - Math.abs(a.surplus);
 }

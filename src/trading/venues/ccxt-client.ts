@@ -179,7 +179,7 @@ export function openClient(
   name: string,
   definition: ExchangeDefinition,
   signal: AbortSignal,
-  { defaults = {}, options = {}, onBlocked, ...config }: ClientConfig = {},
+  { defaults = {}, options = {}, onBlocked, connect, ...config }: ClientConfig = {},
 ): ClientConnection {
   const ccxt = loadCcxt();
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
@@ -207,6 +207,7 @@ export function openClient(
     },
   });
   if (definition.urls !== undefined) client.urls = { ...client.urls, api: definition.urls };
+  connect?.(client);
 
   const isRateLimit = (error: unknown): boolean =>
     error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
@@ -327,6 +328,8 @@ interface ClientConfig {
   readonly options?: object;
   /** Called with the duration for which the exchange accepts no requests. */
   readonly onBlocked?: (seconds: number) => void;
+  /** Replaces the network of the client, for example by an exchange in this process. */
+  readonly connect?: ((client: Client) => void) | undefined;
   readonly timeout?: number;
   readonly apiKey?: string;
   readonly secret?: string;

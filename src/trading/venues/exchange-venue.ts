@@ -8,6 +8,7 @@ import {
   describeCcxtError,
   type AskOptions,
   type Ccxt,
+  type Client,
   type ClientConnection,
   type ClientOrder,
   type ClientTrade,
@@ -42,6 +43,8 @@ export interface ExchangeVenueOptions {
   readonly account: 'cash' | 'margin';
   /** Aborts running requests and all waits. */
   readonly signal: AbortSignal;
+  /** Replaces the network of the client, for example by an exchange in this process. */
+  readonly connect?: (client: Client) => void;
   /** Receives problems that are retried, without secrets. */
   readonly onTrouble?: (message: string) => void;
   /**
@@ -100,6 +103,7 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   const credentials = readCredentials(options.credentialsDir);
   const connection = openClient(name, definition, signal, {
     ...credentials,
+    connect: options.connect,
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
     onBlocked: (seconds) => options.onTrouble?.(`${name} accepts no requests for ${seconds} s`),
     defaults: { adjustForTimeDifference: true },

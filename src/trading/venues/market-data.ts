@@ -2,7 +2,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { TimeframeName } from '../../market/timeframe.ts';
-import { openClient, describeCcxtError, type Row } from './ccxt-client.ts';
+import { openClient, describeCcxtError, type Client, type Row } from './ccxt-client.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
 /** A bar as the exchange sent it. Only its time has been checked. */
@@ -39,13 +39,18 @@ const PAGE = 1000;
 /** Shortest interval between reloads of the markets when a symbol is missing. */
 const RELOAD_EVERY_MS = 60_000;
 
-/** @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange. */
+/**
+ * @param connect see `ClientConfig`.
+ * @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange.
+ */
 export function openExchange(
   name: string,
   definition: ExchangeDefinition,
   signal: AbortSignal,
+  connect?: (client: Client) => void,
 ): Exchange {
-  const connection = openClient(name, definition, signal, { options: { OHLCVLimit: KEPT_BARS } });
+  const options = { OHLCVLimit: KEPT_BARS };
+  const connection = openClient(name, definition, signal, { options, connect });
   const { client, exchangeSymbol, ask, drop } = connection;
 
   let loadedAt = -Infinity;

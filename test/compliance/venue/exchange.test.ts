@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import type { OrderTerms } from '../../../src/compliance/venue/order.ts';
-import type { Phase } from '../../../src/compliance/venue/phases.ts';
+import type { OrderTerms } from '../../../src/compliance/venue/session/order.ts';
+import type { Phase } from '../../../src/compliance/venue/session/phases.ts';
 import { gist, instrument, limit, logOn, newVenue, now, START } from './world.ts';
 
 const refused: readonly (readonly [reason: string, terms: Partial<OrderTerms>, phase?: Phase])[] = [

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bookChecksum } from '../../../src/compliance/venue/feed.ts';
-import { viewOf } from '../../../src/compliance/venue/listing.ts';
-import type { FeedMessage, LevelView, RawMessage } from '../../../src/compliance/venue/messages.ts';
-import type { Deed } from '../../../src/compliance/venue/scenario.ts';
-import type { SimulatedVenue } from '../../../src/compliance/venue/simulated-venue.ts';
-import { beginTranscript } from '../../../src/compliance/venue/transcript.ts';
+import { bookChecksum } from '../../../src/compliance/venue/session/feed.ts';
+import { viewOf } from '../../../src/compliance/venue/session/listing.ts';
+import type { FeedMessage, LevelView, RawMessage } from '../../../src/compliance/venue/session/messages.ts';
+import type { Deed } from '../../../src/compliance/venue/session/scenario.ts';
+import type { SimulatedVenue } from '../../../src/compliance/venue/session/simulated-venue.ts';
+import { beginTranscript } from '../../../src/compliance/venue/session/transcript.ts';
 import { fault, limit, newVenue, now, START } from './world.ts';
 import { runs } from '../../length.ts';
 

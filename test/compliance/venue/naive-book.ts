@@ -2,7 +2,7 @@
  * A book as slow and as plain as can be: every question is answered by sorting all orders. What is
  * written for speed is compared with it.
  */
-import type { Order, SelfTrade } from '../../../src/compliance/venue/order.ts';
+import type { Order, SelfTrade } from '../../../src/compliance/venue/session/order.ts';
 
 interface NaiveOrder {
   readonly id: number;

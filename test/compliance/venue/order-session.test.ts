@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import type { Fault } from '../../../src/compliance/venue/faults.ts';
-import type { Business } from '../../../src/compliance/venue/session-client.ts';
-import type { VenueLine } from '../../../src/compliance/venue/simulated-venue.ts';
+import type { Fault } from '../../../src/compliance/venue/session/faults.ts';
+import type { Business } from '../../../src/compliance/venue/session/session-client.ts';
+import type { VenueLine } from '../../../src/compliance/venue/session/simulated-venue.ts';
 import { fault, gist, limit, logOn, newVenue, now, scenario, START } from './world.ts';
 import { runs } from '../../length.ts';
 

@@ -1,13 +1,13 @@
-import type { Fault, FaultAction, Stream } from '../../../src/compliance/venue/faults.ts';
-import type { InstrumentSetup } from '../../../src/compliance/venue/listing.ts';
-import type { OrderTerms } from '../../../src/compliance/venue/order.ts';
-import type { Deed, Scenario } from '../../../src/compliance/venue/scenario.ts';
+import type { Fault, FaultAction, Stream } from '../../../src/compliance/venue/session/faults.ts';
+import type { InstrumentSetup } from '../../../src/compliance/venue/session/listing.ts';
+import type { OrderTerms } from '../../../src/compliance/venue/session/order.ts';
+import type { Deed, Scenario } from '../../../src/compliance/venue/session/scenario.ts';
 import {
   SessionClient,
   type Business,
   type SessionClientSetup,
-} from '../../../src/compliance/venue/session-client.ts';
-import { SimulatedVenue } from '../../../src/compliance/venue/simulated-venue.ts';
+} from '../../../src/compliance/venue/session/session-client.ts';
+import { SimulatedVenue } from '../../../src/compliance/venue/session/simulated-venue.ts';
 
 export const START = Date.UTC(2026, 0, 5, 8);
 

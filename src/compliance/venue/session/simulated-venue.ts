@@ -1,4 +1,4 @@
-import { seededRandom } from '../../engine/random.ts';
+import { seededRandom } from '../../../engine/random.ts';
 import { Agenda } from './agenda.ts';
 import { Exchange, type Member } from './exchange.ts';
 import { Faults, type Fault, type Stream } from './faults.ts';

@@ -1,0 +1,45 @@
+import type { Fault } from './faults.ts';
+import type { Phase, Terms } from './listing.ts';
+import type { Side, TimeInForce } from './order.ts';
+import type { Throttle } from './binance-api.ts';
+
+/** What other participants, the operator of the exchange, and chance do. */
+export type Deed =
+  /** An order of another participant; price and quantity are in units of the instrument. */
+  | {
+      readonly do: 'place';
+      /** Name of the account. */
+      readonly as: string;
+      readonly client_order_id: string;
+      readonly symbol: string;
+      readonly side: Side;
+      readonly time_in_force: TimeInForce;
+      readonly quantity: number;
+      readonly price: number;
+    }
+  | { readonly do: 'cancel'; readonly as: string; readonly client_order_id: string }
+  /** The operator ends an order. */
+  | {
+      readonly do: 'end_order';
+      readonly as: string;
+      readonly client_order_id: string;
+      readonly status: 'canceled' | 'expired';
+    }
+  /** Changes a trade; a quantity of 0 undoes it. */
+  | {
+      readonly do: 'revise_trade';
+      readonly trade_id: number;
+      readonly price: number;
+      readonly quantity: number;
+    }
+  /** Of all instruments by default. */
+  | { readonly do: 'phase'; readonly phase: Phase; readonly symbol?: string }
+  | { readonly do: 'set_terms'; readonly symbol: string; readonly terms: Partial<Terms> }
+  | { readonly do: 'delist'; readonly symbol: string }
+  /** Disconnects all streams. */
+  | { readonly do: 'cut' }
+  /** While the network is down, all requests and streams fail. */
+  | { readonly do: 'network'; readonly is_up: boolean }
+  | { readonly do: 'throttle'; readonly throttle: Throttle | undefined }
+  | { readonly do: 'fault'; readonly fault: Fault }
+  | { readonly do: 'clear_faults' };

@@ -1,0 +1,343 @@
+import { seededRandom } from '../../engine/random.ts';
+import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
+import type { AccountSetup } from './account.ts';
+import {
+  BinanceApi,
+  klineEvent,
+  type ApiRequest,
+  type ApiResponse,
+  type Throttle,
+} from './binance-api.ts';
+import type { Deed } from './deeds.ts';
+import { Faults, textOf, type Fault } from './faults.ts';
+import { Klines } from './klines.ts';
+import { idOf, type InstrumentSetup, type Listing } from './listing.ts';
+import { Matching, type Clock, type Trade } from './matching.ts';
+import { isLive, type Order } from './order.ts';
+
+export interface ExchangeSetup {
+  /** Decides when auctions end. */
+  readonly seed: number;
+  readonly instruments: readonly InstrumentSetup[];
+  readonly accounts: readonly AccountSetup[];
+}
+
+/** One line of what the exchange received, sent and did, in sequence. */
+export interface ExchangeLine {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly kind: 'request' | 'response' | 'pushed' | 'trade' | 'deed' | 'fault';
+  /** Name of the account of a request or a pushed message. */
+  readonly account?: string;
+  /** Call of a request or response. */
+  readonly call?: string;
+  readonly message: object;
+}
+
+/** One client's end of a stream. */
+export interface StreamReceiver {
+  /** @param delayMs additional delay, after which newer messages may have arrived. */
+  send(text: string, delayMs: number): void;
+  close(): void;
+}
+
+interface Stream {
+  readonly receiver: StreamReceiver;
+  /** Index of the account whose orders it reports. */
+  account: number | undefined;
+  readonly klines: Set<string>;
+}
+
+/**
+ * A spot exchange with the API of Binance: order books with auctions, accounts, bars and streams, all
+ * of which fail on request. How requests and streams reach it is decided elsewhere: see
+ * `connectInProcess`.
+ *
+ * Tests here discharge nothing: RTS 6 Article 6 asks for tests against the system of the venue, and
+ * RTS 7 Article 9(6) has members use the facility of the venue. It simulates the flows that RTS 7
+ * Article 9(3) names.
+ */
+export class SimulatedExchange {
+  readonly api: BinanceApi;
+  readonly matching: Matching;
+  readonly klines = new Klines();
+  readonly faults = new Faults();
+  readonly clock: Clock;
+  isNetworkUp = true;
+  /** Whether pushed messages are lost. */
+  isMute = false;
+  readonly #streams = new Set<Stream>();
+  readonly #listeners: ((line: ExchangeLine) => void)[] = [];
+  #throttle: Throttle | undefined;
+  /** Times of the requests that the throttle counts, oldest first. */
+  #throttled: number[] = [];
+
+  constructor({ seed, instruments, accounts }: ExchangeSetup, clock: Clock) {
+    this.clock = clock;
+    this.matching = new Matching(instruments, accounts, clock, seededRandom(seed), {
+      changed: (order, change, fill) => {
+        const event = this.api.executionReport(order, change, fill);
+        this.#push(event, 'executionReport', ({ account }) => account === order.account, order);
+      },
+      traded: (trade) => this.#publish(trade),
+    });
+    this.api = new BinanceApi(this.matching, this.klines, () => clock.now);
+  }
+
+  /** Definition for `exchanges_file` with its symbols. */
+  get definition(): ExchangeDefinition {
+    const host = 'simulated.invalid';
+    return {
+      ccxt: 'binance',
+      options: { fetchMarkets: { types: ['spot'] } },
+      urls: {
+        public: `http://${host}/api/v3`,
+        private: `http://${host}/api/v3`,
+        ws: { spot: `ws://${host}/stream`, 'ws-api': { spot: `ws://${host}/ws-api/v3` } },
+      },
+    };
+  }
+
+  get now(): number {
+    return this.clock.now;
+  }
+
+  /** Calls back with every line from now on. */
+  listen(listener: (line: ExchangeLine) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Fault of a request that arrives now. */
+  faultOf({ call }: ApiRequest): Fault | undefined {
+    return this.#findFault([call, 'requests'], { call });
+  }
+
+  /** Processes a request and calls back with its response, at once unless the throttle delays it. */
+  receive(request: ApiRequest, respond: (response: ApiResponse) => void): void {
+    const wait = this.#waitOf(request);
+    if (wait === undefined) {
+      const body = { code: -1015, msg: 'Too many new orders.' };
+      this.#log('request', { call: request.call, message: paramsOf(request) });
+      respond({ status: 429, body, headers: { 'retry-after': '1' } });
+    } else if (wait > 0) this.clock.wake(this.now + wait, () => respond(this.#answer(request)));
+    else respond(this.#answer(request));
+  }
+
+  openStream(receiver: StreamReceiver): Stream {
+    const stream = { receiver, account: undefined, klines: new Set<string>() };
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  closeStream(stream: Stream): void {
+    this.#streams.delete(stream);
+  }
+
+  /** Processes a message of a client on a stream: a subscription. */
+  receiveOn(stream: Stream, text: string): void {
+    const { id, method, params } = JSON.parse(text) as {
+      readonly id: string | number;
+      readonly method: string;
+      readonly params: Readonly<Record<string, string>> | readonly string[];
+    };
+    this.#log('request', { call: method, message: {} });
+    if (this.#findFault([method], {}) !== undefined) {
+      this.#close(stream);
+      return;
+    }
+    if (method === 'SUBSCRIBE') {
+      for (const name of params as readonly string[]) stream.klines.add(name);
+      stream.receiver.send(JSON.stringify({ result: null, id }), 0);
+      return;
+    }
+    stream.account = this.api.accountOfStream(params as Readonly<Record<string, string>>);
+    const result =
+      stream.account === undefined
+        ? { status: 400, error: { code: -1022, msg: 'Signature for this request is not valid.' } }
+        : { status: 200, result: { subscriptionId: 0 } };
+    stream.receiver.send(JSON.stringify({ id, ...result }), 0);
+  }
+
+  /** Sends the bar to all subscribers. */
+  pushKline(symbol: string, opened: number): void {
+    const id = idOf(symbol);
+    const kline = this.klines.of(id).find(([time]) => time === opened)?.[1];
+    if (kline === undefined) return;
+    const name = `${id.toLowerCase()}@kline_1m`;
+    const event = klineEvent(id, opened, kline, this.api.time);
+    this.#push(event, 'kline', ({ klines }) => klines.has(name));
+  }
+
+  /** Performs a deed after all tasks of the present time. */
+  do(deed: Deed): void {
+    this.clock.wake(this.now, () => {
+      this.#log('deed', { message: deed });
+      this.#perform(deed);
+    });
+  }
+
+  /** Order of an account by client order id. */
+  order(account: string, clientOrderId: string): Order | undefined {
+    return this.matching.find(this.matching.account(account), clientOrderId);
+  }
+
+  /** Live orders of an account, oldest first. */
+  openOrders(account: string): readonly Order[] {
+    return this.matching.openOrders(this.matching.account(account));
+  }
+
+  /** Total holdings by asset. */
+  balances(account: string): ReadonlyMap<string, number> {
+    return this.matching.balancesOf(this.matching.account(account));
+  }
+
+  isStreaming(account: string): boolean {
+    const index = this.matching.account(account);
+    return [...this.#streams].some((stream) => stream.account === index);
+  }
+
+  /** Closes all streams. */
+  cut(): void {
+    for (const stream of this.#streams) this.#close(stream);
+  }
+
+  #close(stream: Stream): void {
+    this.closeStream(stream);
+    stream.receiver.close();
+  }
+
+  #answer(request: ApiRequest): ApiResponse {
+    const { call } = request;
+    const isPolled = call === 'GET /exchangeInfo' || call === 'GET /klines' || call === 'GET /time';
+    if (!isPolled) this.#log('request', { call, message: paramsOf(request) });
+    const response = this.api.answer(request);
+    if (!isPolled) this.#log('response', { call, message: response });
+    return response;
+  }
+
+  /** Time for which the throttle delays a request, ms; undefined if it rejects the request. */
+  #waitOf({ call }: ApiRequest): number | undefined {
+    const throttle = this.#throttle;
+    if (throttle === undefined || (call !== 'POST /order' && call !== 'DELETE /order')) return 0;
+    const { limit, per_ms, policy } = throttle;
+    this.#throttled = this.#throttled.filter((time) => time > this.now - per_ms);
+    const { length } = this.#throttled;
+    if (length >= limit && policy === 'reject') return undefined;
+    const at = length < limit ? this.now : this.#throttled[length - limit]! + per_ms;
+    this.#throttled.push(at);
+    return at - this.now;
+  }
+
+  #publish(trade: Trade): void {
+    const { id, listing, price, quantity } = trade;
+    const { symbol } = listing.setup;
+    this.#log('trade', { message: { trade_id: id, symbol, price, quantity } });
+    const opened = this.klines.count(trade);
+    this.pushKline(symbol, opened);
+  }
+
+  #push(event: object, type: string, isFor: (stream: Stream) => boolean, order?: Order): void {
+    if (this.isMute) return;
+    if (order !== undefined) {
+      const account = this.matching.accounts[order.account]!.setup;
+      if (account.isUnlimited !== true) {
+        this.#log('pushed', { account: account.name, message: event });
+      }
+    }
+    const streams = [...this.#streams].filter(isFor);
+    if (streams.length === 0) return;
+    const action = this.#findFault([type, 'pushed'], event)?.action;
+    if (action?.kind === 'drop') return;
+    const message = order === undefined ? event : { subscriptionId: 0, event };
+    const patched = action?.kind === 'patch' && order !== undefined;
+    const text = patched
+      ? JSON.stringify({ subscriptionId: 0, event: { ...event, ...action.fields } })
+      : textOf(message, action);
+    for (const { receiver } of streams) {
+      receiver.send(text, action?.kind === 'delay' ? action.ms : 0);
+      if (action?.kind === 'duplicate') receiver.send(text, 0);
+    }
+  }
+
+  #findFault(names: readonly string[], message: object): Fault | undefined {
+    const fault = this.faults.find(names, message, this.now);
+    if (fault !== undefined) this.#log('fault', { message: { ...fault } });
+    return fault;
+  }
+
+  #perform(deed: Deed): void {
+    switch (deed.do) {
+      case 'place':
+        this.matching.place(this.matching.account(deed.as), this.#listing(deed.symbol), {
+          clientOrderId: deed.client_order_id,
+          side: deed.side,
+          type: 'limit',
+          timeInForce: deed.time_in_force,
+          quantity: deed.quantity,
+          price: deed.price,
+        });
+        return;
+      case 'cancel':
+      case 'end_order': {
+        const order = this.order(deed.as, deed.client_order_id);
+        if (order === undefined || !isLive(order)) return;
+        this.matching.end(order, deed.do === 'cancel' ? 'canceled' : deed.status);
+        return;
+      }
+      case 'revise_trade':
+        this.matching.revise(this.matching.trades[deed.trade_id - 1]!, deed.price, deed.quantity);
+        return;
+      case 'phase': {
+        const { symbol } = deed;
+        const all = symbol === undefined ? this.matching.listings : [this.#listing(symbol)];
+        for (const listing of all) this.matching.schedulePhase(listing, deed.phase);
+        return;
+      }
+      case 'set_terms': {
+        const listing = this.#listing(deed.symbol);
+        listing.terms = { ...listing.terms, ...deed.terms };
+        return;
+      }
+      case 'delist':
+        this.matching.delist(this.#listing(deed.symbol));
+        return;
+      case 'cut':
+        this.cut();
+        return;
+      case 'network':
+        this.isNetworkUp = deed.is_up;
+        if (!deed.is_up) this.cut();
+        return;
+      case 'throttle':
+        this.#throttle = deed.throttle;
+        this.#throttled = [];
+        return;
+      case 'fault':
+        this.faults.add(deed.fault);
+        return;
+      case 'clear_faults':
+        this.faults.clear();
+    }
+  }
+
+  #listing(symbol: string): Listing {
+    const listing = this.matching.listing(idOf(symbol));
+    if (listing === undefined) throw new RangeError(`the exchange has no instrument ${symbol}`);
+    return listing;
+  }
+
+  #log(kind: ExchangeLine['kind'], line: Omit<ExchangeLine, 'time' | 'kind'>): void {
+    for (const listener of this.#listeners) listener({ time: this.now, kind, ...line });
+  }
+}
+
+/** Parameters of a request without those of its signature. */
+function paramsOf({ query }: ApiRequest): object {
+  const {
+    timestamp: _,
+    recvWindow: __,
+    signature: ___,
+    ...params
+  } = Object.fromEntries(new URLSearchParams(query));
+  return params;
+}
