@@ -1,5 +1,12 @@
 import { z } from '@hono/zod-openapi';
 import {
+  ASSESSMENTS,
+  ATTESTING_ROLES,
+  ITEM_FIELDS,
+  SECTION_FIELDS,
+  type Origin,
+} from '../base/validation-report-fields.ts';
+import {
   administrator,
   botPath,
   defineRoute,
@@ -47,7 +54,19 @@ const Criterion = z
   })
   .openapi('ReportCriterion', { description: 'A criterion of Annex I of RTS 6.' });
 
-const Assessment = z.enum(['compliant', 'partly', 'non_compliant', 'n_a', 'not_assessed']);
+const FIELDS = { A: Figure, M: Draft, H: Human };
+
+/** Returns the schemas of fields by their origin. */
+function fields<const F extends Readonly<Record<string, Origin>>>(origins: F) {
+  const schemas = Object.entries(origins).map(([name, origin]) => [name, FIELDS[origin]]);
+  return Object.fromEntries(schemas) as {
+    readonly [N in keyof F]: (typeof FIELDS)[F[N]];
+  };
+}
+
+function section<N extends keyof typeof SECTION_FIELDS>(name: N) {
+  return z.strictObject(fields(SECTION_FIELDS[name]));
+}
 
 const deficiency = {
   article: z.string().max(40).openapi({ example: '16(5)' }),
@@ -58,13 +77,6 @@ const deficiency = {
   closed: z.iso.date().nullable().default(null),
   compliance_informed_on: z.iso.date().nullable().default(null),
 };
-
-const ROLES = [
-  'risk_management_9_2',
-  'technical_staff_involved_9_2',
-  'internal_audit_9_3',
-  'senior_management_9_3',
-] as const;
 
 const attestation = z
   .strictObject({
@@ -128,114 +140,34 @@ const Report = z
     }),
     queries: z.record(z.string(), z.string()),
     house_numbers: z.record(z.string(), z.string()),
-    summary: z.strictObject({
-      statement_of_compliance: Human,
-      overall_opinion: Human,
-      method: Draft,
-      prior_year_actions: Draft,
-    }),
+    summary: section('summary'),
     annex_i: z.strictObject({
       nature: z.array(Criterion),
       scale: z.array(Criterion),
       complexity: z.array(Criterion),
     }),
-    inventory: z.strictObject({
-      facts: Figure,
-      type: Draft,
-      approved_on: Human,
-      approval_scope: Human,
-      restrictions: Human,
-      owner: Draft,
-      approved_operators: Draft,
-      uses_ai: Draft,
-      third_party: Draft,
-      doc_link: Human,
-    }),
+    inventory: section('inventory'),
     risk_controls: z.array(
       z.strictObject({
         id: z.string(),
         articles: z.array(z.string()),
-        facts: Figure,
-        owner: Human,
-        rationale: Human,
-        alerts_to: Human,
+        ...fields(ITEM_FIELDS.risk_controls),
       }),
     ),
-    governance: z.strictObject({
-      accountability_map: Human,
-      administrators: Figure,
-      designated_approvers: Human,
-      separation_evidence: Draft,
-      staff_skills_training: Human,
-      holders_of_halt: Figure,
-      compliance_kill_access_2_2: Human,
-      outsourcing_4: Human,
-    }),
-    testing: z.strictObject({
-      methodology_ref: Human,
-      env_separation_7: Figure,
-      conformance: Figure,
-      venue_report_ref: Human,
-      stress: Figure,
-      bcp_test_14_4: Draft,
-      pen_test_18_4: Human,
-      vuln_scan_18_4: Human,
-    }),
-    changes: z.array(
-      z.strictObject({
-        id: z.string(),
-        facts: Figure,
-        approved_by: Human,
-        material: Draft,
-        review_11_ref: Human,
-        notified: Human,
-      }),
-    ),
-    kill: z.strictObject({
-      policy_ref: Human,
-      live_activations: Figure,
-      drills: Figure,
-      attribution_coverage: Figure,
-    }),
-    pretrade: z.strictObject({
-      messages: Figure,
-      breaches: Figure,
-      overrides_15_6: Figure,
-      throttle_disables_15_3: Figure,
-      limit_changes: Figure,
-    }),
-    monitoring: z.strictObject({
-      alerts: Figure,
-      coverage_gaps: Figure,
-      unactioned: Human,
-      contact_test_16_4: Human,
-    }),
-    posttrade: z.strictObject({
-      breaks: Figure,
-      real_time_pct: Human,
-      position_limits_17_4: Figure,
-    }),
-    surveillance: z.strictObject({
-      alerts: Human,
-      timely_pct: Human,
-      false_pos_rate: Human,
-      annual_review_13_6: Human,
-    }),
-    incidents: z.array(
-      z.strictObject({
-        id: z.string(),
-        facts: Figure,
-        impact: Human,
-        root_cause: Draft,
-        remedy: Human,
-        closed: Human,
-      }),
-    ),
+    governance: section('governance'),
+    testing: section('testing'),
+    changes: z.array(z.strictObject({ id: z.string(), ...fields(ITEM_FIELDS.changes) })),
+    kill: section('kill'),
+    pretrade: section('pretrade'),
+    monitoring: section('monitoring'),
+    posttrade: section('posttrade'),
+    surveillance: section('surveillance'),
+    incidents: z.array(z.strictObject({ id: z.string(), ...fields(ITEM_FIELDS.incidents) })),
     articles: z.array(
       z.strictObject({
         id: z.string(),
         requirement: z.string(),
-        status: Assessment,
+        status: z.enum(ASSESSMENTS),
         auto_suggested: z.literal('not_assessed'),
         final: Human,
         evidence: z.array(z.string()),
@@ -364,7 +296,7 @@ const Freeze = z
 
 const Attest = z
   .strictObject({
-    attest: z.enum(ROLES),
+    attest: z.enum(ATTESTING_ROLES),
     version: z.int().min(1),
     content_hash: sha256.describe('`content_hash` of the version that the caller has read.'),
   })

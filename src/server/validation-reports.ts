@@ -9,7 +9,7 @@ import {
   type FrozenReport,
 } from '../compliance/report/freeze.ts';
 import { renderReportPage } from '../compliance/report/render-validation-report.ts';
-import type { Report } from '../compliance/report/payload.ts';
+import type { Report } from '../compliance/report/validation-report.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';

@@ -1,42 +1,82 @@
+/** Annex I: nature, scale and complexity of the business, as far as the records show them. */
 import { formatCountOf } from '../../base/format.ts';
-import { article } from '../articles.ts';
-import { draft, human } from './report-fields.ts';
-import type { Criterion, Draft, Figure, Report } from './payload.ts';
+import { ARTICLES } from '../articles.ts';
+import { countOrderEvents } from './event-counts.ts';
+import { draft, figure, human } from './fields.ts';
+import type { Records } from './records.ts';
+import { listPlaces, listPositions } from './traded-deployments.ts';
+import type { Criterion, Draft, Figure, Report } from './validation-report.ts';
+import { getStrategyName } from './version-changes.ts';
 
-/** Facts and drafts by citation, such as `I(1)(c)`; people assess the other criteria without them. */
-export type AnnexFacts = Readonly<Record<string, Figure | Draft>>;
+/** @param asked parameters of queries for the bot in the period. @param log the same with the events. */
+export function buildAnnexI(
+  records: Records,
+  fleet: Figure,
+  asked: object,
+  log: object,
+): Report['annex_i'] {
+  const known = collectFacts(records, fleet, asked, log);
+  const listCriteria = (number: 1 | 2 | 3): Criterion[] =>
+    ARTICLES.filter(({ ref }) => ref.startsWith(`I(${number})`)).map(({ ref, requirement }) => {
+      const fact = known[ref];
+      return {
+        id: ref.at(-2)!,
+        ref,
+        requirement,
+        fact: fact?.marker === 'A' ? fact : null,
+        draft: fact?.marker === 'M' ? fact : null,
+        assessment: human(),
+      };
+    });
+  return { nature: listCriteria(1), scale: listCriteria(2), complexity: listCriteria(3) };
+}
 
-const LETTERS = {
-  nature: 'abcdefghijkl',
-  scale: 'abcdefghijklmn',
-  complexity: 'abcdefghi',
-} as const;
-
-export function buildAnnexI(facts: AnnexFacts): Report['annex_i'] {
+/** Facts and drafts by citation; people assess the other criteria without them. */
+function collectFacts(
+  { bot: { bot_id }, document: { spec }, deployments, counts, environments }: Records,
+  fleet: Figure,
+  asked: object,
+  log: object,
+): Readonly<Record<string, Figure | Draft>> {
+  const symbols = spec.universe?.symbols ?? [];
+  const timeframe = spec.data?.timeframe ?? 'unknown';
+  const strategy = getStrategyName(spec) ?? 'unknown';
+  const ofBot = (value: unknown) => figure('bot.current', { bot_id }, value);
+  const ofDeployments = (value: unknown) => figure('bot.deployments', { ...asked }, value);
+  const targets = [...Map.groupBy(deployments, ({ target }) => target)].map(([target, all]) => ({
+    target,
+    deployments: all.length,
+  }));
+  const clusters = listPlaces(deployments, 'cluster');
+  const venues = listPlaces(deployments, 'exchange');
+  const traded = { venues, deployments: targets };
   return {
-    nature: criteria(1, LETTERS.nature, facts),
-    scale: criteria(2, LETTERS.scale, facts),
-    complexity: criteria(3, LETTERS.complexity, facts),
+    'I(1)(c)': draft(
+      'Fully automated: the bot decides and its engine submits orders without human intervention.',
+    ),
+    'I(1)(d)': ofBot({ currency: spec.universe?.currency ?? null, symbols }),
+    'I(1)(e)': draft(
+      `The strategy ${strategy} makes decisions on ${timeframe} bars of ${formatCountOf(symbols.length, 'instrument')}. Describe its risks.`,
+    ),
+    'I(1)(g)': ofDeployments(traded),
+    'I(1)(h)': ofDeployments({ clusters, venues }),
+    'I(1)(i)': draft('List the exchange libraries and the data sources that the spec names.'),
+    'I(2)(a)': fleet,
+    'I(2)(b)': ofBot({ instruments: symbols.length }),
+    'I(2)(c)': ofBot({ bot_id, strategy }),
+    'I(2)(d)': figure('log.counts', { ...log }, countOrderEvents(counts, environments)),
+    'I(2)(e)': figure('bot.positions', { ...asked }, listPositions(deployments)),
+    'I(2)(f)': ofDeployments(traded),
+    'I(3)(a)': ofBot({ strategy, instruments: symbols.length, venues: venues.length }),
+    'I(3)(b)': ofBot({
+      inputs: spec.data?.source ?? spec.data?.sources ?? null,
+      params: spec.strategy?.params ?? {},
+      models: spec.ml_models?.length ?? 0,
+    }),
+    'I(3)(c)': draft(
+      'All bots use one engine, of the version named above, and are controlled by one server.',
+    ),
+    'I(3)(e)': draft(venues.length === 0 ? null : `Connected to ${venues.join(', ')}.`),
+    'I(3)(i)': ofBot({ decides_once_each: timeframe }),
   };
-}
-
-function criteria(number: number, letters: string, facts: AnnexFacts): Criterion[] {
-  return letters.split('').map((id) => {
-    const ref = `I(${number})(${id})`;
-    const known = facts[ref];
-    return {
-      id,
-      ref,
-      requirement: article(ref).requirement,
-      fact: known?.marker === 'A' ? known : null,
-      draft: known?.marker === 'M' ? known : null,
-      assessment: human(),
-    };
-  });
-}
-
-export function draftStrategy(name: string, timeframe: string, symbols: number): Draft {
-  return draft(
-    `The strategy ${name} makes decisions on ${timeframe} bars of ${formatCountOf(symbols, 'instrument')}. Describe its risks.`,
-  );
 }

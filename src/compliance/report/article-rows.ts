@@ -1,6 +1,6 @@
 import { ARTICLES } from '../articles.ts';
-import { human, type Gaps } from './report-fields.ts';
-import type { ArticleRow } from './payload.ts';
+import { human } from './fields.ts';
+import type { ArticleRow, Gap } from './validation-report.ts';
 
 /** JSON pointers to the parts of the report that concern a paragraph or all paragraphs of an article. */
 const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
@@ -30,7 +30,7 @@ const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Lists each paragraph of RTS 6 with its evidence and gaps; people assess it later. */
-export function listArticleRows({ list }: Gaps): ArticleRow[] {
+export function listArticleRows(gaps: readonly Gap[]): ArticleRow[] {
   return ARTICLES.filter(
     ({ instrument, ref }) => instrument === 'RTS 6' && !ref.startsWith('I'),
   ).map(({ ref, requirement }) => ({
@@ -40,7 +40,7 @@ export function listArticleRows({ list }: Gaps): ArticleRow[] {
     auto_suggested: 'not_assessed',
     final: human(),
     evidence: EVIDENCE[ref] ?? EVIDENCE[ref.replace(/\(.*$/, '')] ?? [],
-    gaps: list
+    gaps: gaps
       .filter(({ articles }) => articles.some((one) => isRelated(one, ref)))
       .map(({ id }) => id),
     narrative: human(),

@@ -1,84 +1,40 @@
-import { getBot } from '../../fleet/registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { ENGINE_VERSION } from '../../engine/version.ts';
 import { formatCountOf } from '../../base/format.ts';
-import type { Storage } from '../../storage/storage.ts';
 import { packageVersion } from '../../base/package-version.ts';
+import { ITEM_FIELDS, SECTION_FIELDS } from '../../base/validation-report-fields.ts';
+import { ENGINE_VERSION } from '../../engine/version.ts';
 import { buildAnnexI } from './annex.ts';
 import { listArticleRows } from './article-rows.ts';
-import { reportLimits } from './reported-limits.ts';
+import * as counts from './event-counts.ts';
+import { composeFields, figure, human, QUERIES } from './fields.ts';
+import { findGaps } from './gaps.ts';
+import { cutList, MOST_LISTED } from './listed.ts';
+import { formatInstant } from './period.ts';
+import { readRecords, type FailedTask, type Records, type ReportService } from './records.ts';
 import {
-  countAttribution,
-  countBreaches,
-  countOrderEvents,
-  countKinds,
-  countKindsOrNull,
-  LATCHES,
-} from './counts.ts';
-import {
-  collectAnnexFacts,
-  toChangeId,
-  describeChange,
-  describeIncident,
-  buildInventory,
-  listLimitChanges,
-  draftOperators,
-  describeAiUse,
-  listVenues,
-} from './report-facts.ts';
-import { createStalenessCheck } from '../tests/current-staleness.ts';
-import {
-  contentHash,
-  digest,
-  draft,
-  fieldsIn,
-  figure,
-  Gaps,
-  human,
-  QUERIES,
-  reportedLimit,
-} from './report-fields.ts';
-import { addPeriodGaps, addRecordGaps, addTestGaps } from './gaps.ts';
-import type { Report } from './payload.ts';
-import {
-  formatInstant,
-  countEvents,
-  periodOf,
-  rangeOf,
-  type Period,
-  type SeqRange,
-} from './period.ts';
-import {
-  listAdministrators,
-  listDeployments,
-  listDrills,
-  listFailedTasks,
-  readFleet,
-  listHalts,
-  listHaltHolders,
-  cutList,
-  MOST_LISTED,
-  listEndedTasks,
-  listVersions,
-  type Document,
-} from './records.ts';
-import {
-  countAlerts,
-  listOverrides,
-  subjectsIn,
   listThresholdChanges,
+  reportLimit,
+  reportSpecLimits,
   reportThresholds,
-} from './supervision.ts';
-import { summarizeConformance, describeEnvironment, summarizeStress } from './test-summaries.ts';
+} from './reported-limits.ts';
+import { withHashes } from './hashes.ts';
+import { describeEnvironment } from './test-results.ts';
+import { listPlaces } from './traded-deployments.ts';
+import type { Incident, Report } from './validation-report.ts';
+import {
+  describeChange,
+  draftOperators,
+  getStrategyName,
+  listLimitChanges,
+  type Document,
+} from './version-changes.ts';
 
-export interface ReportService {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
+type Params = Readonly<Record<string, unknown>>;
 
 const NOTICE =
   'Facts about one bot, drafted as an annex to the yearly self-assessment of a firm under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589). It is not a statement of compliance: nothing in it is assessed until people have assessed it, and a test against a simulated venue does not discharge Article 6, which requires a test against the system of the venue or of the access provider. It is not legal advice.';
+const METHOD =
+  'Paragraph by paragraph. Figures marked A were read from the event log of the bot, the registry and the audit log, with the query named next to each; the period refers to the time at which events were recorded. No sampling: all records of the period were read. Texts marked M are drafts.';
 
 const HOUSE_NUMBERS = {
   retest_after: 'results of conformance and stress tests become stale after 12 months',
@@ -109,210 +65,67 @@ export async function deriveReport(
   }
   atOnce += 1;
   try {
-    return await derive(service, ref, year);
+    return composeReport(await readRecords(service, ref, year));
   } finally {
     atOnce -= 1;
   }
 }
 
-async function derive(
-  { storage, clock }: ReportService,
-  ref: string,
-  year: number | undefined,
-): Promise<Report> {
-  const { read } = storage;
-  const now = clock();
-  const period = periodOf(year, now);
-  const bot = await getBot(read, ref);
+function composeReport(records: Records): Report {
+  const { bot, period, range, made } = records;
   const { bot_id } = bot;
-  requireReportable(bot, period);
-  const range = await rangeOf(read, bot_id, period);
+  const gaps = findGaps(records);
+  const at = { at: formatInstant(records.now) };
   const asked = { bot_id, from: formatInstant(period.from), to: formatInstant(period.to) };
-  const gaps = new Gaps();
-  addPeriodGaps(gaps, period, range);
-
-  const versions = await listVersions(read, bot_id, period.to);
-  const made = versions.filter(({ created_at }) => created_at >= period.from);
-  if (versions.length > MOST_LISTED) {
-    gaps.add('versions_cut', `only the last ${MOST_LISTED} versions were examined`, ['5(7)', '11']);
-  }
-  const deployments = await listDeployments(read, bot_id, period);
-  const counts = await countEvents(storage, bot_id, range);
   const log = { ...asked, ...range };
-  const environments = new Map(deployments.map(({ task_id, target }) => [task_id, target]));
-  const messages = countOrderEvents(counts, environments);
-  const failed = await listFailedTasks(read, bot_id, period);
-  const halts = await listHalts(read, bot_id, period);
-  const drills = await listDrills(read, period);
-  const fleet = figure('bots.list', { at: formatInstant(now) }, await readFleet(read));
-  const current = versions.at(-1);
-  const tried = { bot_id, to: asked.to, at: formatInstant(now) };
-  const conformance = await listEndedTasks(read, bot_id, 'conformance', period.to);
-  const staleness = createStalenessCheck({ storage, clock: () => now }, bot);
-  const conformed: ReturnType<typeof summarizeConformance>[] = [];
-  for (const task of conformance) conformed.push(summarizeConformance(task, await staleness(task)));
-  const stress = await listEndedTasks(read, bot_id, 'stress', period.to);
-  const stressed: ReturnType<typeof summarizeStress>[] = [];
-  for (const task of stress) stressed.push(summarizeStress(task, await staleness(task)));
-  const document = (current?.document ?? { spec: {} }) as Document;
-  const venues = listVenues(deployments);
-  const subjects = subjectsIn(document);
-  const overrides = figure('overrides.of_bot', asked, await listOverrides(read, bot_id, period));
-  const controls = [
-    ...reportLimits(bot_id, versions, gaps),
-    ...(await reportThresholds(read, asked, subjects, period.to, gaps)),
-    reportedLimit('overrides', ['15(6)'], overrides),
-  ];
-  const attribution = countAttribution(counts, deployments);
-  const head = await readHead(storage, bot_id, range);
-  addRecordGaps(gaps, {
-    counts,
-    environments,
-    drills: drills.length,
-    halts: halts.length,
-    unattributed: attribution.orders - attribution.attributed,
-  });
-  // Imported here because it loads the conformance cases, which a server does not need otherwise.
-  const { CATALOGUE } = await import('../conformance/catalogue.ts');
-  const catalogue = CATALOGUE.map(({ id }) => id);
-  addTestGaps(gaps, catalogue, conformed, stressed);
-  if (failed.length > MOST_LISTED) {
-    gaps.add(
-      'incidents_cut',
-      `more than ${MOST_LISTED} runs failed; the remaining ones are not listed`,
-      [],
-    );
-  }
-  for (const { id } of made.map(toChangeId)) {
-    gaps.add(`approval_${id}`, `who approved version ${id}`, ['5(2)', '5(7)']);
-  }
-
-  const report: Report = {
+  const fleet = figure('bots.list', at, records.fleet);
+  const overrides = figure('overrides.of_bot', asked, records.overrides);
+  const overridesLimit = reportLimit('overrides', ['15(6)'], overrides);
+  return withHashes({
     schema: 'rts6-validation/1',
     status: 'draft',
     notice: NOTICE,
     number: null,
     content_hash: '',
     period: { year: period.year, from: asked.from, to: asked.to },
-    as_of: formatInstant(now),
+    as_of: at.at,
     scope: { bot_ref: bot.slug, bot_id, name: bot.name, firm: human(), fleet },
     generated_by: {
       version: packageVersion(),
       engine: ENGINE_VERSION,
-      log: figure('log.head', log, head),
+      log: figure('log.head', log, records.head ?? null),
       inputs_hash: '',
-      gaps: gaps.list,
+      gaps,
     },
     queries: QUERIES,
     house_numbers: HOUSE_NUMBERS,
-    summary: {
-      statement_of_compliance: human(),
-      overall_opinion: human(),
-      method: draft(
-        'Paragraph by paragraph. Figures marked A were read from the event log of the bot, the registry and the audit log, with the query named next to each; the period refers to the time at which events were recorded. No sampling: all records of the period were read. Texts marked M are drafts.',
-      ),
-      prior_year_actions: draft(null),
-    },
-    annex_i: buildAnnexI(
-      collectAnnexFacts(bot_id, document, asked, { deployments, venues, messages, fleet, log }),
-    ),
-    inventory: {
-      facts: figure(
-        'bot.current',
-        { bot_id, version: current?.version ?? 0 },
-        buildInventory(bot, current, document, venues),
-      ),
-      type: draft('decision and execution: the bot decides, and its engine creates the orders'),
-      approved_on: human(),
-      approval_scope: human(),
-      restrictions: human(),
-      owner: draft(document.metadata?.owner ?? null),
-      approved_operators: draft(draftOperators(made)),
-      uses_ai: draft(describeAiUse(document)),
-      third_party: draft(
-        venues.length === 0 ? null : `Venues and data providers: ${venues.join(', ')}.`,
-      ),
-      doc_link: human(),
-    },
-    risk_controls: controls,
-    governance: {
-      accountability_map: human(),
-      administrators: figure(
-        'administrators.list',
-        { at: formatInstant(now) },
-        await listAdministrators(read),
-      ),
-      designated_approvers: human(),
-      separation_evidence: draft(null),
-      staff_skills_training: human(),
-      holders_of_halt: figure(
-        'tokens.with_halt',
-        { at: formatInstant(now) },
-        await listHaltHolders(read, now),
-      ),
-      compliance_kill_access_2_2: human(),
-      outsourcing_4: human(),
-    },
-    testing: {
-      methodology_ref: human(),
-      env_separation_7: figure('tasks.of_kind', { ...tried, kinds: ['conformance', 'stress'] }, [
-        ...conformance.map((task) => describeEnvironment('conformance', task)),
-        ...stress.map((task) => describeEnvironment('stress', task)),
-      ]),
-      conformance: figure('tasks.of_kind', { ...tried, kind: 'conformance' }, conformed),
-      venue_report_ref: human(),
-      stress: figure('tasks.of_kind', { ...tried, kind: 'stress' }, stressed),
-      bcp_test_14_4: draft(
-        drills.length === 0
-          ? null
-          : `${formatCountOf(drills.length, 'halt drill')} in the period; see section kill.`,
-      ),
-      pen_test_18_4: human(),
-      vuln_scan_18_4: human(),
-    },
+    summary: composeFields(SECTION_FIELDS.summary, { method: METHOD, prior_year_actions: null }),
+    annex_i: buildAnnexI(records, fleet, asked, log),
+    inventory: composeInventory(records),
+    risk_controls: [
+      ...reportSpecLimits(bot_id, records.versions),
+      ...reportThresholds(records.thresholds, asked),
+      overridesLimit,
+    ],
+    governance: composeFields(SECTION_FIELDS.governance, {
+      administrators: figure('administrators.list', at, records.administrators),
+      separation_evidence: null,
+      holders_of_halt: figure('tokens.with_halt', at, records.haltHolders),
+    }),
+    testing: composeTesting(records, { bot_id, to: asked.to, ...at }),
     changes: made.map((version) => describeChange(bot_id, version)),
-    kill: {
-      policy_ref: human(),
-      live_activations: figure('halts.of_bot', asked, cutList(halts)),
-      drills: figure('halts.of_drills', { from: asked.from, to: asked.to }, cutList(drills)),
-      attribution_coverage: figure('log.counts', log, attribution),
-    },
-    pretrade: {
-      messages: figure('log.counts', log, messages),
-      breaches: figure('log.counts', log, countBreaches(counts, environments)),
-      overrides_15_6: overrides,
-      throttle_disables_15_3: figure('log.counts', log, countKindsOrNull(counts, LATCHES)),
-      limit_changes: figure('risk.limit_changes', asked, {
-        of_versions: listLimitChanges(made),
-        of_thresholds: await listThresholdChanges(read, period),
-      }),
-    },
-    monitoring: {
-      alerts: figure('log.alerts', log, await countAlerts(read, bot_id, range)),
-      coverage_gaps: figure('log.counts', log, countKinds(counts, /^data\.(?!bars$)/)),
-      unactioned: human(),
-      contact_test_16_4: human(),
-    },
-    posttrade: {
-      breaks: figure(
-        'log.counts',
-        log,
-        countKinds(counts, /^(venue\.(mismatch|orphan)|account\.margin_call)$/),
+    kill: composeFields(SECTION_FIELDS.kill, {
+      live_activations: figure('halts.of_bot', asked, cutList(records.halts)),
+      drills: figure(
+        'halts.of_drills',
+        { from: asked.from, to: asked.to },
+        cutList(records.drills),
       ),
-      real_time_pct: human(),
-      position_limits_17_4: figure(
-        'risk.controls',
-        { bot_id, version: current?.version ?? 0, limit: 'max_position_pct' },
-        document.spec.risk?.['max_position_pct'] ?? null,
-      ),
-    },
-    surveillance: {
-      alerts: human(),
-      timely_pct: human(),
-      false_pos_rate: human(),
-      annual_review_13_6: human(),
-    },
-    incidents: failed.slice(0, MOST_LISTED).map((task) => describeIncident(task)),
+      attribution_coverage: figure('log.counts', log, records.attribution),
+    }),
+    ...composeEvents(records, asked, log),
+    surveillance: composeFields(SECTION_FIELDS.surveillance, {}),
+    incidents: records.failed.slice(0, MOST_LISTED).map((task) => describeIncident(task)),
     articles: listArticleRows(gaps),
     deficiencies: [],
     attestations: {
@@ -322,47 +135,93 @@ async function derive(
       internal_audit_absent_reason: human(),
       senior_management_9_3: null,
     },
-  };
-  return withHashes(report);
-}
-
-function requireReportable(
-  { slug, kind, created_at }: Awaited<ReturnType<typeof getBot>>,
-  { year, to }: Period,
-): void {
-  if (kind === 'research') {
-    const message =
-      'a research bot sends no orders, so RTS 6 does not apply; ask for the report of a trading bot';
-    const problems = [{ code: 'not_trading', message, pointer: '/bot_ref' }];
-    throw new ServiceError('invalid_request', message, { problems });
-  }
-  if (created_at < to) return;
-  const message = `bot ${slug} did not exist in ${year}; it was created on ${formatInstant(created_at).slice(0, 10)}`;
-  throw new ServiceError('invalid_request', message, {
-    problems: [{ code: 'invalid_value', message, pointer: '/year' }],
   });
 }
 
-/** Sets `inputs_hash` and `content_hash` from the other fields. */
-export function withHashes(report: Report): Report {
-  const figures = [...fieldsIn(report)].flatMap(([, field]) =>
-    field.marker === 'A' ? [field.hash] : [],
-  );
-  const generated_by = { ...report.generated_by, inputs_hash: digest(figures) };
-  const whole = { ...report, generated_by };
-  return { ...whole, content_hash: contentHash(whole) };
+function composeInventory({ bot, current, document, deployments, made }: Records) {
+  const { bot_id, slug, name, status } = bot;
+  const { metadata, spec } = document;
+  const venues = listPlaces(deployments, 'exchange');
+  const params = { bot_id, version: current?.version ?? 0 };
+  const facts = figure('bot.current', params, {
+    algo_id: bot_id,
+    slug,
+    name,
+    status,
+    version: current?.version ?? null,
+    code_hash: current?.hash ?? null,
+    bundle_hash: current?.bundle_hash ?? null,
+    overview: metadata?.description ?? null,
+    owner: metadata?.owner ?? null,
+    strategy: getStrategyName(spec),
+    instruments: spec.universe?.symbols ?? [],
+    venues,
+    limits_art8: spec.risk ?? null,
+    model_ids: (spec.ml_models ?? []).map((model) => `${model.name} ${model.digest}`),
+  });
+  return composeFields(SECTION_FIELDS.inventory, {
+    facts,
+    type: 'decision and execution: the bot decides, and its engine creates the orders',
+    owner: metadata?.owner ?? null,
+    approved_operators: draftOperators(made),
+    uses_ai: describeAiUse(document),
+    third_party: venues.length === 0 ? null : `Venues and data providers: ${venues.join(', ')}.`,
+  });
 }
 
-async function readHead(
-  { read }: Storage,
-  bot_id: string,
-  { through_seq }: SeqRange,
-): Promise<{ readonly seq: number; readonly hash: string } | null> {
-  const head = await read
-    .selectFrom('bot_events')
-    .select(['seq', 'hash'])
-    .where('bot_id', '=', bot_id)
-    .where('seq', '=', through_seq)
-    .executeTakeFirst();
-  return head ?? null;
+function describeAiUse({ spec }: Document): string {
+  const models = spec.ml_models?.length ?? 0;
+  const agents = spec.agents?.length ?? 0;
+  if (models + agents === 0) return 'The spec names neither models nor agents.';
+  return `The spec names ${formatCountOf(models, 'model')} and ${formatCountOf(agents, 'agent')}.`;
+}
+
+/** @param tried parameters of queries for tests of the bot. */
+function composeTesting({ tests, conformance, stress, drills }: Records, tried: object) {
+  const kinds = ['conformance', 'stress'];
+  const [drill] = drills.length === 0 ? [] : [formatCountOf(drills.length, 'halt drill')];
+  return composeFields(SECTION_FIELDS.testing, {
+    env_separation_7: figure('tasks.of_kind', { ...tried, kinds }, tests.map(describeEnvironment)),
+    conformance: figure('tasks.of_kind', { ...tried, kind: 'conformance' }, conformance),
+    stress: figure('tasks.of_kind', { ...tried, kind: 'stress' }, stress),
+    bcp_test_14_4: drill === undefined ? null : `${drill} in the period; see section kill.`,
+  });
+}
+
+/** @param asked parameters of queries for the bot in the period. @param log the same with the events. */
+function composeEvents(records: Records, asked: Params, log: Params) {
+  const { bot, current, document, environments, made, thresholds } = records;
+  const count = (value: unknown) => figure('log.counts', log, value);
+  const countKinds = (kinds: RegExp) => counts.countKinds(records.counts, kinds);
+  const latches = countKinds(counts.LATCHES);
+  const limit = 'max_position_pct';
+  const ofSpec = { bot_id: bot.bot_id, version: current?.version ?? 0, limit };
+  return {
+    pretrade: composeFields(SECTION_FIELDS.pretrade, {
+      messages: count(counts.countOrderEvents(records.counts, environments)),
+      breaches: count(counts.countBreaches(records.counts, environments)),
+      overrides_15_6: figure('overrides.of_bot', asked, records.overrides),
+      // The bot may not produce such events at all, so 0 would be misleading.
+      throttle_disables_15_3: count(latches.length === 0 ? null : latches),
+      limit_changes: figure('risk.limit_changes', asked, {
+        of_versions: listLimitChanges(made),
+        of_thresholds: listThresholdChanges(thresholds),
+      }),
+    }),
+    monitoring: composeFields(SECTION_FIELDS.monitoring, {
+      alerts: figure('log.alerts', log, records.alerts),
+      coverage_gaps: count(countKinds(counts.DATA_GAPS)),
+    }),
+    posttrade: composeFields(SECTION_FIELDS.posttrade, {
+      breaks: count(countKinds(counts.BREAKS)),
+      position_limits_17_4: figure('risk.controls', ofSpec, document.spec.risk?.[limit] ?? null),
+    }),
+  };
+}
+
+/** Describes a failed run as a candidate: a person decides whether it was an incident. */
+function describeIncident(task: FailedTask): Incident {
+  const facts = figure('tasks.failed', { task_id: task.task_id }, task);
+  const root_cause = task.detail === null ? null : `The run failed: ${task.detail}`;
+  return { id: task.task_id, ...composeFields(ITEM_FIELDS.incidents, { facts, root_cause }) };
 }

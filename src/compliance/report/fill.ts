@@ -1,7 +1,8 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
+import { ASSESSMENTS } from '../../base/validation-report-fields.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
-import { fieldsIn } from './report-fields.ts';
-import { ASSESSMENTS, type Assessment, type Deficiency, type Report } from './payload.ts';
+import { fieldsIn } from './fields.ts';
+import type { ArticleRow, Deficiency, Report } from './validation-report.ts';
 
 /** Values that people enter, by the path of the field (see `fieldsIn`); null clears a field. */
 export type Filling = Readonly<Record<string, string | null>>;
@@ -54,7 +55,7 @@ export function fillReport(
     ...report,
     articles: report.articles.map((row) => ({
       ...row,
-      status: (row.final.value as Assessment | null) ?? 'not_assessed',
+      status: (row.final.value as ArticleRow['status'] | null) ?? 'not_assessed',
     })),
     deficiencies: deficiencies
       ? deficiencies.map((one, i) => ({ id: `D${i + 1}`, ...one }))

@@ -5,10 +5,12 @@ import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
-import { deriveReport, withHashes, type ReportService } from './derive.ts';
-import { contentHash, digest } from './report-fields.ts';
+import { digest } from '../digest.ts';
+import { deriveReport } from './derive.ts';
+import { withHashes } from './hashes.ts';
+import type { ReportService } from './records.ts';
 import { fillReport, type Filling } from './fill.ts';
-import type { Attestation, Deficiency, Report, Role } from './payload.ts';
+import type { Attestation, Deficiency, Report, Role } from './validation-report.ts';
 import { formatInstant } from './period.ts';
 
 export interface FrozenReport {
@@ -182,7 +184,10 @@ async function storeVersion(
     readonly details: Readonly<Record<string, unknown>>;
   },
 ): Promise<FrozenReport> {
-  const { bot_id } = content.scope;
+  const {
+    scope: { bot_id },
+    content_hash,
+  } = content;
   const { last } = await tx
     .selectFrom('validation_reports')
     .select(({ fn }) => fn.max('version').as('last'))
@@ -193,7 +198,6 @@ async function storeVersion(
   const number = { version, supersedes, frozen_at: formatInstant(now), frozen_by };
   const report: Report = { ...content, number };
   const hash = digest(report);
-  const content_hash = contentHash(report);
   await appendAudit(tx, now, {
     actor: `administrator:${administrator_id}`,
     action,

@@ -1,159 +1,168 @@
-import { ALERTS, LATCHES } from './counts.ts';
+/** What the records do not contain or do not prove, as rules in the order in which a report lists them. */
 import { formatCountOf } from '../../base/format.ts';
-import type { Gaps } from './report-fields.ts';
-import type { EventCount, Period, SeqRange } from './period.ts';
-import { MOST_LISTED } from './records.ts';
+import { article } from '../articles.ts';
+import { ALERTS, LATCHES } from './event-counts.ts';
+import { MOST_LISTED } from './listed.ts';
+import type { Records } from './records.ts';
+import { findLimitGaps, findThresholdGaps } from './reported-limits.ts';
+import type { ConformanceSummary } from './test-results.ts';
+import type { Gap } from './validation-report.ts';
+import { toChangeId } from './version-changes.ts';
 
-/** Gaps of a log without such events: either none occurred, or the bot does not produce them. */
-const EVENT_GAPS = [
-  ['no_alerts', ALERTS, 'the log has no alerts, so their latency is unknown', ['16(5)']],
-  ['no_latches', LATCHES, 'the log has no stops after repeated execution', ['15(3)']],
-] as const;
+type Rule = (records: Records) => readonly Gap[];
 
-export function addPeriodGaps(
-  gaps: Gaps,
-  { year, isOver }: Period,
-  { after_seq, through_seq }: SeqRange,
-): void {
-  if (!isOver) gaps.add('period_not_over', `the year ${year} is not over`, ['9(1)']);
-  if (through_seq === after_seq) {
-    gaps.add('no_events', 'the log of the bot has no event in the period', ['9(1)(a)']);
-  }
+/** @param missing what is missing; undefined if nothing is. */
+function rule(
+  id: string,
+  articles: readonly string[],
+  missing: (records: Records) => string | undefined,
+): Rule {
+  return (records) => {
+    const text = missing(records);
+    return text === undefined ? [] : [{ id, missing: text, articles }];
+  };
 }
 
-/** Adds gaps of the log, and the duties that this program does not cover. */
-export function addRecordGaps(
-  gaps: Gaps,
-  {
-    counts,
-    environments,
-    drills,
-    halts,
-    unattributed,
-  }: {
-    readonly counts: readonly EventCount[];
-    readonly environments: ReadonlyMap<string, string>;
-    readonly drills: number;
-    readonly halts: number;
-    /** Orders without a trader, desk or client. */
-    readonly unattributed: number;
-  },
-): void {
-  const isLive = counts.some(({ run_id }) => environments.get(run_id ?? '') === 'k8s');
-  if (!isLive) {
-    gaps.add(
-      'no_production',
-      'the log has no production event; all counts come from paper trading',
-      ['9(1)(a)'],
-    );
-  }
-  gaps.add(
+const RULES: readonly Rule[] = [
+  rule('period_not_over', ['9(1)'], ({ period: { year, isOver } }) =>
+    isOver ? undefined : `the year ${year} is not over`,
+  ),
+  rule('no_events', ['9(1)(a)'], ({ range }) =>
+    range.through_seq === range.after_seq
+      ? 'the log of the bot has no event in the period'
+      : undefined,
+  ),
+  rule('versions_cut', ['5(7)', '11'], ({ versions }) =>
+    versions.length > MOST_LISTED
+      ? `only the last ${MOST_LISTED} versions were examined`
+      : undefined,
+  ),
+  ({ current }) => findLimitGaps(current),
+  ({ thresholds }) => findThresholdGaps(thresholds),
+  rule('no_production', ['9(1)(a)'], ({ counts, environments }) =>
+    counts.some(({ run_id }) => environments.get(run_id ?? '') === 'k8s')
+      ? undefined
+      : 'the log has no production event; all counts come from paper trading',
+  ),
+  rule(
     'halt_of_subjects',
-    'a halt for one trader, desk or client; halts stop one bot or all bots',
     ['12(2)'],
-  );
-  if (unattributed > 0) {
-    gaps.add(
-      'unattributed_orders',
-      `the trader, desk or client of ${formatCountOf(unattributed, 'order')}`,
-      ['12(3)'],
-    );
-  }
-  if (drills === 0) gaps.add('no_drill', 'no halt drill in the period', ['12', '14(4)']);
-  if (Math.max(drills, halts) > MOST_LISTED) {
-    gaps.add('halts_cut', `only the first ${MOST_LISTED} halts are listed`, ['12']);
-  }
-  gaps.add(
+    () => 'a halt for one trader, desk or client; halts stop one bot or all bots',
+  ),
+  rule('unattributed_orders', ['12(3)'], ({ attribution: { orders, attributed } }) =>
+    orders > attributed
+      ? `the trader, desk or client of ${formatCountOf(orders - attributed, 'order')}`
+      : undefined,
+  ),
+  rule('no_drill', ['12', '14(4)'], ({ drills }) =>
+    drills.length === 0 ? 'no halt drill in the period' : undefined,
+  ),
+  rule('halts_cut', ['12'], ({ drills, halts }) =>
+    Math.max(drills.length, halts.length) > MOST_LISTED
+      ? `only the first ${MOST_LISTED} halts are listed`
+      : undefined,
+  ),
+  rule(
     'missed_breaches',
-    'how many breaches of a limit went unnoticed; the log has only denied orders',
     ['15(1)'],
-  );
-  for (const [id, kinds, missing, articles] of EVENT_GAPS) {
-    if (!counts.some(({ kind }) => kinds.test(kind))) gaps.add(id, missing, articles);
-  }
-  gaps.add(
+    () => 'how many breaches of a limit went unnoticed; the log has only denied orders',
+  ),
+  // Either no such event occurred, or the bot does not produce them.
+  rule('no_alerts', ['16(5)'], ({ counts }) =>
+    counts.some(({ kind }) => ALERTS.test(kind))
+      ? undefined
+      : 'the log has no alerts, so their latency is unknown',
+  ),
+  rule('no_latches', ['15(3)'], ({ counts }) =>
+    counts.some(({ kind }) => LATCHES.test(kind))
+      ? undefined
+      : 'the log has no stops after repeated execution',
+  ),
+  rule(
     'no_surveillance',
-    'surveillance for market abuse, which this program does not perform',
     ['13(1)', '13(2)'],
-  );
-  gaps.add(
+    () => 'surveillance for market abuse, which this program does not perform',
+  ),
+  rule(
     'no_external_reconciliation',
-    'reconciliation with clearers, brokers and data providers',
     ['17(3)'],
-  );
-}
-
-/**
- * Adds gaps for tests that were not run, are stale or were not passed.
- *
- * @param catalogue ids of all cases. @param conformance newest first, like `stress`.
- */
-export function addTestGaps(
-  gaps: Gaps,
-  catalogue: readonly string[],
-  conformance: readonly (TestRun & ConformanceRun)[],
-  stress: readonly (TestRun & { readonly scope: unknown; readonly verdict: unknown })[],
-): void {
-  const ofConformance = ['6(1)', '6(2)'];
-  if (conformance.length === 0) {
-    gaps.add('conformance_not_run', 'conformance: not run', ofConformance);
-  } else if (conformance.every(({ stale }) => stale)) {
-    gaps.add(
-      'conformance_stale',
-      'conformance: not run on the current version and program',
-      ofConformance,
-    );
-  } else {
-    const last = lastOfCases(conformance.filter(({ stale }) => !stale));
-    const notRun = catalogue.filter((id) => !last.has(id));
-    if (notRun.length > 0) {
-      const how = `${notRun.length} of ${catalogue.length} cases not run`;
-      const missing = `conformance: ${how} on the current version and program: ${notRun.join(', ')}`;
-      gaps.add('conformance_in_part', missing, ofConformance);
-    }
-    for (const [id, status] of last) {
-      if (status !== 'fail' && status !== 'inconclusive') continue;
-      const what =
-        status === 'fail' ? 'failed' : 'was inconclusive, which does not count as passed';
-      gaps.add(`conformance_${id}`, `conformance: ${id} ${what}`, ofConformance);
-    }
-  }
-  gaps.add(
+    () => 'reconciliation with clearers, brokers and data providers',
+  ),
+  findConformanceGaps,
+  rule(
     'conformance_at_venue',
-    "the venue's own report of a conformance test, which no test of this program replaces",
     ['6(1)(a)'],
-  );
-  if (stress.length === 0) gaps.add('stress_not_run', 'stress test: not run', ['10']);
-  else if (stress.every(({ stale }) => stale)) {
-    gaps.add('stress_stale', 'stress test: not run on the current version and program', ['10']);
-  } else {
-    const { verdict } = stress.find(({ stale }) => !stale)!;
-    if (verdict !== 'pass') {
-      const missing = `stress test: the newest has the verdict ${String(verdict)}, which does not count as passed`;
-      gaps.add('stress_not_passed', missing, ['10']);
-    }
-  }
-  if (!stress.some(({ stale, scope }) => !stale && scope === 'firm')) {
-    gaps.add('stress_of_firm', 'a stress test of this bot with the load of the whole firm', ['10']);
-  }
+    () => "the venue's own report of a conformance test, which no test of this program replaces",
+  ),
+  findStressGaps,
+  rule('stress_of_firm', ['10'], ({ stress }) =>
+    stress.some(({ stale, scope }) => !stale && scope === 'firm')
+      ? undefined
+      : 'a stress test of this bot with the load of the whole firm',
+  ),
+  rule('incidents_cut', [], ({ failed }) =>
+    failed.length > MOST_LISTED
+      ? `more than ${MOST_LISTED} runs failed; the remaining ones are not listed`
+      : undefined,
+  ),
+  ({ made }) =>
+    made.map(toChangeId).map((id) => ({
+      id: `approval_${id}`,
+      missing: `who approved version ${id}`,
+      articles: ['5(2)', '5(7)'],
+    })),
+];
+
+/** @throws Error if a gap cites a paragraph that does not exist, which is a bug in the program. */
+export function findGaps(records: Records): Gap[] {
+  const gaps = RULES.flatMap((find) => find(records));
+  for (const { articles } of gaps) for (const one of articles) article(one);
+  return gaps;
 }
 
-interface TestRun {
-  readonly stale: boolean;
+function findConformanceGaps({ conformance, catalogue }: Records): Gap[] {
+  const gap = (id: string, missing: string): Gap => ({
+    id: `conformance_${id}`,
+    missing: `conformance: ${missing}`,
+    articles: ['6(1)', '6(2)'],
+  });
+  if (conformance.length === 0) return [gap('not_run', 'not run')];
+  const current = conformance.filter(({ stale }) => !stale);
+  if (current.length === 0) return [gap('stale', 'not run on the current version and program')];
+  const last = listLastStatuses(current);
+  const notRun = catalogue.filter((id) => !last.has(id));
+  const inPart = `${notRun.length} of ${catalogue.length} cases not run on the current version and program: ${notRun.join(', ')}`;
+  const open = [...last].flatMap(([id, status]) => {
+    if (status === 'fail') return [gap(id, `${id} failed`)];
+    if (status !== 'inconclusive') return [];
+    return [gap(id, `${id} was inconclusive, which does not count as passed`)];
+  });
+  return [...(notRun.length === 0 ? [] : [gap('in_part', inPart)]), ...open];
 }
 
-interface ConformanceRun {
-  readonly passed: readonly string[];
-  readonly not_passed: readonly { readonly id: string; readonly status: string }[];
-}
-
-/** Returns the newest status of each case, by id. */
-function lastOfCases(newestFirst: readonly ConformanceRun[]): ReadonlyMap<string, string> {
-  const all = newestFirst
+/** Returns the newest status of each case, by id. @param tests newest first. */
+function listLastStatuses(tests: readonly ConformanceSummary[]): ReadonlyMap<string, string> {
+  const all = tests
     .toReversed()
     .flatMap(({ passed, not_passed }) => [
       ...passed.map((id) => [id, 'pass'] as const),
       ...not_passed.map(({ id, status }) => [id, status] as const),
     ]);
   return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+}
+
+function findStressGaps({ stress }: Records): Gap[] {
+  const gap = (id: string, missing: string): Gap => ({
+    id: `stress_${id}`,
+    missing: `stress test: ${missing}`,
+    articles: ['10'],
+  });
+  if (stress.length === 0) return [gap('not_run', 'not run')];
+  const newest = stress.find(({ stale }) => !stale);
+  if (newest === undefined) return [gap('stale', 'not run on the current version and program')];
+  if (newest.verdict === 'pass') return [];
+  const verdict = String(newest.verdict);
+  return [
+    gap('not_passed', `the newest has the verdict ${verdict}, which does not count as passed`),
+  ];
 }

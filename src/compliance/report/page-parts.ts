@@ -1,6 +1,6 @@
 import { html, type Child, type Html } from '../../backtest/report/html.ts';
-import { isField } from './report-fields.ts';
-import type { Draft, Figure, Human } from './payload.ts';
+import { isField } from './fields.ts';
+import type { Field } from './validation-report.ts';
 
 export function toWords(name: string): string {
   return name.replaceAll('_', ' ');
@@ -60,7 +60,7 @@ export function renderTable(
 }
 
 /** Renders a field with its marker, a letter that states its source. */
-export function renderField(field: Figure | Draft | Human): Html {
+export function renderField(field: Field): Html {
   if (field.marker === 'A') {
     return html`<span class="marker">A</span> ${renderValue(field.value)}
       <div class="source">${field.query.name}, ${field.hash.slice(0, 12)}…</div>`;

@@ -1,276 +1,120 @@
-/** Database queries of the report. Times in results that go into the report are RFC 3339 in UTC. */
-import { diffDocuments, type Change } from '../../bots/diff-documents.ts';
-import { withNames } from '../../identity/actor-names.ts';
-import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
-import type { Subjects } from '../../fleet/thresholds/subjects.ts';
+/** Reads the records from which a validation report is drafted. */
+import { ServiceError } from '../../base/errors.ts';
+import { getBot } from '../../fleet/registry/bots.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Db } from '../../storage/tables.ts';
+import { createStalenessCheck } from '../tests/current-staleness.ts';
 import type { TestKind } from '../tests/result.ts';
-import { formatInstant, type Period } from './period.ts';
+import { countAlerts, countAttribution, countEvents, type Environments } from './event-counts.ts';
+import { listDrills, listHalts } from './halt-activations.ts';
+import { MOST_LISTED } from './listed.ts';
+import {
+  findHead,
+  formatInstant,
+  formatInstantOrNull,
+  invalidYear,
+  periodOf,
+  rangeOf,
+  type Period,
+} from './period.ts';
+import { listOverrides, readThresholds, subjectsIn } from './reported-limits.ts';
+import {
+  listEndedTests,
+  summarizeConformance,
+  summarizeStress,
+  type EndedTest,
+} from './test-results.ts';
+import { listDeployments } from './traded-deployments.ts';
+import { getStrategyName, listVersions, type Document } from './version-changes.ts';
 
-/** Maximum length of a list in a report; longer lists are cut and their total is reported. */
-export const MOST_LISTED = 200;
-
-export interface Listed<T> {
-  readonly total: number;
-  readonly items: readonly T[];
+export interface ReportService {
+  readonly storage: Storage;
+  /** Milliseconds since the Unix epoch. */
+  readonly clock: () => number;
 }
 
-/** Cuts a list to `MOST_LISTED` items and keeps its total length. */
-export function cutList<T>(all: readonly T[]): Listed<T> {
-  return { total: all.length, items: all.slice(0, MOST_LISTED) };
-}
-
-function formatInstantOrNull(ms: number | null): string | null {
-  return ms === null ? null : formatInstant(ms);
-}
-
-export interface Version {
-  readonly version: number;
-  readonly hash: string;
-  readonly bundle_hash: string | null;
-  readonly created_at: number;
-  readonly created_by: string;
-  readonly created_by_name: string | null;
-  readonly document: unknown;
-  /** Differences from the previous version; empty for the first one. */
-  readonly changes: readonly Change[];
-  readonly isCodeChanged: boolean;
-}
-
-/** Lists the newest versions created before a time (ms since epoch), oldest first. */
-export async function listVersions(db: Db, bot_id: string, before: number): Promise<Version[]> {
-  const rows = await db
-    .selectFrom('bot_versions')
-    .selectAll()
-    .where('bot_id', '=', bot_id)
-    .where('created_at', '<', before)
-    .orderBy('version', 'desc')
-    .limit(MOST_LISTED + 1)
-    .execute();
-  const named = await withNames(db, rows.toReversed(), 'created_by');
-  let last: (BotVersionsTable & { readonly parsed: unknown }) | undefined;
-  return named.map((row) => {
-    const { document, ...rest } = row;
-    const parsed = JSON.parse(document) as unknown;
-    const changes = last === undefined ? [] : diffDocuments(last.parsed, parsed);
-    const isCodeChanged = last !== undefined && last.bundle_hash !== row.bundle_hash;
-    last = { ...row, parsed };
-    return { ...rest, document: parsed, changes, isCodeChanged };
-  });
-}
-
-export interface Activation {
-  readonly halt_id: string;
-  readonly scope: 'bot' | 'all';
-  readonly bot: string | null;
-  readonly at: string;
-  readonly by: string;
-  readonly reason: string;
-  readonly lifted_at: string | null;
-  readonly lifted_by: string | null;
-  readonly targets: Readonly<Record<string, number>>;
-  /** Number of orders that were working; null if the orders of a deployment are unknown. */
-  readonly orders: number | null;
-  /** Number of those orders whose end is not confirmed. */
-  readonly unconfirmed: number | null;
-  /** Time from the request until the halt was in force, ms; null if the audit log does not have it. */
-  readonly latched_ms: number | null;
-  /** Time from the request until the last deployment ended, ms; null if the halt ended none. */
-  readonly ended_ms: number | null;
-}
-
-/** Lists the halts of a bot or of all bots, with the deployments of the bot that they ended. */
-export async function listHalts(db: Db, bot_id: string, period: Period): Promise<Activation[]> {
-  const halts = await haltsIn(db, period)
-    .where((is) => is.or([is('halts.bot_id', '=', bot_id), is('halts.bot_id', 'is', null)]))
-    .execute();
-  return describeActivations(db, halts, bot_id);
-}
-
-/** Lists the halts of the bots that `bots drill` creates. */
-export async function listDrills(db: Db, period: Period): Promise<Activation[]> {
-  const halts = await haltsIn(db, period).where('bots.slug', 'like', 'drill-________').execute();
-  // A drill halts its bot once with this reason; further halts are part of its cleanup.
-  return describeActivations(
-    db,
-    halts.filter(({ slug, reason }) => /^drill-[0-9a-f]{8}$/.test(slug!) && reason === 'a drill'),
-  );
-}
-
-function haltsIn(db: Db, { from, to }: Period) {
-  return db
-    .selectFrom('halts')
-    .leftJoin('bots', 'bots.bot_id', 'halts.bot_id')
-    .select(['halt_id', 'scope', 'slug', 'reason', 'requested_by', 'requested_at'])
-    .select(['lifted_at', 'lifted_by'])
-    .where('requested_at', '>=', from)
-    .where('requested_at', '<', to)
-    .orderBy('halt_id')
-    .limit(10 * MOST_LISTED);
-}
-
-async function describeActivations(
-  db: Db,
-  halts: Awaited<ReturnType<ReturnType<typeof haltsIn>['execute']>>,
-  bot_id?: string,
-): Promise<Activation[]> {
-  const named = await withNames(db, halts, 'requested_by', 'lifted_by');
-  const latched = await readLatchTimes(db, halts);
-  const ended = Map.groupBy(
-    await listEndedDeployments(db, halts, bot_id),
-    ({ halt_id }) => halt_id,
-  );
-  return named.map((halt) => {
-    const { halt_id, scope, slug, reason, requested_at, lifted_at } = halt;
-    const theirs = ended.get(halt_id) ?? [];
-    const orders = theirs.map((one) => ordersIn(one.orders));
-    const known = orders.flatMap((each) => each ?? []);
-    const isKnown = orders.every((each) => each !== null);
-    const last = theirs.map(({ recorded_at }) => recorded_at);
-    return {
-      halt_id,
-      scope,
-      bot: slug,
-      at: formatInstant(requested_at),
-      by: halt.requested_by_name ?? halt.requested_by,
-      reason,
-      lifted_at: formatInstantOrNull(lifted_at),
-      lifted_by: halt.lifted_by_name ?? halt.lifted_by,
-      targets: countBy(theirs, ({ target }) => target),
-      orders: isKnown ? known.length : null,
-      unconfirmed: isKnown ? known.filter(({ verified }) => verified === false).length : null,
-      latched_ms: latched.get(halt_id) ?? null,
-      ended_ms: last.length === 0 ? null : Math.max(...last) - requested_at,
-    };
-  });
-}
-
-/** Reads from the audit log how long each halt took to be in force, ms by halt id. */
-async function readLatchTimes(
-  db: Db,
-  halts: readonly { readonly halt_id: string; readonly requested_at: number }[],
-): Promise<ReadonlyMap<string, number>> {
-  if (halts.length === 0) return new Map();
-  const entries = await db
-    .selectFrom('audit_entries')
-    .select('details')
-    .where('action', 'in', ['bots.halt', 'bots.halt_all'])
-    .where('recorded_at', '>=', Math.min(...halts.map(({ requested_at }) => requested_at)))
-    .where('recorded_at', '<=', Math.max(...halts.map(({ requested_at }) => requested_at)))
-    .orderBy('seq')
-    .limit(100 * MOST_LISTED)
-    .execute();
-  const recorded = entries.map(
-    ({ details }) =>
-      JSON.parse(details) as Readonly<{ halt_id: string; repeated: boolean; latched_ms?: number }>,
-  );
-  return new Map(
-    recorded.flatMap(({ halt_id, repeated, latched_ms: ms }) =>
-      repeated || ms === undefined ? [] : [[halt_id, ms] as const],
-    ),
-  );
-}
-
-async function listEndedDeployments(
-  db: Db,
-  halts: readonly { readonly halt_id: string }[],
-  bot_id: string | undefined,
+/** @throws ServiceError as `deriveReport`. */
+export async function readRecords(
+  { storage, clock }: ReportService,
+  ref: string,
+  year: number | undefined,
 ) {
-  if (halts.length === 0) return [];
-  const ids = halts.map(({ halt_id }) => halt_id);
-  return db
-    .selectFrom('halted_deployments as halted')
-    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
-    .innerJoin('bot_events as event', (join) =>
-      join
-        .onRef('event.bot_id', '=', 'deployment.bot_id')
-        .onRef('event.seq', '=', 'halted.last_seq'),
-    )
-    .select(['halt_id', 'target', 'orders', 'event.recorded_at'])
-    .where('halt_id', 'in', ids)
-    .$if(bot_id !== undefined, (query) => query.where('deployment.bot_id', '=', bot_id!))
-    .limit(100 * MOST_LISTED)
-    .execute();
-}
-
-function ordersIn(text: string | null): readonly { readonly verified?: boolean }[] | null {
-  return text === null ? null : (JSON.parse(text) as readonly { readonly verified?: boolean }[]);
-}
-
-function countBy<T>(all: readonly T[], keyOf: (one: T) => string): Record<string, number> {
-  const groups = [...Map.groupBy(all, keyOf)].map(([key, group]) => [key, group.length] as const);
-  return Object.fromEntries(groups.toSorted(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-export interface Deployment {
-  readonly target: Exclude<BotDeploymentsTable['target'], 'test'>;
-  readonly task_id: string;
-  readonly status: string;
-  readonly cluster: string | null;
-  readonly exchange: string | null;
-  readonly state: unknown;
-  /** The trader, desk and client of its trading session; null if unknown. */
-  readonly subjects: Subjects | null;
-}
-
-/** Lists the deployments of a bot that were open at some time in the period, newest first. */
-export async function listDeployments(
-  db: Db,
-  bot_id: string,
-  { from, to }: Period,
-): Promise<Deployment[]> {
-  const rows = await db
-    .selectFrom('bot_deployments as deployment')
-    .leftJoin(
-      'production_deployments as production',
-      'production.deployment_id',
-      'deployment.deployment_id',
-    )
-    .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
-    .select(['target', 'deployment.task_id', 'deployment.status', 'cluster', 'plan', 'input'])
-    .select(['session.state', 'session.subjects'])
-    .where('deployment.bot_id', '=', bot_id)
-    .where('target', '<>', 'test')
-    .where('deployment.created_at', '<', to)
-    .where((is) =>
-      is.or([is('deployment.ended_at', 'is', null), is('deployment.ended_at', '>=', from)]),
-    )
-    .orderBy('deployment.deployment_id', 'desc')
-    .limit(50 * MOST_LISTED)
-    .$narrowType<Pick<Deployment, 'target'>>()
-    .execute();
-  return rows.map(({ plan, input, state, subjects, ...row }) => ({
-    ...row,
-    subjects: subjects === null ? null : (JSON.parse(subjects) as Subjects),
-    exchange: exchangeIn(plan) ?? exchangeIn(input),
-    state: state === null ? null : (JSON.parse(state) as unknown),
-  }));
-}
-
-/** Reads the exchange from a production plan or from the input of a paper session. */
-function exchangeIn(text: string | null): string | null {
-  const { exchange, live } = JSON.parse(text ?? '{}') as {
-    readonly exchange?: { readonly name?: string };
-    readonly live?: { readonly exchange?: string };
+  const db = storage.read;
+  const now = clock();
+  const period = periodOf(year, now);
+  const bot = await getBot(db, ref);
+  requireReportable(bot, period);
+  const { bot_id } = bot;
+  const range = await rangeOf(db, bot_id, period);
+  const versions = await listVersions(db, bot_id, period.to);
+  const document: Document = versions.at(-1)?.document ?? { spec: {} };
+  const deployments = await listDeployments(db, bot_id, period);
+  const environments: Environments = new Map(
+    deployments.map(({ task_id, target }) => [task_id, target]),
+  );
+  const counts = await countEvents(storage, bot_id, range);
+  const staleness = createStalenessCheck({ storage, clock: () => now }, bot);
+  const listTests = async (kind: TestKind): Promise<EndedTest[]> => {
+    const tests = [];
+    for (const test of await listEndedTests(db, bot_id, kind, period.to)) {
+      tests.push({ ...test, staleness: await staleness(test) });
+    }
+    return tests;
   };
-  return exchange?.name ?? live?.exchange ?? null;
+  // Imported here because it loads the conformance cases, which a server does not need otherwise.
+  const { CATALOGUE } = await import('../conformance/catalogue.ts');
+  const conformance = await listTests('conformance');
+  const stress = await listTests('stress');
+  return {
+    now,
+    period,
+    bot,
+    range,
+    head: await findHead(db, bot_id, range),
+    versions,
+    current: versions.at(-1),
+    /** Versions created in the period. */
+    made: versions.filter(({ created_at }) => created_at >= period.from),
+    document,
+    deployments,
+    environments,
+    counts,
+    alerts: await countAlerts(db, bot_id, range),
+    attribution: countAttribution(counts, deployments),
+    failed: await listFailedTasks(db, bot_id, period),
+    halts: await listHalts(db, bot_id, period),
+    drills: await listDrills(db, period),
+    thresholds: await readThresholds(db, subjectsIn(document), period),
+    overrides: await listOverrides(db, bot_id, period),
+    tests: [...conformance, ...stress],
+    conformance: conformance.map(summarizeConformance),
+    stress: stress.map(summarizeStress),
+    /** Ids of all conformance cases. */
+    catalogue: CATALOGUE.map(({ id }) => id),
+    fleet: await readFleet(db),
+    administrators: await listAdministrators(db),
+    haltHolders: await listHaltHolders(db, now),
+  };
 }
 
-export interface FailedTask {
-  readonly task_id: string;
-  readonly kind: string;
-  readonly version: number;
-  readonly begun_at: string | null;
-  readonly ended_at: string | null;
-  readonly code: string | null;
-  readonly detail: string | null;
+export type Records = Awaited<ReturnType<typeof readRecords>>;
+
+function requireReportable(
+  { slug, kind, created_at }: Awaited<ReturnType<typeof getBot>>,
+  { year, to }: Period,
+): void {
+  if (kind === 'research') {
+    const message =
+      'a research bot sends no orders, so RTS 6 does not apply; ask for the report of a trading bot';
+    const problems = [{ code: 'not_trading', message, pointer: '/bot_ref' }];
+    throw new ServiceError('invalid_request', message, { problems });
+  }
+  if (created_at < to) return;
+  const created = formatInstant(created_at).slice(0, 10);
+  throw invalidYear(`bot ${slug} did not exist in ${year}; it was created on ${created}`);
 }
 
-export async function listFailedTasks(
-  db: Db,
-  bot_id: string,
-  { from, to }: Period,
-): Promise<FailedTask[]> {
+async function listFailedTasks(db: Db, bot_id: string, { from, to }: Period) {
   const rows = await db
     .selectFrom('tasks')
     .select(['task_id', 'kind', 'version', 'started_at', 'ended_at', 'error'])
@@ -281,57 +125,25 @@ export async function listFailedTasks(
     .orderBy('task_id')
     .limit(MOST_LISTED + 1)
     .execute();
-  return rows.map(({ task_id, kind, version, started_at, ended_at, error }) => {
-    const failure = JSON.parse(error ?? '{}') as {
+  return rows.map(({ started_at, ended_at, error, ...row }) => {
+    const { code = null, message = null } = JSON.parse(error ?? '{}') as {
       readonly code?: string;
       readonly message?: string;
     };
     return {
-      task_id,
-      kind,
-      version,
+      ...row,
       begun_at: formatInstantOrNull(started_at),
       ended_at: formatInstantOrNull(ended_at),
-      code: failure.code ?? null,
-      detail: failure.message ?? null,
+      code,
+      detail: message,
     };
   });
 }
 
-export interface EndedTask {
-  readonly task_id: string;
-  readonly version: number;
-  readonly ended_at: number;
-  readonly result: Readonly<Record<string, unknown>>;
-}
-
-/** Lists the newest five tasks of a kind that succeeded before a time (ms since epoch). */
-export async function listEndedTasks(
-  db: Db,
-  bot_id: string,
-  kind: TestKind,
-  before: number,
-): Promise<EndedTask[]> {
-  const rows = await db
-    .selectFrom('tasks')
-    .select(['task_id', 'version', 'ended_at', 'result'])
-    .where('bot_id', '=', bot_id)
-    .where('kind', '=', kind)
-    .where('status', '=', 'success')
-    .where('ended_at', '<', before)
-    .orderBy('task_id', 'desc')
-    .limit(5)
-    .execute();
-  return rows.map(({ task_id, version, ended_at, result }) => ({
-    task_id,
-    version,
-    ended_at: ended_at!,
-    result: JSON.parse(result!) as EndedTask['result'],
-  }));
-}
+export type FailedTask = Awaited<ReturnType<typeof listFailedTasks>>[number];
 
 /** Lists the bots that are not archived, with facts about their current versions. */
-export async function readFleet(db: Db) {
+async function readFleet(db: Db) {
   const rows = await db
     .selectFrom('bots')
     .innerJoin('bot_versions as version', (join) =>
@@ -355,7 +167,7 @@ export async function readFleet(db: Db) {
     return {
       ...row,
       version: current_version,
-      strategy: spec.strategy?.name ?? spec.strategy?.module ?? null,
+      strategy: getStrategyName(spec),
       instruments: spec.universe?.symbols?.length ?? null,
       owner: metadata?.owner ?? null,
     };
@@ -363,30 +175,7 @@ export async function readFleet(db: Db) {
   return { total, items };
 }
 
-/** The parts of a stored bot document that the report reads. */
-export interface Document {
-  readonly metadata?: { readonly owner?: string; readonly description?: string };
-  readonly spec: {
-    readonly universe?: { readonly symbols?: readonly string[]; readonly currency?: string };
-    readonly data?: {
-      readonly timeframe?: string;
-      readonly source?: string;
-      readonly sources?: Readonly<Record<string, string>>;
-    };
-    readonly strategy?: {
-      readonly name?: string;
-      readonly module?: string;
-      readonly params?: object;
-    };
-    readonly risk?: Readonly<Record<string, unknown>>;
-    readonly attribution?: Partial<Record<'trader' | 'desk' | 'client', string>>;
-    readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
-    readonly agents?: readonly { readonly role: string }[];
-    readonly deployment?: { readonly brokerage?: string };
-  };
-}
-
-export async function listAdministrators(db: Db) {
+async function listAdministrators(db: Db) {
   const rows = await db
     .selectFrom('administrators')
     .select(['administrator_id', 'name', 'created_at'])
@@ -398,7 +187,7 @@ export async function listAdministrators(db: Db) {
 }
 
 /** Lists administrators with a token that may halt; in the console every administrator may halt. */
-export async function listHaltHolders(db: Db, now: number) {
+async function listHaltHolders(db: Db, now: number) {
   const rows = await db
     .selectFrom('api_tokens as token')
     .innerJoin('administrators as holder', 'holder.administrator_id', 'token.administrator_id')

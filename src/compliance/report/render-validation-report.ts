@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { html, Html, nothing } from '../../backtest/report/html.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
+import { ATTESTING_ROLES } from '../../base/validation-report-fields.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
-import { fieldsIn } from './report-fields.ts';
-import { ROLES, type Report } from './payload.ts';
+import { figuresIn } from './fields.ts';
+import type { Report } from './validation-report.ts';
 import { renderField, renderFieldTable, renderTable, toWords } from './page-parts.ts';
 import { STYLE } from './style.ts';
 
@@ -301,7 +302,7 @@ function renderAttestations({ attestations }: Report): Html {
   return html`${renderTable(
     'Each role needs a different person; empty rows can be signed by hand',
     ['Role', 'Name', 'Time', 'Content hash'],
-    ROLES.map((role) => {
+    ATTESTING_ROLES.map((role) => {
       const one = attestations[role];
       return [toWords(role), one?.name ?? 'not attested', one?.at ?? '', one?.content_hash ?? ''];
     }),
@@ -310,13 +311,10 @@ function renderAttestations({ attestations }: Report): Html {
 }
 
 function renderEvidence(report: Report): Html {
-  const figures = [...fieldsIn(report)].flatMap(([place, field]) =>
-    field.marker === 'A' ? [[place, field] as const] : [],
-  );
   return renderTable(
     'Figures',
     ['Figure', 'Query and parameters', 'SHA-256 of the value in canonical JSON'],
-    figures.map(([place, { query, hash }]) => [
+    figuresIn(report).map(([place, { query, hash }]) => [
       html`<code>${place}</code>`,
       html`<code>${query.name} ${JSON.stringify(query.params)}</code>`,
       html`<code>${hash}</code>`,

@@ -1,8 +1,16 @@
+/** Limits on the orders of a bot: in its spec, by thresholds of the firm, and by overrides. */
 import type { LimitName } from '../../base/risk-limits.ts';
-import { digest, figure, reportedLimit, type Gaps } from './report-fields.ts';
-import type { ReportedLimit } from './payload.ts';
-import { formatInstant } from './period.ts';
-import { type Document, type Version } from './records.ts';
+import { ITEM_FIELDS } from '../../base/validation-report-fields.ts';
+import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
+import { findUnattributed, listThresholds } from '../../fleet/thresholds/thresholds.ts';
+import type { Db } from '../../storage/tables.ts';
+import { digest } from '../digest.ts';
+import { composeFields, figure } from './fields.ts';
+import { cutList } from './listed.ts';
+import { nameActors } from './named-actors.ts';
+import { formatInstant, formatInstantOrNull, type Period } from './period.ts';
+import type { Figure, Gap, ReportedLimit } from './validation-report.ts';
+import type { Document, Version } from './version-changes.ts';
 
 /** The paragraphs that each limit of the spec implements. */
 const IMPLEMENTED_PARAGRAPHS: Readonly<Record<string, readonly string[]>> = {
@@ -20,50 +28,40 @@ const IMPLEMENTED_PARAGRAPHS: Readonly<Record<string, readonly string[]>> = {
 } satisfies Readonly<Record<Exclude<LimitName, 'permitted'>, readonly string[]>>;
 
 /** Paragraphs that require a limit, with the text for the gap if the spec has no such limit. */
-const REQUIRED_LIMITS: readonly (readonly [ref: string, what: string])[] = [
-  ['8(a)', 'a limit on the number of instruments'],
-  ['8(b)', 'a limit on the price, value or number of orders'],
-  ['8(c)', 'a limit on positions'],
-  ['8(d)', 'a limit on the number of venues'],
-  ['15(1)(a)', 'a price collar'],
-  ['15(1)(b)', 'a limit on the value of an order'],
-  ['15(1)(c)', 'a limit on the volume of an order'],
-  ['15(1)(d)', 'a limit on messages'],
-  ['15(3)', 'a limit on repeated automated execution'],
-  ['15(4)', 'a limit on market or credit risk'],
-  ['15(5)', 'a permission to trade the instruments'],
-];
+const REQUIRED_LIMITS = {
+  '8(a)': 'limit on the number of instruments',
+  '8(b)': 'limit on the price, value or number of orders',
+  '8(c)': 'limit on positions',
+  '8(d)': 'limit on the number of venues',
+  '15(1)(a)': 'price collar',
+  '15(1)(b)': 'limit on the value of an order',
+  '15(1)(c)': 'limit on the volume of an order',
+  '15(1)(d)': 'limit on messages',
+  '15(3)': 'limit on repeated automated execution',
+  '15(4)': 'limit on market or credit risk',
+  '15(5)': 'permission to trade the instruments',
+} as const;
 
-/** Lists the limits of the current version, which the engine checks before every order. */
-export function reportLimits(
-  bot_id: string,
-  versions: readonly Version[],
-  gaps: Gaps,
-): ReportedLimit[] {
-  const current = versions.at(-1);
-  const risk = (current?.document as Document | undefined)?.spec.risk ?? {};
-  const served = new Set<string>();
-  const controls = Object.entries(risk).map(([id, limit]): ReportedLimit => {
-    const articles =
-      id === 'permitted' ? listPermittedParagraphs(limit) : (IMPLEMENTED_PARAGRAPHS[id] ?? []);
-    const reason = getUnlimitedReason(limit);
-    if (reason === undefined) for (const ref of articles) served.add(ref);
-    else gaps.add(`unlimited_${id}`, `${id} is unlimited: ${reason}`, articles);
-    if (articles.length === 0 && id !== 'permitted')
-      gaps.add(`unknown_${id}`, `which paragraphs the limit ${id} implements`, []);
-    const facts = {
-      value: reason === undefined ? limit : null,
-      unlimited: reason ?? null,
-      hard_or_soft: 'hard: the engine denies the order',
-      ...findCalibration(versions, id),
-    };
-    const params = { bot_id, version: current!.version, limit: id };
-    return reportedLimit(id, articles, figure('risk.controls', params, facts));
-  });
-  for (const [ref, what] of REQUIRED_LIMITS) {
-    if (!served.has(ref)) gaps.add(`no_control_${ref}`, `the spec has no ${what.slice(2)}`, [ref]);
-  }
-  return controls;
+const HARD = 'hard: the engine denies the order';
+
+interface SpecLimit {
+  readonly id: string;
+  readonly value: unknown;
+  /** The paragraphs that it implements. */
+  readonly articles: readonly string[];
+  /** Reason why it is unlimited; null for a limit. */
+  readonly unlimited: string | null;
+}
+
+/** Lists the limits in a spec, which the engine checks before every order. */
+function listSpecLimits(version: Version | undefined): SpecLimit[] {
+  return Object.entries(version?.document.spec.risk ?? {}).map(([id, value]) => ({
+    id,
+    value,
+    articles:
+      id === 'permitted' ? listPermittedParagraphs(value) : (IMPLEMENTED_PARAGRAPHS[id] ?? []),
+    unlimited: getUnlimitedReason(value),
+  }));
 }
 
 /** An absent list permits everything, so only lists that are present implement a paragraph. */
@@ -75,20 +73,164 @@ function listPermittedParagraphs(permitted: unknown): string[] {
   ];
 }
 
-function getUnlimitedReason(limit: unknown): string | undefined {
-  if (typeof limit !== 'object' || limit === null || !('unlimited' in limit)) return undefined;
+function getUnlimitedReason(limit: unknown): string | null {
+  if (typeof limit !== 'object' || limit === null || !('unlimited' in limit)) return null;
   return String(limit.unlimited);
 }
 
-/** Finds the version that set the limit to its current value. */
-function findCalibration(
-  versions: readonly Version[],
-  id: string,
-): { readonly since_version: number; readonly last_calibrated: string } {
-  const values = versions.map(({ document }) =>
-    digest((document as Document).spec.risk?.[id] ?? null),
+/** Finds limits that are unlimited or unknown, and paragraphs that no limit implements. */
+export function findLimitGaps(version: Version | undefined): Gap[] {
+  const limits = listSpecLimits(version);
+  const served = new Set(
+    limits.flatMap(({ articles, unlimited }) => (unlimited === null ? articles : [])),
   );
-  const other = values.findLastIndex((value) => value !== values.at(-1));
-  const { version, created_at } = versions[other + 1]!;
-  return { since_version: version, last_calibrated: formatInstant(created_at) };
+  const ofLimits = limits.flatMap(({ id, articles, unlimited }): Gap[] => [
+    ...(unlimited === null
+      ? []
+      : [{ id: `unlimited_${id}`, missing: `${id} is unlimited: ${unlimited}`, articles }]),
+    ...(articles.length > 0 || id === 'permitted'
+      ? []
+      : [
+          { id: `unknown_${id}`, missing: `which paragraphs the limit ${id} implements`, articles },
+        ]),
+  ]);
+  const ofParagraphs = Object.entries(REQUIRED_LIMITS).flatMap(([ref, what]): Gap[] =>
+    served.has(ref)
+      ? []
+      : [{ id: `no_control_${ref}`, missing: `the spec has no ${what}`, articles: [ref] }],
+  );
+  return [...ofLimits, ...ofParagraphs];
+}
+
+/** Reports the limits of the current version. */
+export function reportSpecLimits(bot_id: string, versions: readonly Version[]): ReportedLimit[] {
+  const current = versions.at(-1);
+  return listSpecLimits(current).map(({ id, value, articles, unlimited }) => {
+    const { version, created_at } = findCalibration(versions, id);
+    const params = { bot_id, version: current!.version, limit: id };
+    const facts = figure('risk.controls', params, {
+      value: unlimited === null ? value : null,
+      unlimited,
+      hard_or_soft: HARD,
+      since_version: version,
+      last_calibrated: formatInstant(created_at),
+    });
+    return reportLimit(id, articles, facts);
+  });
+}
+
+/** Finds the version that set the limit to its current value. */
+function findCalibration(versions: readonly Version[], id: string): Version {
+  const values = versions.map(({ document }) => digest(document.spec.risk?.[id] ?? null));
+  return versions[values.findLastIndex((value) => value !== values.at(-1)) + 1]!;
+}
+
+export function reportLimit(id: string, articles: readonly string[], facts: Figure): ReportedLimit {
+  return { id, articles, ...composeFields(ITEM_FIELDS.risk_controls, { facts }) };
+}
+
+export function subjectsIn({ spec: { universe, attribution } }: Document): Subjects {
+  const { trader = null, desk = null, client = null } = attribution ?? {};
+  const { currency = '', symbols = [] } = universe ?? {};
+  return { currency, trader, desk, client, symbols };
+}
+
+/** All versions of the thresholds of the firm, and those in force for a bot at the end of a period. */
+export async function readThresholds(db: Db, subjects: Subjects, { from, to }: Period) {
+  const all = await nameActors(db, await listThresholds(db, { history: true }), 'set_by');
+  const newest = Map.groupBy(
+    all.filter(({ set_at, currency }) => set_at < to && currency === subjects.currency),
+    ({ level, subject }) => JSON.stringify([level, subject]),
+  );
+  const inForce = [...newest.values()]
+    .map((versions) => versions.at(-1)!)
+    .filter(({ limits }) => limits !== null);
+  return {
+    /** Those set or removed in the period, including those that do not apply to the bot now. */
+    changes: all
+      .filter(({ set_at }) => set_at >= from && set_at < to)
+      .toSorted((a, b) => a.set_at - b.set_at),
+    own: inForce.filter(({ level, subject }) => appliesTo(subjects, level, subject)),
+    /** Levels with thresholds at which the bot has no attribution. */
+    unnamed: [...new Set(findUnattributed(subjects, inForce).map(({ level }) => level))],
+  };
+}
+
+type Thresholds = Awaited<ReturnType<typeof readThresholds>>;
+
+export function findThresholdGaps({ own, unnamed }: Thresholds): Gap[] {
+  const gaps = unnamed.map((level) => ({
+    id: `unnamed_${level}`,
+    missing: `the ${level} for which the bot trades; thresholds exist for others`,
+    articles: ['15(5)'],
+  }));
+  if (own.length > 0) return gaps;
+  const missing =
+    'thresholds of the firm, or of the trader, desk or client for whom the bot trades';
+  return [...gaps, { id: 'no_thresholds', missing, articles: ['15(5)'] }];
+}
+
+/** Reports the thresholds that apply to a bot. @param asked parameters of the query. */
+export function reportThresholds({ own }: Thresholds, asked: object): ReportedLimit[] {
+  return own.map(({ level, subject, currency, version, limits, rationale, set_at, set_by }) => {
+    const facts = figure(
+      'risk.thresholds',
+      { ...asked, level, subject, currency },
+      {
+        value: limits,
+        currency,
+        hard_or_soft: HARD,
+        since_version: version,
+        last_calibrated: formatInstant(set_at),
+        set_by,
+        rationale,
+      },
+    );
+    return reportLimit(`threshold_${level}_${subject}_${currency}`, ['15(5)'], facts);
+  });
+}
+
+export function listThresholdChanges({ changes }: Thresholds) {
+  return cutList(
+    changes.map(({ set_at, set_by, level, subject, currency, version, limits, rationale }) => ({
+      when: formatInstant(set_at),
+      by: set_by,
+      level,
+      subject,
+      currency,
+      version,
+      limits,
+      rationale,
+    })),
+  );
+}
+
+/** Lists requests to let an order exceed a limit, with their approvals. */
+export async function listOverrides(db: Db, bot_id: string, { from, to }: Period) {
+  const rows = await db
+    .selectFrom('overrides')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('requested_at', '>=', from)
+    .where('requested_at', '<', to)
+    .orderBy('override_id')
+    .execute();
+  const named = await nameActors(db, rows, 'requested_by', 'verified_by', 'authorised_by');
+  return cutList(
+    named.map((row) => ({
+      override_id: row.override_id,
+      run: row.run_id,
+      order: `${row.side} up to ${row.max_quantity} ${row.symbol}`,
+      worst_price: row.worst_price,
+      controls: JSON.parse(row.controls) as readonly string[],
+      reason: row.reason,
+      requested_by: row.requested_by,
+      requested_at: formatInstant(row.requested_at),
+      verified_by: row.verified_by,
+      authorised_by: row.authorised_by,
+      expires_at: formatInstant(row.expires_at),
+      used_at: formatInstantOrNull(row.used_at),
+      used_order: row.used_order,
+    })),
+  );
 }

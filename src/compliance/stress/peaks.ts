@@ -3,8 +3,8 @@ import { ServiceError } from '../../base/errors.ts';
 import { DAY } from '../../market/bar-time.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
-import { digest } from '../report/report-fields.ts';
-import { findLastSeq, formatInstant } from '../report/period.ts';
+import { digest } from '../digest.ts';
+import { findHead, formatInstant, rangeOf } from '../report/period.ts';
 import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 
 /** Outgoing messages, incoming messages about orders, and incoming market data. */
@@ -136,8 +136,9 @@ export async function readHistory(
   const logs: object[] = [];
   const gaps = new LogGaps();
   for (const [id, own] of bots) {
-    const range = await readRange(storage.read, id, from, asOf);
-    logs.push({ bot_id: id, ...range });
+    const range = await rangeOf(storage.read, id, { from, to: asOf });
+    const head = await findHead(storage.read, id, range);
+    logs.push({ bot_id: id, ...range, hash: head?.hash ?? null });
     const targets = new Map(own.map(({ task_id, target }) => [task_id, target]));
     const currencies = await readCurrencies(storage.read, id);
     for (let after = range.after_seq; after < range.through_seq; after += eventsAtOnce) {
@@ -251,26 +252,6 @@ async function listRuns(
     begun: Math.max(created_at, from),
     over: Math.min(ended_at ?? to, to),
   }));
-}
-
-interface Range {
-  readonly after_seq: number;
-  readonly through_seq: number;
-  /** Hash of the last event, which fixes all earlier events; null without events. */
-  readonly hash: string | null;
-}
-
-/** Finds the events recorded in the window. */
-async function readRange(db: Db, bot_id: string, from: number, to: number): Promise<Range> {
-  const through_seq = await findLastSeq(db, bot_id, to);
-  const last = await db
-    .selectFrom('bot_events')
-    .select('hash')
-    .where('bot_id', '=', bot_id)
-    .where('seq', '=', through_seq)
-    .executeTakeFirst();
-  const after_seq = await findLastSeq(db, bot_id, from);
-  return { after_seq, through_seq, hash: last?.hash ?? null };
 }
 
 async function readCurrencies(db: Db, bot_id: string): Promise<ReadonlyMap<number, string>> {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import { deriveReport } from '../../../src/compliance/report/derive.ts';
-import { countEvents, periodOf, rangeOf } from '../../../src/compliance/report/period.ts';
+import { countEvents } from '../../../src/compliance/report/event-counts.ts';
+import { periodOf, rangeOf } from '../../../src/compliance/report/period.ts';
 import { freezeReport, getFrozenReport } from '../../../src/compliance/report/freeze.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/fleet/halts/halt.ts';

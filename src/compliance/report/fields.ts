@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
-import canonicalize from 'canonicalize';
-import { article } from '../articles.ts';
-import type { Draft, Figure, Gap, Human, Report, ReportedLimit } from './payload.ts';
+import type { Origin } from '../../base/validation-report-fields.ts';
+import { digest } from '../digest.ts';
+import type { Draft, Field, Fields, Figure, Human } from './validation-report.ts';
 
 /** Descriptions of the queries by name, from which an auditor can reproduce every figure. */
 export const QUERIES = {
@@ -32,47 +31,44 @@ export const QUERIES = {
   'tokens.with_halt': 'administrators with a valid token that may halt',
 } as const;
 
-export type Query = keyof typeof QUERIES;
-
 /** @param value a JSON value. */
-export function figure(name: Query, params: Figure['query']['params'], value: unknown): Figure {
+export function figure(
+  name: keyof typeof QUERIES,
+  params: Figure['query']['params'],
+  value: unknown,
+): Figure {
   return { marker: 'A', value, query: { name, params }, hash: digest(value) };
 }
 
-/** Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of a value. */
-export function digest(value: unknown): string {
-  return createHash('sha256').update(canonicalize(value)!).digest('hex');
-}
-
-const NOBODY = { value: null, by: null, at: null };
+const EMPTY = { value: null, by: null, at: null };
 
 export function human(): Human {
-  return { marker: 'H', ...NOBODY };
+  return { marker: 'H', ...EMPTY };
 }
 
 export function draft(text: string | null): Draft {
-  return { marker: 'M', draft: text, ...NOBODY };
+  return { marker: 'M', draft: text, ...EMPTY };
 }
 
-export function reportedLimit(
-  id: string,
-  articles: readonly string[],
-  facts: Figure,
-): ReportedLimit {
-  return { id, articles, facts, owner: human(), rationale: human(), alerts_to: human() };
+/** Figures by name, and drafts for people by name, null without records; the other fields start empty. */
+type Known<F> = { readonly [N in keyof F as F[N] extends 'A' ? N : never]: Figure } & {
+  readonly [N in keyof F as F[N] extends 'M' ? N : never]: string | null;
+};
+
+/** Creates the fields of a section or list item in the order of their table. */
+export function composeFields<F extends Readonly<Record<string, Origin>>>(
+  origins: F,
+  known: Known<F>,
+) {
+  const values: Readonly<Record<string, unknown>> = known;
+  const made = Object.entries(origins).map(([name, origin]) => [
+    name,
+    origin === 'H' ? human() : origin === 'M' ? draft(values[name] as string | null) : values[name],
+  ]);
+  return Object.fromEntries(made) as Fields<F>;
 }
 
-export class Gaps {
-  readonly list: Gap[] = [];
-
-  /** @param articles citations, see `cite`. @throws Error for a citation that does not exist. */
-  add(id: string, missing: string, articles: readonly string[]): void {
-    for (const one of articles) article(one);
-    this.list.push({ id, missing, articles });
-  }
-}
-
-export function isField(value: unknown): value is Figure | Draft | Human {
+export function isField(value: unknown): value is Field {
   return typeof value === 'object' && value !== null && 'marker' in value;
 }
 
@@ -83,7 +79,7 @@ export function isField(value: unknown): value is Figure | Draft | Human {
 export function* fieldsIn(
   value: unknown,
   at = '',
-): Generator<readonly [place: string, field: Figure | Draft | Human]> {
+): Generator<readonly [place: string, field: Field]> {
   if (isField(value)) yield [at, value];
   else if (Array.isArray(value)) {
     for (const item of value as readonly { readonly id?: string }[]) {
@@ -94,14 +90,9 @@ export function* fieldsIn(
   }
 }
 
-/** Hashes what people attest: all of a report except what freezing and attesting add. */
-export function contentHash({
-  status: _status,
-  signed_with_open: _open,
-  number: _number,
-  content_hash: _hash,
-  attestations: { internal_audit_absent_reason },
-  ...content
-}: Report): string {
-  return digest({ ...content, internal_audit_absent_reason });
+/** Lists the figures below a value with their paths, see `fieldsIn`. */
+export function figuresIn(value: unknown): (readonly [place: string, figure: Figure])[] {
+  return [...fieldsIn(value)].flatMap(([place, field]) =>
+    field.marker === 'A' ? [[place, field] as const] : [],
+  );
 }

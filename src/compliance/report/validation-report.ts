@@ -1,7 +1,12 @@
-/**
- * The JSON of a validation report. Times are RFC 3339 in UTC. Each field has a marker: `A` was read from
- * the records, `M` was drafted from the records for a person to edit, and only a person can fill `H`.
- */
+/** The JSON of a validation report. Times are RFC 3339 in UTC. */
+import type {
+  ASSESSMENTS,
+  ATTESTING_ROLES,
+  ITEM_FIELDS,
+  Origin,
+  SECTION_FIELDS,
+  SectionName,
+} from '../../base/validation-report-fields.ts';
 
 /** A value read from the records; running its query again gives a value with the same hash. */
 export interface Figure {
@@ -31,6 +36,25 @@ export interface Human extends Filled {
   readonly marker: 'H';
 }
 
+export type Field = Figure | Draft | Human;
+
+export type Fields<F extends Readonly<Record<string, Origin>>> = {
+  readonly [N in keyof F]: Extract<Field, { readonly marker: F[N] }>;
+};
+
+export type Section<N extends SectionName> = Fields<(typeof SECTION_FIELDS)[N]>;
+
+type Item<N extends keyof typeof ITEM_FIELDS> = Fields<(typeof ITEM_FIELDS)[N]> & {
+  readonly id: string;
+};
+
+/** Its `id` is a name in the spec; `threshold_…` or `overrides` for what people set outside the spec. */
+export type ReportedLimit = Item<'risk_controls'> & { readonly articles: readonly string[] };
+/** Its `id` is such as `v3`; a bare number could be mistaken for a list index. */
+export type VersionChange = Item<'changes'>;
+/** Its `id` is that of a task. */
+export type Incident = Item<'incidents'>;
+
 /** A fact that is missing or incomplete in the records. */
 export interface Gap {
   readonly id: string;
@@ -49,39 +73,7 @@ export interface Criterion {
   readonly assessment: Human;
 }
 
-export interface ReportedLimit {
-  /** Name in the spec; `threshold_…` or `overrides` for what people set outside the spec. */
-  readonly id: string;
-  readonly articles: readonly string[];
-  readonly facts: Figure;
-  readonly owner: Human;
-  readonly rationale: Human;
-  readonly alerts_to: Human;
-}
-
-export interface VersionChange {
-  /** Such as `v3`. */
-  readonly id: string;
-  /** Time, author and differences from the previous version. */
-  readonly facts: Figure;
-  readonly approved_by: Human;
-  readonly material: Draft;
-  readonly review_11_ref: Human;
-  readonly notified: Human;
-}
-
-export interface Incident {
-  /** Id of the task. */
-  readonly id: string;
-  readonly facts: Figure;
-  readonly impact: Human;
-  readonly root_cause: Draft;
-  readonly remedy: Human;
-  readonly closed: Human;
-}
-
-export const ASSESSMENTS = ['compliant', 'partly', 'non_compliant', 'n_a', 'not_assessed'] as const;
-export type Assessment = (typeof ASSESSMENTS)[number];
+type Assessment = (typeof ASSESSMENTS)[number];
 
 export interface ArticleRow {
   /** Citation of the paragraph. */
@@ -114,13 +106,7 @@ export interface Deficiency {
   readonly compliance_informed_on: string | null;
 }
 
-export const ROLES = [
-  'risk_management_9_2',
-  'technical_staff_involved_9_2',
-  'internal_audit_9_3',
-  'senior_management_9_3',
-] as const;
-export type Role = (typeof ROLES)[number];
+export type Role = (typeof ATTESTING_ROLES)[number];
 
 export interface Attestation {
   readonly administrator_id: string;
@@ -130,7 +116,7 @@ export interface Attestation {
   readonly content_hash: string;
 }
 
-export interface Report {
+export interface Report extends Readonly<{ [N in SectionName]: Section<N> }> {
   readonly schema: 'rts6-validation/1';
   /** `signed` once all roles that Article 9 names have attested. */
   readonly status: 'draft' | 'frozen' | 'signed';
@@ -148,12 +134,8 @@ export interface Report {
   } | null;
   /** SHA-256, in hex, of the attested content: the report without status, number and attestations. */
   readonly content_hash: string;
-  readonly period: {
-    readonly year: number;
-    readonly from: string;
-    /** Exclusive. */
-    readonly to: string;
-  };
+  /** `to` is exclusive. */
+  readonly period: { readonly year: number; readonly from: string; readonly to: string };
   readonly as_of: string;
   readonly scope: {
     readonly bot_ref: string;
@@ -175,81 +157,9 @@ export interface Report {
   readonly queries: Readonly<Record<string, string>>;
   /** Internal thresholds, which RTS 6 does not prescribe. */
   readonly house_numbers: Readonly<Record<string, string>>;
-  readonly summary: {
-    readonly statement_of_compliance: Human;
-    readonly overall_opinion: Human;
-    readonly method: Draft;
-    readonly prior_year_actions: Draft;
-  };
-  readonly annex_i: {
-    readonly nature: readonly Criterion[];
-    readonly scale: readonly Criterion[];
-    readonly complexity: readonly Criterion[];
-  };
-  readonly inventory: {
-    readonly facts: Figure;
-    readonly type: Draft;
-    readonly approved_on: Human;
-    readonly approval_scope: Human;
-    readonly restrictions: Human;
-    readonly owner: Draft;
-    readonly approved_operators: Draft;
-    readonly uses_ai: Draft;
-    readonly third_party: Draft;
-    readonly doc_link: Human;
-  };
+  readonly annex_i: Readonly<Record<'nature' | 'scale' | 'complexity', readonly Criterion[]>>;
   readonly risk_controls: readonly ReportedLimit[];
-  readonly governance: {
-    readonly accountability_map: Human;
-    readonly administrators: Figure;
-    readonly designated_approvers: Human;
-    readonly separation_evidence: Draft;
-    readonly staff_skills_training: Human;
-    readonly holders_of_halt: Figure;
-    readonly compliance_kill_access_2_2: Human;
-    readonly outsourcing_4: Human;
-  };
-  readonly testing: {
-    readonly methodology_ref: Human;
-    readonly env_separation_7: Figure;
-    readonly conformance: Figure;
-    readonly venue_report_ref: Human;
-    readonly stress: Figure;
-    readonly bcp_test_14_4: Draft;
-    readonly pen_test_18_4: Human;
-    readonly vuln_scan_18_4: Human;
-  };
   readonly changes: readonly VersionChange[];
-  readonly kill: {
-    readonly policy_ref: Human;
-    readonly live_activations: Figure;
-    readonly drills: Figure;
-    readonly attribution_coverage: Figure;
-  };
-  readonly pretrade: {
-    readonly messages: Figure;
-    readonly breaches: Figure;
-    readonly overrides_15_6: Figure;
-    readonly throttle_disables_15_3: Figure;
-    readonly limit_changes: Figure;
-  };
-  readonly monitoring: {
-    readonly alerts: Figure;
-    readonly coverage_gaps: Figure;
-    readonly unactioned: Human;
-    readonly contact_test_16_4: Human;
-  };
-  readonly posttrade: {
-    readonly breaks: Figure;
-    readonly real_time_pct: Human;
-    readonly position_limits_17_4: Figure;
-  };
-  readonly surveillance: {
-    readonly alerts: Human;
-    readonly timely_pct: Human;
-    readonly false_pos_rate: Human;
-    readonly annual_review_13_6: Human;
-  };
   readonly incidents: readonly Incident[];
   readonly articles: readonly ArticleRow[];
   readonly deficiencies: readonly Deficiency[];
