@@ -2,7 +2,7 @@
 import { formatCountOf } from '../../base/format.ts';
 import { ARTICLES } from '../articles.ts';
 import { countOrderEvents } from './event-counts.ts';
-import { draft, figure, human } from './fields.ts';
+import { draft, figure, human } from './report-fields.ts';
 import type { Records } from './records.ts';
 import { listPlaces, listPositions } from './traded-deployments.ts';
 import type { Criterion, Draft, Figure, Report } from './validation-report.ts';

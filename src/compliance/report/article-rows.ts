@@ -1,5 +1,5 @@
 import { ARTICLES } from '../articles.ts';
-import { human } from './fields.ts';
+import { human } from './report-fields.ts';
 import type { ArticleRow, Gap } from './validation-report.ts';
 
 /** JSON pointers to the parts of the report that concern a paragraph or all paragraphs of an article. */

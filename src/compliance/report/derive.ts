@@ -6,7 +6,7 @@ import { ENGINE_VERSION } from '../../engine/version.ts';
 import { buildAnnexI } from './annex.ts';
 import { listArticleRows } from './article-rows.ts';
 import * as counts from './event-counts.ts';
-import { composeFields, figure, human, QUERIES } from './fields.ts';
+import { composeFields, figure, human, QUERIES } from './report-fields.ts';
 import { findGaps } from './gaps.ts';
 import { cutList, MOST_LISTED } from './listed.ts';
 import { formatInstant } from './period.ts';

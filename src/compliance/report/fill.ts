@@ -1,7 +1,7 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { ASSESSMENTS } from '../../base/validation-report-fields.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
-import { fieldsIn } from './fields.ts';
+import { fieldsIn } from './report-fields.ts';
 import type { ArticleRow, Deficiency, Report } from './validation-report.ts';
 
 /** Values that people enter, by the path of the field (see `fieldsIn`); null clears a field. */

@@ -5,7 +5,7 @@ import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 import { deriveReport } from './derive.ts';
 import { withHashes } from './hashes.ts';
 import type { ReportService } from './records.ts';

@@ -1,4 +1,4 @@
-/** What the records do not contain or do not prove, as rules in the order in which a report lists them. */
+/** Rules that find what the records lack, in the order in which a report lists the gaps. */
 import { formatCountOf } from '../../base/format.ts';
 import { article } from '../articles.ts';
 import { ALERTS, LATCHES } from './event-counts.ts';

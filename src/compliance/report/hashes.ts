@@ -1,5 +1,5 @@
-import { digest } from '../digest.ts';
-import { figuresIn } from './fields.ts';
+import { digest } from '../evidence-digest.ts';
+import { figuresIn } from './report-fields.ts';
 import type { Report } from './validation-report.ts';
 
 /** Sets `inputs_hash` and `content_hash` from the other fields. */

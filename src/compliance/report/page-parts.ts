@@ -1,5 +1,5 @@
 import { html, type Child, type Html } from '../../backtest/report/html.ts';
-import { isField } from './fields.ts';
+import { isField } from './report-fields.ts';
 import type { Field } from './validation-report.ts';
 
 export function toWords(name: string): string {

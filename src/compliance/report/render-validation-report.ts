@@ -4,7 +4,7 @@ import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
 import { ATTESTING_ROLES } from '../../base/validation-report-fields.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
-import { figuresIn } from './fields.ts';
+import { figuresIn } from './report-fields.ts';
 import type { Report } from './validation-report.ts';
 import { renderField, renderFieldTable, renderTable, toWords } from './page-parts.ts';
 import { STYLE } from './style.ts';

@@ -4,8 +4,8 @@ import { ITEM_FIELDS } from '../../base/validation-report-fields.ts';
 import { appliesTo, type Subjects } from '../../fleet/thresholds/subjects.ts';
 import { findUnattributed, listThresholds } from '../../fleet/thresholds/thresholds.ts';
 import type { Db } from '../../storage/tables.ts';
-import { digest } from '../digest.ts';
-import { composeFields, figure } from './fields.ts';
+import { digest } from '../evidence-digest.ts';
+import { composeFields, figure } from './report-fields.ts';
 import { cutList } from './listed.ts';
 import { nameActors } from './named-actors.ts';
 import { formatInstant, formatInstantOrNull, type Period } from './period.ts';
@@ -146,7 +146,7 @@ export async function readThresholds(db: Db, subjects: Subjects, { from, to }: P
     .map((versions) => versions.at(-1)!)
     .filter(({ limits }) => limits !== null);
   return {
-    /** Those set or removed in the period, including those that do not apply to the bot now. */
+    /** Set or removed in the period, whether or not they apply to the bot now. */
     changes: all
       .filter(({ set_at }) => set_at >= from && set_at < to)
       .toSorted((a, b) => a.set_at - b.set_at),

@@ -2,7 +2,7 @@
 import { diffDocuments } from '../../bots/diff-documents.ts';
 import { ITEM_FIELDS } from '../../base/validation-report-fields.ts';
 import type { Db } from '../../storage/tables.ts';
-import { composeFields, figure } from './fields.ts';
+import { composeFields, figure } from './report-fields.ts';
 import { cutList, MOST_LISTED } from './listed.ts';
 import { nameActors } from './named-actors.ts';
 import { formatInstant } from './period.ts';

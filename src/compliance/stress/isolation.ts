@@ -2,7 +2,7 @@
 import { formatActor } from '../../base/format.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 
 /** State of production at one time. */
 export interface Fingerprint {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 import { agreesWithVenue } from './venue-agreement.ts';
 import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
 import { openLoader, type BarResult, type Durations, type Meters } from './stress-load.ts';

@@ -3,7 +3,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { DAY } from '../../market/bar-time.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 import { findHead, formatInstant, rangeOf } from '../report/period.ts';
 import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 

@@ -1,6 +1,6 @@
 /** Runs the stress test: a multiple of the peaks of six months, on the session code of production. */
 import { availableParallelism, tmpdir } from 'node:os';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import { BOUNDS, trySafeguards, type SafeguardResult } from './safeguards.ts';
 import { writeToDisk, type OnDisk } from './disk.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import type { ValidationReport } from '../../../src/api/validation-reports.ts';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { article } from '../../../src/compliance/articles.ts';
-import { fieldsIn } from '../../../src/compliance/report/fields.ts';
+import { fieldsIn } from '../../../src/compliance/report/report-fields.ts';
 import { buildTestLock } from '../../../src/compliance/tests/result.ts';
 import { NO_RISK_LIMITS } from '../../../src/engine/config.ts';
 import { appendEvents } from '../../../src/events/append.ts';

@@ -1,5 +1,5 @@
 import type { Origin } from '../../base/validation-report-fields.ts';
-import { digest } from '../digest.ts';
+import { digest } from '../evidence-digest.ts';
 import type { Draft, Field, Fields, Figure, Human } from './validation-report.ts';
 
 /** Descriptions of the queries by name, from which an auditor can reproduce every figure. */
