@@ -3,10 +3,9 @@ import type { OrderEvent } from '../engine/journal.ts';
 import type { Step } from '../engine/steps.ts';
 import type { NewEvent } from '../events/event.ts';
 import type { DataEvent } from './feed.ts';
-import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
+import { SUPERVISION_KINDS } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress } from '../events/session-state.ts';
-import type { RecordedInput } from './recorded-inputs.ts';
 
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 
@@ -26,34 +25,57 @@ export function progressEvents({ events, used = [], state }: Progress): SessionE
 
 export const OVERRIDE_USED = 'risk.override_used';
 
-export function toSupervisionEvent(
-  { kind, ...payload }: SupervisionInput,
+export const INPUT_KINDS = [
+  'data.bars',
+  'venue.terms',
+  'venue.report',
+  'control.denying',
+  'control.halted',
+  ...SUPERVISION_KINDS,
+] as const satisfies readonly SessionInput['kind'][];
+
+/**
+ * The event that records an input.
+ *
+ * @param now time of an input without a time of its own, ms since epoch.
+ * @param details who halted the session, and why.
+ */
+export function inputEvent(
+  input: SessionInput,
   now: number,
+  details: Readonly<Record<string, string>> = {},
 ): SessionEvent {
+  if (input.kind === 'data.bars') return barsEvent(input.step);
+  if (input.kind === 'control.halted') {
+    return { kind: input.kind, occurred_at: now, payload: details };
+  }
+  if (input.kind === 'venue.report') {
+    return { kind: input.kind, occurred_at: input.report.time, payload: { ...input.report } };
+  }
+  if (input.kind === 'venue.terms') {
+    return { kind: input.kind, occurred_at: now, payload: { ...input.rules } };
+  }
+  const { kind, ...payload } = input;
   return { kind, occurred_at: now, payload };
 }
 
-export function isSupervisionInput(input: SessionInput): input is SupervisionInput {
-  return (SUPERVISION_KINDS as readonly string[]).includes(input.kind);
-}
-
-/**
- * Parses the payload of an event of one of `SUPERVISION_KINDS`.
- *
- * @param payload JSON.
- */
-export function parseSupervisionInput(
-  kind: SupervisionInput['kind'],
+/** Parses the JSON payload of the event that recorded an input. */
+export function parseInput<K extends SessionInput['kind']>(
+  kind: K,
   payload: string,
-): SupervisionInput {
-  return { kind, ...(JSON.parse(payload) as object) } as SupervisionInput;
-}
-
-/** Parses a recorded input of a paper session. */
-export function parseRecordedInput({ kind, payload }: RecordedInput): SessionInput {
-  return kind === 'data.bars'
-    ? { kind, step: stepOf(payload) }
-    : parseSupervisionInput(kind, payload);
+): Extract<SessionInput, { readonly kind: K }> {
+  const value = JSON.parse(payload) as object;
+  const input =
+    kind === 'data.bars'
+      ? { kind, step: stepOf(payload) }
+      : kind === 'venue.report'
+        ? { kind, report: value }
+        : kind === 'venue.terms'
+          ? { kind, rules: value }
+          : kind === 'control.halted'
+            ? { kind }
+            : { kind, ...value };
+  return input as Extract<SessionInput, { readonly kind: K }>;
 }
 
 export function barsEvent({ time, bars }: Step): SessionEvent {

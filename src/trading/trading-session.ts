@@ -247,6 +247,10 @@ export class TradingSession {
     return this.#orders?.requests(this.status === 'running') ?? [];
   }
 
+  get hasWorkingOrders(): boolean {
+    return this.#engine.working.length > 0;
+  }
+
   /** Count of bar steps taken. */
   get steps(): number {
     return this.#engine.steps;

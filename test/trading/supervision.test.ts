@@ -5,7 +5,7 @@ import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
-import { toSupervisionEvent, parseSupervisionInput } from '../../src/trading/session-events.ts';
+import { inputEvent, parseInput } from '../../src/trading/session-events.ts';
 import { decideSupervision, type SupervisionInput } from '../../src/trading/session-supervision.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash } from '../../src/events/session-state.ts';
@@ -291,8 +291,8 @@ function newSession(
   return {
     session,
     supervise(input: SupervisionInput) {
-      const { kind, payload } = toSupervisionEvent(input, START);
-      inputs.push(parseSupervisionInput(kind as SupervisionInput['kind'], JSON.stringify(payload)));
+      const { kind, payload } = inputEvent(input, START);
+      inputs.push(parseInput(kind as SupervisionInput['kind'], JSON.stringify(payload)));
       return session.supervise(input);
     },
     step(price = 100) {

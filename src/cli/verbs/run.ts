@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../trading/host/pod/run-deployment.ts';
-import type { RunnerView } from '../../trading/host/pod/runner.ts';
+import type { RunnerView } from '../../trading/host/pod/trade-options.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';

@@ -1,6 +1,5 @@
-import { inputOf, INPUT_KINDS } from '../../trading/host/pod/input-events.ts';
 import type { Journal, LoggedEnd } from '../../trading/host/pod/runner-journal.ts';
-import type { SessionEvent } from '../../trading/session-events.ts';
+import { INPUT_KINDS, parseInput, type SessionEvent } from '../../trading/session-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 
@@ -42,7 +41,7 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
       for (const { kind, payload } of events.slice()) {
         const known = INPUT_KINDS.find((one) => one === kind);
         // By way of JSON, as on disk.
-        if (known !== undefined) yield inputOf(known, JSON.stringify(payload));
+        if (known !== undefined) yield parseInput(known, JSON.stringify(payload));
       }
     },
     append: async (some, after, taken) => {

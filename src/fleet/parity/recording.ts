@@ -4,7 +4,7 @@ import type { OrderEvent } from '../../engine/journal.ts';
 import { hashOf, type EventFault } from '../../events/event.ts';
 import { allocateBars, appendBar, type Bars } from '../../market/bars.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
-import { parseSupervisionInput } from '../../trading/session-events.ts';
+import { parseInput } from '../../trading/session-events.ts';
 import type { DataEvent } from '../../trading/feed.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
@@ -103,7 +103,7 @@ export class Recording {
         this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
       }
     } else if (isSupervisionInput(kind)) {
-      this.#supervision.push({ after: this.#time, input: parseSupervisionInput(kind, text) });
+      this.#supervision.push({ after: this.#time, input: parseInput(kind, text) });
     } else if (kind === 'data.gap') {
       this.#gaps.push(JSON.parse(text) as RecordedGap);
     } else if (kind === 'session.state') {

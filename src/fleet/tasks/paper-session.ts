@@ -47,7 +47,7 @@ import type { Batch } from './session-record.ts';
 import { replaySessionFeed } from '../../trading/replay-feed.ts';
 import {
   barsEvent,
-  toSupervisionEvent,
+  inputEvent,
   dataEvent,
   progressEvents,
   type SessionEvent,
@@ -182,7 +182,7 @@ async function runHosted(
     supervisedAt = asked;
     const now = Date.now();
     for (const input of decideSupervision(trader.supervised, supervision, now)) {
-      events.push(toSupervisionEvent(input, now));
+      events.push(inputEvent(input, now));
       take(await trader.supervise(input));
     }
   };

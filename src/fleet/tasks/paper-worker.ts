@@ -1,7 +1,7 @@
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Answers, FromSession, Question, ToSession } from './paper-messages.ts';
 import { runSession, type PaperWork, type Unnumbered } from './paper-session.ts';
-import { parseRecordedInput } from '../../trading/session-events.ts';
+import { parseInput } from '../../trading/session-events.ts';
 import type { SessionInput } from '../../trading/session-input.ts';
 import { toErrorData, fromErrorData } from '../../base/error-data.ts';
 
@@ -68,7 +68,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     for (;;) {
       const recorded = await ask({ kind: 'steps' });
       if (recorded.length === 0) return;
-      yield* recorded.map(parseRecordedInput);
+      yield* recorded.map(({ kind, payload }) => parseInput(kind, payload));
     }
   }
   let last: FromSession;

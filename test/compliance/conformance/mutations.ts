@@ -315,7 +315,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ['the server is not needed', "return 'control_unreachable';", 'return null;'],
       [
         'orders that nobody knows are not canceled',
-        'runner.connection!.gateway.cancel(orphan);',
+        'this.#work.connection!.gateway.cancel(orphan);',
         '',
       ],
     ] as const

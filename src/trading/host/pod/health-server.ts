@@ -1,9 +1,7 @@
 /** What others may ask a runner over HTTP: whether it turns, whether it trades, and figures. */
 import { serveProbes, type ProbeServer } from '../../../base/probe-server.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
-
-/** What keeps it from trading, in words; nothing when it trades. */
-export type Missing = Readonly<Record<string, string>>;
+import type { Missing } from './runner-status.ts';
 
 /** @throws ServiceError `invalid_setting` when it cannot listen there. */
 export function serveHealth(

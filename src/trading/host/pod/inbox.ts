@@ -1,39 +1,36 @@
-/** What waits to be taken, in the order in which it came, but bars after everything else; for one who takes. */
-export interface Inbox<T> {
-  readonly put: (item: T) => void;
-  /** Puts what may wait for all else; resolves when so few of these wait that another may be put. */
-  readonly putBehind: (item: T) => Promise<void>;
-  /** Resolves once anything waits. */
-  readonly news: () => Promise<void>;
-  readonly take: () => T | undefined;
-}
-
 const MOST_BEHIND = 256;
 
-export function newInbox<T>(): Inbox<T> {
-  const ahead: T[] = [];
-  const behind: T[] = [];
-  let news = Promise.withResolvers<void>();
-  let room = Promise.withResolvers<void>();
-  return {
-    put(item) {
-      ahead.push(item);
-      news.resolve();
-    },
-    putBehind(item) {
-      behind.push(item);
-      news.resolve();
-      return behind.length < MOST_BEHIND ? Promise.resolve() : room.promise;
-    },
-    news: () => news.promise,
-    take() {
-      const item = ahead.shift() ?? behind.shift();
-      if (behind.length < MOST_BEHIND) {
-        room.resolve();
-        room = Promise.withResolvers();
-      }
-      if (ahead.length + behind.length === 0) news = Promise.withResolvers();
-      return item;
-    },
-  };
+/** Items in the order of their arrival, but those that were put behind after all others. */
+export class Inbox<T> {
+  readonly #ahead: T[] = [];
+  readonly #behind: T[] = [];
+  #news = Promise.withResolvers<void>();
+  #room = Promise.withResolvers<void>();
+
+  put(item: T): void {
+    this.#ahead.push(item);
+    this.#news.resolve();
+  }
+
+  /** Resolves once another item may be put behind. */
+  putBehind(item: T): Promise<void> {
+    this.#behind.push(item);
+    this.#news.resolve();
+    return this.#behind.length < MOST_BEHIND ? Promise.resolve() : this.#room.promise;
+  }
+
+  /** Resolves once an item waits. */
+  news(): Promise<void> {
+    return this.#news.promise;
+  }
+
+  take(): T | undefined {
+    const item = this.#ahead.shift() ?? this.#behind.shift();
+    if (this.#behind.length < MOST_BEHIND) {
+      this.#room.resolve();
+      this.#room = Promise.withResolvers();
+    }
+    if (this.#ahead.length + this.#behind.length === 0) this.#news = Promise.withResolvers();
+    return item;
+  }
 }

@@ -5,29 +5,14 @@ import type { Log } from '../../../base/log.ts';
 import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../../venue.ts';
 import type { VenueRequest } from '../../venue-orders.ts';
 
-/** Asks a venue, without anybody having to wait for it. */
-export interface OrderGateway {
-  /** Has these asked for, but those that are being asked for already. */
-  send(requests: readonly VenueRequest[]): void;
-  cancel(order: VenueOrderId): void;
-  /** Time of the venue's last answer; undefined before the first. */
-  readonly answeredAt: Moment | undefined;
-  readonly isConnected: boolean;
-  /** Whether the order with this client order id was requested recently enough to be placed. */
-  isTimely(client_order_id: string): boolean;
-  /** Told by whoever asks the venue himself. */
-  noteAnswer(): void;
-  failed(what: string, error: unknown): void;
-}
-
 export interface OrderGatewayOptions {
   readonly venue: Venue;
-  /** Whether an order may be placed at this very moment. */
+  /** Whether an order may be placed now. */
   readonly mayPlace: (order: VenueOrder) => boolean;
   /** An order that could not be placed within this time is canceled, ms. */
   readonly placeWithinMs: number;
   readonly onReport: (report: VenueReport) => void;
-  /** Told when something that failed may be asked for again. */
+  /** Called when a request has ended and may be sent again. */
   readonly onRetry: () => void;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -35,103 +20,112 @@ export interface OrderGatewayOptions {
 
 const RETRY = { shortestMs: 250, longestMs: 5000 };
 
-export function openOrderGateway(options: OrderGatewayOptions): OrderGateway {
-  const { venue, mayPlace, placeWithinMs, onReport, onRetry, log, signal } = options;
-  /** Apart, as a cancel waits for nothing. */
-  const placing = new Set<string>();
-  const canceling = new Set<string>();
-  const failures = new Map<string, number>();
+/** Sends requests to a venue in the background. */
+export class OrderGateway {
+  readonly #options: OrderGatewayOptions;
+  /** Client order ids of requests in flight; a cancel does not wait for a place. */
+  readonly #placing = new Set<string>();
+  readonly #canceling = new Set<string>();
+  readonly #failures = new Map<string, number>();
   /** Time at which each order that is not placed yet was first requested. */
-  let unplaced = new Map<string, Moment>();
-  const isTimely = (id: string): boolean => {
-    const since = unplaced.get(id);
-    return since !== undefined && msSince(since) < placeWithinMs;
-  };
-  let answeredAt: Moment | undefined;
-  let isConnected = true;
+  #unplaced = new Map<string, Moment>();
+  #answeredAt: Moment | undefined;
+  #isConnected = true;
 
-  const noteAnswer = (): void => {
-    answeredAt = thisMoment();
-    isConnected = true;
-  };
-  const failed = (what: string, error: unknown): void => {
+  constructor(options: OrderGatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Sends requests that are not in flight. */
+  send(requests: readonly VenueRequest[]): void {
+    for (const request of requests) {
+      if ('cancel' in request) this.cancel(request.cancel);
+      else this.#place(request.place);
+    }
+    if (this.#unplaced.size > 2 * requests.length) this.#forget(requests);
+  }
+
+  cancel(order: VenueOrderId): void {
+    if (this.#canceling.has(order.client_order_id)) return;
+    const { venue } = this.#options;
+    void this.#request(this.#canceling, order, 'to cancel', () => venue.cancel(order));
+  }
+
+  /** Whether the order was first requested recently enough to be placed. */
+  isTimely(client_order_id: string): boolean {
+    const since = this.#unplaced.get(client_order_id);
+    return since !== undefined && msSince(since) < this.#options.placeWithinMs;
+  }
+
+  /** Time of the venue's last answer; undefined before the first. */
+  get answeredAt(): Moment | undefined {
+    return this.#answeredAt;
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  noteAnswer(): void {
+    this.#answeredAt = thisMoment();
+    this.#isConnected = true;
+  }
+
+  noteFailure(what: string, error: unknown): void {
+    const { signal, log } = this.#options;
     if (signal.aborted) return;
-    isConnected = false;
+    this.#isConnected = false;
     log.warn(`${what}: ${error instanceof Error ? error.message : String(error)}`);
-  };
-  const ask = async (
-    asking: Set<string>,
+  }
+
+  #place(order: VenueOrder): void {
+    const { client_order_id: id } = order;
+    const { venue, mayPlace, log } = this.#options;
+    if (!this.#unplaced.has(id)) this.#unplaced.set(id, thisMoment());
+    if (this.#canceling.has(id)) return;
+    if (!this.isTimely(id)) {
+      log.warn(`${id} could not be placed in time: it is canceled`);
+      this.cancel(order);
+    } else if (!this.#placing.has(id) && mayPlace(order)) {
+      void this.#request(this.#placing, order, 'to place', () => venue.place(order));
+    }
+  }
+
+  async #request(
+    inFlight: Set<string>,
     { client_order_id: id }: VenueOrderId,
     what: string,
     request: () => Promise<VenueReport>,
-  ): Promise<void> => {
-    asking.add(id);
+  ): Promise<void> {
+    const { onReport, onRetry, signal } = this.#options;
+    inFlight.add(id);
     const named = `${what} ${id}`;
     try {
       const report = await request();
-      noteAnswer();
-      failures.delete(named);
+      this.noteAnswer();
+      this.#failures.delete(named);
       onReport(report);
     } catch (error) {
-      failed(named, error);
-      const count = (failures.get(named) ?? 0) + 1;
-      failures.set(named, count);
+      this.noteFailure(named, error);
+      const count = (this.#failures.get(named) ?? 0) + 1;
+      this.#failures.set(named, count);
       const wait = backoffMs(count, RETRY, Math.random());
       await delay(wait, undefined, { signal }).catch(() => {});
     } finally {
-      asking.delete(id);
+      inFlight.delete(id);
       if (!signal.aborted) onRetry();
     }
-  };
-  const cancel = (order: VenueOrderId): void => {
-    // At each turn it is wanted again, until the venue has said that it is done.
-    if (canceling.has(order.client_order_id)) return;
-    void ask(canceling, order, 'to cancel', () => venue.cancel(order));
-  };
-  const place = (order: VenueOrder): void => {
-    const { client_order_id: id } = order;
-    if (canceling.has(id)) return;
-    if (!isTimely(id)) {
-      log.warn(`${id} could not be placed in time: it is canceled`);
-      cancel(order);
-    } else if (!placing.has(id) && mayPlace(order)) {
-      void ask(placing, order, 'to place', () => venue.place(order));
-    }
-  };
-  /** Those that nobody wants placed any more, once they are the most of them. */
-  const forget = (requests: readonly VenueRequest[]): void => {
-    if (unplaced.size <= 2 * requests.length) return;
-    const before = unplaced;
-    unplaced = new Map(
+  }
+
+  /** Drops the times of orders that are no longer to be placed. */
+  #forget(requests: readonly VenueRequest[]): void {
+    const before = this.#unplaced;
+    this.#unplaced = new Map(
       requests.flatMap((request) => {
         if ('cancel' in request) return [];
         const { client_order_id: id } = request.place;
         return [[id, before.get(id)!]];
       }),
     );
-  };
-  return {
-    send(requests) {
-      for (const request of requests) {
-        if ('cancel' in request) cancel(request.cancel);
-        else {
-          const { place: order } = request;
-          const { client_order_id: id } = order;
-          if (!unplaced.has(id)) unplaced.set(id, thisMoment());
-          place(order);
-        }
-      }
-      forget(requests);
-    },
-    cancel,
-    get answeredAt() {
-      return answeredAt;
-    },
-    get isConnected() {
-      return isConnected;
-    },
-    isTimely,
-    noteAnswer,
-    failed,
-  };
+  }
 }

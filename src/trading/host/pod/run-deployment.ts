@@ -13,7 +13,7 @@ import { serveHealth } from './health-server.ts';
 import { openJournal } from './runner-journal.ts';
 import { createRunnerMetrics } from './runner-metrics.ts';
 import { trade } from './trade.ts';
-import type { RunEnd, VenueTimes, RunnerView } from './runner.ts';
+import type { RunEnd, VenueTimes, RunnerView } from './trade-options.ts';
 
 export interface RunOptions {
   readonly settings: Settings;

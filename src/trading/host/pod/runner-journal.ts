@@ -12,12 +12,11 @@ import { hashOf, NO_EVENTS, type EventFault, type NewEvent } from '../../../even
 import { readEvents, readRows } from '../../../events/read-events.ts';
 import { openStorage } from '../../../storage/storage.ts';
 import type { BotEventsTable } from '../../../storage/tables.ts';
-import type { SessionEvent } from '../../session-events.ts';
+import { INPUT_KINDS, parseInput, type SessionEvent } from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import type { VenueRules } from '../../venue.ts';
 import { openArchive } from './journal-archive.ts';
-import { INPUT_KINDS, inputOf } from './input-events.ts';
 
 /** Whose log it is: nobody else's may go on with it. */
 export interface Owner {
@@ -281,7 +280,7 @@ export async function openJournal(
       },
       async *inputs() {
         for await (const { kind, payload } of all(INPUT_KINDS)) {
-          yield inputOf(kind as SessionInput['kind'], payload);
+          yield parseInput(kind as SessionInput['kind'], payload);
         }
       },
       async append(events, after, taken) {

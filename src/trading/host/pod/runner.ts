@@ -1,280 +1,321 @@
-/** What a runner is given, what it knows while it trades, and how it ends. */
-import { engineConfig } from '../../../bots/spec.ts';
 import { thisMoment, type Moment } from '../../../base/elapsed.ts';
-import type { ServiceError } from '../../../base/errors.ts';
-import type { LicenseGate } from '../../../gate/gate.ts';
-import type { Log } from '../../../base/log.ts';
-import { parseTimeframe } from '../../../market/timeframe.ts';
-import type { SessionEvent } from '../../session-events.ts';
-import type { ExchangeVenueOptions, openExchangeVenue } from '../../venues/exchange-venue.ts';
-import type { DataEvent, FeedItem } from '../../feed.ts';
-import type { Mismatch, OrderReconciliation } from '../../venues/reconcile.ts';
-import type { SessionSetup } from '../../trading-session.ts';
-import type { TradingSession } from '../../trading-session.ts';
-import type { SessionSupervision } from '../../session-supervision.ts';
+import { ServiceError } from '../../../base/errors.ts';
 import type { SessionState } from '../../../events/session-state.ts';
-import type { DenyReason, Venue, VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
-import type { openFeed, RunningBot, RunningFeed } from './deployed-bot.ts';
-import type { RunConfig } from './run-config.ts';
-import type { ServerConnection, ServerNews, Ended, connectToServer } from './server-connection.ts';
-import type { OrderGateway } from './order-gateway.ts';
-import type { Missing } from './health-server.ts';
-import { newInbox, type Inbox } from './inbox.ts';
-import type { Journal } from './runner-journal.ts';
-import type { RunnerMetrics, Times } from './runner-metrics.ts';
+import { parseTimeframe } from '../../../market/timeframe.ts';
+import { alertsOf } from '../../alerts.ts';
+import type { FeedItem } from '../../feed.ts';
+import { newLife, type Decision, type LifeEvent } from '../../session-lifecycle.ts';
+import type { SessionSupervision } from '../../session-supervision.ts';
+import type { MarketPhase, VenueReport, VenueRules } from '../../venue.ts';
+import type { OrderReconciliation } from '../../venues/reconcile.ts';
+import { HostedSession } from '../hosted-session.ts';
+import { BackgroundWork, type RestoredSession, type WorkResult } from './background-work.ts';
+import type { RunningFeed } from './deployed-bot.ts';
+import { Inbox } from './inbox.ts';
+import { logDecision } from './log-decision.ts';
+import { describeRunner, type RunnerParts } from './runner-status.ts';
+import type { ServerConnection, ServerNews } from './server-connection.ts';
+import type { Connections, TradeOptions } from './trade-options.ts';
 
-/** What a deployment trades with. */
-export interface TradeOptions {
-  readonly config: RunConfig;
-  /** Of this process. */
-  readonly instanceId: string;
-  readonly bot: RunningBot;
-  readonly journal: Journal;
-  /** Undefined where nothing has to be licensed. */
-  readonly gate: LicenseGate | undefined;
-  readonly metrics: RunnerMetrics;
-  readonly catalogueDir: string;
-  readonly timeoutMs: number;
-  readonly log: Log;
-  /** Those of the venue by default. */
-  readonly venueTimes?: VenueTimes | undefined;
-  /** By which it reaches exchange, server and bars, where that is not how a deployment does. */
-  readonly connections?: Connections | undefined;
-  /** Aborted when it is to end in good order. */
-  readonly stop: AbortSignal;
-  /** Handed what may be asked about it while it goes on. */
-  readonly onView: (view: RunnerView) => void;
-}
-
-export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'timeoutMs'> {
-  /** How long to try to cancel what is open, ms. */
-  readonly cancelWithinMs?: number;
-  /** An order that could not be placed for so long is canceled, ms. */
-  readonly placeWithinMs?: number;
-  /**
-   * Interval of comparisons with the venue's holdings, and delay before a mismatch is confirmed,
-   * ms.
-   */
-  readonly reconcileMs?: number;
-  readonly confirmMs?: number;
-  /** Bars are too old to trade by when they come so long after they have closed, ms. */
-  readonly freshForMs?: number;
-}
-
-export interface Connections {
-  readonly openExchangeVenue: typeof openExchangeVenue;
-  readonly openFeed: typeof openFeed;
-  readonly connectToServer: typeof connectToServer;
-}
-
-export interface RunnerView {
-  readonly missing: () => Missing;
-  readonly times: () => Times;
-  readonly working: () => readonly { readonly order: number; readonly symbol: string }[];
-}
-
-/** How it ended. */
-export interface RunEnd {
-  /** `finished`: all data were replayed; `fenced`: another instance trades. */
-  readonly outcome: 'finished' | 'stopped' | 'halted' | 'failed' | 'fenced';
-  /** Whether the venue says that nothing is open. */
-  readonly verified: boolean;
-  /** Those that were working when it was to end. */
-  readonly orders: Ended['orders'];
-  readonly error: ServiceError | undefined;
-  readonly state: SessionState | undefined;
-  readonly steps: number;
-}
-
-/** What comes to the inbox. */
-export type Item =
-  | 'look'
-  | 'stop'
-  | 'feed_ended'
-  | { readonly feed: FeedItem }
-  | { readonly report: VenueReport }
-  | { readonly terms: VenueRules }
-  | { readonly server: ServerNews }
-  | { readonly opened: Opened }
-  | { readonly reconciled: OrderReconciliation }
-  /** Undefined: they cannot be compared at the moment. */
-  | { readonly holdings: readonly Mismatch[] | undefined }
-  | { readonly feedOpened: RunningFeed }
-  | { readonly fault: unknown }
-  | { readonly concluded: boolean };
-
-export interface Opened {
-  readonly session: TradingSession;
-  /** Why it denies orders, as its log says. */
-  readonly denying: DenyReason | null;
-  /** The epoch that it was known to be superseded by; 0 where it was not. */
-  readonly foreignEpoch: number;
-}
-
-/** Why it is to end. */
-export interface Ending {
-  outcome: Exclude<RunEnd['outcome'], 'fenced'>;
-  /** Whether it trades never again; else another process may go on. */
-  isFinal: boolean;
-  error: ServiceError | undefined;
-  readonly orders: readonly { readonly order: number; readonly symbol: string }[];
-}
-
-/** A venue that is no simulated one, and who asks it. */
-export interface VenueConnection {
-  readonly venue: Venue;
-  readonly gateway: OrderGateway;
-}
-
-/** What is known; only who takes from the inbox changes it. */
-export interface Runner {
-  readonly parts: TradeOptions;
-  readonly setup: SessionSetup;
-  readonly connections: Connections;
-  readonly isExchange: boolean;
-  /** Length of a bar, ms. */
-  readonly barMs: number;
-  readonly inbox: Inbox<Item>;
-  /** Aborted when all of it is over. */
-  readonly signal: AbortSignal;
-  /** Aborted when no more bars are wanted. */
-  readonly feeding: AbortController;
-  /** Once the server has granted the claim, or there is nobody to. */
-  readonly claimed: PromiseWithResolvers<void>;
-  /** Once there is a session, or there will be none. */
-  readonly resumed: PromiseWithResolvers<void>;
-  /** Undefined where no server looks after it. */
-  server: ServerConnection | undefined;
-  session: TradingSession | undefined;
-  /** Undefined on a simulated venue, and until it is open. */
-  connection: VenueConnection | undefined;
-  feed: RunningFeed | undefined;
-  /** To be put on disk. */
-  readonly events: SessionEvent[];
-  /** To be put there with the bars that come next. */
-  gaps: DataEvent[];
-  /** Of bars, taken in all. */
-  steps: number;
-  /** As the session was told. */
-  denying: DenyReason | null;
-  /** What people have settled, as the server said last. */
-  supervision: SessionSupervision | undefined;
-  /** What the venue holds less of; undefined until it was asked. */
-  mismatches: readonly Mismatch[] | undefined;
-  /** Mismatches of the last comparison, which the next one may confirm. */
-  suspected: readonly Mismatch[] | undefined;
-  /** Whether missing holdings were present before, so that the bot may be latched. */
-  mayLatch: boolean;
-  /** Total number of latches because the venue holds too little. */
-  latches: number;
-  /** Whether the newest of these latches is still in force. */
-  isLatched: boolean;
-  /** Newest epoch seen in an order of another runner; 0 if none was seen. */
-  foreignEpoch: number;
-  /** Whether the newest bars were too old to trade by. */
-  isStale: boolean;
-  /** Of each order, what its newest report said. */
-  readonly reported: Map<number, string>;
-  /** Orders that the venue told the end of before there was a session. */
-  readonly endedBefore: Set<number>;
-  ending: Ending | undefined;
-  /** Once it is over with the venue: whether nothing is open there. */
-  verified: boolean | undefined;
-  isFenced: boolean;
-  /** The server knows of no such deployment any more. */
-  isGone: boolean;
-  /** The server knows more than the log, and orders would get the numbers of others. */
-  isLost: boolean;
-  /** The session has gone on where the log has not: nothing of it is to be kept. */
-  isBroken: boolean;
-  /** Time at which the newest bars arrived. */
-  barAt: Moment | undefined;
-  /** When the feed was opened. */
-  feedAt: Moment;
-  /** As the venue said last. */
-  openOrders: number | null;
-  checkedAt: number | null;
-}
-
-export function newRunner(
-  parts: TradeOptions,
-  connections: Connections,
-  signal: AbortSignal,
-): Runner {
-  const { bot, config, journal, timeoutMs } = parts;
-  const { universe, data } = bot.bot.spec.spec;
-  return {
-    parts,
-    setup: {
-      symbols: universe.symbols,
-      strategy: bot.bot.strategy,
-      params: bot.bot.params,
-      config: engineConfig(bot.bot.spec),
-      timeoutMs,
-      opening: config.opening,
-      signals: bot.signals,
-    },
-    connections,
-    isExchange: config.venue.type === 'exchange',
-    barMs: parseTimeframe(data.timeframe).ms,
-    inbox: newInbox(),
-    signal,
-    feeding: new AbortController(),
-    claimed: Promise.withResolvers(),
-    resumed: Promise.withResolvers(),
-    server: undefined,
-    session: undefined,
-    connection: undefined,
-    feed: undefined,
-    events: [],
-    gaps: [],
-    steps: journal.steps,
-    denying: null,
-    supervision: undefined,
-    mismatches: undefined,
-    suspected: undefined,
-    mayLatch: false,
-    latches: journal.latches,
-    isLatched: journal.latches > 0,
-    foreignEpoch: 0,
-    isStale: false,
-    reported: new Map(),
-    endedBefore: new Set(),
-    ending: undefined,
-    verified: undefined,
-    isFenced: false,
-    isGone: false,
-    isLost: false,
-    isBroken: false,
-    barAt: undefined,
-    feedAt: thisMoment(),
-    openOrders: null,
-    checkedAt: null,
-  };
-}
-
-/** The orders that have not ended, as far as is known. */
-export function working({ session, parts, endedBefore }: Runner): SessionState['working'] {
-  if (session !== undefined) return session.state().working;
-  const { state } = parts.journal;
-  return state === undefined ? [] : state.working.filter(({ order }) => !endedBefore.has(order));
-}
-
-/** Those of them that the venue may know. */
-export function workingAtVenue(runner: Runner): readonly VenueOrderId[] {
-  return working(runner).flatMap(({ order, symbol, client_order_id }) =>
-    client_order_id === undefined ? [] : [{ order, symbol, client_order_id }],
-  );
-}
+const LICENSED_FEATURE = 'live_trading';
+/** Bars are taken for this long before a turn is recorded, ms. */
+const TURN_MS = 50;
 
 /**
- * Does what takes time, and has it answer into the inbox; what goes wrong is an answer, too.
+ * Hosts the session of a deployment in a process of its own. Everything that happens arrives in one
+ * inbox and is taken in order, bars last. The session takes it, the journal records it with its
+ * effects, and only then are requests sent to the venue. Taking an item never waits for the venue or
+ * the server.
  */
-export function begin(runner: Runner, work: () => Promise<Item | undefined>): void {
-  void work().then(
-    (item) => item !== undefined && runner.inbox.put(item),
-    (fault: unknown) => {
-      if (!runner.signal.aborted) runner.inbox.put({ fault });
-    },
-  );
+export class Runner {
+  readonly hosted: HostedSession;
+  /** Orders that were working when the end began. */
+  workingAtEnd: SessionState['working'] = [];
+  readonly #options: TradeOptions;
+  readonly #isExchange: boolean;
+  readonly #barMs: number;
+  readonly #inbox = new Inbox<WorkResult>();
+  readonly #work: BackgroundWork;
+  #server: ServerConnection | undefined;
+  #feed: RunningFeed | undefined;
+  #feedAt = thisMoment();
+  #barAt: Moment | undefined;
+  /** Orders whose end the venue reported before the session was restored. */
+  readonly #endedBefore = new Set<number>();
+
+  /** @param signal aborted when everything is over. */
+  constructor(options: TradeOptions, connections: Connections, signal: AbortSignal) {
+    const { config, bot, journal, gate, metrics } = options;
+    this.#options = options;
+    this.#isExchange = config.venue.type === 'exchange';
+    this.#barMs = parseTimeframe(bot.bot.spec.spec.data.timeframe).ms;
+    this.hosted = new HostedSession(newLife(this.#isExchange, journal.latches), {
+      recordsHalts: true,
+      observe: () => ({
+        isLicensed: gate?.check(LICENSED_FEATURE).allowed !== false,
+        isClaimFresh: this.#server?.mayTrade() !== false,
+      }),
+      perform: (decision) => this.#perform(decision),
+      onProgress: ({ events }) => metrics.count(events),
+    });
+    this.#work = new BackgroundWork({
+      options,
+      connections,
+      signal,
+      hosted: this.hosted,
+      working: () => this.working,
+      server: () => this.#server,
+      post: (result) => this.#inbox.put(result),
+      postBehind: (result) => this.#inbox.putBehind(result),
+    });
+    this.#server = this.#connectToServer(connections, signal);
+    if (this.#server === undefined) this.post({ kind: 'claimed' });
+    this.#work.restore();
+  }
+
+  post(event: LifeEvent): void {
+    this.#inbox.put(event);
+  }
+
+  get parts(): RunnerParts {
+    const isLive = this.#feed !== undefined && this.#options.config.exchange !== undefined;
+    return {
+      hosted: this.hosted,
+      isExchange: this.#isExchange,
+      server: this.#server,
+      connection: this.#work.connection,
+      working: this.working,
+      hasFeed: this.#feed !== undefined,
+      barAt: this.#barAt,
+      barsSince: isLive ? (this.#barAt ?? this.#feedAt) : undefined,
+      barMs: this.#barMs,
+    };
+  }
+
+  /** Orders that have not ended, as far as is known. */
+  get working(): SessionState['working'] {
+    const { session } = this.hosted;
+    if (session !== undefined) return session.state().working;
+    const recorded = this.#options.journal.state?.working ?? [];
+    return recorded.filter(({ order }) => !this.#endedBefore.has(order));
+  }
+
+  /** Takes what has arrived, records it, and then sends requests to the venue. */
+  async turn(): Promise<void> {
+    const { hosted } = this;
+    await this.#inbox.news();
+    const until = performance.now() + TURN_MS;
+    try {
+      for (let item = this.#inbox.take(); item !== undefined; item = this.#inbox.take()) {
+        hosted.dispatch({ kind: 'ticked' });
+        await this.#handle(item);
+        if (hosted.life.claim === 'fenced' || performance.now() >= until) break;
+      }
+      hosted.dispatch({ kind: 'ticked' });
+      await this.#record();
+    } catch (error) {
+      hosted.dispatch({ kind: 'write_failed', error: this.#failureOf(error) });
+    }
+    if (hosted.life.claim === 'fenced' || hosted.life.isBroken) return;
+    this.#work.connection?.gateway.send(hosted.session?.outbox() ?? []);
+  }
+
+  close(): Promise<unknown> {
+    return Promise.allSettled([this.#feed?.close(), this.#work.connection?.venue.close()]);
+  }
+
+  #connectToServer(connections: Connections, signal: AbortSignal): ServerConnection | undefined {
+    const { config, instanceId, log, journal } = this.#options;
+    if (config.control === undefined) return undefined;
+    return connections.connectToServer({
+      control: config.control,
+      deploymentId: config.deployment_id,
+      instanceId,
+      describeRunner: () => describeRunner(this.parts),
+      log,
+      signal,
+      nextBatch: (recorded) => journal.nextBatch(recorded),
+      onNews: (news) => this.post(eventOfNews(news)),
+    });
+  }
+
+  /** @throws ServiceError `storage_unavailable` */
+  async #record(): Promise<void> {
+    const { session, life } = this.hosted;
+    const { journal, metrics } = this.#options;
+    const events = this.hosted.takeEvents();
+    if (life.isBroken || session === undefined) return;
+    const state = session.state();
+    await journal.append(events, state, session.steps);
+    metrics.show(state);
+    const alerts = alertsOf(events);
+    for (const alert of alerts) metrics.alerted(alert);
+    // The server raises the alerts, and should not wait for the next report.
+    if (alerts.length > 0) this.#server?.report();
+  }
+
+  async #handle(item: WorkResult): Promise<void> {
+    switch (item.kind) {
+      case 'feed_item':
+        return this.#takeFeedItem(item.item);
+      case 'report':
+        return this.#takeReport(item.report);
+      case 'rules':
+        return this.#takeRules(item.rules);
+      case 'orders_reconciled':
+        return this.#takeReconciliation(item.reconciliation);
+      case 'session_restored':
+        return this.#adopt(item.restored);
+      case 'feed_opened':
+        this.#feed = item.feed;
+        this.#feedAt = thisMoment();
+        this.hosted.dispatch({ kind: 'feed_connected' });
+        return this.#server?.report();
+      case 'fault':
+        return this.hosted.dispatch({ kind: 'failed', error: this.#failureOf(item.fault) });
+      default:
+        return this.hosted.dispatch(item);
+    }
+  }
+
+  async #takeFeedItem(item: FeedItem): Promise<void> {
+    const { hosted } = this;
+    if (hosted.life.ending !== undefined || hosted.session === undefined) return;
+    if (item.kind !== 'data.bars') return hosted.noteData(item);
+    this.#barAt = thisMoment();
+    await this.#options.bot.take([item.step]);
+    const { freshForMs = this.#barMs } = this.#options.venueTimes ?? {};
+    // If the next bars have closed too, orders would trade at outdated prices.
+    const isStale = this.#isExchange && Date.now() >= item.step.time + this.#barMs + freshForMs;
+    if (hosted.takeBars(item.step, isStale) || hosted.life.isBroken) return;
+    hosted.dispatch({ kind: 'failed', error: this.#failureOf(hosted.failure) });
+  }
+
+  #takeReport(report: VenueReport): void {
+    const { hosted } = this;
+    const connection = this.#work.connection!;
+    const isNews = connection.isNews(report);
+    if (hosted.session === undefined) {
+      // Once the session is restored, the order is queried again.
+      if (report.status !== 'open') this.#endedBefore.add(report.order);
+      return;
+    }
+    if (!isNews) return;
+    try {
+      hosted.take({ kind: 'venue.report', report });
+      connection.keep(report);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      if (this.#isForeign(report)) return;
+      this.#options.log.warn(`the venue reports an unknown order: ${error.message}`);
+      hosted.note('venue.orphan', { ...report });
+    }
+  }
+
+  #takeRules(rules: VenueRules): void {
+    const { hosted } = this;
+    const before = hosted.session?.rules;
+    if (before === undefined || hosted.life.ending !== undefined) return;
+    if (JSON.stringify(rules) === JSON.stringify(before)) return;
+    hosted.take({ kind: 'venue.terms', rules });
+    for (const symbol of this.#options.bot.bot.spec.spec.universe.symbols) {
+      const phase = phaseOf(rules, symbol);
+      if (phase === phaseOf(before, symbol)) continue;
+      this.#options.log.info(`${symbol} is ${phase} at the venue`);
+      const isAlarming = phase === 'halted' || phase === 'deleted';
+      hosted.note(isAlarming ? 'venue.halted' : 'venue.phase', { symbol, phase });
+    }
+  }
+
+  #takeReconciliation({ reports, orphans }: OrderReconciliation): void {
+    for (const report of reports) this.#takeReport(report);
+    for (const orphan of orphans) {
+      if (this.#isForeign(orphan)) continue;
+      const { client_order_id: id } = orphan;
+      this.#options.log.warn(`order ${id} is open at the venue and not known: it is canceled`);
+      this.#work.connection!.gateway.cancel(orphan);
+    }
+    this.hosted.dispatch({ kind: 'reconciled' });
+  }
+
+  /** Whether the order belongs to another runner, which then must not be disturbed. */
+  #isForeign({ order, client_order_id }: Pick<VenueReport, 'order' | 'client_order_id'>): boolean {
+    const epoch = this.#work.connection!.epochOf({ client_order_id });
+    if (epoch <= this.hosted.epoch) return false;
+    this.hosted.dispatch({ kind: 'foreign_order_seen', order, client_order_id, epoch });
+    return true;
+  }
+
+  #adopt({ session, denying, foreignEpoch }: RestoredSession): void {
+    const { hosted } = this;
+    hosted.session = session;
+    const { status, time, working } = session.state();
+    this.#options.log.info(
+      `resumed: ${session.steps} steps, until ${time}, ${working.length} working orders`,
+    );
+    if (this.#work.connection !== undefined) this.#work.followVenue();
+    const error = status === 'running' || status === 'halted' ? undefined : hosted.failure;
+    hosted.dispatch({ kind: 'restored', denying, foreignEpoch, error });
+  }
+
+  #perform(decision: Decision): void {
+    const { metrics, log } = this.#options;
+    logDecision(log, decision, this.hosted.epoch);
+    switch (decision.kind) {
+      case 'claim_settled':
+        if (decision.claim !== 'fenced') this.#work.settleClaim();
+        return;
+      case 'restoration_adopted':
+        return metrics.denying(decision.denying);
+      case 'input_decided':
+        if (decision.input.kind !== 'control.denying') return;
+        metrics.denying(decision.input.reason);
+        return this.#server?.report();
+      case 'stage_entered':
+        if (decision.stage === 'reconciling') this.#work.reconcile();
+        else if (decision.stage === 'connecting') this.#work.connectFeed();
+        else if (decision.stage === 'trading') this.#work.followFeed(this.#feed!);
+        return;
+      case 'work_due':
+        if (decision.work === 'reconcile') this.#work.reconcile();
+        else if (decision.work === 'compare') this.#work.compare();
+        else this.#work.compareAgain();
+        return;
+      case 'comparison_scheduled':
+        return this.#work.scheduleComparison(decision.next);
+      case 'superseded':
+        return this.#server?.report();
+      case 'ending_began':
+        this.workingAtEnd = this.working;
+        this.#work.stopFeed();
+        return this.#work.cancelOrders();
+      default:
+    }
+  }
+
+  #failureOf(fault: unknown): ServiceError {
+    const { log } = this.#options;
+    if (!(fault instanceof ServiceError)) log.error({ err: fault, msg: 'unexpected error' });
+    const error =
+      fault instanceof ServiceError
+        ? fault
+        : new ServiceError('failure', 'unexpected error; see the log', { cause: fault });
+    if (this.hosted.life.ending !== undefined) log.error(`while ending: ${error.message}`);
+    return error;
+  }
+}
+
+function eventOfNews(news: ServerNews): LifeEvent {
+  if ('fenced' in news) return { kind: 'fenced' };
+  if ('gone' in news) return { kind: 'disowned' };
+  if ('fault' in news) return { kind: 'server_failed', error: news.fault };
+  const { command, halt, controls } = news.answer;
+  const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };
+  const supervision = controls as SessionSupervision;
+  return { kind: 'answered', command, halt: { halt_id, reason, by }, supervision };
+}
+
+function phaseOf({ instruments }: VenueRules, symbol: string): MarketPhase | 'deleted' {
+  const rules = instruments[symbol];
+  return rules === undefined ? 'deleted' : (rules.phase ?? 'open');
 }

@@ -24,7 +24,7 @@ import type {
   RunEnd,
   VenueTimes,
   RunnerView,
-} from '../../../../src/trading/host/pod/runner.ts';
+} from '../../../../src/trading/host/pod/trade-options.ts';
 import { engineConfig } from '../../../../src/bots/spec.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { TradingSession } from '../../../../src/trading/trading-session.ts';

@@ -12,7 +12,7 @@ import { openBot } from '../../../../src/trading/host/pod/deployed-bot.ts';
 import { readRunConfig } from '../../../../src/trading/host/pod/run-config.ts';
 import { openJournal } from '../../../../src/trading/host/pod/runner-journal.ts';
 import { runDeployment, type RunResult } from '../../../../src/trading/host/pod/run-deployment.ts';
-import type { VenueTimes } from '../../../../src/trading/host/pod/runner.ts';
+import type { VenueTimes } from '../../../../src/trading/host/pod/trade-options.ts';
 import { resolveSettings } from '../../../../src/base/resolve-settings.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { TradingSession } from '../../../../src/trading/trading-session.ts';

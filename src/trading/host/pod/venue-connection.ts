@@ -1,0 +1,155 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { retry } from '../../../base/backoff.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { SessionState } from '../../../events/session-state.ts';
+import {
+  epochOfClientId,
+  orderOfClientId,
+  type Venue,
+  type VenueOrderId,
+  type VenueReport,
+} from '../../venue.ts';
+import { reconcileHoldings, reconcileOrders, type Mismatch } from '../../venues/reconcile.ts';
+import { OrderGateway, type OrderGatewayOptions } from './order-gateway.ts';
+
+const RETRY = { shortestMs: 250, longestMs: 15_000 };
+
+/**
+ * Repeats `work` while it fails with a retryable error, for any time.
+ *
+ * @param problem logged before the reason of each failure.
+ * @throws any other error, or an error once `signal` is aborted.
+ */
+export function untilAnswered<T>(
+  work: () => Promise<T>,
+  problem: string,
+  { log, signal }: Pick<OrderGatewayOptions, 'log' | 'signal'>,
+): Promise<T> {
+  return retry(work, {
+    ...RETRY,
+    shouldRetry(error) {
+      if (!(error instanceof ServiceError && error.retryable)) return false;
+      log.warn(`${problem}: ${error.message}`);
+      return true;
+    },
+    signal,
+  });
+}
+
+/** The venue of a deployment, and what its last answers said. */
+export class VenueConnection {
+  readonly venue: Venue;
+  readonly gateway: OrderGateway;
+  readonly #deploymentId: string;
+  readonly #log: Log;
+  readonly #signal: AbortSignal;
+  /** Newest report of each order. */
+  readonly #reported = new Map<number, string>();
+  /** Count of open orders at the last check; null before it. */
+  openOrders: number | null = null;
+  /** Time of the last report or check, ms since epoch. */
+  checkedAt: number | null = null;
+
+  constructor(deploymentId: string, options: OrderGatewayOptions) {
+    this.venue = options.venue;
+    this.gateway = new OrderGateway(options);
+    this.#deploymentId = deploymentId;
+    this.#log = options.log;
+    this.#signal = options.signal;
+  }
+
+  epochOf({ client_order_id }: Pick<VenueOrderId, 'client_order_id'>): number {
+    return epochOfClientId(this.#deploymentId, client_order_id) ?? 0;
+  }
+
+  /** Whether the report differs from the newest one of its order. */
+  isNews(report: VenueReport): boolean {
+    this.checkedAt = Date.now();
+    return this.#reported.get(report.order) !== textOf(report);
+  }
+
+  /** To be called once the session has taken a report. */
+  keep(report: VenueReport): void {
+    if (report.status === 'open') this.#reported.set(report.order, textOf(report));
+    else this.#reported.delete(report.order);
+  }
+
+  reconcile(working: readonly VenueOrderId[]): ReturnType<typeof reconcileOrders> {
+    return this.#answered('orders are not reconciled', () =>
+      reconcileOrders(this.venue, this.#deploymentId, working, Date.now()),
+    );
+  }
+
+  compare(state: () => SessionState): Promise<readonly Mismatch[]> {
+    return this.#answered('holdings are not known', () => reconcileHoldings(this.venue, state()));
+  }
+
+  /**
+   * Queries the working orders.
+   *
+   * @returns false, without a query, while an order is on its way to the venue: a query by its id
+   *   would withdraw it.
+   */
+  async refresh(
+    working: readonly VenueOrderId[],
+    onReport: (report: VenueReport) => void,
+  ): Promise<boolean> {
+    if (working.some(({ order }) => !this.#reported.has(order))) return false;
+    for (const order of working) {
+      const report = await this.#answered('an order is not known', () => this.venue.find(order));
+      if (report !== undefined) onReport(report);
+    }
+    return true;
+  }
+
+  async *reports(): AsyncGenerator<VenueReport> {
+    for await (const report of this.venue.reports(this.#signal)) {
+      this.gateway.noteAnswer();
+      yield report;
+    }
+  }
+
+  /**
+   * Requests cancels, then queries the open orders once and cancels those too.
+   *
+   * @param working orders that work as far as the session knows.
+   * @returns whether the venue confirmed that no order is open.
+   */
+  async cancelOnce(working: () => readonly VenueOrderId[], withinMs: number): Promise<boolean> {
+    for (const order of working()) this.gateway.cancel(order);
+    const open = await this.#openOrders(withinMs);
+    if (open === undefined) return false;
+    this.openOrders = open.length;
+    this.checkedAt = Date.now();
+    if (open.length === 0 && working().length === 0) return true;
+    for (const { client_order_id, symbol } of open) {
+      const order = orderOfClientId(this.#deploymentId, client_order_id);
+      if (order !== undefined) this.gateway.cancel({ order, client_order_id, symbol });
+    }
+    return false;
+  }
+
+  async #openOrders(withinMs: number) {
+    const late = new AbortController();
+    const answer = this.venue.openOrders().then(
+      (open) => {
+        this.gateway.noteAnswer();
+        return open;
+      },
+      (error: unknown) => this.gateway.noteFailure('to read back open orders', error) as undefined,
+    );
+    const never = delay(withinMs, undefined, { signal: late.signal }).catch(() => undefined);
+    const open = await Promise.race([answer, never]);
+    late.abort();
+    return open;
+  }
+
+  #answered<T>(problem: string, work: () => Promise<T>): Promise<T> {
+    return untilAnswered(work, problem, { log: this.#log, signal: this.#signal });
+  }
+}
+
+function textOf({ status, filled, cost, fee, fee_units, corrections }: VenueReport): string {
+  return JSON.stringify([status, filled, cost, fee, fee_units, corrections]);
+}
