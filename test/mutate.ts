@@ -4,11 +4,11 @@
  * until one fails.
  *
  * `npm run mutate`, or `npm run mutate PATH…` for mutants below these paths only. A run that was
- * stopped continues when it is started again. A result is used again until the file of the mutant or
- * one of its tests changes.
+ * stopped continues when it is started again. A result is used again until the file of the mutant
+ * changes, or a test that decided it.
  */
 import { createHash } from 'node:crypto';
-import { appendFileSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { listMutants, type Mutant } from './mutation/operators.ts';
@@ -32,18 +32,21 @@ type Outcome = 'caught' | 'timeout' | 'compiler' | 'survived';
 
 interface Result {
   readonly name: string;
-  /** Digest of everything that the outcome depends on. */
-  readonly key: string;
   readonly outcome: Outcome;
-  /** First test that failed, and its error. */
-  readonly by?: string;
+  /** Tests that decided the outcome: the one that failed, or all that were selected. */
+  readonly tests: readonly string[];
+  /** Digest of the mutant, its file and these tests. */
+  readonly key: string;
+  /** Title of the test that failed, and its error. */
+  readonly failure?: string;
   readonly ms: number;
 }
 
-/** Time of a test without a mutant; `undefined` if it fails. */
+/** Time of a test without a mutant. */
 interface Measurement {
+  /** Digest of the test. */
   readonly key: string;
-  readonly ms?: number;
+  readonly ms: number;
 }
 
 const root = resolve(import.meta.dirname, '..');
@@ -56,14 +59,22 @@ mkdirSync(cache, { recursive: true });
 const resultFile = join(cache, 'results.jsonl');
 const measurementFile = join(cache, 'measurements.jsonl');
 
+/** Texts of files at the start: a change during the run does not disturb it. */
+const texts = new Map<string, string>();
 const importers = readImporters(root);
-const results = new Map(readLines<Result>(resultFile).map((result) => [result.key, result]));
-const measurements = new Map(readLines<Measurement>(measurementFile).map((one) => [one.key, one]));
-
 const all = globSync(SHIPPED, { cwd: root }).flatMap((path) => listMutants(path, read(path)));
 const names = new Set(all.map(({ name }) => name));
 const gone = Object.keys(SURVIVORS).filter((name) => !names.has(name));
-const sample = chooseMutants(all, process.argv.slice(2));
+const sample = chooseMutants(all, process.argv.slice(2)).map((mutant) => ({
+  ...mutant,
+  tests: selectTests(mutant.path, importers, root),
+}));
+type Chosen = (typeof sample)[number];
+const results = readResults();
+const measurements = new Map(
+  readLines<Measurement>(measurementFile).map(({ key, ms }) => [key, ms]),
+);
+const failing = new Set<string>();
 if (gone.length > 0) {
   console.error(`test/mutation/survivors.ts lists what no longer exists:\n${gone.join('\n')}`);
   process.exitCode = 1;
@@ -89,7 +100,7 @@ function chooseMutants(mutants: readonly Mutant[], paths: readonly string[]): Mu
 }
 
 async function runAll(): Promise<void> {
-  const waiting = sample.filter((mutant) => !results.has(keyOf(mutant)));
+  const waiting = sample.filter(({ name }) => !results.has(name));
   console.log(
     `${sample.length} mutants, ${waiting.length} of them to run; results in ${resultFile}`,
   );
@@ -100,9 +111,10 @@ async function runAll(): Promise<void> {
       const begun = performance.now();
       const found = await tryMutant(workspace, mutant);
       const ms = Math.round(performance.now() - begun);
-      const result: Result = { name: mutant.name, key: keyOf(mutant), ...found, ms };
+      const key = keyOf(mutant, found.tests);
+      const result: Result = { name: mutant.name, key, ...found, ms };
       append(resultFile, result);
-      results.set(result.key, result);
+      results.set(result.name, result);
       console.log(`${found.outcome} ${mutant.name} (line ${mutant.line}, ${seconds(ms)})`);
     }
   };
@@ -111,38 +123,43 @@ async function runAll(): Promise<void> {
 
 async function tryMutant(
   workspace: Workspace,
-  mutant: Mutant,
-): Promise<Pick<Result, 'outcome' | 'by'>> {
-  const selected = selectTests(mutant.path, importers, root);
-  await measure(workspace, selected);
-  const msOf = (test: string): number | undefined => measurements.get(digest(read(test)))?.ms;
-  const tests = selected
-    .filter((test) => msOf(test) !== undefined)
-    .toSorted((a, b) => msOf(a)! - msOf(b)!);
-  const limit = START_MS + SLOWDOWN * tests.reduce((sum, test) => sum + msOf(test)!, 0);
+  mutant: Chosen,
+): Promise<Pick<Result, 'outcome' | 'tests' | 'failure'>> {
+  await measure(workspace, mutant.tests);
+  const msOf = (test: string): number => measurements.get(digest(read(test)))!;
+  const tests = mutant.tests
+    .filter((test) => !failing.has(test))
+    .toSorted((a, b) => msOf(a) - msOf(b));
+  const limit = START_MS + SLOWDOWN * tests.reduce((sum, test) => sum + msOf(test), 0);
   return workspace.during(mutant, async () => {
     const { reports, isLate } = await workspace.runTests(tests, needDatabase(tests), limit);
-    const failed = reports.find(({ failure }) => failure !== undefined);
-    if (failed) return { outcome: 'caught', by: `${failed.test} ${failed.failure}` };
-    if (isLate) return { outcome: 'timeout' };
+    for (const { test, failure } of reports) {
+      if (failure !== undefined)
+        return { outcome: 'caught', tests: test === '' ? mutant.tests : [test], failure };
+    }
+    if (isLate) return { outcome: 'timeout', tests: mutant.tests };
     if (reports.length < tests.length) throw new Error(`the tests of ${mutant.path} did not run`);
-    return { outcome: (await workspace.compiles()) ? 'survived' : 'compiler' };
+    const outcome = (await workspace.compiles()) ? 'survived' : 'compiler';
+    return { outcome, tests: mutant.tests };
   });
 }
 
-/** Runs tests without a mutant that have not been measured yet. Those that fail are not used. */
+/** Runs tests without a mutant, unless that was done before. Those that fail are not used. */
 async function measure(workspace: Workspace, tests: readonly string[]): Promise<void> {
-  let unknown = tests.filter((test) => !measurements.has(digest(read(test))));
+  let unknown = tests.filter((test) => !failing.has(test) && !measurements.has(digest(read(test))));
   while (unknown.length > 0) {
     const limit = unknown.length * START_MS * SLOWDOWN;
     const { reports } = await workspace.runTests(unknown, needDatabase(unknown), limit);
     if (reports.length === 0) throw new Error(`${unknown.join(', ')} did not run`);
-    for (const { test, ms, failure } of reports.filter((one) => one.test !== '')) {
-      if (failure !== undefined) console.log(`${test} fails without a mutant: ${failure}`);
-      const key = digest(read(test));
-      const measured: Measurement = { key, ...(failure === undefined && { ms }) };
-      append(measurementFile, measured);
-      measurements.set(key, measured);
+    for (const { test, ms, failure } of reports) {
+      if (failure === undefined) {
+        const key = digest(read(test));
+        append(measurementFile, { key, ms });
+        measurements.set(key, ms);
+      } else {
+        console.log(`${test} fails without a mutant: ${failure}`);
+        failing.add(test);
+      }
     }
     unknown = unknown.filter((test) => !reports.some((one) => one.test === test));
   }
@@ -154,7 +171,7 @@ function needDatabase(tests: readonly string[]): boolean {
 
 /** @returns the exit code. */
 function summarize(): number {
-  const outcomes = sample.map((mutant) => ({ mutant, ...results.get(keyOf(mutant))! }));
+  const outcomes = sample.map((mutant) => ({ mutant, ...results.get(mutant.name)! }));
   const count = (outcome: Outcome, of = outcomes): number =>
     of.filter((one) => one.outcome === outcome).length;
   const survived = outcomes.filter(({ outcome }) => outcome === 'survived');
@@ -183,18 +200,31 @@ function folderOf(path: string): string {
   return folder === 'engine' || file === undefined ? `src/${folder}` : `src/${folder}/${part}`;
 }
 
-function keyOf(mutant: Mutant): string {
-  const tests = selectTests(mutant.path, importers, root).map((test) => `${test} ${read(test)}`);
-  return digest([mutant.name, read(mutant.path), ...tests].join('\n'));
+/** Results that are still valid, by the name of the mutant. */
+function readResults(): Map<string, Result> {
+  const mutants = new Map(sample.map((mutant) => [mutant.name, mutant]));
+  const valid = readLines<Result>(resultFile).filter(({ name, outcome, tests, key }) => {
+    const mutant = mutants.get(name);
+    if (mutant === undefined || key !== keyOf(mutant, tests)) return false;
+    return outcome === 'caught' || tests.join() === mutant.tests.join();
+  });
+  return new Map(valid.map((result) => [result.name, result]));
 }
 
+function keyOf({ name, path }: Mutant, tests: readonly string[]): string {
+  return digest([name, read(path), ...tests.map((test) => `${test} ${read(test)}`)].join('\n'));
+}
+
+/** Returns '' for a file that does not exist, such as a test of an earlier run. */
 function read(path: string): string {
-  return readFileSync(join(root, path), 'utf8');
+  const file = join(root, path);
+  const text = texts.get(path) ?? (existsSync(file) ? readFileSync(file, 'utf8') : '');
+  texts.set(path, text);
+  return text;
 }
 
 function readLines<T>(file: string): T[] {
-  const isThere = globSync(file).length > 0;
-  const lines = isThere ? readFileSync(file, 'utf8').split('\n') : [];
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as T);
 }
 

@@ -7,6 +7,7 @@ import type { TestModule, TestSpecification } from 'vitest/node';
 import { BaseSequencer, startVitest } from 'vitest/node';
 
 export interface TestReport {
+  /** Empty for an error outside of all tests. */
   readonly test: string;
   readonly ms: number;
   /** Title and error of its first failed test. */
