@@ -55,16 +55,16 @@ function end(): void {
 }
 
 function send(module: TestModule): void {
+  if (module.state() === 'skipped') return;
   const { collectDuration, duration } = module.diagnostic();
   const [failed] = module.children.allTests('failed');
   const [error] = [...(failed?.result().errors ?? []), ...module.errors()];
-  if (module.state() === 'skipped') return;
+  // A hook may have failed instead of a test.
+  const failure = `${failed?.fullName ?? 'hooks'}: ${error?.message.split('\n')[0] ?? 'failed'}`;
   const report: TestReport = {
     test: relative(join(root, '..'), module.moduleId),
     ms: Math.round(collectDuration + duration),
-    ...(error && {
-      failure: `${failed?.fullName ?? 'before its tests'}: ${error.message.split('\n')[0]}`,
-    }),
+    ...(!module.ok() && { failure }),
   };
   process.send!(report);
 }
