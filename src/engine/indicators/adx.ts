@@ -57,7 +57,7 @@ export class Adx implements Indicator {
     const up = high - this.previousHigh;
     const down = this.previousLow - low;
     this.ranges.next(trueRange(high, low, this.previousClose));
-    // Both are NaN until the averages are ready, and so is the index, which is then passed over.
+    // NaN until the averages are ready; the average of the index ignores NaN.
     const rise = this.rises.next(up > down && up > 0 ? up : 0);
     const fall = this.falls.next(down > up && down > 0 ? down : 0);
     this.average.next(percentage(Math.abs(rise - fall), rise + fall));

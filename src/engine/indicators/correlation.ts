@@ -7,8 +7,8 @@ import { CompensatedSum, covariance } from './sums.ts';
  * Pearson correlation of the last `period` pairs, −1 to 1. Ready at bar `period`, which is at
  * least 2.
  *
- * Correlation with a flat series is undefined; it is given as 0, since such a series tells nothing
- * about the other.
+ * Correlation with a flat series is undefined. The value is 0 then, because a flat series carries
+ * no information about the other.
  */
 export class Correlation implements Indicator {
   private readonly a: RollingMoments;

@@ -1,10 +1,10 @@
 /**
- * Tells when one series crosses another. `next` answers 1 when `a` came to lie above `b` on this
- * step (now above, before below or equal), −1 when it came to lie below (now below, before above
- * or equal), else 0. Nothing is compared before both were numbers on two steps in a row.
+ * Detects crossings of two series. `next` returns 1 if `a` is above `b` now and was below or equal at
+ * the previous step, −1 if it is below now and was above or equal, and 0 otherwise. It also returns 0
+ * if either series is NaN at one of the two steps.
  */
 export class Crossover {
-  // NaN compares as false with everything, which is what keeps a missing step from crossing.
+  // Every comparison with NaN is false, so no crossing follows a missing value.
   private previousA = NaN;
   private previousB = NaN;
 

@@ -6,8 +6,8 @@ import { RollingMaximum } from './rolling-maximum.ts';
  * Donchian channel: the highest high and the lowest low of the last `period` bars, and `middle`
  * halfway between; `value` is `middle`. Ready at bar `period`.
  *
- * The newest bar is part of the channel, so its own price never lies outside. A breakout is seen
- * by comparing the price with the channel as it was before `next`.
+ * The channel includes the newest bar, whose price therefore never lies outside. To detect a
+ * breakout, read the channel before `next` and compare the new price with it.
  */
 export class Donchian implements Indicator {
   private readonly highs: RollingMaximum;

@@ -5,7 +5,7 @@ import type { Indicator } from './indicator.ts';
  * Exponential moving average: the mean of the first `period` values, then
  * `average + α (x − average)` with α = 2 / (period + 1). Ready at bar `period`.
  *
- * Libraries that start from the first value instead of a mean agree with it only after a while.
+ * Libraries that start from the first value instead of a mean give other values for the first bars.
  */
 export class Ema implements Indicator {
   private readonly period: number;

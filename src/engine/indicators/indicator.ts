@@ -1,20 +1,20 @@
 /**
- * What every indicator keeps to. It is a state machine that takes one step per `next(…)`, so a
- * backtest and a live session run the same code and no later bar can reach an earlier value.
+ * Contract of all indicators. An indicator is a state machine that advances by one bar per `next(…)`,
+ * so a backtest and a live session run the same code, and no value depends on later bars.
  *
- * - `next` answers the new `value`. An indicator with several lines answers its main one.
- * - Every output is NaN until the indicator is ready and a number ever after. Each class names the
- *   bar at which it becomes ready.
- * - Only finite inputs are observations; a step with any other input changes nothing. That lets
- *   indicators feed one another: the NaN of one that is warming up is not an observation.
- * - Nothing is allocated per step, and outputs are float64.
+ * - `next` returns the new `value`. For an indicator with several lines, that is its main line.
+ * - Every output is NaN until the indicator is ready, and a number from then on. Each class states
+ *   the bar at which it becomes ready.
+ * - A step with an input that is not finite changes nothing. Therefore one indicator can be the input
+ *   of another: its NaN values during warm-up are ignored.
+ * - A step allocates no memory, and outputs are float64.
  */
 export interface Indicator {
   readonly value: number;
   readonly ready: boolean;
 }
 
-/** The length of a window in bars; anything but a whole number of at least `min` is a RangeError. */
+/** @throws RangeError unless `period` is a whole number of at least `min`. */
 export function checkPeriod(name: string, period: number, min = 1): number {
   if (!Number.isSafeInteger(period) || period < min) {
     throw new RangeError(`${name} must be a whole number of at least ${min}, not ${period}`);
@@ -22,7 +22,7 @@ export function checkPeriod(name: string, period: number, min = 1): number {
   return period;
 }
 
-/** A factor; anything but a finite number above zero is a RangeError. */
+/** @throws RangeError unless `multiplier` is a finite number above 0. */
 export function checkMultiplier(name: string, multiplier: number): number {
   if (!Number.isFinite(multiplier) || multiplier <= 0) {
     throw new RangeError(`${name} must be a number above 0, not ${multiplier}`);

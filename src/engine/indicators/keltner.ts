@@ -4,8 +4,8 @@ import { checkMultiplier, checkPeriod } from './indicator.ts';
 import type { Indicator } from './indicator.ts';
 
 /**
- * Keltner channel in Raschke's form: `middle` is the exponential average of the close, `upper` and
- * `lower` lie `multiplier` average true ranges from it; `value` is `middle`. Ready at bar
+ * Keltner channel in Raschke's form: `middle` is the exponential average of the close; `upper` and
+ * `lower` are `multiplier` average true ranges above and below it; `value` is `middle`. Ready at bar
  * `max(period, atrPeriod)`.
  */
 export class Keltner implements Indicator {

@@ -3,11 +3,11 @@ import { checkPeriod } from './indicator.ts';
 import type { Indicator } from './indicator.ts';
 
 /**
- * Moving average convergence/divergence (Appel): `macd` is the fast less the slow exponential
- * average, `signal` the exponential average of `macd`, `histogram` their difference; `value` is
- * `macd`. Ready at bar `slow + signal − 1`.
+ * Moving average convergence/divergence (Appel): `macd` is the fast exponential average
+ * minus the slow one, `signal` the exponential average of `macd`, and `histogram` is `macd` minus
+ * `signal`; `value` is `macd`. Ready at bar `slow + signal − 1`.
  *
- * Each average starts from the mean of its own first values, as {@link Ema} does.
+ * Each average starts from the mean of its own first values, like {@link Ema}.
  */
 export class Macd implements Indicator {
   private readonly fast: Ema;

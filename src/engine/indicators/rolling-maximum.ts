@@ -1,7 +1,7 @@
 /**
- * The largest of the last `size` values, in constant time per value on average: a queue, in two
- * rings, of those values that can still become the largest. Each is smaller and later than the one
- * before it, so the first is the largest. For the smallest, negate what goes in and what comes out.
+ * The largest of the last `size` values, in constant amortized time per value. A queue in two rings
+ * holds the values that can still become the largest. Each is smaller and later than the one before
+ * it, so the first is the largest. For the smallest value, negate inputs and outputs.
  */
 export class RollingMaximum {
   private readonly size: number;

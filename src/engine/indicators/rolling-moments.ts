@@ -1,6 +1,6 @@
 import { CompensatedSum, RollingSum, covariance } from './sums.ts';
 
-/** Mean and deviation of the last `size` values; both have a meaning only once it is full. */
+/** Mean and standard deviation of the last `size` values; undefined until the window is full. */
 export class RollingMoments {
   readonly sum: RollingSum;
   private readonly squares = new CompensatedSum();
@@ -21,13 +21,13 @@ export class RollingMoments {
   get deviation(): number {
     const { sum, squares } = this;
     const variance = covariance(squares, sum, sum);
-    // With a spread of less than 1e-7 of the level, so much has cancelled that the last bits of a
-    // former outlier could show. The window itself then tells, at a cost that grows with its size.
+    // If the spread is below 1e-7 of the level, cancellation leaves so few digits that the last bits of
+    // a former outlier could show. The deviation is then computed from the window, in linear time.
     const trusted = variance > (1e-14 * squares.high) / sum.size;
     return Math.sqrt(trusted ? variance : varianceOf(sum.values, sum.mean));
   }
 
-  /** Answers the value that leaves the window, zero until it is full. */
+  /** Returns the value that leaves the window; 0 until it is full. */
   push(entering: number): number {
     const leaving = this.sum.push(entering);
     this.squares.addProduct(entering, entering);

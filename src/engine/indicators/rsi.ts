@@ -6,8 +6,8 @@ import { WilderAverage } from './wilder.ts';
  * smoothed by Wilder's average, whose start is the mean of the first `period` changes. Ready at
  * bar `period + 1`.
  *
- * Only gains give 100, only losses 0. No movement at all gives 50: an unmoved price is neither
- * overbought nor oversold, and the 100 or 0 of other libraries would trade on it.
+ * Only gains give 100, only losses give 0. No movement gives 50, because an unchanged price is neither
+ * overbought nor oversold. Other libraries give 100 or 0, which would cause trades.
  */
 export class Rsi implements Indicator {
   private readonly gains: WilderAverage;
@@ -31,7 +31,7 @@ export class Rsi implements Indicator {
 
   next(price: number): number {
     if (Number.isFinite(price)) {
-      // NaN at the first price, which the averages pass over.
+      // NaN at the first price; the averages ignore it.
       const change = price - this.previous;
       this.gains.next(Math.max(change, 0));
       this.losses.next(Math.max(-change, 0));

@@ -5,8 +5,8 @@ import { RollingSum } from './sums.ts';
 /**
  * Simple moving average. Ready at bar `period`.
  *
- * It is the exact mean of the window rounded once, so it does not drift, and in a flat market
- * averages of any period equal the price and one another: they never cross on rounding alone.
+ * The value is the exact mean of the window, rounded once. It does not drift, and in a flat market
+ * averages of all periods equal the price, so that rounding never makes two averages cross.
  */
 export class Sma implements Indicator {
   private readonly window: RollingSum;

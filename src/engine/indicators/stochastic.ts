@@ -5,11 +5,11 @@ import { Sma } from './sma.ts';
 
 /**
  * Stochastic oscillator (Lane), 0 to 100: where the close lies between the lowest low and the
- * highest high of the last `k` bars. The line `k` is that, averaged over `smooth` bars (1 is the
- * fast stochastic); the line `d` is `k` averaged over `d` bars; `value` is `k`. Ready at bar
- * `k + smooth + d − 2`.
+ * highest high of the last `k` bars. The line `k` is this position, averaged over `smooth` bars (1
+ * gives the fast stochastic); the line `d` is `k` averaged over `d` bars; `value` is `k`. Ready at
+ * bar `k + smooth + d − 2`.
  *
- * A window without any range counts as 50: the price is neither at its high nor at its low.
+ * A window without a range counts as 50: the price is neither at its high nor at its low.
  */
 export class Stochastic implements Indicator {
   private readonly highs: RollingMaximum;

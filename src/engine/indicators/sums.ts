@@ -1,12 +1,11 @@
 /**
- * Running sums that keep what rounding takes from them: `high + low` carries about 106 bits. What
- * was added and is later subtracted leaves no trace, however much time or whatever magnitudes lie
- * between, so a rolling figure depends on its window alone and not on where the run began.
+ * Running sums that also keep their rounding errors: `high + low` has about 106 bits. A value that
+ * is added and later subtracted leaves no error, regardless of the values between. A rolling figure
+ * therefore depends only on its window, not on the start of the run.
  *
- * The error-free sums and products are those of Knuth (TAOCP 2, §4.2.2) and Dekker (1971), put
- * together as in Ogita, Rump and Oishi, "Accurate Sum and Dot Product" (2005). They hold for
- * magnitudes below 1e300. It is all in one file because V8 inlines small functions of the same
- * module at no cost, those of another not quite.
+ * Sums and products without error: Knuth (TAOCP 2, §4.2.2) and Dekker (1971), combined as in Ogita,
+ * Rump and Oishi, "Accurate Sum and Dot Product" (2005). They are exact for magnitudes below 1e300.
+ * All are in one file because V8 inlines small functions of the same module better than imported ones.
  */
 export class CompensatedSum {
   // -0 is neutral in addition like 0, but a double from the start.
@@ -58,14 +57,14 @@ export class RollingSum {
   }
 
   /**
-   * The exact mean rounded once, so that of equal values is the value itself. It has a meaning
-   * only once the window is full.
+   * The exact mean, rounded once, so that the mean of equal values is that value. Undefined until the
+   * window is full.
    */
   get mean(): number {
     return quotient(this.high, this.low, this.size);
   }
 
-  /** Answers the value that leaves the window; zero, which sums do not notice, until it is full. */
+  /** Returns the value that leaves the window; until it is full 0, which changes no sum. */
   push(entering: number): number {
     const leaving = this.values[this.at]!;
     this.roll(entering);
@@ -73,9 +72,9 @@ export class RollingSum {
   }
 
   /**
-   * Pushes a value and answers the mean, NaN until the window is full. `sumError` and `quotient` are
-   * written out here: every bar of most strategies passes, V8 inlines calls only so deep, and a
-   * number that a call returns without being inlined is one more object for the collector.
+   * Pushes a value and returns the mean, NaN until the window is full. `sumError` and `quotient` are
+   * inlined by hand: most strategies call this at every bar, V8 limits the depth of inlining, and a
+   * call that is not inlined allocates an object for the number that it returns.
    */
   roll(entering: number): number {
     const { values, at, high, size, inverse } = this;
@@ -119,13 +118,13 @@ export function covariance(products: CompensatedSum, a: RollingSum, b: RollingSu
   return (difference + rest) / (size * size);
 }
 
-/** What rounding took from `sum = a + b`. */
+/** Rounding error of `sum = a + b`. */
 function sumError(a: number, b: number, sum: number): number {
   const added = sum - a;
   return a - (sum - added) + (b - added);
 }
 
-/** What rounding took from `product = a * b`. */
+/** Rounding error of `product = a * b`. */
 function productError(a: number, b: number, product: number): number {
   const aUpper = upperHalf(a);
   const aLower = a - aUpper;
@@ -142,7 +141,7 @@ function quotient(high: number, low: number, divisor: number): number {
   return estimate + remainder * inverse;
 }
 
-/** `x` rounded to 26 bits: what remains of `x` has as many, so products of halves are exact. */
+/** `x` rounded to 26 bits. The rest of `x` has 26 bits, too, so products of halves are exact. */
 function upperHalf(x: number): number {
   const scaled = x * SPLITTER;
   return scaled - (scaled - x);

@@ -4,10 +4,10 @@ const DAY_MS = 86_400_000;
 
 /**
  * Volume-weighted average price of the session so far: the typical price (high + low + close) / 3
- * weighted by volume. A session is a UTC day, told from `time`, which is the bar's opening instant
- * in milliseconds since the epoch. Ready at the first bar.
+ * weighted by volume. A session is the UTC day of `time`, the opening instant of the bar in
+ * milliseconds since the epoch. Ready at the first bar.
  *
- * Until a session has traded any volume, the value is the typical price of the newest bar.
+ * Until a session has volume, the value is the typical price of the newest bar.
  */
 export class Vwap implements Indicator {
   private day = NaN;

@@ -25,7 +25,7 @@ export class WilderAverage implements Indicator {
 
   next(x: number): number {
     if (Number.isFinite(x)) {
-      // Dividing by the count so far gives the plain mean for as long as the count grows.
+      // While the count grows, division by it gives the simple mean.
       if (this.count < this.period) this.count++;
       this.average += (x - this.average) / this.count;
     }

@@ -3,8 +3,8 @@ import type { Indicator } from './indicator.ts';
 import { CompensatedSum, RollingSum } from './sums.ts';
 
 /**
- * Linearly weighted moving average: the newest value weighs `period`, the oldest 1. Ready at bar
- * `period`. Like {@link Sma} it is rounded once and does not drift.
+ * Linearly weighted moving average: the newest value has the weight `period`, the oldest 1. Ready at
+ * bar `period`. Like {@link Sma}, it is rounded once and does not drift.
  */
 export class Wma implements Indicator {
   private readonly window: RollingSum;
@@ -27,7 +27,7 @@ export class Wma implements Indicator {
   next(x: number): number {
     if (Number.isFinite(x)) {
       const { window, weighted } = this;
-      // Every value already in the window weighs one less from now on; the oldest drops out by that.
+      // The weight of each value in the window decreases by one, so that the oldest reaches 0.
       weighted.add(-window.high);
       weighted.add(-window.low);
       weighted.addProduct(window.size, x);

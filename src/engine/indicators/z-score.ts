@@ -3,10 +3,10 @@ import type { Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 
 /**
- * How many standard deviations of the population the newest value lies from the mean of the last
- * `period` values, itself included. Ready at bar `period`, which is at least 2.
+ * Distance of the newest value from the mean of the last `period` values, including itself, in
+ * standard deviations of the population. Ready at bar `period`, which is at least 2.
  *
- * A flat window gives 0: its newest value lies on the mean, so there is nothing to revert to.
+ * A flat window gives 0, because its newest value equals the mean.
  */
 export class ZScore implements Indicator {
   private readonly moments: RollingMoments;

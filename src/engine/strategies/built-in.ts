@@ -7,7 +7,7 @@ import { pairsReversion } from './pairs-reversion.ts';
 import { rsiReversion } from './rsi-reversion.ts';
 import { smaCrossover } from './sma-crossover.ts';
 
-/** The strategies a spec can name without a module of its own. */
+/** Strategies that a bot file can use by name. */
 export const BUILT_IN_STRATEGIES: ReadonlyMap<string, Strategy> = new Map(
   [
     buyAndHold,
@@ -17,6 +17,6 @@ export const BUILT_IN_STRATEGIES: ReadonlyMap<string, Strategy> = new Map(
     momentumRotation,
     pairsReversion,
     modelSignal,
-    // Each knows its own parameters' types; whoever looks one up by name checks them at run time.
+    // Each declares its own types of parameters, which are checked at run time.
   ].map((strategy) => [strategy.name, strategy as unknown as Strategy]),
 );

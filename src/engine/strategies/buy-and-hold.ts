@@ -1,6 +1,6 @@
 import { defineStrategy } from '../strategy.ts';
 
-/** Puts an equal share of the money into each instrument at its first bar and never trades again. */
+/** Buys an equal share of each instrument at its first bar and never trades again. */
 export const buyAndHold = defineStrategy({
   name: 'buy_and_hold',
   description: 'Buys every instrument once, in equal shares, and keeps it.',

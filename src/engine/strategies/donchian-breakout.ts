@@ -3,8 +3,8 @@ import { integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
- * Buys all in when a close lies above the highest high of the `entry` bars before it, sells when one
- * lies below the lowest low of the `exit` bars before it (the long side of the Turtle rules).
+ * Long side of the Turtle rules. Invests all equity when a close is above the highest high of the
+ * `entry` bars before it, and sells when one is below the lowest low of the `exit` bars before it.
  */
 export const donchianBreakout = defineStrategy({
   name: 'donchian_breakout',
@@ -22,7 +22,7 @@ export const donchianBreakout = defineStrategy({
     return {
       onBar() {
         const { close, high, low } = instrument;
-        // The channels must not hold the bar that breaks out of them.
+        // Read first, because the channels must not include the bar that breaks out of them.
         const { upper } = entry;
         const { lower } = exit;
         entry.next(high, low);

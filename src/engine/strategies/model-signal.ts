@@ -2,8 +2,8 @@ import { number } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
- * Holds each instrument from when a model scores it at `enter` or above until it scores it below
- * `exit`, with an equal share of the account.
+ * Holds an equal share of each instrument, from a score of a model of at least `enter` until a score
+ * below `exit`.
  */
 export const modelSignal = defineStrategy({
   name: 'model_signal',
@@ -19,7 +19,7 @@ export const modelSignal = defineStrategy({
       onBar() {
         for (const instrument of instruments) {
           if (!instrument.fresh) continue;
-          // NaN while the model's inputs warm up: neither holds then.
+          // NaN while the inputs of the model warm up; both comparisons are then false.
           const score = instrument.signal('score');
           const held = broker.position(instrument) > 0;
           if (!held && score >= params.enter) broker.target(instrument, 1 / instruments.length);

@@ -3,9 +3,9 @@ import { integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
- * Every `hold` steps: equal shares of the `top` instruments that rose most over their last
- * `lookback` bars. Ties keep the order of the universe. Until enough instruments have that much
- * history, nothing is bought.
+ * Every `hold` steps, buys equal shares of the `top` instruments that rose most over their last
+ * `lookback` bars. Ties keep the order of the universe. It buys nothing until `top` instruments have
+ * that much history.
  */
 export const momentumRotation = defineStrategy({
   name: 'momentum_rotation',
@@ -42,7 +42,7 @@ export const momentumRotation = defineStrategy({
             (broker.position(instrument) !== 0 || broker.working(instrument).length > 0),
         );
         for (const instrument of dropped) broker.target(instrument, 0);
-        // What must shrink goes first: its money pays for what must grow.
+        // Positions that shrink come first, because their proceeds pay for the others.
         const value = (instrument: Instrument): number =>
           broker.position(instrument) * instrument.close;
         for (const instrument of chosen.sort((a, b) => value(b) - value(a))) {

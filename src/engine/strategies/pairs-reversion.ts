@@ -3,8 +3,8 @@ import { integer, number } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
- * Market-neutral: watches the z-score of log(first / second) over `lookback` bars. Beyond `entry` it
- * sells the dear one and buys the cheap one, half of equity each; within `exit` it closes both.
+ * Market-neutral: follows the z-score of log(first / second) over `lookback` bars. Beyond `entry` it
+ * sells the dear instrument and buys the cheap one, half of equity each; within `exit` it closes both.
  */
 export const pairsReversion = defineStrategy({
   name: 'pairs_reversion',
@@ -30,7 +30,7 @@ export const pairsReversion = defineStrategy({
       onBar() {
         if (!first.fresh || !second.fresh) return;
         const z = zScore.next(Math.log(first.close / second.close));
-        // One leg may stand alone for a while, when the other waits for its market or was refused.
+        // One leg may be open alone, while the other waits for a bar or after it was denied.
         const side = Math.sign(broker.position(first) || -broker.position(second));
         if (z > params.entry && side >= 0) hold(-0.5);
         else if (z < -params.entry && side <= 0) hold(0.5);

@@ -2,7 +2,7 @@ import { Rsi } from '../indicators/rsi.ts';
 import { number, integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
-/** Buys all in while Wilder's RSI of the closes is below `lower`, sells once it is above `upper`. */
+/** Invests all equity when Wilder's RSI of the closes is below `lower`; sells when it is above `upper`. */
 export const rsiReversion = defineStrategy({
   name: 'rsi_reversion',
   description: 'Buys what fell too fast and sells it when it has risen again.',

@@ -3,7 +3,7 @@ import { Sma } from '../indicators/sma.ts';
 import { integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
-/** Buys all in when the fast average of closes crosses above the slow one, sells when below. */
+/** Invests all equity when the fast average of closes crosses above the slow one; sells when below. */
 export const smaCrossover = defineStrategy({
   name: 'sma_crossover',
   description: 'Long while the fast average of closes is above the slow one.',
@@ -23,7 +23,7 @@ export const smaCrossover = defineStrategy({
       onBar() {
         const { close } = instrument;
         const crossed = crossover.next(fast.next(close), slow.next(close));
-        // Averages that meet and part again on the same side cross twice in one direction.
+        // Averages that meet and separate again on the same side cross twice in one direction.
         if (crossed === 0 || crossed > 0 === isLong) return;
         isLong = crossed > 0;
         broker.target(instrument, isLong ? 1 : 0);
