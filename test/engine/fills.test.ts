@@ -1,5 +1,5 @@
-/** Tables of the fill models: which order a bar fills next, its price, and whether this is ambiguous. */
 import { describe, expect, it } from 'vitest';
+import { priceAtOpen, priceOnMove, priceWithinBar } from '../../src/engine/fills/order-prices.ts';
 import { pathOf, nextOnPath } from '../../src/engine/fills/path.ts';
 import { nextInRange } from '../../src/engine/fills/range.ts';
 import type { Order } from '../../src/engine/orders/order.ts';
@@ -23,15 +23,86 @@ const barOf = ([open, high, low, close]: readonly [number, number, number, numbe
 
 const TARGET = { limit: 110, ocoGroup: 1 };
 const STOP = { stop: 90, ocoGroup: 1 };
+/** Exits that cancel each other. */
+const BRACKET = [
+  { stop: 92, ocoGroup: 2 },
+  { limit: 105, ocoGroup: 2 },
+] as const;
 
 interface Row {
   readonly what: string;
   readonly orders: readonly Part[];
+  /** Orders that the first fill places, as those of a bracket. */
+  readonly exits?: readonly Part[];
   readonly bar: readonly [number, number, number, number];
   /** Number and price of each filled order, in sequence. */
   readonly met: readonly (readonly [number, number])[];
   readonly isAmbiguous?: true;
 }
+
+type PriceRow = readonly [what: string, order: Part, from: number, to: number, price: number];
+
+describe('an order', () => {
+  const LIMIT = { limit: 98 };
+  const BUY_LIMIT = { side: 'buy', limit: 98 } as const;
+  const SELL_STOP = { stop: 98 };
+  const BUY_STOP = { side: 'buy', stop: 98 } as const;
+  const STOP_LIMIT = { side: 'buy', stop: 98, limit: 99 } as const;
+
+  it.each<readonly [string, Part, number, number]>([
+    ['a buy limit at a better open', BUY_LIMIT, 97, 97],
+    ['a buy limit at its price', BUY_LIMIT, 98, 98],
+    ['no buy limit at a worse open', BUY_LIMIT, 98.5, NaN],
+    ['a sell limit at a better open', LIMIT, 99, 99],
+    ['a sell limit at its price', LIMIT, 98, 98],
+    ['no sell limit at a worse open', LIMIT, 97.5, NaN],
+    ['a buy stop beyond a gap, at the open', BUY_STOP, 101, 101],
+    ['a buy stop at its price', BUY_STOP, 98, 98],
+    ['no buy stop before its price', BUY_STOP, 97.5, NaN],
+    ['a sell stop beyond a gap, at the open', SELL_STOP, 95, 95],
+    ['no sell stop before its price', SELL_STOP, 98.5, NaN],
+    ['a triggered stop at any open', { ...SELL_STOP, triggered: true }, 105, 105],
+    ['no stop-limit before its trigger', STOP_LIMIT, 98.5, NaN],
+    ['a triggered stop-limit within its limit', { ...STOP_LIMIT, triggered: true }, 98.5, 98.5],
+    ['no triggered stop-limit beyond its limit', { ...STOP_LIMIT, triggered: true }, 99.5, NaN],
+  ])('fills at the open: %s', (_, part, open, price) => {
+    expect(priceAtOpen(orderOf(1, part), open)).toBe(price);
+  });
+
+  it('fills at any open if it is a market order', () => {
+    const order = { ...orderOf(1, {}), type: 'market' } as Order;
+    expect(priceAtOpen(order, 97)).toBe(97);
+  });
+
+  it.each<PriceRow>([
+    ['a buy limit that the price falls below', BUY_LIMIT, 100, 97, 98],
+    ['no buy limit that the price only touches', BUY_LIMIT, 100, 98, NaN],
+    ['a buy limit at a start below it', BUY_LIMIT, 97, 99, 97],
+    ['a sell limit that the price rises above', LIMIT, 97, 99, 98],
+    ['no sell limit that the price only touches', LIMIT, 97, 98, NaN],
+    ['a buy stop that the price touches', BUY_STOP, 97, 98, 98],
+    ['a buy stop at a start beyond it', BUY_STOP, 99, 90, 99],
+    ['no buy stop that the price moves away from', BUY_STOP, 97, 90, NaN],
+    ['a sell stop that the price touches', SELL_STOP, 99, 98, 98],
+    ['a stop-limit at its stop', STOP_LIMIT, 97, 100, 98],
+    ['a triggered stop-limit as a limit', { ...STOP_LIMIT, triggered: true }, 100, 98, 99],
+  ])('fills on a straight move: %s', (_, part, from, to, price) => {
+    expect(priceOnMove(orderOf(1, part), from, to)).toBe(price);
+  });
+
+  it.each<readonly [string, Part, number, number]>([
+    ['a buy limit above the low', BUY_LIMIT, 100, 98],
+    ['a buy limit above its start', BUY_LIMIT, 97.5, 97.5],
+    ['no buy limit at the low', { side: 'buy', limit: 97 }, 100, NaN],
+    ['a sell limit below the high', { limit: 102 }, 100, 102],
+    ['a buy stop at the high', { side: 'buy', stop: 103 }, 100, 103],
+    ['a sell stop at the low', { stop: 97 }, 100, 97],
+    ['no sell stop below the low', { stop: 96 }, 100, NaN],
+  ])('fills in the range from 97 to 103: %s', (_, part, from, price) => {
+    const bar = { open: 100, high: 103, low: 97, close: 101 };
+    expect(priceWithinBar(orderOf(1, part), from, bar)).toBe(price);
+  });
+});
 
 describe('ohlc_path', () => {
   const rows: readonly Row[] = [
@@ -123,15 +194,70 @@ describe('ohlc_path', () => {
       ],
     },
     {
-      what: 'an order at a price that only the leg to the close reaches',
+      what: 'no order at a price that the path does not reach',
       orders: [{ side: 'buy', stop: 103 }],
       bar: [100, 102, 90, 95],
       met: [],
     },
+    {
+      what: 'an order that only the leg to the close reaches, beyond its limit',
+      orders: [{ side: 'buy', limit: 101 }],
+      bar: [102, 110, 101, 103],
+      met: [],
+    },
+    {
+      what: 'the target of a bracket if the path reaches it after the entry',
+      orders: [{ side: 'buy', limit: 95 }],
+      exits: BRACKET,
+      bar: [100, 111, 94, 100],
+      met: [
+        [1, 95],
+        [3, 105],
+      ],
+    },
+    {
+      what: 'no target of a bracket that the path passed before the entry',
+      orders: [{ side: 'buy', limit: 95 }],
+      exits: BRACKET,
+      bar: [100, 106, 93, 94],
+      met: [[1, 95]],
+    },
+    {
+      what: 'the stop of a bracket on the leg of its entry',
+      orders: [{ side: 'buy', limit: 95 }],
+      exits: BRACKET,
+      bar: [100, 111, 91, 100],
+      met: [
+        [1, 95],
+        [2, 92],
+      ],
+    },
+    {
+      what: 'the stop of a bracket after an entry by a stop',
+      orders: [{ side: 'buy', stop: 103 }],
+      exits: BRACKET,
+      bar: [100, 104, 91, 100],
+      met: [
+        [1, 103],
+        [2, 92],
+      ],
+    },
+    {
+      what: 'the stop of a bracket whose target is ahead, too, if both extremes are equally near',
+      orders: [{ side: 'buy', stop: 100 }],
+      exits: BRACKET,
+      bar: [100, 110, 90, 100],
+      met: [
+        [1, 100],
+        [2, 92],
+      ],
+      isAmbiguous: true,
+    },
   ];
 
-  it.each(rows)('fills $what', ({ orders, bar, met, isAmbiguous }) => {
-    let left = ordersOf(orders);
+  it.each(rows)('fills $what', ({ orders, exits = [], bar, met, isAmbiguous }) => {
+    const [entries, placed] = [orders.length, ordersOf([...orders, ...exits])];
+    let left = placed.slice(0, entries);
     const path = pathOf(barOf(bar));
     const seen: (readonly [number, number])[] = [];
     let isInDoubt = false;
@@ -142,7 +268,10 @@ describe('ohlc_path', () => {
         if (next === undefined) break;
         seen.push([next.order.id, next.price]);
         isInDoubt ||= next.isAmbiguous;
-        left = left.filter((order) => order !== next.order);
+        if (seen.length === 1) left.push(...placed.slice(entries));
+        left = left.filter(
+          (order) => order !== next.order && (order.ocoGroup !== 2 || next.order.ocoGroup !== 2),
+        );
         from = next.at;
       }
       from = path.prices[leg]!;
@@ -181,6 +310,20 @@ describe('next_open and volume_share', () => {
       what: 'the oldest of several limits',
       orders: [{ limit: 108 }, { limit: 105 }],
       bar: [100, 109, 99, 100],
+      met: [[1, 108]],
+      isAmbiguous: true,
+    },
+    {
+      what: 'a stop-limit at its stop before an older limit',
+      orders: [{ limit: 108 }, { stop: 95, limit: 94 }],
+      bar: [100, 109, 94, 100],
+      met: [[2, 95]],
+      isAmbiguous: true,
+    },
+    {
+      what: 'a triggered stop-limit as a limit, after an older one',
+      orders: [{ limit: 108 }, { stop: 95, limit: 104, triggered: true }],
+      bar: [100, 109, 94, 100],
       met: [[1, 108]],
       isAmbiguous: true,
     },

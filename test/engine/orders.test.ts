@@ -960,7 +960,7 @@ describe('volume_share', () => {
 
 describe('orders for several instruments', () => {
   const A = bars(flat(4));
-  /** Has bars on the 2nd and the 4th day only. */
+  /** Bars on the 2nd and the 4th day only. */
   const B = bars(
     [
       [50, 51, 49, 50],

@@ -9,30 +9,29 @@ export interface BarPrices {
 }
 
 /**
- * Where an order fills at a bar's open, or NaN. Market orders take the open. A limit fills there
- * when the open is at its price or better; a stop when the open is at its price or worse, so a gap
- * fills at the open on both. Once triggered, the remaining quantity of a stop is a market order.
+ * Price at which an order fills at the open of a bar, or NaN:
+ * - a market order, and a stop order that was triggered before: the open;
+ * - a limit order: the open if it is at the limit or better;
+ * - a stop order: the open if it is at the stop or beyond it, so a gap fills beyond the stop;
+ * - a stop-limit order, once triggered: as a limit order.
  */
 export function priceAtOpen(order: Readonly<Order>, open: number): number {
-  const buys = order.side === 'buy';
   switch (order.type) {
     case 'market':
       return open;
     case 'limit':
-      return (buys ? open <= order.limit : open >= order.limit) ? open : Number.NaN;
+      return isAtLimit(order, open) ? open : Number.NaN;
     case 'stop':
     case 'trailing_stop':
       return order.triggered || stopReached(order, open, open) ? open : Number.NaN;
     case 'stop_limit':
-      return order.triggered && (buys ? open <= order.limit : open >= order.limit)
-        ? open
-        : Number.NaN;
+      return order.triggered && isAtLimit(order, open) ? open : Number.NaN;
     default:
       return order.type satisfies never;
   }
 }
 
-/** Whether a stop order, or a stop-limit that still waits for its stop. */
+/** Whether the order waits for its stop; a stop order counts as one after its trigger, too. */
 export function isStop(order: Readonly<Order>): boolean {
   return (
     order.type === 'stop' ||
@@ -41,19 +40,18 @@ export function isStop(order: Readonly<Order>): boolean {
   );
 }
 
-/** Whether the price between `from` and `to` (a straight move) reaches a stop, `from` included. */
+/** Whether a straight move of the price from `from` to `to` touches the stop, both ends included. */
 export function stopReached(order: Readonly<Order>, from: number, to: number): boolean {
   return order.side === 'buy' ? Math.max(from, to) >= order.stop : Math.min(from, to) <= order.stop;
 }
 
 /**
- * Where an order fills (a stop-limit that waits: where its stop is reached) on a straight move of
- * the price from `from` to `to`, or NaN. A stop needs a touch; a limit needs the price to go beyond
- * it, because a touch does not prove that a counterparty was left. An order whose price is already
- * met at `from` fills there.
+ * Price at which a limit or stop order fills on a straight move of the price from `from` to `to`, or
+ * NaN. For a stop-limit order that waits, the price that triggers it. An order whose price is already
+ * met at `from` fills there. A stop needs a touch. A limit needs a price beyond it, because at the
+ * limit itself, orders ahead in the queue may take all that is offered.
  */
 export function priceOnMove(order: Readonly<Order>, from: number, to: number): number {
-  if (order.type === 'market') return from;
   if (isStop(order)) {
     if (stopReached(order, from, from)) return from;
     return stopReached(order, from, to) ? order.stop : Number.NaN;
@@ -66,15 +64,20 @@ export function beyondLimit(order: Readonly<Order>, price: number): boolean {
   return order.side === 'buy' ? price < order.limit : price > order.limit;
 }
 
+function isAtLimit(order: Readonly<Order>, price: number): boolean {
+  return price === order.limit || beyondLimit(order, price);
+}
+
 /**
- * Where an order fills somewhere within a bar of which only the range is known, or NaN. `from` is the
- * price at which it began to work in the bar: the open, or where its entry was filled.
+ * `priceOnMove` within a bar of which only the range is known: from `from` to the extreme that the
+ * order waits for.
+ *
+ * @param from price at which the order began to work in the bar: the open, or the fill of its entry
  */
 export function priceWithinBar(
   order: Readonly<Order>,
   from: number,
-  high: number,
-  low: number,
+  { high, low }: BarPrices,
 ): number {
   const waitsForRise = isStop(order) === (order.side === 'buy');
   return priceOnMove(order, from, waitsForRise ? high : low);

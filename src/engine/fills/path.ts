@@ -2,21 +2,21 @@ import type { Order } from '../orders/order.ts';
 import { isStop, priceOnMove } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 
-/** Path of the price within a bar that `ohlc_path` assumes. */
+/**
+ * Path of the price within a bar that `ohlc_path` assumes, as the broker emulator of TradingView
+ * does: the extreme nearer to the open comes first.
+ */
 export interface Path {
-  /**
-   * Open, nearer extreme, other extreme, close. If both extremes are equally near, the low comes
-   * first.
-   */
+  /** Open, nearer extreme, other extreme, close; the low first if both are equally near. */
   readonly prices: readonly [number, number, number, number];
-  /** Both extremes are equally near to the open, so that the high might have come first. */
+  /** Both extremes are equally near to the open, so the high might have come first. */
   readonly isUndecided: boolean;
 }
 
 /** The order that the price meets next. */
 export interface Met<T> {
   readonly order: T;
-  /** Price at which it fills, or at which the stop of a stop-limit is triggered. */
+  /** Price at which it fills, or at which the stop of a stop-limit order is triggered. */
   readonly price: number;
   /** Position of the price on the path at that moment. */
   readonly at: number;
@@ -34,12 +34,12 @@ export function pathOf({ open, high, low, close }: BarPrices): Path {
 }
 
 /**
- * The fill model of `ohlc_path`: the first order that the price meets on its way from `from` to the
- * `leg`-th price of the path. Of orders at the same price stops come first, and then the oldest.
- * Orders of a one-cancels-other group are no exception. Only where the path itself is undecided, and
- * the stop of the group lies ahead, too, the stop is taken.
+ * Fill model of `ohlc_path`: the first order that the price meets on its way from `from` to the
+ * `leg`-th price of the path. At the same price, stops come before limits, and older orders before
+ * newer ones. This also holds for brackets and one-cancels-other groups, with one exception: if the
+ * path is undecided and a limit is met whose group has a stop ahead on the path, the stop fills.
  *
- * @param orders those that may fill, oldest first.
+ * @param orders those that may fill, oldest first
  */
 export function nextOnPath<T extends Order>(
   orders: readonly T[],
@@ -62,15 +62,14 @@ export function nextOnPath<T extends Order>(
   }
   if (first === undefined) return undefined;
   const other = isUndecided ? otherSide(orders, first, [at, ...prices.slice(leg)]) : undefined;
-  if (other === undefined || isStop(first)) {
-    return { order: first, price: at, at, isAmbiguous: other !== undefined };
-  }
-  return { order: other, price: other.stop, at, isAmbiguous: true };
+  const isAmbiguous = other !== undefined;
+  if (other === undefined || isStop(first)) return { order: first, price: at, at, isAmbiguous };
+  return { order: other, price: other.stop, at, isAmbiguous };
 }
 
 /**
- * An order of the opposite kind (limit or stop) in the same one-cancels-other group that lies ahead
- * on the path.
+ * An order of the same one-cancels-other group and of the opposite kind (limit or stop) that the
+ * prices `ahead` reach.
  */
 function otherSide<T extends Order>(
   orders: readonly T[],
@@ -80,15 +79,10 @@ function otherSide<T extends Order>(
   if (order.ocoGroup === 0) return undefined;
   const low = Math.min(...ahead);
   const high = Math.max(...ahead);
-  const isAhead = ({ side, stop, limit }: T, isForStop: boolean): boolean => {
-    if (isForStop) return side === 'buy' ? stop <= high : stop >= low;
-    return side === 'buy' ? low < limit : high > limit;
-  };
   return orders.find(
     (other) =>
-      other !== order &&
       other.ocoGroup === order.ocoGroup &&
       isStop(other) !== isStop(order) &&
-      isAhead(other, isStop(other)),
+      !Number.isNaN(priceOnMove(other, low, high)),
   );
 }

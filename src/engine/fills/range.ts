@@ -4,25 +4,26 @@ import type { BarPrices } from './order-prices.ts';
 
 /** The next event within a bar. */
 export interface NextInRange<T> {
-  /** Undefined: no further order is reached. */
+  /** Undefined if the bar reaches no further order. */
   readonly order: T | undefined;
-  /** Price at which it fills, or at which the stop of a stop-limit is triggered. */
+  /** Price at which it fills, or at which the stop of a stop-limit order is triggered. */
   readonly price: number;
-  /** The range does not say which of several orders came first, or whether an exit was reached. */
+  /** The range does not decide which of several orders came first, or whether an exit was reached. */
   readonly isAmbiguous: boolean;
 }
 
 /**
- * The fill model of `next_open` and `volume_share` within a bar, of which only the range is known: of
- * the orders that it reaches, stops come before limits, and then the oldest. An exit whose entry filled
- * inside this bar takes its profit in it only if the close proves that its price came after the entry.
+ * Fill model of `next_open` and `volume_share` within a bar of which only the range is known. Of the
+ * orders that it reaches, stops come before limits, and older orders before newer ones: the
+ * pessimistic choice for a bracket. The target of an entry that filled inside this bar fills only if
+ * the close is beyond it, since the price may have been there before the entry.
  *
- * @param orders those that may fill, oldest first.
- * @param entered of exits whose entry filled inside this bar, the price at which it did.
+ * @param orders those that may fill, oldest first
+ * @param entered exits whose entry filled inside this bar, with the price of that fill
  */
 export function nextInRange<T extends Order>(
   orders: readonly T[],
-  { open, high, low, close }: BarPrices,
+  bar: BarPrices,
   entered: ReadonlyMap<T, number>,
 ): NextInRange<T> {
   let chosen: T | undefined;
@@ -30,12 +31,11 @@ export function nextInRange<T extends Order>(
   let reached = 0;
   let isAmbiguous = false;
   for (const order of orders) {
-    const price = priceWithinBar(order, entered.get(order) ?? open, high, low);
+    const price = priceWithinBar(order, entered.get(order) ?? bar.open, bar);
     if (Number.isNaN(price)) continue;
     if (entered.has(order)) {
-      const isProven = !isStop(order) && beyondLimit(order, close);
+      const isProven = !isStop(order) && beyondLimit(order, bar.close);
       if (!isProven) isAmbiguous = true;
-      // The price may have been reached before the entry was filled.
       if (!isProven && !isStop(order)) continue;
     }
     reached += 1;

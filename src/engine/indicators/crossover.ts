@@ -1,7 +1,7 @@
 /**
- * Detects crossings of two series. `next` returns 1 if `a` is above `b` now and was below or equal at
- * the previous step, −1 if it is below now and was above or equal, and 0 otherwise. It also returns 0
- * if either series is NaN at one of the two steps.
+ * Detects crossings of two series. `next` returns 1 if `a` is above `b` now and was below or equal
+ * at the previous step, −1 if it is below now and was above or equal, and 0 otherwise. It also
+ * returns 0 if either series is NaN at one of the two steps.
  */
 export class Crossover {
   // Every comparison with NaN is false, so no crossing follows a missing value.

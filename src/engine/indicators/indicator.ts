@@ -1,12 +1,12 @@
 /**
- * Contract of all indicators. An indicator is a state machine that advances by one bar per `next(…)`,
+ * Contract of all indicators. An indicator is a state machine that advances one bar per `next(…)`,
  * so a backtest and a live session run the same code, and no value depends on later bars.
  *
  * - `next` returns the new `value`. For an indicator with several lines, that is its main line.
  * - Every output is NaN until the indicator is ready, and a number from then on. Each class states
  *   the bar at which it becomes ready.
- * - A step with an input that is not finite changes nothing. Therefore one indicator can be the input
- *   of another: its NaN values during warm-up are ignored.
+ * - A step with an input that is not finite changes nothing. Therefore one indicator can be the
+ *   input of another: its NaN values during warm-up are ignored.
  * - A step allocates no memory, and outputs are float64.
  */
 export interface Indicator {

@@ -5,8 +5,8 @@ import type { Indicator } from './indicator.ts';
 
 /**
  * Keltner channel in Raschke's form: `middle` is the exponential average of the close; `upper` and
- * `lower` are `multiplier` average true ranges above and below it; `value` is `middle`. Ready at bar
- * `max(period, atrPeriod)`.
+ * `lower` are `multiplier` average true ranges above and below it; `value` is `middle`. Ready at
+ * bar `max(period, atrPeriod)`.
  */
 export class Keltner implements Indicator {
   private readonly average: Ema;

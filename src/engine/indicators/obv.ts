@@ -1,8 +1,8 @@
 import type { Indicator } from './indicator.ts';
 
 /**
- * On-balance volume (Granville): the volume of bars that closed higher minus the volume of bars that
- * closed lower. It starts at 0, so only its changes are meaningful. Ready at the first bar.
+ * On-balance volume (Granville): the volume of bars that closed higher minus the volume of bars
+ * that closed lower. It starts at 0, so only its changes are meaningful. Ready at the first bar.
  */
 export class Obv implements Indicator {
   private balance = NaN;

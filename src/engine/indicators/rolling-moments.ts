@@ -21,8 +21,9 @@ export class RollingMoments {
   get deviation(): number {
     const { sum, squares } = this;
     const variance = covariance(squares, sum, sum);
-    // If the spread is below 1e-7 of the level, cancellation leaves so few digits that the last bits of
-    // a former outlier could show. The deviation is then computed from the window, in linear time.
+    // If the spread is below 1e-7 of the level, cancellation leaves so few digits that the last
+    // bits of a former outlier could show. The deviation is then computed from the window, in
+    // linear time.
     const trusted = variance > (1e-14 * squares.high) / sum.size;
     return Math.sqrt(trusted ? variance : varianceOf(sum.values, sum.mean));
   }

@@ -6,8 +6,8 @@ import { WilderAverage } from './wilder.ts';
  * smoothed by Wilder's average, whose start is the mean of the first `period` changes. Ready at
  * bar `period + 1`.
  *
- * Only gains give 100, only losses give 0. No movement gives 50, because an unchanged price is neither
- * overbought nor oversold. Other libraries give 100 or 0, which would cause trades.
+ * Only gains give 100, only losses give 0. No movement gives 50, because an unchanged price is
+ * neither overbought nor oversold. Other libraries give 100 or 0, which would cause trades.
  */
 export class Rsi implements Indicator {
   private readonly gains: WilderAverage;

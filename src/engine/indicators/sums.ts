@@ -5,7 +5,7 @@
  *
  * Sums and products without error: Knuth (TAOCP 2, §4.2.2) and Dekker (1971), combined as in Ogita,
  * Rump and Oishi, "Accurate Sum and Dot Product" (2005). They are exact for magnitudes below 1e300.
- * All are in one file because V8 inlines small functions of the same module better than imported ones.
+ * They share a file because V8 inlines functions of the same module better than imported ones.
  */
 export class CompensatedSum {
   // -0 is neutral in addition like 0, but a double from the start.
@@ -57,8 +57,8 @@ export class RollingSum {
   }
 
   /**
-   * The exact mean, rounded once, so that the mean of equal values is that value. Undefined until the
-   * window is full.
+   * The exact mean, rounded once, so that the mean of equal values is that value. Undefined until
+   * the window is full.
    */
   get mean(): number {
     return quotient(this.high, this.low, this.size);
@@ -72,9 +72,9 @@ export class RollingSum {
   }
 
   /**
-   * Pushes a value and returns the mean, NaN until the window is full. `sumError` and `quotient` are
-   * inlined by hand: most strategies call this at every bar, V8 limits the depth of inlining, and a
-   * call that is not inlined allocates an object for the number that it returns.
+   * Pushes a value and returns the mean, NaN until the window is full. `sumError` and `quotient`
+   * are inlined by hand: most strategies call this at every bar, V8 limits the depth of inlining,
+   * and a call that is not inlined allocates an object for the number that it returns.
    */
   roll(entering: number): number {
     const { values, at, high, size, inverse } = this;

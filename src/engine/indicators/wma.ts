@@ -3,8 +3,8 @@ import type { Indicator } from './indicator.ts';
 import { CompensatedSum, RollingSum } from './sums.ts';
 
 /**
- * Linearly weighted moving average: the newest value has the weight `period`, the oldest 1. Ready at
- * bar `period`. Like {@link Sma}, it is rounded once and does not drift.
+ * Linearly weighted moving average: the newest value has the weight `period`, the oldest 1. Ready
+ * at bar `period`. Like {@link Sma}, it is rounded once and does not drift.
  */
 export class Wma implements Indicator {
   private readonly window: RollingSum;

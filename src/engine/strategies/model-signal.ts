@@ -2,8 +2,8 @@ import { number } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
- * Holds an equal share of each instrument, from a score of a model of at least `enter` until a score
- * below `exit`.
+ * Holds an equal share of each instrument, from a score of a model of at least `enter` until a
+ * score below `exit`.
  */
 export const modelSignal = defineStrategy({
   name: 'model_signal',

@@ -4,8 +4,8 @@ import { defineStrategy } from '../strategy.ts';
 
 /**
  * Every `hold` steps, buys equal shares of the `top` instruments that rose most over their last
- * `lookback` bars. Ties keep the order of the universe. It buys nothing until `top` instruments have
- * that much history.
+ * `lookback` bars. Ties keep the order of the universe. It buys nothing until `top` instruments
+ * have that much history.
  */
 export const momentumRotation = defineStrategy({
   name: 'momentum_rotation',

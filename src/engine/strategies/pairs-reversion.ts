@@ -4,7 +4,8 @@ import { defineStrategy } from '../strategy.ts';
 
 /**
  * Market-neutral: follows the z-score of log(first / second) over `lookback` bars. Beyond `entry` it
- * sells the dear instrument and buys the cheap one, half of equity each; within `exit` it closes both.
+ * sells the dear instrument and buys the cheap one, half of equity each; within `exit` it closes
+ * both.
  */
 export const pairsReversion = defineStrategy({
   name: 'pairs_reversion',

@@ -2,7 +2,7 @@ import { Rsi } from '../indicators/rsi.ts';
 import { number, integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
-/** Invests all equity when Wilder's RSI of the closes is below `lower`; sells when it is above `upper`. */
+/** Buys with all equity if Wilder's RSI of the closes is below `lower`; sells above `upper`. */
 export const rsiReversion = defineStrategy({
   name: 'rsi_reversion',
   description: 'Buys what fell too fast and sells it when it has risen again.',

@@ -3,7 +3,7 @@ import { Sma } from '../indicators/sma.ts';
 import { integer } from '../params.ts';
 import { defineStrategy } from '../strategy.ts';
 
-/** Invests all equity when the fast average of closes crosses above the slow one; sells when below. */
+/** Buys with all equity when the fast average crosses above the slow one; sells when below. */
 export const smaCrossover = defineStrategy({
   name: 'sma_crossover',
   description: 'Long while the fast average of closes is above the slow one.',
