@@ -1,7 +1,7 @@
 /** A thread that loads a user's own strategy, checks its parameters and runs it. */
 import { Console } from 'node:console';
 import { workerData, type MessagePort } from 'node:worker_threads';
-import type { EngineSetup } from '../engine/engine.ts';
+import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';

@@ -15,3 +15,10 @@ export interface Booking {
   time: number;
   step: number;
 }
+
+/** The part of the account that the journal records after a booking. */
+export interface Account {
+  /** Signed units of each instrument. */
+  readonly positions: Float64Array;
+  readonly cash: number;
+}

@@ -1,58 +1,46 @@
 import type { Instrument } from './instrument.ts';
+import type { OrderEntry } from './orders/order-entry.ts';
 import { readRequest } from './orders/order-request.ts';
-import type { RequestFields } from './orders/order-request.ts';
-import { OrderView } from './orders/order-view.ts';
+import { viewOf } from './orders/order-view.ts';
 import type { Order, OrderRequest } from './orders/order.ts';
-import type { Portfolio } from './portfolio.ts';
+import type { RunState } from './run-state.ts';
 import type { Broker } from './strategy.ts';
-import type { WorkingOrder } from './orders/working-order.ts';
-
-/** The parts of a run that its broker needs. */
-export interface Trading {
-  readonly portfolio: Portfolio;
-  readonly instruments: readonly Instrument[];
-  readonly working: readonly WorkingOrder[];
-  /** Whether the strategy may place orders now, within `create`, `onBar` or `onFill`. */
-  isStrategysTurn(): boolean;
-  order(request: RequestFields): WorkingOrder;
-  target(instrument: Instrument, weight: number): WorkingOrder;
-  /** Cancels the working order of this number; any other number changes nothing. */
-  cancel(id: number): void;
-}
 
 /**
  * The broker that a strategy receives. It exposes no engine state: it returns numbers, views of
  * orders and new arrays, and copies its arguments.
  */
 export class StrategyBroker implements Broker {
-  readonly #trading: Trading;
+  readonly #run: RunState;
+  readonly #entry: OrderEntry;
 
-  constructor(trading: Trading) {
-    this.#trading = trading;
+  constructor(run: RunState, entry: OrderEntry) {
+    this.#run = run;
+    this.#entry = entry;
     Object.freeze(this);
   }
 
   get cash(): number {
-    return this.#trading.portfolio.cash;
+    return this.#run.portfolio.cash;
   }
 
   get equity(): number {
-    return this.#trading.portfolio.equity();
+    return this.#run.portfolio.equity();
   }
 
   position(instrument: Instrument): number {
-    return this.#trading.portfolio.positions[this.#indexOf(instrument)]!;
+    return this.#run.portfolio.positions[this.#indexOf(instrument)]!;
   }
 
   entryPrice(instrument: Instrument): number {
-    return this.#trading.portfolio.entryPrice(this.#indexOf(instrument));
+    return this.#run.portfolio.entryPrice(this.#indexOf(instrument));
   }
 
   order(request: OrderRequest): Order {
     this.#checkTurn();
     const read = readRequest(request);
     this.#indexOf(read.instrument);
-    return viewOf(this.#trading.order(read));
+    return viewOf(this.#entry.order(read));
   }
 
   target(instrument: Instrument, weight: number): Order {
@@ -61,17 +49,17 @@ export class StrategyBroker implements Broker {
     if (!Number.isFinite(weight)) {
       throw new RangeError(`target: weight must be a finite number, not ${String(weight)}`);
     }
-    return viewOf(this.#trading.target(instrument, weight));
+    return viewOf(this.#entry.target(instrument, weight));
   }
 
   cancel({ id }: Pick<Order, 'id'>): void {
     this.#checkTurn();
     if (typeof id !== 'number') throw new RangeError('cancel: needs an order');
-    this.#trading.cancel(id);
+    this.#entry.cancel(id);
   }
 
   working(instrument?: Instrument): Order[] {
-    const { working } = this.#trading;
+    const { working } = this.#run;
     const wanted =
       instrument === undefined
         ? working
@@ -80,13 +68,13 @@ export class StrategyBroker implements Broker {
   }
 
   #checkTurn(): void {
-    if (this.#trading.isStrategysTurn()) return;
+    if (this.#run.isStrategysTurn) return;
     throw new Error('orders must be placed within create, onBar or onFill, not after an await');
   }
 
   #indexOf(instrument: Instrument): number {
     const { index } = instrument;
-    if (this.#trading.instruments[index] !== instrument) {
+    if (this.#run.instruments[index] !== instrument) {
       throw new RangeError('the instrument does not belong to this run');
     }
     return index;
@@ -95,8 +83,3 @@ export class StrategyBroker implements Broker {
 
 Object.freeze(StrategyBroker.prototype);
 Object.freeze(StrategyBroker);
-
-/** The single view of an order, so that strategies can compare orders by identity. */
-export function viewOf(order: WorkingOrder): Order {
-  return (order.view ??= new OrderView(order));
-}

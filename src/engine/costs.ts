@@ -1,4 +1,5 @@
 import type { FeeModel, SlippageModel } from './config.ts';
+import type { Order } from './orders/order.ts';
 
 /** Fee of one fill of `quantity` units at `price`, account currency. */
 export function feeOf(model: FeeModel, quantity: number, price: number): number {
@@ -42,8 +43,29 @@ export function affordableQuantity(
   }
 }
 
+/** `reference` with the slippage of an order. Orders with a limit wait for their price and do not slip. */
+export function slippedPrice(
+  model: SlippageModel,
+  { type, side }: Readonly<Order>,
+  reference: number,
+  quantity: number,
+  barVolume: number,
+): number {
+  if (type === 'limit' || type === 'stop_limit') return reference;
+  const slippage = slippageOf(model, quantity, barVolume);
+  return reference * (side === 'buy' ? 1 + slippage : Math.max(0, 1 - slippage));
+}
+
+/** The price at which an order at a venue counts until it is filled. */
+export function expectedPrice(model: SlippageModel, order: Readonly<Order>, units: number): number {
+  const { limit, stop, instrument } = order;
+  if (!Number.isNaN(limit)) return limit;
+  const reference = Number.isNaN(stop) ? instrument.close : stop;
+  return slippedPrice(model, order, reference, units, instrument.volume);
+}
+
 /** How far the price moves against an order of `quantity` units, as a fraction of the price. */
-export function slippageOf(model: SlippageModel, quantity: number, barVolume: number): number {
+function slippageOf(model: SlippageModel, quantity: number, barVolume: number): number {
   switch (model.model) {
     case 'none':
       return 0;

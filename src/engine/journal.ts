@@ -1,5 +1,5 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders/order.ts';
-import type { Booking } from './booking.ts';
+import type { Account, Booking } from './booking.ts';
 import { EngineMemory } from './memory.ts';
 import { Rows, type RowsData } from './rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders/order.ts';
@@ -180,8 +180,8 @@ export class Journal implements JournalRows {
     chunk[at + 11] = order.parent;
   }
 
-  /** `position` and `cash` are those after the fill. */
-  filled(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+  /** Call it after the portfolio has booked the fill. */
+  filled(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
     const at = this.#row('order.filled', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
     chunk[at + 4] = booking.quantity;
@@ -189,7 +189,7 @@ export class Journal implements JournalRows {
     chunk[at + 6] = booking.reference;
     chunk[at + 7] = booking.fee;
     chunk[at + 8] = booking.slippage;
-    chunk[at + 9] = position;
+    chunk[at + 9] = positions[booking.instrument]!;
     chunk[at + 10] = cash;
   }
 
@@ -212,24 +212,24 @@ export class Journal implements JournalRows {
     this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
   }
 
-  /** `position` and `cash` are those after it. */
-  fee(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+  /** Call it after the portfolio has booked it. */
+  fee(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
     const at = this.#row('order.fee', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
     chunk[at + 4] = booking.quantity;
     chunk[at + 5] = booking.fee;
-    chunk[at + 6] = position;
+    chunk[at + 6] = positions[booking.instrument]!;
     chunk[at + 7] = cash;
   }
 
-  /** `position` and `cash` are those after it. */
-  corrected(order: Readonly<Order>, booking: Booking, position: number, cash: number): void {
+  /** Call it after the portfolio has booked it. */
+  corrected(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
     const at = this.#row('order.corrected', booking.time, order.id, booking.instrument);
     const { chunk } = this.#rows;
     chunk[at + 4] = booking.quantity;
     chunk[at + 5] = booking.price;
     chunk[at + 6] = booking.fee;
-    chunk[at + 7] = position;
+    chunk[at + 7] = positions[booking.instrument]!;
     chunk[at + 8] = cash;
   }
 

@@ -2,7 +2,7 @@ import type { Booking } from './booking.ts';
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
-import type { Opening } from './execution/venue-protocol.ts';
+import type { RiskState } from './risk/risk-state.ts';
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */
 const ID = 0;
@@ -17,6 +17,18 @@ const FEES = 8;
 const EXIT_TIME = 9;
 const EXIT_STEP = 10;
 const WIDTH = 11;
+
+/** Initial state of an account that continues another, without fees and events. */
+export interface Opening {
+  /** Account currency. */
+  readonly cash: number;
+  /** Keyed by symbol. `quantity` is in units; `price` values the position until there are bars. */
+  readonly positions: Readonly<
+    Record<string, { readonly quantity: number; readonly price: number }>
+  >;
+  /** Risk state of the previous account; by default, losses count from `cash`. */
+  readonly risk?: RiskState | undefined;
+}
 
 /**
  * Cash, positions and the round trips that led there. Quantities are signed: negative is short.
@@ -75,6 +87,18 @@ export class Portfolio {
       if (position !== 0) equity += position * this.marks[index]!;
     }
     return equity;
+  }
+
+  /** The position in an instrument, signed units, that is worth `weight` of equity at `price`. */
+  targetPosition(weight: number, price: number): number {
+    if (weight === 0) return 0;
+    // A share of debts would be a position on the other side.
+    return (weight * Math.max(0, this.equity())) / price;
+  }
+
+  /** Signed units between the position and `targetPosition`. */
+  unitsToTarget(index: number, weight: number, price: number): number {
+    return this.targetPosition(weight, price) - this.positions[index]!;
   }
 
   /** Σ |position × mark|, account currency. */

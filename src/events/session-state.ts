@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { OrderType, TimeInForce } from '../engine/orders/order.ts';
-import type { RiskState } from '../engine/execution/venue-protocol.ts';
+import type { RiskState } from '../engine/risk/risk-state.ts';
 import type { UsedPermit } from '../engine/risk/permits.ts';
 
 /**

@@ -1,10 +1,11 @@
 /** Initial account of a session that continues another one. */
 import { z } from 'zod';
-import type { Opening, RiskState } from '../engine/execution/venue-protocol.ts';
+import type { Opening } from '../engine/portfolio.ts';
+import type { RiskState } from '../engine/risk/risk-state.ts';
 import type { Problem } from '../base/errors.ts';
 import type { SessionState } from '../events/session-state.ts';
 
-export type { Opening } from '../engine/execution/venue-protocol.ts';
+export type { Opening } from '../engine/portfolio.ts';
 
 const money = z.number();
 

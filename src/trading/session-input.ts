@@ -1,5 +1,6 @@
 import type { Step } from '../engine/steps.ts';
-import type { DenyReason, VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
+import type { DenyReason } from '../engine/orders/order.ts';
+import type { VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import type { SupervisionInput } from './session-supervision.ts';
 
 /**

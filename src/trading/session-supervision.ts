@@ -45,9 +45,9 @@ export const SUPERVISION_KINDS = [
 
 export function applySupervision(engine: Engine, input: SupervisionInput): void {
   if (input.kind === 'risk.thresholds_set') engine.setThresholds(input.thresholds);
-  else if (input.kind === 'risk.override_granted') engine.grant(input.permit);
-  else if (input.kind === 'risk.override_ended') engine.endPermit(input.override_id);
-  else if (input.kind === 'control.latch_lifted') engine.reEnable();
+  else if (input.kind === 'risk.override_granted') engine.risk.permits.grant(input.permit);
+  else if (input.kind === 'risk.override_ended') engine.risk.permits.end(input.override_id);
+  else if (input.kind === 'control.latch_lifted') engine.risk.reEnable();
 }
 
 /** State of supervision, as the session knows it. */

@@ -8,12 +8,9 @@ import type { Signals } from '../engine/signals.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Thresholds } from '../engine/risk/firm-thresholds.ts';
-import type {
-  DenyReason,
-  Opening,
-  VenueReport,
-  VenueRules,
-} from '../engine/execution/venue-protocol.ts';
+import type { DenyReason } from '../engine/orders/order.ts';
+import type { Opening } from '../engine/portfolio.ts';
+import type { VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../base/errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
@@ -149,7 +146,7 @@ export class TradingSession {
    * can be canceled.
    */
   deny(reason: DenyReason | null): Progress {
-    return this.#progress(() => this.#engine.deny(reason ?? undefined));
+    return this.#progress(() => this.#engine.risk.deny(reason ?? undefined));
   }
 
   /** Applies a change of thresholds, permits, latches or the epoch from now on. */
@@ -167,7 +164,7 @@ export class TradingSession {
 
   /** Effect of all calls of `supervise` so far. */
   get supervised(): SupervisedState {
-    const { permits, latches } = this.#engine;
+    const { permits, latches } = this.#engine.risk;
     const idOf = ({ override_id }: { readonly override_id: string }): string => override_id;
     return {
       thresholds: this.#thresholds,
@@ -202,7 +199,7 @@ export class TradingSession {
       if (this.#orders === undefined)
         throw new RangeError('a session without a venue takes no reports');
       this.#orders.checkId(report);
-      this.#engine.report(report);
+      this.#engine.venue!.report(report);
     });
   }
 
@@ -211,7 +208,7 @@ export class TradingSession {
     return this.#progress(() => {
       if (this.#orders === undefined)
         throw new RangeError('a session without a venue has no rules');
-      this.#engine.revise(rules);
+      this.#engine.venue!.revise(rules);
       this.#rules = rules;
     });
   }
@@ -274,7 +271,7 @@ export class TradingSession {
       equity: this.#orders ? this.#engine.equity : (equity.at(-1) ?? initialCash),
       positions,
       working: this.#working(),
-      carry: { marks: this.#engine.marks, risk: this.#engine.risk },
+      carry: { marks: this.#engine.marks, risk: this.#engine.risk.state },
     };
   }
 
@@ -326,7 +323,7 @@ export class TradingSession {
   #progress(change: () => void): Progress {
     this.#orders?.invalidate();
     const { count } = this.#engine.result().journal;
-    const { permits } = this.#engine;
+    const { permits } = this.#engine.risk;
     const usedBefore = permits.used.length;
     change();
     const used = permits.used.slice(usedBefore);

@@ -42,8 +42,9 @@ export class VenueOrders {
 
   /** Whether an order must wait because its instrument is halted, closed or delisted. */
   isShut({ order }: VenueOrderId): boolean {
-    const sent = this.#engine.sent!.get(order);
-    return sent !== undefined && this.#engine.isShut(sent.order.instrument);
+    const venue = this.#engine.venue!;
+    const sent = venue.sent.get(order);
+    return sent !== undefined && venue.isShut(sent.order.instrument);
   }
 
   /** Oldest first. */
@@ -57,7 +58,7 @@ export class VenueOrders {
     return this.#update().flatMap((entry): VenueRequest[] => {
       const { order, sent } = entry;
       if (sent === undefined) return [];
-      if (sent.canceling !== undefined) return [{ cancel: this.#orderId(order) }];
+      if (sent.order.pendingCancel !== undefined) return [{ cancel: this.#orderId(order) }];
       if (sent.isReported || !mayPlace) return [];
       return [(entry.request ??= { place: { ...this.#orderId(order), ...terms(sent) } })];
     });
@@ -81,11 +82,11 @@ export class VenueOrders {
   }
 
   #entryOf(order: Readonly<Order>): Entry {
-    const sent = this.#engine.sent!.get(order.id);
+    const sent = this.#engine.venue!.sent.get(order.id);
     const state: WorkingOrder = {
       ...workingOrder(order),
       ...(sent && { client_order_id: this.#clientOrderId(order.id) }),
-      ...(sent?.canceling !== undefined && { pending_cancel: true as const }),
+      ...(sent?.order.pendingCancel !== undefined && { pending_cancel: true as const }),
     };
     return { order, sent, state, request: undefined };
   }
@@ -116,7 +117,7 @@ function isUnchanged({ order: { filled, triggered }, sent, state }: Entry): bool
     sent !== undefined &&
     state.filled === filled &&
     state.triggered === triggered &&
-    (state.pending_cancel === true) === (sent.canceling !== undefined)
+    (state.pending_cancel === true) === (sent.order.pendingCancel !== undefined)
   );
 }
 

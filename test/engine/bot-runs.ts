@@ -58,16 +58,17 @@ function intervene(engine: Engine, intervention: Intervention): void {
     case 'setThresholds':
       return engine.setThresholds(intervention.thresholds);
     case 'grant':
-      return engine.grant(intervention.permit);
+      return engine.risk.permits.grant(intervention.permit);
     case 'endPermit':
-      return engine.endPermit(intervention.id);
+      return engine.risk.permits.end(intervention.id);
     case 'deny':
-      return engine.deny(intervention.reason);
+      return engine.risk.deny(intervention.reason);
     case 'revise':
-      return engine.revise(intervention.rules);
+      return engine.venue!.revise(intervention.rules);
     case 'halt':
+      return engine.halt();
     case 'reEnable':
-      return engine[intervention.call]();
+      return engine.risk.reEnable();
     default:
       return intervention satisfies never;
   }
@@ -89,7 +90,8 @@ function viewOf({ step, broker, instruments }: Scene, fill: Fill | undefined): u
 /** Everything that must stay the same of a run; the events come first. */
 export function linesOf({ engine, seen }: BotRun): string[] {
   const { journal, time, equity, trades, openTrades, ...rest } = engine.result();
-  const { risk, marks, permits, latches, isRuined, done } = engine;
+  const { marks, isRuined, done } = engine;
+  const { state: risk, permits, latches } = engine.risk;
   const { open, used } = permits;
   return [
     ...journal.events(),

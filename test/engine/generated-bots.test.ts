@@ -74,7 +74,7 @@ it('covers every type of order and event, every reason, and every kind of reply 
         }
       }
     }
-    count('permit used', engine.permits.used.length);
+    count('permit used', engine.risk.permits.used.length);
     if (ambiguousBars > 0) count(`ambiguous ${fill!.model}`);
     if (ruinedAt !== undefined) count('ruined');
     for (const [kind, reports] of Object.entries(venue?.counts ?? {})) {

@@ -3,15 +3,11 @@ import { OVERRIDABLE_LIMITS } from '../../src/base/risk-limits.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders/order.ts';
-import type { ExitPrice, TimeInForce } from '../../src/engine/orders/order.ts';
+import type { DenyReason, ExitPrice, TimeInForce } from '../../src/engine/orders/order.ts';
+import type { Opening } from '../../src/engine/portfolio.ts';
 import type { Threshold, Thresholds } from '../../src/engine/risk/firm-thresholds.ts';
 import type { Permit } from '../../src/engine/risk/permits.ts';
-import type {
-  DenyReason,
-  MarketPhase,
-  Opening,
-  VenueRules,
-} from '../../src/engine/execution/venue-protocol.ts';
+import type { MarketPhase, VenueRules } from '../../src/engine/execution/venue-protocol.ts';
 import { ENGINE_DEFAULTS, START } from './market.ts';
 import { replies } from './simulated-venue.ts';
 import type { Reply } from './simulated-venue.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
-import type { EngineSetup } from '../../src/engine/engine.ts';
+import type { EngineSetup } from '../../src/engine/engine-setup.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Engine } from '../../src/engine/engine.ts';
+import type { SentOrder } from '../../src/engine/execution/sent-orders.ts';
 import type { VenueReport } from '../../src/engine/execution/venue-protocol.ts';
 
 export const REPLY_KINDS = [
@@ -53,8 +54,6 @@ export const replies: fc.Arbitrary<Reply[]> = fc.array(
   { minLength: 5, maxLength: 30 },
 );
 
-type Sent = NonNullable<Engine['sent']> extends ReadonlyMap<number, infer S> ? S : never;
-
 /** A venue whose answers are drawn. Its reports may come twice, late, and after corrections. */
 export class SimulatedVenue {
   readonly #engine: Engine;
@@ -71,16 +70,16 @@ export class SimulatedVenue {
 
   /** Reports on every order that was sent to it, the ended ones included. */
   work(time: number): void {
-    for (const sent of Array.from(this.#engine.sent!.values())) {
+    for (const sent of Array.from(this.#engine.venue!.sent.values())) {
       const reply = this.#replies[this.#replied++ % this.#replies.length]!;
       const report = this.#reportOf(sent, reply, time + 1000 * this.#replied);
       if (report === undefined) continue;
       this.counts[reply.kind] = (this.counts[reply.kind] ?? 0) + 1;
-      this.#engine.report(report);
+      this.#engine.venue!.report(report);
     }
   }
 
-  #reportOf(sent: Sent, reply: Reply, time: number): VenueReport | undefined {
+  #reportOf(sent: SentOrder, reply: Reply, time: number): VenueReport | undefined {
     const { id } = sent.order;
     const past = this.#reports.get(id) ?? [];
     const last = past.at(-1);
@@ -95,7 +94,7 @@ export class SimulatedVenue {
 
 /** The next report of an order that works. */
 function advanced(
-  { order, canceling }: Sent,
+  { order }: SentOrder,
   last: VenueReport | undefined,
   reply: Reply,
   time: number,
@@ -112,7 +111,7 @@ function advanced(
   };
   const report = { ...before, time };
   const reason = reply.reason === undefined ? {} : { reason: reply.reason };
-  if (canceling !== undefined && reply.kind !== 'fill' && reply.kind !== 'part') {
+  if (order.pendingCancel !== undefined && reply.kind !== 'fill' && reply.kind !== 'part') {
     return { ...report, status: 'canceled' };
   }
   switch (reply.kind) {
@@ -139,7 +138,7 @@ function advanced(
   }
 }
 
-function filled(order: Sent['order'], report: VenueReport, reply: Reply): VenueReport {
+function filled(order: SentOrder['order'], report: VenueReport, reply: Reply): VenueReport {
   const isWhole = reply.kind === 'fill';
   const left = Math.max(0, order.quantity - report.filled);
   const units = isWhole ? left : left * reply.share;

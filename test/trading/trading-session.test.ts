@@ -8,7 +8,7 @@ import { execute } from '../../src/backtest/execute.ts';
 import { loadBot } from '../../src/bots/load-bot.ts';
 import { prepare } from '../../src/bots/prepare.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
-import type { EngineSetup } from '../../src/engine/engine.ts';
+import type { EngineSetup } from '../../src/engine/engine-setup.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import { seededRandom } from '../../src/engine/random.ts';

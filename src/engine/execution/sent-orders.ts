@@ -1,151 +1,57 @@
-import type { Order, OrderReason } from '../orders/order.ts';
 import { ORDER_REASONS } from '../orders/order.ts';
-import type { InstrumentRules, VenueReport, VenueRules } from './venue-protocol.ts';
+import type { OrderReason } from '../orders/order.ts';
+import { signOf } from '../orders/working-order.ts';
 import type { WorkingOrder } from '../orders/working-order.ts';
+import type { VenueReport } from './venue-protocol.ts';
 
-/** An order that was handed to the venue, and what the venue has said of it; it is kept for good. */
+/** An order at the venue, with the sums of its reports. It is kept after the order has ended. */
 export interface SentOrder {
   readonly order: WorkingOrder;
-  /** In which it was handed over. */
+  /** The step in which it was sent. */
   readonly step: number;
-  /** The worst price for one that has none of its own; NaN where any will do. */
+  /** The worst price for an order without a limit; NaN for any price. */
   readonly collar: number;
   isReported: boolean;
-  /** Why the venue was asked to cancel it, if it was. */
-  canceling: OrderReason | undefined;
+  /** Account currency. */
   cost: number;
   fee: number;
   feeUnits: number;
   corrections: number;
-  /** The trade that its newest fill went into; undefined before its first. */
+  /** Id of the trade that contains its newest fill. */
   trade: number | undefined;
 }
 
-/** What a report adds to those before it; signed as the account sees it. */
+/** What a report adds to earlier ones, signed as the account sees it. */
 export interface ReportedChange {
-  /** Units, net of fees that were taken in them; 0 where only money moved. */
+  readonly kind: 'fill' | 'fee' | 'correction';
+  /** Units, net of fees in units; 0 if only money moved. A correction may be in either direction. */
   readonly quantity: number;
   /** Per unit. */
   readonly price: number;
-  /** Account currency, fees in units included at the price. */
+  /** Account currency, including fees in units at the price. */
   readonly fee: number;
-  readonly isFill: boolean;
-  /** Nothing of the order was filled before. */
-  readonly isFirstFill: boolean;
-  /** Of a trade that was undone or corrected; the quantity may go back then. */
-  readonly isCorrection: boolean;
+  /** Units of the order that are filled after it. */
+  readonly filled: number;
 }
 
-/** Which orders are at the venue, what it takes, and what its reports come to. */
-export class VenueDesk {
-  readonly sent = new Map<number, SentOrder>();
-  #types: readonly string[] = [];
-  readonly #symbols: readonly string[];
-  /** These two are in the order of the universe. */
-  #rules: readonly (InstrumentRules | undefined)[] = [];
-  /** Units that were taken as fees, ever. */
+/** Orders that were sent to the venue. */
+export class SentOrders {
+  /** By id of the order, oldest first. */
+  readonly byId = new Map<number, SentOrder>();
+  /** Units of each instrument that the venue has kept as fees. */
   readonly feeUnits: number[];
 
-  /** Instruments that trade again, and of which no price has come since. */
-  readonly resuming = new Set<number>();
-
-  constructor(rules: VenueRules, symbols: readonly string[]) {
-    this.#symbols = symbols;
-    this.feeUnits = symbols.map(() => 0);
-    this.revise(rules);
+  constructor(instruments: number) {
+    this.feeUnits = Array.from({ length: instruments }, () => 0);
   }
 
-  /** Has these hold from now on. */
-  revise({ types, instruments }: VenueRules): void {
-    for (const [index, symbol] of this.#symbols.entries()) {
-      const isKnown = this.#rules.length > 0;
-      if (isKnown && isShut(this.#rules[index]) && !isShut(instruments[symbol])) {
-        this.resuming.add(index);
-      }
-    }
-    this.#types = types;
-    this.#rules = this.#symbols.map((symbol) => instruments[symbol]);
-  }
-
-  /** Whether nothing is to be sent for an instrument. */
-  isShut(index: number): boolean {
-    return isShut(this.#rules[index]) || this.resuming.has(index);
-  }
-
-  /** Whether the venue has the instrument at all. */
-  trades(index: number): boolean {
-    return this.#rules[index] !== undefined;
-  }
-
-  /** Why it takes no such order now, whatever its size. */
-  denial(order: Readonly<Order>): OrderReason | undefined {
-    const { index } = order.instrument;
-    const rules = this.#rules[index];
-    if (rules === undefined) return 'unknown_symbol';
-    if (!this.#supports(order)) return 'not_supported_by_venue';
-    const { phase = 'open' } = rules;
-    if (phase === 'closed') return 'market_closed';
-    if (phase === 'halted' || this.resuming.has(index)) return 'market_halted';
-    // What is to trade at once needs trading, and so does what must not.
-    const isPatient = order.timeInForce === 'gtc' && order.type !== 'market' && !order.postOnly;
-    return phase === 'auction' && !isPatient ? 'not_taken_in_auction' : undefined;
-  }
-
-  /** Whether it takes orders of the kind, whatever their size. */
-  #supports(order: Readonly<Order>): boolean {
-    return (
-      this.#types.includes(order.type) &&
-      order.type !== 'trailing_stop' &&
-      canLastSo(order) &&
-      order.takeProfit === undefined &&
-      order.stopLoss === undefined &&
-      order.ocoGroup === 0
-    );
-  }
-
-  /** Whether it takes an order with a limit in place of this one, which has none. */
-  takesLimitsFor({ type }: Readonly<Order>): boolean {
-    return this.#types.includes(type === 'market' ? 'limit' : 'stop_limit');
-  }
-
-  /** The most units, up to `quantity`, that are a multiple of the step. */
-  wholeSteps(index: number, quantity: number): number {
-    return ontoGrid(quantity, this.#rules[index]!.step, 'down');
-  }
-
-  /** The most units, up to `quantity`, that it takes in one order at `price`; 0 where that is too little. */
-  tradable(index: number, quantity: number, price: number): number {
-    const { min_quantity, min_value } = this.#rules[index]!;
-    const units = this.wholeSteps(index, quantity);
-    const isEnough = units >= min_quantity && units * price >= min_value * (1 - 1e-9);
-    return isEnough ? units : 0;
-  }
-
-  /** The least price at which so many units are worth enough for it. */
-  leastPrice(index: number, units: number): number {
-    return this.#rules[index]!.min_value / units;
-  }
-
-  /** Puts the order's prices on the tick: a limit is never worse than asked for, a stop never nearer. */
-  roundPrices(order: WorkingOrder): void {
-    const { tick } = this.#rules[order.instrument.index]!;
-    const isBuy = order.side === 'buy';
-    order.limit = ontoGrid(order.limit, tick, isBuy ? 'down' : 'up');
-    order.stop = ontoGrid(order.stop, tick, isBuy ? 'up' : 'down');
-  }
-
-  /** Puts the worst price for an order on the tick, within what it was. */
-  roundCollar({ instrument, side }: Order, collar: number): number {
-    return ontoGrid(collar, this.#rules[instrument.index]!.tick, side === 'buy' ? 'down' : 'up');
-  }
-
-  hand(order: WorkingOrder, step: number, collar: number): void {
-    this.sent.set(order.id, {
+  add(order: WorkingOrder, step: number, collar: number): void {
+    order.isSent = true;
+    this.byId.set(order.id, {
       order,
       step,
       collar,
       isReported: false,
-      canceling: undefined,
       cost: 0,
       fee: 0,
       feeUnits: 0,
@@ -154,18 +60,21 @@ export class VenueDesk {
     });
   }
 
+  /** Removes an order that has not left the process yet. */
+  remove(order: WorkingOrder): void {
+    order.isSent = false;
+    this.byId.delete(order.id);
+  }
+
   /**
-   * Takes a report into the order's sums; what that adds to the account, undefined for nothing new.
-   * Each sum only ever grows away from 0, so that reports may come late, twice and in any order;
-   * where trades were corrected since, what is told counts, and what was told before does not.
+   * Adds a report to the sums of its order. Returns the change of the account, undefined for none.
+   * Sums only grow away from 0, so that reports may be late, repeated and in any order. After a
+   * correction, only reports that know of it count.
    *
-   * @throws RangeError for a report of no order that was handed over, or with numbers that are none.
+   * @throws RangeError for an order that was not sent, or for invalid numbers.
    */
-  take(report: VenueReport): {
-    readonly sent: SentOrder;
-    readonly booking: ReportedChange | undefined;
-  } {
-    const sent = this.sent.get(report.order);
+  take(report: VenueReport): { readonly sent: SentOrder; readonly change?: ReportedChange } {
+    const sent = this.byId.get(report.order);
     if (sent === undefined) {
       throw new RangeError(`no order of this session that the venue has is ${report.order}`);
     }
@@ -173,65 +82,54 @@ export class VenueDesk {
     const { order } = sent;
     const { corrections = 0 } = report;
     sent.isReported = true;
-    if (corrections < sent.corrections) return { sent, booking: undefined };
+    if (corrections < sent.corrections) return { sent };
     const isCorrection = corrections > sent.corrections;
-    const sum = (known: number, told: number): number =>
-      isCorrection ? told : farther(known, told);
+    const sum = (known: number, reported: number): number =>
+      isCorrection ? reported : fartherFrom0(known, reported);
     const filled = sum(order.filled, report.filled);
     const cost = sum(sent.cost, report.cost);
     const fee = sum(sent.fee, report.fee);
     const feeUnits = sum(sent.feeUnits, report.fee_units);
-    const sign = order.side === 'buy' ? 1 : -1;
+    const sign = signOf(order);
     const units = filled - order.filled;
     const paid = cost - sent.cost;
     const charged = fee - sent.fee;
     const quantity = sign * units - (feeUnits - sent.feeUnits);
-    const isFill = units > 0 && !isCorrection;
-    const isFirstFill = isFill && order.filled === 0;
-    // What was told too late, or is known of fees only now, belongs to the fills before it.
+    // Money that is reported without units belongs to the fills before it.
     const price = units !== 0 ? paid / units : filled === 0 ? 0 : cost / filled;
-    const isNew = isFill || quantity !== 0 || paid !== 0 || charged !== 0;
     this.feeUnits[order.instrument.index]! += feeUnits - sent.feeUnits;
-    order.filled = filled;
     sent.corrections = corrections;
     sent.cost = cost;
     sent.fee = fee;
     sent.feeUnits = feeUnits;
-    if (!isNew) return { sent, booking: undefined };
-    // Whatever the price: cash is to change by what was paid and charged, and by nothing else.
+    if (units === 0 && quantity === 0 && paid === 0 && charged === 0) return { sent };
+    // Whatever the price is, cash must change by exactly what was paid and charged.
     const total = sign * paid + charged - quantity * price;
-    return { sent, booking: { quantity, price, fee: total, isFill, isFirstFill, isCorrection } };
+    const kind = isCorrection ? 'correction' : units > 0 ? 'fill' : 'fee';
+    return { sent, change: { kind, quantity, price, fee: total, filled } };
   }
 }
 
-function isShut(rules: InstrumentRules | undefined): boolean {
-  return rules === undefined || rules.phase === 'halted' || rules.phase === 'closed';
-}
-
-/** Whether a venue has orders of the kind that last as it is to: what waits there does so until canceled. */
-function canLastSo({ type, timeInForce, postOnly }: Readonly<Order>): boolean {
-  if (timeInForce === 'gtc') return true;
-  if (timeInForce === 'day') return false;
-  return type === 'limit' ? !postOnly : type === 'market' && timeInForce === 'ioc';
-}
-
-/** Why an order ended of which the venue reports this. */
+/** The reason for which an order ended of which the venue reports this. */
 export function endReason(
   { status, reason }: VenueReport,
-  { order, canceling, collar }: SentOrder,
+  { order, collar }: SentOrder,
 ): OrderReason {
-  const told = ORDER_REASONS.find((known) => known === reason);
-  if (status === 'rejected') return told ?? 'refused_by_venue';
-  const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
-  const isHeldBack = order.type === 'market' && !Number.isNaN(collar);
-  if (isHeldBack) return canceling ?? told ?? 'price_collar_bps';
-  if (status === 'expired') return told ?? (atOnce ? 'not_filled_at_once' : 'expired_at_venue');
-  return canceling ?? told ?? (atOnce ? 'not_filled_at_once' : 'canceled_by_venue');
+  const { timeInForce, type, pendingCancel } = order;
+  const known = ORDER_REASONS.find((one) => one === reason);
+  if (status === 'rejected') return known ?? 'refused_by_venue';
+  const isImmediate = timeInForce === 'ioc' || timeInForce === 'fok';
+  const isCollared = type === 'market' && !Number.isNaN(collar);
+  if (isCollared) return pendingCancel ?? known ?? 'price_collar_bps';
+  if (status === 'expired') {
+    return known ?? (isImmediate ? 'not_filled_at_once' : 'expired_at_venue');
+  }
+  return pendingCancel ?? known ?? (isImmediate ? 'not_filled_at_once' : 'canceled_by_venue');
 }
 
-/** The one farther from 0: fees may be rebates. */
-function farther(known: number, told: number): number {
-  return Math.abs(told) > Math.abs(known) ? told : known;
+/** Fees may be rebates. */
+function fartherFrom0(known: number, reported: number): number {
+  return Math.abs(reported) > Math.abs(known) ? reported : known;
 }
 
 function checkNumbers(report: VenueReport): void {
@@ -243,20 +141,4 @@ function checkNumbers(report: VenueReport): void {
       throw new RangeError(`report of order ${report.order}: ${name} must not be ${value}`);
     }
   }
-}
-
-/** The multiple of `step` next to `value`, as the decimal number that the venue writes; NaN stays. */
-function ontoGrid(value: number, step: number, direction: 'down' | 'up'): number {
-  if (step === 0 || Number.isNaN(value)) return value;
-  const count = value / step;
-  // 0.3 / 0.1 is less than 3.
-  const whole =
-    direction === 'down' ? Math.floor(count * (1 + 1e-12)) : Math.ceil(count * (1 - 1e-12));
-  return Number((whole * step).toFixed(decimalsOf(step)));
-}
-
-function decimalsOf(step: number): number {
-  let decimals = 0;
-  while (decimals < 20 && Number(step.toFixed(decimals)) !== step) decimals += 1;
-  return decimals;
 }

@@ -1,15 +1,5 @@
 import type { OrderType, TimeInForce } from '../orders/order.ts';
 
-/** Why a production session denies new orders, and that it denies them at all. */
-export type DenyReason =
-  | 'license_invalid'
-  | 'control_unreachable'
-  | 'reconcile_mismatch'
-  | 'stale_data'
-  /** Another copy of the server's database was adopted, and the runner of that copy trades. */
-  | 'superseded'
-  | 'stopping';
-
 /** An order as a venue is to work it. */
 export interface VenueOrder {
   /** Number within the session, from 1. */
@@ -74,37 +64,4 @@ export interface InstrumentRules {
   readonly tick: number;
   /** Absent: it is open. */
   readonly phase?: MarketPhase;
-}
-
-/** State of an account's loss limits and of `repeated_execution`. Plain JSON. */
-export interface RiskState {
-  /** Highest equity at a close. */
-  readonly peak_equity: number;
-  /** Equity at the last close before `day`, from which the loss of that day is measured. */
-  readonly day_start_equity: number;
-  /** The UTC date of the newest step, as `YYYY-MM-DD`; null before the first. */
-  readonly day: string | null;
-  /** Times of recent executions, ms, oldest first; set only if `repeated_execution` is limited. */
-  readonly executions?: readonly RecentExecutions[] | undefined;
-}
-
-export interface RecentExecutions {
-  readonly symbol: string;
-  readonly side: 'buy' | 'sell';
-  readonly times: readonly number[];
-}
-
-/** Initial state of an account that continues another, without fees and events. */
-export interface Opening {
-  /** Account currency. */
-  readonly cash: number;
-  /** By symbol; units, and the price that they count at until there are bars. */
-  readonly positions: Readonly<
-    Record<string, { readonly quantity: number; readonly price: number }>
-  >;
-  /**
-   * Risk state of the previous account, so that its losses still count; without it, losses count
-   * from `cash`.
-   */
-  readonly risk?: RiskState | undefined;
 }

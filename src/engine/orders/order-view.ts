@@ -7,6 +7,7 @@ import type {
   OrderType,
   TimeInForce,
 } from './order.ts';
+import type { WorkingOrder } from './working-order.ts';
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
@@ -124,3 +125,8 @@ const FIELDS = Object.getOwnPropertyNames(OrderView.prototype).filter(
 
 Object.freeze(OrderView.prototype);
 Object.freeze(OrderView);
+
+/** The single view of an order, so that strategies can compare orders by identity. */
+export function viewOf(order: WorkingOrder): Order {
+  return (order.view ??= new OrderView(order));
+}

@@ -121,6 +121,18 @@ export const ORDER_REASONS = [
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 
+/** Reasons for which a session denies all new orders. */
+export type DenyReason = Extract<
+  OrderReason,
+  | 'license_invalid'
+  | 'control_unreachable'
+  | 'reconcile_mismatch'
+  | 'stale_data'
+  // Another copy of the server's database was adopted, and the runner of that copy trades.
+  | 'superseded'
+  | 'stopping'
+>;
+
 /** One order through its life, as its strategy sees it. */
 export interface Order {
   /** 1-based, in order of submission. */

@@ -1,5 +1,5 @@
-import type { Order } from './order.ts';
 import type { Permit } from '../risk/permits.ts';
+import type { Order, OrderReason } from './order.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -16,7 +16,7 @@ export interface WorkingOrder extends Mutable<Order> {
   readonly isCheckedAtFill: boolean;
   /** The bracket exits that guard what this entry last filled. */
   exits: readonly WorkingOrder[];
-  /** Lets it pass a limit. */
+  /** The permit with which it passed its limits. */
   permit: Permit | undefined;
   /**
    * The farthest position in its direction, signed units, for which it was checked against the limits;
@@ -25,11 +25,24 @@ export interface WorkingOrder extends Mutable<Order> {
   farthest: number | undefined;
   /** It closes a position for a margin call; the strategy cannot cancel it. */
   isLiquidation: boolean;
+  /** Whether a venue has it. */
+  isSent: boolean;
+  /** Reason for which the venue was asked to cancel it. It works until the venue confirms. */
+  pendingCancel: OrderReason | undefined;
   /** View for strategies, created on first use. */
   view: Order | undefined;
 }
 
-/** A target whose quantity is still open. */
-export function isUnsizedTarget({ weight, quantity }: Readonly<WorkingOrder>): boolean {
+export function isTarget({ weight }: Readonly<Order>): boolean {
+  return !Number.isNaN(weight);
+}
+
+/** Whether the quantity of a target is still open. */
+export function isUnsizedTarget({ weight, quantity }: Readonly<Order>): boolean {
   return !Number.isNaN(weight) && Number.isNaN(quantity);
+}
+
+/** 1 for purchases, −1 for sales. */
+export function signOf({ side }: Pick<Order, 'side'>): 1 | -1 {
+  return side === 'buy' ? 1 : -1;
 }

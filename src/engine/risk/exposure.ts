@@ -1,10 +1,8 @@
-import type { Instrument } from '../instrument.ts';
-import type { Portfolio } from '../portfolio.ts';
-import { targetPosition } from '../sizing.ts';
-import { isUnsizedTarget } from '../orders/working-order.ts';
+import { feeOf, expectedPrice } from '../costs.ts';
+import type { VenueTerms } from '../execution/venue-terms.ts';
+import { isTarget, isUnsizedTarget } from '../orders/working-order.ts';
 import type { WorkingOrder } from '../orders/working-order.ts';
-
-type Side = WorkingOrder['side'];
+import type { RunState } from '../run-state.ts';
 
 /** Share of a position below which a difference is a rounding error. */
 const DUST = 1e-9;
@@ -19,8 +17,9 @@ interface Reach {
 }
 
 /**
- * Positions that an account may reach once its working orders are filled, in any order. Limits,
- * thresholds, permits and order sizing at a venue all use this class.
+ * Positions that an account may reach once its working orders are filled, in any order, and the cash
+ * and units that orders at a venue have committed. Limits, thresholds, permits and the sizing of
+ * orders use this class.
  *
  * - A one-cancels-other group counts once, with its largest order.
  * - What was filled of an order counts as part of the position.
@@ -31,42 +30,44 @@ interface Reach {
  * - A cash account is never short.
  */
 export class Exposure {
-  readonly #portfolio: Portfolio;
-  readonly #instruments: readonly Instrument[];
-  readonly #working: readonly WorkingOrder[];
+  readonly #run: RunState;
+  /** Undefined if no venue executes the orders; they commit nothing before their fill then. */
+  readonly #terms: VenueTerms | undefined;
   readonly #isLongOnly: boolean;
 
-  constructor(
-    portfolio: Portfolio,
-    instruments: readonly Instrument[],
-    working: readonly WorkingOrder[],
-    isLongOnly: boolean,
-  ) {
-    this.#portfolio = portfolio;
-    this.#instruments = instruments;
-    this.#working = working;
-    this.#isLongOnly = isLongOnly;
+  constructor(run: RunState, terms: VenueTerms | undefined) {
+    this.#run = run;
+    this.#terms = terms;
+    this.#isLongOnly = run.config.account.model === 'cash';
+  }
+
+  /** Signed units that an order may yet trade; of a target without a size, at `price`. */
+  unitsLeft(order: WorkingOrder, price: number): number {
+    if (isUnsizedTarget(order)) {
+      return this.#run.portfolio.unitsToTarget(order.instrument.index, order.weight, price);
+    }
+    return order.side === 'buy' ? order.quantity - order.filled : order.filled - order.quantity;
   }
 
   /**
    * The farthest position that `order`, trading `delta` (signed units), and all working orders of its
    * side may lead to, signed units.
    */
-  farthest(order: WorkingOrder, delta: number, beside = this.#working): number {
+  farthest(order: WorkingOrder, delta: number, beside: readonly WorkingOrder[]): number {
     const { index } = order.instrument;
-    const isTarget = !Number.isNaN(order.weight);
+    const isFinal = isTarget(order);
     const side = delta < 0 ? 'sell' : 'buy';
     const sign = delta < 0 ? -1 : 1;
-    let from = this.#portfolio.positions[index]! + (isTarget ? delta : 0);
-    for (const other of isTarget ? [] : beside) {
+    let from = this.#run.portfolio.positions[index]! + (isFinal ? delta : 0);
+    for (const other of isFinal ? [] : beside) {
       const counts = isOpen(other, index) && other !== order && isUnsizedTarget(other);
       if (!counts) continue;
       const goal = this.#goal(other);
       // Without a price yet there is no goal, and limits are checked when it fills.
       if ((goal - from) * sign > 0) from = goal;
     }
-    const own = isTarget ? 0 : Math.abs(delta);
-    const others = isTarget ? beside.filter(({ weight }) => Number.isNaN(weight)) : beside;
+    const own = isFinal ? 0 : Math.abs(delta);
+    const others = isFinal ? beside.filter((other) => !isTarget(other)) : beside;
     const far = from + sign * pendingUnits(others, index, side, { own: { order, units: own } });
     return this.#isLongOnly ? Math.max(0, far) : far;
   }
@@ -77,7 +78,7 @@ export class Exposure {
    */
   reduces(order: WorkingOrder, delta: number, farthest: number): boolean {
     if (order.reduceOnly) return true;
-    const position = this.#portfolio.positions[order.instrument.index]!;
+    const position = this.#run.portfolio.positions[order.instrument.index]!;
     if (delta * position >= 0) return false;
     return order.weight === 0 || farthest * Math.sign(position) >= -DUST * Math.abs(position);
   }
@@ -85,13 +86,13 @@ export class Exposure {
   /** Whether a fill of `delta` units leads to a position that the order was not checked for. */
   goesFarther(order: WorkingOrder, delta: number): boolean {
     if (order.reduceOnly || order.farthest === undefined) return false;
-    const position = this.#portfolio.positions[order.instrument.index]!;
+    const position = this.#run.portfolio.positions[order.instrument.index]!;
     const beyond = (position + delta - order.farthest) * Math.sign(delta);
     return beyond > DUST * Math.max(Math.abs(position), Math.abs(delta));
   }
 
   /** Records that the order passed its checks, and with it all others of its side up to `farthest`. */
-  passed(order: WorkingOrder, farthest: number, beside = this.#working): void {
+  passed(order: WorkingOrder, farthest: number, beside: readonly WorkingOrder[]): void {
     if (order.reduceOnly) return;
     // The order passed alone: this does not allow other working orders to go farther.
     if (order.weight === 0) {
@@ -109,16 +110,16 @@ export class Exposure {
   }
 
   /** Σ |position × mark| over all instruments but one, at the worst that working orders may lead to. */
-  grossBeside({ instrument }: WorkingOrder, beside = this.#working): number {
-    const { marks } = this.#portfolio;
+  grossBeside({ instrument }: WorkingOrder, beside: readonly WorkingOrder[]): number {
+    const { marks } = this.#run.portfolio;
     let sum = 0;
-    for (const { index } of this.#instruments) {
+    for (const { index } of this.#run.instruments) {
       if (index === instrument.index) continue;
       const { high, low, unpriced } = this.#reach(index, beside);
       const units = Math.max(Math.abs(high), Math.abs(low));
       // Before its first bar it has no mark, and nothing of it is held.
       if (units !== 0) sum += units * marks[index]!;
-      sum += unpriced * this.#portfolio.equity();
+      sum += unpriced * this.#run.portfolio.equity();
     }
     return sum;
   }
@@ -127,8 +128,8 @@ export class Exposure {
    * Requests a new check of other instruments' orders if they can lead farther than `grossBeside`
    * assumes now, for example when a reduce-only order is filled before them.
    */
-  holdBeside({ instrument }: WorkingOrder, beside = this.#working): void {
-    for (const { index } of this.#instruments) {
+  holdBeside({ instrument }: WorkingOrder, beside: readonly WorkingOrder[]): void {
+    for (const { index } of this.#run.instruments) {
       if (index === instrument.index) continue;
       const { high, low } = this.#reach(index, beside);
       for (const order of beside) {
@@ -141,7 +142,7 @@ export class Exposure {
 
   /** The highest and lowest positions of an instrument, signed units, that its orders may lead to. */
   #reach(index: number, beside: readonly WorkingOrder[]): Reach {
-    let high = this.#portfolio.positions[index]!;
+    let high = this.#run.portfolio.positions[index]!;
     let low = high;
     let unpriced = 0;
     for (const order of beside) {
@@ -157,13 +158,13 @@ export class Exposure {
   }
 
   /** Number of instruments that are held or may become held, including `index`. */
-  instrumentsWith(index: number, isHeld: (index: number) => boolean): number {
+  instrumentsWith(index: number): number {
     let count = 0;
-    for (const { index: other } of this.#instruments) {
+    for (const { index: other } of this.#run.instruments) {
       const isActive =
         other === index ||
-        isHeld(other) ||
-        this.#working.some(
+        this.#isHeld(other) ||
+        this.#run.working.some(
           (order) => isOpen(order, other) && !order.reduceOnly && order.weight !== 0,
         );
       if (isActive) count += 1;
@@ -171,16 +172,55 @@ export class Exposure {
     return count;
   }
 
+  /**
+   * Whether a position counts as held. At a venue, one that is being sold does not, nor one that is
+   * too small to sell.
+   */
+  #isHeld(index: number): boolean {
+    const position = this.#run.portfolio.positions[index]!;
+    if (this.#terms === undefined || position === 0) return position !== 0;
+    const { close } = this.#run.instruments[index]!;
+    if (Number.isNaN(close) || !this.#terms.trades(index)) return true;
+    const left = position - this.unitsInFlight(index);
+    return this.#terms.tradable(index, Math.abs(left), close) > 0;
+  }
+
+  /** Units that sales at the venue may yet sell. */
+  unitsInFlight(index: number): number {
+    if (this.#terms === undefined) return 0;
+    const sent = this.#run.working.filter(({ isSent }) => isSent);
+    return pendingUnits(sent, index, 'sell', { withReduceOnly: true });
+  }
+
+  /**
+   * Cash without the amounts that purchases at the venue may cost, plus the proceeds of market sales
+   * there, account currency.
+   */
+  uncommittedCash(): number {
+    let { cash } = this.#run.portfolio;
+    if (this.#terms === undefined) return cash;
+    const { config, working } = this.#run;
+    for (const order of working) {
+      if (order.status !== 'working' || !order.isSent) continue;
+      const units = Math.max(0, order.quantity - order.filled);
+      if (units === 0 || (order.side === 'sell' && order.type !== 'market')) continue;
+      const price = expectedPrice(config.slippage, order, units);
+      const fee = feeOf(config.fees, units, price);
+      cash += order.side === 'sell' ? units * price - fee : -units * price - fee;
+    }
+    return cash;
+  }
+
   #goal({ instrument, weight }: WorkingOrder): number {
-    return targetPosition(this.#portfolio, weight, instrument.close);
+    return this.#run.portfolio.targetPosition(weight, instrument.close);
   }
 }
 
 /** Units, above 0, that sized orders of a side may yet trade in an instrument. */
-export function pendingUnits(
+function pendingUnits(
   orders: readonly WorkingOrder[],
   index: number,
-  side: Side,
+  side: WorkingOrder['side'],
   {
     own,
     withReduceOnly = false,

@@ -1,6 +1,6 @@
 import type { OptionalLimits } from '../config.ts';
 import type { Order, OrderReason } from '../orders/order.ts';
-import type { RecentExecutions } from '../execution/venue-protocol.ts';
+import type { RecentExecutions } from './risk-state.ts';
 
 type Side = Order['side'];
 
@@ -39,8 +39,8 @@ export class OptionalLimitChecks {
     }
   }
 
-  /** Why no order for the instrument is taken, whatever it asks for. */
-  bar(index: number): OrderReason | undefined {
+  /** The reason for which orders for the instrument are denied, whatever they ask for. */
+  blocks(index: number): OrderReason | undefined {
     if (!this.#isPermitted[index]) return 'instrument_not_permitted';
     return this.#isLatched ? 'repeated_execution' : undefined;
   }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Engine, type EngineSetup } from '../../engine/engine.ts';
+import { Engine } from '../../engine/engine.ts';
+import type { EngineSetup } from '../../engine/engine-setup.ts';
 import type { Bars } from '../../market/bars.ts';
 import { explainStrategyError } from '../../engine/strategy-error.ts';
 import { mergeTimes } from '../../engine/steps.ts';

@@ -4,7 +4,7 @@ import { getRunnableVersion } from '../registry/versions.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import type { Opening } from '../../engine/execution/venue-protocol.ts';
+import type { Opening } from '../../engine/portfolio.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/bar-time.ts';

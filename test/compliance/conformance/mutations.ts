@@ -245,7 +245,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ['a halt is not remembered', "if (this.status === 'running') this.#isHalted = true;", ''],
       [
         'a denial does not reach the engine',
-        'this.engine.deny(reason ?? undefined)',
+        'this.engine.risk.deny(reason ?? undefined)',
         'void reason',
       ],
       // What is compared with the venue: reconcile.ts, venue-reports.ts.

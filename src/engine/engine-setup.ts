@@ -1,0 +1,27 @@
+import type { Bars } from '../market/bars.ts';
+import type { EngineConfig } from './config.ts';
+import type { VenueRules } from './execution/venue-protocol.ts';
+import type { EngineMemory } from './memory.ts';
+import type { Params, ParamValues } from './params.ts';
+import type { Opening } from './portfolio.ts';
+import type { Signals } from './signals.ts';
+import type { Strategy } from './strategy.ts';
+
+export interface EngineSetup<P extends Params = Params> {
+  /**
+   * In the order of the universe, which is also the order of simultaneous events. Bars are optional
+   * and can be appended.
+   */
+  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly strategy: Strategy<P>;
+  readonly params: ParamValues<P>;
+  readonly config: EngineConfig;
+  /** Memory of a run whose result is no longer needed; new memory by default. */
+  readonly memory?: EngineMemory | undefined;
+  /** Rules of the venue that executes the orders; by default, bars fill them. */
+  readonly venue?: VenueRules | undefined;
+  /** Initial state of the account, instead of the cash of the configuration. */
+  readonly opening?: Opening | undefined;
+  /** Signals of models. Those of an appended bar must exist before `advance` reaches it. */
+  readonly signals?: Signals | undefined;
+}

@@ -1,0 +1,217 @@
+import { appendBar } from '../market/bars.ts';
+import type { Bars } from '../market/bars.ts';
+import type { Booking } from './booking.ts';
+import type { EngineConfig } from './config.ts';
+import type { EngineSetup } from './engine-setup.ts';
+import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
+import { Journal } from './journal.ts';
+import { EngineMemory } from './memory.ts';
+import type { WorkingOrder } from './orders/working-order.ts';
+import { Portfolio } from './portfolio.ts';
+import type { OrderCounts, RunResult, Trade } from './result.ts';
+import { mergeTimes } from './steps.ts';
+import type { Step } from './steps.ts';
+import type { Fill, StrategyRun } from './strategy.ts';
+
+/**
+ * Number of steps without a bar after which an instrument is not traded at a venue and a margin
+ * call does not wait for it.
+ */
+export const STEPS_TO_FREEZE = 2;
+
+/** What a run holds: bars, the position in them, the account, the journal and the working orders. */
+export class RunState {
+  readonly config: EngineConfig;
+  readonly instruments: readonly Instrument[];
+  /** Bars of each instrument. Columns may be longer than `length`. */
+  readonly histories: Bars[];
+  readonly portfolio: Portfolio;
+  readonly journal: Journal;
+  /** Account currency, before the first step. */
+  readonly initialCash: number;
+  /** Oldest first. During a step, it may contain orders that have ended. */
+  readonly working: WorkingOrder[] = [];
+  /** Written for every fill, since a run makes too many to leave each to the garbage collector. */
+  readonly booking: Booking = {
+    instrument: 0,
+    quantity: -0,
+    price: -0,
+    reference: -0,
+    fee: -0,
+    slippage: -0,
+    time: -0,
+    step: 0,
+  };
+  /** Index of the newest bar of each instrument; −1 before its first. */
+  readonly cursors: Int32Array;
+  /** 1 for instruments with a bar in the current step. */
+  readonly fresh: Uint8Array;
+  /** Opening instants of the steps, ms. Like `equity`, it may have room for further steps. */
+  times: Float64Array;
+  /** Equity at the close of each step, account currency. */
+  equity: Float64Array;
+  /** Number of steps with bars. */
+  stepCount: number;
+  /** Index of the current step. */
+  step = 0;
+  /** Number of steps whose equity is known. */
+  recorded = 0;
+  /** Undefined before the first step. */
+  strategy: StrategyRun | undefined;
+  /** Fills of which the strategy is to be notified. */
+  fills: Fill[] = [];
+  /** False outside of `create`, `onFill` and `onBar`, for example after an `await`. */
+  isStrategysTurn = false;
+  stepsInMarket = 0;
+  ambiguousBars = 0;
+  marginCalls = 0;
+  /** The step at which equity was lost; no step follows it. */
+  ruinedAt: number | undefined;
+
+  constructor({ config, instruments, opening, signals, memory = new EngineMemory() }: EngineSetup) {
+    memory.reuse();
+    const symbols = instruments.map(({ symbol }) => symbol);
+    this.config = config;
+    this.histories = instruments.map(({ bars }) => bars);
+    this.instruments = instruments.map(
+      ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
+    );
+    this.times = mergeTimes(this.histories);
+    this.stepCount = this.times.length;
+    this.equity = memory.equity(this.stepCount);
+    this.cursors = new Int32Array(symbols.length).fill(-1);
+    this.fresh = new Uint8Array(symbols.length);
+    this.portfolio = new Portfolio(symbols, config.cash, memory);
+    if (opening !== undefined) this.portfolio.open(opening);
+    this.initialCash = opening === undefined ? config.cash : this.portfolio.equity();
+    this.journal = new Journal(symbols, memory);
+  }
+
+  /** Opening instant of the current step, ms. */
+  get now(): number {
+    return this.times[this.step]!;
+  }
+
+  get symbols(): readonly string[] {
+    return this.instruments.map(({ symbol }) => symbol);
+  }
+
+  /** The prices at which open positions are valued, by symbol. */
+  get marks(): Readonly<Record<string, number>> {
+    return this.#ofHeld(this.portfolio.marks);
+  }
+
+  /** Whether the newest bar of the instrument is too old for its price to count. */
+  isStale({ time }: Instrument): boolean {
+    const at = this.step - STEPS_TO_FREEZE;
+    return at >= 0 && this.times[at]! > time;
+  }
+
+  /**
+   * Adds the bars of a new time.
+   *
+   * @throws RangeError if the time is not later than that of the last step, there are no bars, or a
+   *   symbol is unknown; nothing is added then.
+   */
+  append({ time, bars }: Step): void {
+    const last = this.stepCount === 0 ? -Infinity : this.times[this.stepCount - 1]!;
+    if (!(time > last && time < Infinity)) {
+      throw new RangeError(`bars of time ${time} come after those of time ${last}`);
+    }
+    const symbols = Object.keys(bars);
+    if (symbols.length === 0) throw new RangeError(`there is no bar of time ${time}`);
+    const added = symbols.map((symbol) => {
+      const instrument = this.instruments.find((one) => one.symbol === symbol);
+      if (instrument === undefined) throw new RangeError(`no instrument of this run is ${symbol}`);
+      return instrument;
+    });
+    for (const instrument of added) {
+      const { index, symbol } = instrument;
+      this.histories[index] = appendBar(this.histories[index]!, time, bars[symbol]!);
+      lengthen(instrument, this.histories[index]);
+    }
+    if (this.stepCount === this.times.length) {
+      this.times = doubled(this.times);
+      this.equity = doubled(this.equity);
+    }
+    this.times[this.stepCount] = time;
+    this.stepCount += 1;
+  }
+
+  /** Moves every instrument with a bar in the current step to that bar. */
+  showBars(): void {
+    const time = this.now;
+    for (let index = 0; index < this.histories.length; index += 1) {
+      const next = this.cursors[index]! + 1;
+      if (this.histories[index]!.time[next] === time) {
+        this.cursors[index] = next;
+        this.fresh[index] = 1;
+        showBar(this.instruments[index]!, next);
+      } else if (this.fresh[index] === 1) {
+        this.fresh[index] = 0;
+        hideBar(this.instruments[index]!);
+      }
+    }
+  }
+
+  /** Values positions at the closes of the current step's bars. */
+  markToCloses(): void {
+    const { marks } = this.portfolio;
+    for (let index = 0; index < this.histories.length; index += 1) {
+      if (this.fresh[index] === 1) {
+        marks[index] = this.histories[index]!.close[this.cursors[index]!]!;
+      }
+    }
+  }
+
+  /** Applies a change that is made between two steps; it counts to the last one. */
+  betweenSteps(change: () => void): void {
+    const next = this.step;
+    // A strategy that failed in its first step may have left orders before any equity was known.
+    this.step = Math.max(0, this.recorded - 1);
+    change();
+    this.step = next;
+  }
+
+  result(orders: OrderCounts): RunResult {
+    const { portfolio, recorded: steps } = this;
+    const lastTime = this.times[steps - 1] ?? Number.NaN;
+    let trades: readonly Trade[] | undefined;
+    return {
+      steps,
+      time: this.times.subarray(0, steps),
+      equity: this.equity.subarray(0, steps),
+      initialCash: this.initialCash,
+      cash: portfolio.cash,
+      positions: this.#ofHeld(portfolio.positions),
+      // Made only on demand, since a long run has hundreds of thousands.
+      get trades() {
+        return (trades ??= portfolio.closedTrades());
+      },
+      openTrades: portfolio.openTrades(lastTime, steps - 1),
+      orders,
+      fees: portfolio.fees,
+      otherFees: portfolio.otherFees,
+      slippage: portfolio.slippage,
+      tradedNotional: portfolio.tradedNotional,
+      stepsInMarket: this.stepsInMarket,
+      ambiguousBars: this.ambiguousBars,
+      marginCalls: this.marginCalls,
+      ruinedAt: this.ruinedAt,
+      journal: this.journal,
+    };
+  }
+
+  /** Values of a column by symbol, for instruments with a position. */
+  #ofHeld(column: Float64Array): Readonly<Record<string, number>> {
+    const { positions } = this.portfolio;
+    const held = this.instruments.filter(({ index }) => positions[index] !== 0);
+    return Object.fromEntries(held.map(({ symbol, index }) => [symbol, column[index]!]));
+  }
+}
+
+function doubled(column: Float64Array): Float64Array {
+  const longer = new Float64Array(Math.max(64, 2 * column.length));
+  longer.set(column);
+  return longer;
+}
