@@ -19,7 +19,6 @@ const LONG_FILES: Readonly<Record<string, string>> = {
   'src/compliance/stress/safeguards.ts': 'to be divided with the rest of the stress test',
   'src/storage/migrations.ts': 'statements that were applied to databases and never change',
   'src/storage/tables.ts': 'the columns of all tables, as types',
-  'src/trading/venues/exchange-venue.ts': 'to be rebuilt with the venues of the engine',
 };
 
 /** Functions over the limit that read better in one piece, and why. */
@@ -82,9 +81,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/server/registry.ts addRegistry': 'registers routes, one after another',
   'src/server/server.ts startServer': 'starts what a server consists of, in order',
   'src/trading/sandbox/sandbox.ts startProcess': 'returns an object whose methods share its state',
-  'src/trading/venues/ccxt-client.ts openClient': 'returns an object whose methods share its state',
-  'src/trading/venues/market-data.ts openExchange':
-    'returns an object whose methods share its state',
 };
 
 /**

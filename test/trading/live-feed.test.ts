@@ -240,8 +240,8 @@ describe('liveFeed', () => {
 
   it('reports a gap for bars that the exchange does not return', async () => {
     const { market, exchange, feed } = await newWorld();
-    const history = () => Promise.reject(new Error('no'));
-    const next = await feed({ after: at(0), exchange: { ...exchange, history } });
+    vi.spyOn(exchange, 'history').mockRejectedValue(new Error('no'));
+    const next = await feed({ after: at(0) });
     await market.stream(BTC, at(5), bar(5));
     await market.stream(BTC, at(6), bar(6));
     expect(await next()).toEqual(gap(0, 5, 4));

@@ -1,6 +1,6 @@
 /** Connects clients of ccxt to a simulated exchange in this process, without a network. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from '../../trading/venues/ccxt-client.ts';
+import type { CcxtExchange } from '../../trading/venues/ccxt-types.ts';
 import { textOf } from './faults.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 
@@ -45,7 +45,7 @@ export type Latency = () => number;
  * timers ignore virtual time; the exchange itself enforces its limits.
  */
 export function connectInProcess(
-  client: Client,
+  client: CcxtExchange,
   exchange: SimulatedExchange,
   latency: Latency,
 ): void {

@@ -1,133 +1,12 @@
 import { Agent } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs } from '../../base/backoff.ts';
+import { retry } from '../../base/backoff.ts';
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
+import type { Ccxt, CcxtExchange } from './ccxt-types.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
-
-/** Members of a ccxt exchange in use. */
-export interface Client {
-  readonly has: Readonly<Record<string, unknown>>;
-  readonly timeframes: Readonly<Record<string, unknown>>;
-  readonly features: unknown;
-  readonly precisionMode: number;
-  readonly markets: Readonly<Record<string, Market>> | undefined;
-  readonly clients: Readonly<Record<string, Stream>>;
-  urls: Record<string, unknown>;
-  /** Timeout of a request, ms. */
-  timeout: number;
-  handleRestResponse(response: object, ...rest: readonly unknown[]): Promise<unknown>;
-  getResponseHeaders(response: object): Readonly<Record<string, string>>;
-  /** Builds the signed request; called right before it is sent. */
-  sign(
-    path: string,
-    api: unknown,
-    method: string,
-    params: Readonly<Record<string, unknown>>,
-    ...rest: readonly unknown[]
-  ): unknown;
-  parseOrders(orders: unknown, ...rest: readonly unknown[]): ClientOrder[];
-  loadMarkets(reload?: boolean): Promise<unknown>;
-  fetchMarkets(params: object): Promise<readonly Market[]>;
-  loadTimeDifference(): Promise<unknown>;
-  fetchTime(): Promise<number | undefined>;
-  fetchOHLCV(symbol: string, timeframe: string, since: number, limit: number): Promise<Row[]>;
-  watchOHLCV(symbol: string, timeframe: string): Promise<Row[]>;
-  createOrder(
-    symbol: string,
-    type: 'market' | 'limit',
-    side: 'buy' | 'sell',
-    amount: number,
-    price: number | undefined,
-    params: object,
-  ): Promise<ClientOrder>;
-  cancelOrder(id: string, symbol: string, params: object): Promise<ClientOrder>;
-  fetchOrder(id: string, symbol: string, params: object): Promise<ClientOrder>;
-  fetchOpenOrders(symbol: string): Promise<ClientOrder[]>;
-  fetchOrderTrades(
-    id: string,
-    symbol: string,
-    since: undefined,
-    limit: number,
-    params: object,
-  ): Promise<ClientTrade[]>;
-  fetchBalance(params: object): Promise<{ readonly total: Readonly<Record<string, number>> }>;
-  watchOrders(): Promise<ClientOrder[]>;
-  close(): Promise<void>;
-}
-
-interface Stream {
-  readonly connection?: { terminate?: () => void };
-  readonly futures: Readonly<Record<string, Promise<unknown>>>;
-}
-
-/** See https://docs.ccxt.com/#/?id=market-structure. */
-export interface Market {
-  readonly id: string;
-  readonly symbol: string;
-  readonly base: string;
-  readonly quote: string;
-  readonly spot?: boolean;
-  readonly active?: boolean;
-  readonly precision: { readonly amount?: number; readonly price?: number };
-  readonly limits: Readonly<
-    Partial<Record<'amount' | 'market' | 'cost', { readonly min?: number }>>
-  >;
-  readonly info: { readonly orderTypes?: unknown; readonly status?: unknown };
-}
-
-/** See https://docs.ccxt.com/#/?id=order-structure. */
-export interface ClientOrder {
-  readonly id: string;
-  readonly clientOrderId?: string;
-  readonly symbol: string;
-  readonly status?: string;
-  readonly filled?: number;
-  readonly remaining?: number;
-  readonly cost?: number;
-  readonly timestamp?: number;
-  readonly lastTradeTimestamp?: number;
-  readonly lastUpdateTimestamp?: number;
-  readonly trades?: readonly ClientTrade[];
-}
-
-/** See https://docs.ccxt.com/#/?id=trade-structure. */
-export interface ClientTrade {
-  readonly id: string;
-  readonly amount: number;
-  readonly cost: number;
-  readonly timestamp?: number;
-  readonly fee?: { readonly cost?: number; readonly currency?: string };
-}
-
-export type Row = readonly (number | undefined)[];
-
-type ErrorClass = new (message?: string) => Error;
-
-/** Errors: see https://docs.ccxt.com/#/?id=error-hierarchy. */
-export interface Ccxt {
-  readonly pro: Readonly<Record<string, new (config: object) => Client>>;
-  readonly DECIMAL_PLACES: number;
-  readonly TICK_SIZE: number;
-  readonly ExchangeError: ErrorClass;
-  readonly AuthenticationError: ErrorClass;
-  readonly BadSymbol: ErrorClass;
-  readonly InsufficientFunds: ErrorClass;
-  readonly InvalidOrder: ErrorClass;
-  readonly DuplicateOrderId: ErrorClass;
-  readonly OrderImmediatelyFillable: ErrorClass;
-  readonly OrderNotFillable: ErrorClass;
-  readonly OrderNotFound: ErrorClass;
-  readonly MarketClosed: ErrorClass;
-  readonly OperationFailed: ErrorClass;
-  readonly BadResponse: ErrorClass;
-  readonly RequestTimeout: ErrorClass;
-  readonly InvalidNonce: ErrorClass;
-  readonly RateLimitExceeded: ErrorClass;
-  readonly DDoSProtection: ErrorClass;
-}
 
 /** Which failures are retried, and how often. */
 export interface AskOptions {
@@ -143,21 +22,21 @@ export interface AskOptions {
   readonly only?: (error: unknown) => boolean;
 }
 
-export interface ClientConnection {
-  readonly ccxt: Ccxt;
-  readonly client: Client;
-  /** Returns the symbol of the exchange for a symbol of a bot. */
-  readonly exchangeSymbol: (symbol: string) => string;
-  /**
-   * Runs requests one at a time. Retries temporary failures, after the time that the exchange asks
-   * for; other requests may run in between.
-   */
-  readonly ask: <T>(request: () => Promise<T>, options?: AskOptions) => Promise<T>;
-  /** Whether the exchange rejected the request because of a rate limit. */
-  readonly isRateLimit: (error: unknown) => boolean;
-  /** Disconnects all streams, so that their users reconnect. */
-  readonly drop: () => void;
-  readonly close: () => Promise<void>;
+export interface ClientConfig {
+  /** Options of ccxt that the definition may override. */
+  readonly defaults?: object;
+  /** Options of ccxt that override the definition. */
+  readonly options?: object;
+  /** Called with the duration for which the exchange accepts no requests. */
+  readonly onBlocked?: (seconds: number) => void;
+  /** Timeout of a request, ms. */
+  readonly timeout?: number;
+  /** Replaces the network of the exchange, for example by one in this process. */
+  readonly connect?: ((exchange: CcxtExchange) => void) | undefined;
+  readonly apiKey?: string;
+  readonly secret?: string;
+  readonly password?: string;
+  readonly uid?: string;
 }
 
 const MOST_ATTEMPTS = 6;
@@ -171,17 +50,177 @@ const LONGEST_URGENT_WAIT_MS = 1000;
  */
 const TIMEOUTS_PER_REQUEST = 6;
 
-/**
- * @param config of ccxt; its `options` override the options of the definition.
- * @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange.
- */
-export function openClient(
+/** Connection to an exchange through ccxt, which is loaded when the first one is opened. */
+export class CcxtClient {
+  readonly ccxt = loadCcxt();
+  readonly exchange: CcxtExchange;
+  readonly #definition: ExchangeDefinition;
+  readonly #signal: AbortSignal;
+  readonly #onBlocked: ClientConfig['onBlocked'];
+  /** Value of the Retry-After header by error, ms. */
+  readonly #retryAfter = new WeakMap<Error, number>();
+  /**
+   * Block on all requests, as a duration since a moment: the exchange blocks clients longer that
+   * keep sending.
+   */
+  #block: { readonly since: Moment; readonly ms: number } | undefined;
+  #lastQueued: Promise<unknown> = Promise.resolve();
+
+  /**
+   * @param name of the exchange in exchanges_file.
+   * @param signal aborts running requests and all waits.
+   * @throws ServiceError `conflict` if ccxt is not installed or does not have the exchange.
+   */
+  constructor(
+    name: string,
+    definition: ExchangeDefinition,
+    signal: AbortSignal,
+    { onBlocked, connect, ...config }: ClientConfig = {},
+  ) {
+    this.#definition = definition;
+    this.#signal = signal;
+    this.#onBlocked = onBlocked;
+    this.exchange = newExchange(this.ccxt, name, definition, config);
+    connect?.(this.exchange);
+    this.#recordRetryAfter();
+  }
+
+  /** Returns the symbol of the exchange for a symbol of a bot. */
+  exchangeSymbol(symbol: string): string {
+    return this.#definition.symbols?.[symbol] ?? symbol;
+  }
+
+  /** Whether the exchange rejected the request because of a rate limit. */
+  isRateLimit(error: unknown): boolean {
+    const { RateLimitExceeded, DDoSProtection } = this.ccxt;
+    return error instanceof RateLimitExceeded || error instanceof DDoSProtection;
+  }
+
+  /**
+   * Runs requests one at a time. Retries temporary failures, after the time that the exchange asks
+   * for; other requests may run in between.
+   */
+  ask<T>(
+    request: () => Promise<T>,
+    { isUrgent = false, attempts = MOST_ATTEMPTS, quit, only = () => true }: AskOptions = {},
+  ): Promise<T> {
+    const { InvalidNonce, OperationFailed } = this.ccxt;
+    let failure: unknown;
+    const attempt = async (): Promise<T> => {
+      if (quit?.aborted === true && failure !== undefined) throw failure;
+      if (failure instanceof InvalidNonce) await this.#adjustClock();
+      try {
+        return await (isUrgent ? this.#runNow(request) : this.#enqueue(request));
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    };
+    return retry(attempt, {
+      ...REST_BACKOFF,
+      signal: this.#signal,
+      wake: quit,
+      requestedMs: (error) => this.#retryAfter.get(error as Error) ?? 0,
+      shouldRetry: (error, count) =>
+        error instanceof OperationFailed &&
+        only(error) &&
+        count < attempts &&
+        quit?.aborted !== true &&
+        !(isUrgent && this.#blockedForMs() > LONGEST_URGENT_WAIT_MS),
+    });
+  }
+
+  /** Disconnects all streams, so that their users reconnect. */
+  drop(): void {
+    // Terminates, because a dead connection would not answer a close frame.
+    for (const { connection } of Object.values(this.exchange.clients)) connection?.terminate?.();
+  }
+
+  async close(): Promise<void> {
+    this.drop();
+    await this.exchange.close();
+  }
+
+  #recordRetryAfter(): void {
+    const { exchange } = this;
+    const handleRestResponse = exchange.handleRestResponse.bind(exchange);
+    exchange.handleRestResponse = async (response, ...rest) => {
+      try {
+        return await handleRestResponse(response, ...rest);
+      } catch (error) {
+        const headers = Object.entries(exchange.getResponseHeaders(response));
+        const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
+        const ms = 1000 * Number(text ?? 0);
+        if (this.isRateLimit(error) && ms > 0) {
+          this.#retryAfter.set(error as Error, Math.min(ms, LONGEST_RETRY_AFTER_MS));
+        }
+        throw error;
+      }
+    };
+  }
+
+  #enqueue<T>(request: () => Promise<T>): Promise<T> {
+    const answer = this.#lastQueued.then(() =>
+      this.#attempt(request, TIMEOUTS_PER_REQUEST * this.exchange.timeout),
+    );
+    this.#lastQueued = answer.catch(() => {});
+    return answer;
+  }
+
+  async #runNow<T>(request: () => Promise<T>): Promise<T> {
+    const left = this.#blockedForMs();
+    if (left <= LONGEST_URGENT_WAIT_MS) return this.#attempt(request, this.exchange.timeout);
+    const message = `the exchange accepts no requests for ${Math.ceil(left / 1000)} s`;
+    throw new this.ccxt.RateLimitExceeded(message);
+  }
+
+  async #attempt<T>(request: () => Promise<T>, withinMs: number): Promise<T> {
+    await this.#waitUntilUnblocked();
+    const late = Promise.withResolvers<never>();
+    const giveUp = (): void => late.reject(this.#signal.reason);
+    const expire = (): void =>
+      late.reject(new this.ccxt.RequestTimeout(`no complete response within ${withinMs} ms`));
+    const timer = setTimeout(expire, withinMs);
+    this.#signal.addEventListener('abort', giveUp);
+    try {
+      return await Promise.race([request(), late.promise]);
+    } catch (error) {
+      const ms = this.#retryAfter.get(error as Error) ?? 0;
+      // Code -1015 of Binance limits orders only, so other requests continue.
+      if (ms > 0 && !/-1015\b/.test(String(error))) {
+        if (ms > this.#blockedForMs()) this.#block = { since: thisMoment(), ms };
+        this.#onBlocked?.(Math.ceil(ms / 1000));
+      }
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      this.#signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  #blockedForMs(): number {
+    return this.#block === undefined ? 0 : this.#block.ms - msSince(this.#block.since);
+  }
+
+  async #waitUntilUnblocked(): Promise<void> {
+    for (let left = this.#blockedForMs(); left > 0; left = this.#blockedForMs()) {
+      await delay(left, undefined, { signal: this.#signal });
+    }
+  }
+
+  /** If the exchange does not report its time now, the next attempt tries again. */
+  async #adjustClock(): Promise<void> {
+    const { exchange } = this;
+    await this.#attempt(() => exchange.loadTimeDifference(), exchange.timeout).catch(() => {});
+  }
+}
+
+function newExchange(
+  ccxt: Ccxt,
   name: string,
   definition: ExchangeDefinition,
-  signal: AbortSignal,
-  { defaults = {}, options = {}, onBlocked, connect, ...config }: ClientConfig = {},
-): ClientConnection {
-  const ccxt = loadCcxt();
+  { defaults, options, ...config }: ClientConfig,
+): CcxtExchange {
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
   if (Pro === undefined) {
     throw new ServiceError('conflict', `ccxt cannot stream data of ${definition.ccxt}`, {
@@ -189,7 +228,7 @@ export function openClient(
       remedy: `Correct ${name} in exchanges_file; https://docs.ccxt.com lists the exchanges.`,
     });
   }
-  const client = new Pro({
+  const exchange = new Pro({
     ...config,
     enableRateLimit: true,
     // Needed for ws:// URLs without TLS, for example of a gateway in a private network.
@@ -206,148 +245,8 @@ export function openClient(
       ws: { backoff: { base: 0 } },
     },
   });
-  if (definition.urls !== undefined) client.urls = { ...client.urls, api: definition.urls };
-  connect?.(client);
-
-  const isRateLimit = (error: unknown): boolean =>
-    error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
-  /** Value of the Retry-After header by error, ms. */
-  const retryAfter = new WeakMap<Error, number>();
-  const handleRestResponse = client.handleRestResponse.bind(client);
-  client.handleRestResponse = async (response, ...rest) => {
-    try {
-      return await handleRestResponse(response, ...rest);
-    } catch (error) {
-      const headers = Object.entries(client.getResponseHeaders(response));
-      const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
-      const ms = 1000 * Number(text ?? 0);
-      if (isRateLimit(error) && ms > 0) {
-        retryAfter.set(error as Error, Math.min(ms, LONGEST_RETRY_AFTER_MS));
-      }
-      throw error;
-    }
-  };
-
-  /**
-   * Block on all requests, as a duration since a moment: the exchange blocks clients longer that
-   * keep sending.
-   */
-  let block: { readonly since: Moment; readonly ms: number } | undefined;
-  const blockedForMs = (): number => (block === undefined ? 0 : block.ms - msSince(block.since));
-  const waitUntilUnblocked = async (): Promise<void> => {
-    for (;;) {
-      const left = blockedForMs();
-      if (left <= 0) return;
-      await delay(left, undefined, { signal });
-    }
-  };
-  const attempt = async <T>(request: () => Promise<T>, withinMs: number): Promise<T> => {
-    await waitUntilUnblocked();
-    const late = Promise.withResolvers<never>();
-    const giveUp = (): void => late.reject(signal.reason);
-    const expire = (): void =>
-      late.reject(new ccxt.RequestTimeout(`no complete response within ${withinMs} ms`));
-    const timer = setTimeout(expire, withinMs);
-    signal.addEventListener('abort', giveUp);
-    try {
-      return await Promise.race([request(), late.promise]);
-    } catch (error) {
-      const ms = retryAfter.get(error as Error) ?? 0;
-      // Code -1015 of Binance limits orders only, so other requests continue.
-      if (ms > 0 && !/-1015\b/.test(String(error))) {
-        if (ms > blockedForMs()) block = { since: thisMoment(), ms };
-        onBlocked?.(Math.ceil(ms / 1000));
-      }
-      throw error;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', giveUp);
-    }
-  };
-  let before: Promise<unknown> = Promise.resolve();
-  const enqueue = <T>(request: () => Promise<T>): Promise<T> => {
-    const answer = before.then(() => attempt(request, TIMEOUTS_PER_REQUEST * client.timeout));
-    before = answer.catch(() => {});
-    return answer;
-  };
-  const runNow = <T>(request: () => Promise<T>): Promise<T> => {
-    const left = blockedForMs();
-    if (left <= LONGEST_URGENT_WAIT_MS) return attempt(request, client.timeout);
-    const message = `the exchange accepts no requests for ${Math.ceil(left / 1000)} s`;
-    return Promise.reject(new ccxt.RateLimitExceeded(message));
-  };
-  const ask = async <T>(
-    request: () => Promise<T>,
-    { isUrgent = false, attempts = MOST_ATTEMPTS, quit, only = () => true }: AskOptions = {},
-  ): Promise<T> => {
-    for (let count = 1; ; count += 1) {
-      signal.throwIfAborted();
-      try {
-        return await (isUrgent ? runNow(request) : enqueue(request));
-      } catch (error) {
-        signal.throwIfAborted();
-        const isPassing = error instanceof ccxt.OperationFailed && only(error);
-        const retryAfterMs = retryAfter.get(error as Error) ?? 0;
-        const isTooLong = isUrgent && blockedForMs() > LONGEST_URGENT_WAIT_MS;
-        if (!isPassing || count >= attempts || isTooLong) throw error;
-        const wait = backoffMs(count, REST_BACKOFF, Math.random());
-        const ends = quit === undefined ? signal : AbortSignal.any([signal, quit]);
-        await delay(Math.max(wait, retryAfterMs), undefined, { signal: ends }).catch(() => {});
-        signal.throwIfAborted();
-        if (quit?.aborted === true) throw error;
-        // The local clock has drifted. If the exchange does not report its time now, the next
-        // attempt asks again.
-        if (error instanceof ccxt.InvalidNonce) {
-          await attempt(() => client.loadTimeDifference(), client.timeout).catch(() => {});
-        }
-      }
-    }
-  };
-  const drop = (): void => {
-    // Terminates, because a dead connection would not answer a close frame.
-    for (const { connection } of Object.values(client.clients)) connection?.terminate?.();
-  };
-  return {
-    ccxt,
-    client,
-    exchangeSymbol: (symbol) => definition.symbols?.[symbol] ?? symbol,
-    ask,
-    isRateLimit,
-    drop,
-    async close() {
-      drop();
-      await client.close();
-    },
-  };
-}
-
-interface ClientConfig {
-  /** Options of ccxt that the definition may override. */
-  readonly defaults?: object;
-  /** Options of ccxt that override the definition. */
-  readonly options?: object;
-  /** Called with the duration for which the exchange accepts no requests. */
-  readonly onBlocked?: (seconds: number) => void;
-  /** Replaces the network of the client, for example by an exchange in this process. */
-  readonly connect?: ((client: Client) => void) | undefined;
-  readonly timeout?: number;
-  readonly apiKey?: string;
-  readonly secret?: string;
-  readonly password?: string;
-  readonly uid?: string;
-}
-
-const LONGEST_REASON = 300;
-
-/**
- * Describes an error of ccxt in one line, without credentials in URLs. Errors may contain whole
- * pages.
- *
- * @param redact removes secrets from a text.
- */
-export function describeCcxtError(error: unknown, redact = (text: string): string => text): string {
-  const text = printableLine(redact(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
-  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
+  if (definition.urls !== undefined) exchange.urls = { ...exchange.urls, api: definition.urls };
+  return exchange;
 }
 
 function loadCcxt(): Ccxt {
@@ -361,4 +260,17 @@ function loadCcxt(): Ccxt {
       remedy: 'Install it beside service-local with `npm install ccxt`.',
     });
   }
+}
+
+const LONGEST_REASON = 300;
+
+/**
+ * Describes an error of ccxt in one line, without credentials in URLs. Errors may contain whole
+ * pages.
+ *
+ * @param redact removes secrets from a text.
+ */
+export function describeCcxtError(error: unknown, redact = (text: string): string => text): string {
+  const text = printableLine(redact(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
+  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
 }

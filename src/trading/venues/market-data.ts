@@ -1,8 +1,9 @@
 /** Public market data of an exchange through ccxt, which is loaded when the first one is opened. */
-import { ServiceError } from '../../base/errors.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { Candle } from '../../market/bars.ts';
 import type { TimeframeName } from '../../market/timeframe.ts';
-import { openClient, describeCcxtError, type Client, type Row } from './ccxt-client.ts';
+import { CcxtClient, describeCcxtError } from './ccxt-client.ts';
+import type { CcxtExchange, Row } from './ccxt-types.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
 /** A bar as the exchange sent it. Only its time has been checked. */
@@ -47,76 +48,99 @@ export function openExchange(
   name: string,
   definition: ExchangeDefinition,
   signal: AbortSignal,
-  connect?: (client: Client) => void,
+  connect?: (exchange: CcxtExchange) => void,
 ): Exchange {
   const options = { OHLCVLimit: KEPT_BARS };
-  const connection = openClient(name, definition, signal, { options, connect });
-  const { client, exchangeSymbol, ask, drop } = connection;
+  return new MarketData(name, new CcxtClient(name, definition, signal, { options, connect }));
+}
 
-  let loadedAt = -Infinity;
-  const missing = async (symbols: readonly string[]): Promise<readonly number[]> => {
-    const among = (): number[] =>
-      symbols.flatMap((symbol, at) =>
-        Object.hasOwn(client.markets ?? {}, exchangeSymbol(symbol)) ? [] : [at],
-      );
-    if (among().length > 0 && performance.now() - loadedAt > RELOAD_EVERY_MS) {
-      await ask(() => client.loadMarkets(true), { attempts: 2 });
-      loadedAt = performance.now();
+class MarketData implements Exchange {
+  readonly #name: string;
+  readonly #client: CcxtClient;
+  /** Time of the last reload of the markets, by `performance.now()`. */
+  #loadedAt = -Infinity;
+
+  constructor(name: string, client: CcxtClient) {
+    this.#name = name;
+    this.#client = client;
+  }
+
+  async check(symbols: readonly string[], timeframe: TimeframeName): Promise<void> {
+    const name = this.#name;
+    const { exchange } = this.#client;
+    if (exchange.has['watchOHLCV'] !== true || exchange.has['fetchOHLCV'] !== true) {
+      throw new ServiceError('conflict', `${name} does not stream bars`, {
+        reason: 'unknown_exchange',
+        remedy: 'Choose an exchange that ccxt can stream bars from.',
+      });
     }
-    return among();
-  };
+    const problems: Problem[] = [];
+    const lacks = (what: string, pointer: string): void =>
+      void problems.push({ code: 'no_live_data', message: `${name} has no ${what}`, pointer });
+    if (!Object.hasOwn(exchange.timeframes, ccxtTimeframe(timeframe))) {
+      lacks(`${timeframe} bars`, '/spec/data/timeframe');
+    }
+    const missing = await this.#missing(symbols).catch((error: unknown) => {
+      throw unavailable(name, error);
+    });
+    for (const at of missing) {
+      const symbol = JSON.stringify(this.#client.exchangeSymbol(symbols[at]!));
+      lacks(`symbol ${symbol}`, `/spec/universe/symbols/${at}`);
+    }
+    if (problems.length === 0) return;
+    throw new ServiceError('invalid_spec', `${name} does not have the data that the bot needs`, {
+      problems,
+      remedy: 'Use the symbols of the exchange, such as BTC/USDT, or map them in exchanges_file.',
+    });
+  }
 
-  return {
-    async check(symbols, timeframe) {
-      const problems: { code: string; message: string; pointer: string }[] = [];
-      if (client.has['watchOHLCV'] !== true || client.has['fetchOHLCV'] !== true) {
-        throw new ServiceError('conflict', `${name} does not stream bars`, {
-          reason: 'unknown_exchange',
-          remedy: 'Choose an exchange that ccxt can stream bars from.',
-        });
-      }
-      if (!Object.hasOwn(client.timeframes, ccxtTimeframe(timeframe))) {
-        problems.push({
-          code: 'no_live_data',
-          message: `${name} has no ${timeframe} bars`,
-          pointer: '/spec/data/timeframe',
-        });
-      }
-      const absent = await missing(symbols).catch((error: unknown) => {
-        throw unavailable(name, error);
-      });
-      for (const at of absent) {
-        problems.push({
-          code: 'no_live_data',
-          message: `${name} has no symbol ${JSON.stringify(exchangeSymbol(symbols[at]!))}`,
-          pointer: `/spec/universe/symbols/${at}`,
-        });
-      }
-      if (problems.length === 0) return;
-      throw new ServiceError('invalid_spec', `${name} does not have the data that the bot needs`, {
-        problems,
-        remedy: 'Use the symbols of the exchange, such as BTC/USDT, or map them in exchanges_file.',
-      });
-    },
-    async watch(symbol, timeframe) {
-      return barsOf(await client.watchOHLCV(exchangeSymbol(symbol), ccxtTimeframe(timeframe)));
-    },
-    history: (symbol, timeframe, since) =>
-      ask(async () => {
-        const rows = await client.fetchOHLCV(
-          exchangeSymbol(symbol),
-          ccxtTimeframe(timeframe),
-          since,
-          PAGE,
-        );
-        return barsOf(rows).sort((a, b) => a.time - b.time);
-      }),
-    async time() {
-      return client.has['fetchTime'] === true ? ask(() => client.fetchTime()) : undefined;
-    },
-    drop,
-    close: () => connection.close(),
-  };
+  /** Returns the indexes of the symbols that the exchange does not have. */
+  async #missing(symbols: readonly string[]): Promise<readonly number[]> {
+    const { exchange } = this.#client;
+    const missing = (): number[] =>
+      symbols.flatMap((symbol, at) =>
+        Object.hasOwn(exchange.markets ?? {}, this.#client.exchangeSymbol(symbol)) ? [] : [at],
+      );
+    if (missing().length > 0 && performance.now() - this.#loadedAt > RELOAD_EVERY_MS) {
+      await this.#client.ask(() => exchange.loadMarkets(true), { attempts: 2 });
+      this.#loadedAt = performance.now();
+    }
+    return missing();
+  }
+
+  async watch(symbol: string, timeframe: TimeframeName): Promise<readonly ExchangeBar[]> {
+    const { exchange } = this.#client;
+    const rows = exchange.watchOHLCV(this.#client.exchangeSymbol(symbol), ccxtTimeframe(timeframe));
+    return barsOf(await rows);
+  }
+
+  history(
+    symbol: string,
+    timeframe: TimeframeName,
+    since: number,
+  ): Promise<readonly ExchangeBar[]> {
+    const { exchange } = this.#client;
+    const at = this.#client.exchangeSymbol(symbol);
+    return this.#client.ask(async () => {
+      const rows = await exchange.fetchOHLCV(at, ccxtTimeframe(timeframe), since, PAGE);
+      return barsOf(rows).sort((a, b) => a.time - b.time);
+    });
+  }
+
+  async time(): Promise<number | undefined> {
+    const { exchange } = this.#client;
+    return exchange.has['fetchTime'] === true
+      ? this.#client.ask(() => exchange.fetchTime())
+      : undefined;
+  }
+
+  drop(): void {
+    this.#client.drop();
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
 }
 
 function unavailable(name: string, error: unknown): ServiceError {

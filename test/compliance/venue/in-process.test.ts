@@ -10,7 +10,7 @@ import { Agenda } from '../../../src/compliance/venue/agenda.ts';
 import { connectInProcess } from '../../../src/compliance/venue/in-process.ts';
 import { SimulatedExchange } from '../../../src/compliance/venue/simulated-exchange.ts';
 import { clientOrderId, type Venue, type VenueReport } from '../../../src/trading/venue.ts';
-import type { Client } from '../../../src/trading/venues/ccxt-client.ts';
+import type { CcxtExchange } from '../../../src/trading/venues/ccxt-types.ts';
 import { openExchangeVenue } from '../../../src/trading/venues/exchange-venue.ts';
 import { openExchange } from '../../../src/trading/venues/market-data.ts';
 
@@ -133,7 +133,7 @@ test('an order is placed once although its answer is lost', () =>
 
 test('bars of the trades are streamed and can be queried', () =>
   trade(async ({ time, exchange, wait }) => {
-    const connect = (client: Client): void => connectInProcess(client, exchange, () => 5);
+    const connect = (client: CcxtExchange): void => connectInProcess(client, exchange, () => 5);
     const signal = new AbortController().signal;
     const feed = openExchange('simulated', exchange.definition, signal, connect);
     const watched = feed.watch(SYMBOL, '1m');

@@ -1,0 +1,112 @@
+import { ServiceError } from '../../base/errors.ts';
+import { CcxtClient, describeCcxtError, type AskOptions } from './ccxt-client.ts';
+import { createRedactor, readCredentials, type Credentials } from './credentials.ts';
+import type { ExchangeVenueOptions } from './venue-options.ts';
+
+/** The exchange rejects requests that arrive later than this after they were signed. */
+export const RECEIVE_WINDOW_MS = 5000;
+const TIMEOUT_MS = 5000;
+/** For the list of markets, which is large. */
+const LOAD_TIMEOUT_MS = 10_000;
+/** For cancels and the queries that confirm them. */
+export const URGENT: AskOptions = { isUrgent: true, attempts: 2 };
+/** For periodic queries, which are repeated anyway. */
+export const WATCHING: AskOptions = { attempts: 2 };
+
+/** Connection to a spot account at an exchange. */
+export class VenueClient extends CcxtClient {
+  readonly #options: ExchangeVenueOptions;
+  readonly #redact: (text: string) => string;
+
+  /**
+   * @throws ServiceError as `CcxtClient` and `readCredentials`
+   */
+  constructor(options: ExchangeVenueOptions) {
+    const { name, definition, signal, timeoutMs = LOAD_TIMEOUT_MS, onTrouble } = options;
+    const credentials: Credentials = readCredentials(options.credentialsDir);
+    super(name, definition, signal, {
+      ...credentials,
+      timeout: timeoutMs,
+      connect: options.connect,
+      onBlocked: (seconds) => onTrouble?.(`${name} accepts no requests for ${seconds} s`),
+      defaults: { adjustForTimeDifference: true },
+      options: {
+        recvWindow: RECEIVE_WINDOW_MS,
+        defaultType: 'spot',
+        fetchMarkets: { types: ['spot'] },
+        // Avoids endpoints that need more permissions than trading.
+        fetchCurrencies: false,
+        fetchMargins: false,
+      },
+    });
+    this.#options = options;
+    this.#redact = createRedactor(credentials);
+    this.#requireLists();
+    this.#guardOrders();
+  }
+
+  /** Loads the markets; later requests have a shorter timeout. */
+  async load(): Promise<void> {
+    await this.translateErrors(() => this.ask(() => this.exchange.loadMarkets()));
+    this.exchange.timeout = this.#options.timeoutMs ?? TIMEOUT_MS;
+  }
+
+  describe(error: unknown): string {
+    return describeCcxtError(error, this.#redact);
+  }
+
+  /** Converts errors to ServiceErrors without secrets: errors of ccxt contain the signed URL. */
+  async translateErrors<T>(operation: () => Promise<T>): Promise<T> {
+    try {
+      return await operation();
+    } catch (error) {
+      const { name, signal } = this.#options;
+      signal.throwIfAborted();
+      if (error instanceof ServiceError) throw error;
+      const why = this.describe(error);
+      if (error instanceof this.ccxt.AuthenticationError) {
+        throw new ServiceError('conflict', `${name} rejects the credentials: ${why}`, {
+          reason: 'credentials_refused',
+          remedy:
+            'Check that the key is active, may trade spot, and is allowed from this IP address.',
+        });
+      }
+      throw new ServiceError('exchange_unavailable', `${name} does not answer: ${why}`, {
+        remedy: 'Try again later, or check that this machine can reach the exchange.',
+      });
+    }
+  }
+
+  #requireLists(): void {
+    const { ccxt, exchange } = this;
+    const parseOrders = exchange.parseOrders.bind(exchange);
+    exchange.parseOrders = (orders, ...rest) => {
+      // ccxt would turn another response into an empty list, as if no orders were open.
+      if (Array.isArray(orders)) return parseOrders(orders, ...rest);
+      throw new ccxt.BadResponse('expected a list of orders in the response');
+    };
+  }
+
+  /**
+   * Asks `mayPlace` after all waits, including waits of ccxt. From here on, the receive window
+   * limits the delay.
+   */
+  #guardOrders(): void {
+    const { exchange } = this;
+    const sign = exchange.sign.bind(exchange);
+    exchange.sign = (path, api, method, params, ...rest) => {
+      const isOrder = method === 'POST' && path === 'order';
+      if (isOrder && this.#options.mayPlace?.(String(params['newClientOrderId'])) === false) {
+        throw new OrderNotSent();
+      }
+      return sign(path, api, method, params, ...rest);
+    };
+  }
+}
+
+/** `mayPlace` was false, so the order did not leave this process. */
+export class OrderNotSent extends ServiceError {
+  constructor() {
+    super('exchange_unavailable', 'the order may no longer be sent', { reason: 'not_sent' });
+  }
+}
