@@ -1,5 +1,3 @@
-import type { Bars } from '../market/bars.ts';
-import { StrategyBroker } from './broker.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
@@ -9,16 +7,14 @@ import { showBar } from './instrument.ts';
 import { MarginCalls } from './margin.ts';
 import { OrderBook } from './orders/order-book.ts';
 import { OrderEntry } from './orders/order-entry.ts';
-import type { Order } from './orders/order.ts';
-import { seededRandom } from './random.ts';
 import type { RunResult } from './result.ts';
 import { Exposure } from './risk/exposure.ts';
 import type { Thresholds } from './risk/firm-thresholds.ts';
 import { RiskGate } from './risk/risk-gate.ts';
-import { RunState } from './run-state.ts';
+import { RunState, type RunView } from './run-state.ts';
 import { Sizing } from './sizing.ts';
+import { startStrategy } from './start-strategy.ts';
 import type { Step } from './steps.ts';
-import type { StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
 
 /**
@@ -40,11 +36,10 @@ export class Engine {
   /** Undefined if bars fill the orders. */
   readonly venue: VenueExecution | undefined;
   readonly #run: RunState;
-  readonly #book: OrderBook;
   readonly #margin: MarginCalls;
   readonly #execution: OrderExecution;
   readonly #entry: OrderEntry;
-  readonly #create: () => StrategyRun;
+  readonly #setup: EngineSetup;
 
   /** @throws RangeError for a venue without a cash account. */
   constructor(setup: EngineSetup) {
@@ -61,18 +56,14 @@ export class Engine {
     this.venue = terms && new VenueExecution(run, book, gate, exposure, sizing, terms);
     this.risk = gate;
     this.#run = run;
-    this.#book = book;
+    this.#setup = setup;
     this.#margin = new MarginCalls(run, book, gate);
     this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
     this.#entry = new OrderEntry(run, book, gate, this.#margin, this.#execution);
-    this.#create = () =>
-      setup.strategy.create({
-        // Copies, since a strategy that changes them would change this run or the next one.
-        params: Object.freeze({ ...setup.params }),
-        instruments: Object.freeze([...run.instruments]),
-        broker: new StrategyBroker(run, this.#entry),
-        random: seededRandom(config.seed),
-      });
+  }
+
+  get run(): RunView {
+    return this.#run;
   }
 
   /** Number of steps with bars. */
@@ -85,38 +76,8 @@ export class Engine {
     return this.#run.step;
   }
 
-  /** Number of orders created so far, which is also the id of the newest one. */
-  get orderCount(): number {
-    return this.#book.created;
-  }
-
-  /** Whether equity was lost. No further step is taken then. */
-  get isRuined(): boolean {
-    return this.#run.ruinedAt !== undefined;
-  }
-
-  /** Bars of each instrument. Columns may be longer than `length`. */
-  get histories(): readonly Bars[] {
-    return this.#run.histories;
-  }
-
-  /** Working orders, oldest first. */
-  get working(): readonly Readonly<Order>[] {
-    return this.#run.working;
-  }
-
-  /** Cash plus all positions at their last close, account currency. */
-  get equity(): number {
-    return this.#run.portfolio.equity();
-  }
-
-  /** The prices at which open positions are valued, by symbol. */
-  get marks(): Readonly<Record<string, number>> {
-    return this.#run.marks;
-  }
-
   result(): RunResult {
-    return this.#run.result(this.#book.counts);
+    return this.#run.result();
   }
 
   /**
@@ -150,8 +111,8 @@ export class Engine {
     const end = Math.min(run.step + maxSteps, run.stepCount);
     run.isStrategysTurn = true;
     try {
-      if (end > 0) run.strategy ??= this.#begin();
-      while (run.step < end && run.ruinedAt === undefined) {
+      if (end > 0) this.#start();
+      while (run.step < end && !run.isRuined) {
         const isIdle = run.working.length === 0 && this.venue === undefined;
         if (isIdle && run.histories.length === 1) this.#coast(end);
         else this.#takeStep();
@@ -159,19 +120,14 @@ export class Engine {
     } finally {
       run.isStrategysTurn = false;
     }
-    return run.step < run.stepCount && run.ruinedAt === undefined;
+    return run.step < run.stepCount && !run.isRuined;
   }
 
-  #begin(): StrategyRun {
-    const { now } = this.#run;
-    this.#run.portfolio.date(now);
-    try {
-      const strategy = this.#create();
-      rejectAsync(strategy);
-      return strategy;
-    } catch (error) {
-      throw new StrategyError(0, now, error);
-    }
+  #start(): void {
+    const run = this.#run;
+    if (run.strategy !== undefined) return;
+    run.portfolio.date(run.now);
+    run.strategy = startStrategy(this.#setup, run, this.#entry);
   }
 
   #takeStep(): void {
@@ -205,7 +161,7 @@ export class Engine {
       showBar(instrument, step);
       this.#closeStep(position !== 0);
       step += 1;
-    } while (step < end && working.length === 0 && run.ruinedAt === undefined);
+    } while (step < end && working.length === 0 && !run.isRuined);
   }
 
   /**
@@ -232,14 +188,5 @@ export class Engine {
     const { fills, strategy } = this.#run;
     this.#run.fills = [];
     for (const fill of fills) strategy!.onFill!(fill);
-  }
-}
-
-/** Code after an `await` would run when the bar is over. */
-function rejectAsync(run: StrategyRun): void {
-  for (const name of ['onBar', 'onFill'] as const) {
-    if (Object.prototype.toString.call(run[name]) === '[object AsyncFunction]') {
-      throw new TypeError(`${name} must not be async: a bar is over when it returns`);
-    }
   }
 }

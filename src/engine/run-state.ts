@@ -6,9 +6,10 @@ import type { EngineSetup } from './engine-setup.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
 import { EngineMemory } from './memory.ts';
+import type { Order } from './orders/order.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
 import { Portfolio } from './portfolio.ts';
-import type { OrderCounts, RunResult, Trade } from './result.ts';
+import type { RunResult, Trade } from './result.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Fill, StrategyRun } from './strategy.ts';
@@ -19,17 +20,31 @@ import type { Fill, StrategyRun } from './strategy.ts';
  */
 export const STEPS_TO_FREEZE = 2;
 
+/** The part of a run that callers of the engine read. */
+export interface RunView {
+  /** Bars of each instrument. Columns may be longer than `length`. */
+  readonly histories: readonly Bars[];
+  readonly portfolio: Pick<Portfolio, 'equity'>;
+  /** Oldest first. */
+  readonly working: readonly Readonly<Order>[];
+  /** Number of orders created so far, which is also the id of the newest one. */
+  readonly orderCount: number;
+  /** The prices at which open positions are valued, by symbol. */
+  readonly marks: Readonly<Record<string, number>>;
+  /** Whether equity was lost. No step follows. */
+  readonly isRuined: boolean;
+}
+
 /** What a run holds: bars, the position in them, the account, the journal and the working orders. */
-export class RunState {
+export class RunState implements RunView {
   readonly config: EngineConfig;
   readonly instruments: readonly Instrument[];
-  /** Bars of each instrument. Columns may be longer than `length`. */
   readonly histories: Bars[];
   readonly portfolio: Portfolio;
   readonly journal: Journal;
   /** Account currency, before the first step. */
   readonly initialCash: number;
-  /** Oldest first. During a step, it may contain orders that have ended. */
+  /** During a step, it may contain orders that have ended. */
   readonly working: WorkingOrder[] = [];
   /** Written for every fill, since a run makes too many to leave each to the garbage collector. */
   readonly booking: Booking = {
@@ -62,6 +77,16 @@ export class RunState {
   fills: Fill[] = [];
   /** False outside of `create`, `onFill` and `onBar`, for example after an `await`. */
   isStrategysTurn = false;
+  orderCount = 0;
+  readonly orders = {
+    submitted: 0,
+    filled: 0,
+    fills: 0,
+    canceled: 0,
+    expired: 0,
+    rejected: {} as Record<string, number>,
+    denied: {} as Record<string, number>,
+  };
   stepsInMarket = 0;
   ambiguousBars = 0;
   marginCalls = 0;
@@ -96,7 +121,10 @@ export class RunState {
     return this.instruments.map(({ symbol }) => symbol);
   }
 
-  /** The prices at which open positions are valued, by symbol. */
+  get isRuined(): boolean {
+    return this.ruinedAt !== undefined;
+  }
+
   get marks(): Readonly<Record<string, number>> {
     return this.#ofHeld(this.portfolio.marks);
   }
@@ -173,9 +201,10 @@ export class RunState {
     this.step = next;
   }
 
-  result(orders: OrderCounts): RunResult {
+  result(): RunResult {
     const { portfolio, recorded: steps } = this;
     const lastTime = this.times[steps - 1] ?? Number.NaN;
+    const { rejected, denied, ...counts } = this.orders;
     let trades: readonly Trade[] | undefined;
     return {
       steps,
@@ -189,7 +218,7 @@ export class RunState {
         return (trades ??= portfolio.closedTrades());
       },
       openTrades: portfolio.openTrades(lastTime, steps - 1),
-      orders,
+      orders: { ...counts, working: this.working.length, rejected, denied },
       fees: portfolio.fees,
       otherFees: portfolio.otherFees,
       slippage: portfolio.slippage,

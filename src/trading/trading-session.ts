@@ -245,7 +245,7 @@ export class TradingSession {
   }
 
   get hasWorkingOrders(): boolean {
-    return this.#engine.working.length > 0;
+    return this.#engine.run.working.length > 0;
   }
 
   /** Count of bar steps taken. */
@@ -268,10 +268,10 @@ export class TradingSession {
       seq: journal.count,
       cash,
       // At a venue, includes fills since the newest bars.
-      equity: this.#orders ? this.#engine.equity : (equity.at(-1) ?? initialCash),
+      equity: this.#orders ? this.#engine.run.portfolio.equity() : (equity.at(-1) ?? initialCash),
       positions,
       working: this.#working(),
-      carry: { marks: this.#engine.marks, risk: this.#engine.risk.state },
+      carry: { marks: this.#engine.run.marks, risk: this.#engine.risk.state },
     };
   }
 
@@ -279,14 +279,14 @@ export class TradingSession {
   result(): SessionResult {
     return {
       result: this.#engine.result(),
-      bars: this.#engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
+      bars: this.#engine.run.histories.map((bars) => sliceBars(bars, 0, bars.length)),
       workMs: this.#workMs,
     };
   }
 
   get status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
-    if (this.#engine.isRuined) return 'ruined';
+    if (this.#engine.run.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
   }
 
@@ -296,7 +296,7 @@ export class TradingSession {
   }
 
   #working(): readonly WorkingOrder[] {
-    return this.#orders?.working() ?? this.#engine.working.map(workingOrder);
+    return this.#orders?.working() ?? this.#engine.run.working.map(workingOrder);
   }
 
   /** Applies the recorded inputs of an earlier session to this new one. */

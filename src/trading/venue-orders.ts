@@ -26,7 +26,7 @@ export class VenueOrders {
 
   /** Orders placed from now on have this epoch in their client order ids. */
   startEpoch(epoch: number): void {
-    this.#epochs.push({ from: this.#engine.orderCount + 1, epoch });
+    this.#epochs.push({ from: this.#engine.run.orderCount + 1, epoch });
   }
 
   /** To be called whenever an input has reached the engine. */
@@ -69,7 +69,7 @@ export class VenueOrders {
     if (this.#isCurrent) return this.#entries;
     const before = this.#entries;
     let at = 0;
-    this.#entries = this.#engine.working.map((order) => {
+    this.#entries = this.#engine.run.working.map((order) => {
       // Both lists are oldest first, so a skipped entry has ended.
       while (at < before.length && before[at]!.order !== order) at += 1;
       const known = before[at];

@@ -90,7 +90,8 @@ function viewOf({ step, broker, instruments }: Scene, fill: Fill | undefined): u
 /** Everything that must stay the same of a run; the events come first. */
 export function linesOf({ engine, seen }: BotRun): string[] {
   const { journal, time, equity, trades, openTrades, ...rest } = engine.result();
-  const { marks, isRuined, done } = engine;
+  const { done } = engine;
+  const { marks, isRuined } = engine.run;
   const { state: risk, permits, latches } = engine.risk;
   const { open, used } = permits;
   return [

@@ -125,12 +125,12 @@ describe('a halt', () => {
       config: ENGINE_DEFAULTS,
     });
     engine.advance(2);
-    expect(engine.working.map(({ id, limit }) => [id, limit])).toEqual([
+    expect(engine.run.working.map(({ id, limit }) => [id, limit])).toEqual([
       [1, 1],
       [2, 2],
     ]);
     engine.halt();
-    expect(engine.working).toEqual([]);
+    expect(engine.run.working).toEqual([]);
     const time = new Date(START + DAY).toISOString();
     expect([...engine.result().journal.events(2)]).toEqual([
       { seq: 3, time, kind: 'order.canceled', order: 1, symbol: 'X', reason: 'halted' },

@@ -172,9 +172,9 @@ describe('messages_kept_for_cancels', () => {
       config: { ...ENGINE_DEFAULTS, ...config },
     });
     engine.advance(1);
-    expect(engine.working).toHaveLength(3);
+    expect(engine.run.working).toHaveLength(3);
     engine.halt();
-    expect(engine.working).toEqual([]);
+    expect(engine.run.working).toEqual([]);
   });
 });
 

@@ -1,5 +1,4 @@
 import type { Booking } from '../booking.ts';
-import type { OrderCounts } from '../result.ts';
 import type { RunState } from '../run-state.ts';
 import { createOrder, type Origin } from './create-order.ts';
 import type { RequestFields } from './order-request.ts';
@@ -17,11 +16,6 @@ const COMPLETE_AS_REPORTED: OrderCommand = { kind: 'complete', isReported: true 
 /** The only place where the state of an order changes. Records each change in the journal and counts it. */
 export class OrderBook {
   readonly #run: RunState;
-  /** Number of orders created so far, which is also the id of the newest one. */
-  created = 0;
-  readonly #counts = { submitted: 0, filled: 0, fills: 0, canceled: 0, expired: 0 };
-  readonly #rejected: Record<string, number> = {};
-  readonly #denied: Record<string, number> = {};
   /** Written for every fill, since a run makes too many to leave each to the garbage collector. */
   readonly #fill: { kind: 'filled'; booking: Booking; filled: number };
 
@@ -30,18 +24,9 @@ export class OrderBook {
     this.#fill = { kind: 'filled', booking: run.booking, filled: -0 };
   }
 
-  get counts(): OrderCounts {
-    return {
-      ...this.#counts,
-      working: this.#run.working.length,
-      rejected: this.#rejected,
-      denied: this.#denied,
-    };
-  }
-
   create(request: RequestFields, origin?: Origin): WorkingOrder {
-    this.created += 1;
-    return createOrder(this.created, this.#run.config.units, request, origin);
+    this.#run.orderCount += 1;
+    return createOrder(this.#run.orderCount, this.#run.config.units, request, origin);
   }
 
   submit(order: WorkingOrder): void {
@@ -115,7 +100,7 @@ export class OrderBook {
     const { journal, portfolio } = this.#run;
     switch (change.kind) {
       case 'submitted':
-        this.#counts.submitted += 1;
+        this.#run.orders.submitted += 1;
         journal.submitted(time, order);
         this.#run.working.push(order);
         break;
@@ -126,7 +111,7 @@ export class OrderBook {
         journal.pendingCancel(time, order, change.reason);
         break;
       case 'filled':
-        this.#counts.fills += 1;
+        this.#run.orders.fills += 1;
         journal.filled(order, change.booking, portfolio);
         this.#notify(order, change.booking);
         break;
@@ -137,7 +122,7 @@ export class OrderBook {
         journal.fee(order, change.booking, portfolio);
         break;
       case 'completed':
-        this.#counts.filled += 1;
+        this.#run.orders.filled += 1;
         break;
       case 'ended':
         this.#countEnd(change.status, change.reason);
@@ -155,9 +140,9 @@ export class OrderBook {
   }
 
   #countEnd(status: UnfilledStatus, reason: OrderReason): void {
-    if (status === 'canceled' || status === 'expired') this.#counts[status] += 1;
+    if (status === 'canceled' || status === 'expired') this.#run.orders[status] += 1;
     else {
-      const counts = status === 'rejected' ? this.#rejected : this.#denied;
+      const counts = this.#run.orders[status];
       counts[reason] = (counts[reason] ?? 0) + 1;
     }
   }
