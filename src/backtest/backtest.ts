@@ -1,4 +1,4 @@
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';

@@ -1,6 +1,6 @@
 /** Findings about the data of a run: faults of the bars, and their extent. */
 import { formatCountOf, formatPercent } from '../base/format.ts';
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import { DAY, formatTime, HOUR, MINUTE } from '../market/bar-time.ts';

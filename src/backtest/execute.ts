@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Engine } from '../engine/engine.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { inSlices } from '../base/watchdog.ts';

@@ -1,4 +1,4 @@
-import type { OrderCounts, RunResult } from '../engine/result.ts';
+import type { OrderCounts, RunResult } from '../engine/run-result.ts';
 import { formatCountOf, formatPercent, formatRatio } from '../base/format.ts';
 import {
   dataEndEarly,

@@ -1,7 +1,7 @@
 import type { EngineConfig } from '../engine/config.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import type { Signals } from '../engine/signals.ts';
+import type { Signals } from '../engine/model-signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { Assertion } from './gates.ts';

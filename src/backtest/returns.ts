@@ -1,4 +1,4 @@
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import { bucketOf } from '../market/resample.ts';
 import { parseTimeframe, type Timeframe } from '../market/timeframe.ts';
 import type { Conventions } from './summary.ts';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 import { removeAbandoned, tryToWriteInto, writeAtomically } from '../base/atomic-file.ts';
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';

@@ -1,4 +1,4 @@
-import type { RunResult, Trade } from '../engine/result.ts';
+import type { RunResult, Trade } from '../engine/run-result.ts';
 import { tradingWeekdays } from '../market/data-gaps.ts';
 import { DAY } from '../market/bar-time.ts';
 import type { BacktestJob } from './job.ts';

@@ -4,7 +4,7 @@ import { workerData, type MessagePort } from 'node:worker_threads';
 import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
-import type { RunResult } from '../engine/result.ts';
+import type { RunResult } from '../engine/run-result.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { lateError } from '../engine/late-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../base/errors.ts';

@@ -2,7 +2,7 @@ import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import type { EngineMemory } from '../engine/memory.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
-import type { Signals } from '../engine/signals.ts';
+import type { Signals } from '../engine/model-signals.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';

@@ -4,7 +4,7 @@ import type { VenueRules } from './execution/venue-protocol.ts';
 import type { EngineMemory } from './memory.ts';
 import type { Params, ParamValues } from './params.ts';
 import type { Opening } from './portfolio.ts';
-import type { Signals } from './signals.ts';
+import type { Signals } from './model-signals.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface EngineSetup<P extends Params = Params> {

@@ -7,7 +7,7 @@ import { showBar } from './instrument.ts';
 import { MarginCalls } from './margin.ts';
 import { OrderBook } from './orders/order-book.ts';
 import { OrderEntry } from './orders/order-entry.ts';
-import type { RunResult } from './result.ts';
+import type { RunResult } from './run-result.ts';
 import { Exposure } from './risk/exposure.ts';
 import type { Thresholds } from './risk/firm-thresholds.ts';
 import { RiskGate } from './risk/risk-gate.ts';

@@ -1,5 +1,5 @@
 import type { BarColumn, Bars } from '../market/bars.ts';
-import type { Signals } from './signals.ts';
+import type { Signals } from './model-signals.ts';
 
 /** Moves an instrument to its bar `cursor`. Only the engine does; the package does not export it. */
 export let showBar: (instrument: Instrument, cursor: number) => void;

@@ -1,7 +1,7 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders/order.ts';
 import type { Account, Booking } from './booking.ts';
 import { EngineMemory } from './memory.ts';
-import { Rows, type RowsData } from './rows.ts';
+import { Rows, type RowsData } from './number-rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders/order.ts';
 
 /** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */

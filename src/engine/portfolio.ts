@@ -1,7 +1,7 @@
 import type { Booking } from './booking.ts';
 import type { EngineMemory } from './memory.ts';
-import { Rows } from './rows.ts';
-import type { Trade } from './result.ts';
+import { Rows } from './number-rows.ts';
+import type { Trade } from './run-result.ts';
 import type { RiskState } from './risk/risk-state.ts';
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */

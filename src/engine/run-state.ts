@@ -9,7 +9,7 @@ import { EngineMemory } from './memory.ts';
 import type { Order } from './orders/order.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
 import { Portfolio } from './portfolio.ts';
-import type { RunResult, Trade } from './result.ts';
+import type { RunResult, Trade } from './run-result.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Fill, StrategyRun } from './strategy.ts';

@@ -8,7 +8,7 @@ import type { Instrument } from '../../src/engine/instrument.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Thresholds } from '../../src/engine/risk/firm-thresholds.ts';
-import type { RunResult } from '../../src/engine/result.ts';
+import type { RunResult } from '../../src/engine/run-result.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';

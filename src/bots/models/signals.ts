@@ -1,6 +1,6 @@
 /** Runs the models of a spec on bars, one at a time, the same in backtests and trading sessions. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { growingSignals, type Signals } from '../../engine/signals.ts';
+import { growingSignals, type Signals } from '../../engine/model-signals.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Bars } from '../../market/bars.ts';

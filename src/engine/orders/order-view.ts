@@ -12,7 +12,7 @@ import type { WorkingOrder } from './working-order.ts';
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 /** Read-only view of an order, for strategies. */
-export class OrderView implements Order {
+class OrderView implements Order {
   readonly #order: Order;
 
   constructor(order: Order) {

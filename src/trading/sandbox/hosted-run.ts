@@ -2,7 +2,7 @@ import { codeOf, entryOf } from '../../bots/bundle.ts';
 import type { HostedSpec } from '../../bots/hosted.ts';
 import { hostedBot, type Bot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
-import type { Signals } from '../../engine/signals.ts';
+import type { Signals } from '../../engine/model-signals.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
 import type { Bars } from '../../market/bars.ts';
 import { openSignals } from '../../bots/models/signals.ts';

@@ -11,7 +11,7 @@ import { Engine } from '../../engine/engine.ts';
 import { REQUEST_FIELDS } from '../../engine/orders/order-request.ts';
 import type { OrderRequest } from '../../engine/orders/order.ts';
 import { resolveParams } from '../../engine/params.ts';
-import { growingSignals } from '../../engine/signals.ts';
+import { growingSignals } from '../../engine/model-signals.ts';
 import { strategyFault } from '../../engine/strategy-fault.ts';
 import { lateError } from '../../engine/late-error.ts';
 import { explainStrategyError } from '../../engine/strategy-error.ts';

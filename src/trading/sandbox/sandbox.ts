@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
-import type { Signals } from '../../engine/signals.ts';
+import type { Signals } from '../../engine/model-signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';

@@ -1,4 +1,4 @@
-import type { Signals } from '../../engine/signals.ts';
+import type { Signals } from '../../engine/model-signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Candle } from '../../market/bars.ts';
 
