@@ -47,8 +47,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/deploy/kubernetes/manifests.ts deployment': 'one manifest, from top to bottom',
   'src/deploy/kubernetes/reflect.ts reflect': 'returns an object whose methods share its state',
   'src/deploy/kubernetes/rest.ts connectRest': 'returns an object whose methods share its state',
-  'src/fleet/deployments/deploy.ts deploy':
-    'one transaction, whose checks and writes share what it has read',
   'src/market/check-bars.ts checkBars':
     'one pass over columns, whose checks share the previous bar',
   'src/research/chat.ts answer': 'the rounds of one answer, which share its state',
@@ -80,7 +78,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/server/metrics.ts createMetrics': 'declares one metric after another',
   'src/server/registry.ts addRegistry': 'registers routes, one after another',
   'src/server/server.ts startServer': 'starts what a server consists of, in order',
-  'src/trading/sandbox/sandbox.ts startProcess': 'returns an object whose methods share its state',
 };
 
 /**

@@ -41,11 +41,12 @@ export interface Deployed extends Pick<Task, 'task_id' | 'deployment_id' | 'stat
 export async function deploy(
   { storage, clock }: ProductionService,
   by: Actor,
-  { cluster, plan, cash, subjects, rules }: PlannedDeployment,
+  planned: PlannedDeployment,
   request: DeployRequest,
   { replace = false, reset_losses }: DeployStart = {},
 ): Promise<Deployed> {
-  const { bot_id, version, namespace, deployment_id } = plan;
+  const { cluster, cash, subjects } = planned;
+  const { bot_id, version, namespace, deployment_id } = planned.plan;
   await requireAdopted(storage.read);
   return storage.write(async (tx) => {
     const now = clock();
@@ -53,61 +54,103 @@ export async function deploy(
     await refuseLatched(tx, bot_id);
     await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
-    const before = await listActiveIn(tx, { bot_id, cluster, namespace });
-    if (before.length > 1 || (before.length === 1 && !replace)) {
-      throw alreadyDeployed(plan.slug, before);
-    }
-    if (plan.venue === 'exchange') await refuseSecondTrader(tx, plan, cluster);
-    const replaced = before[0];
+    const replaced = await findReplaced(tx, planned, replace);
     const replaces = replaced?.deployment_id ?? null;
-    if (replaced !== undefined) await refuseOtherAccount(tx, plan, rules, replaced);
     const reset = reset_losses !== undefined && { reset_losses };
-    await appendAudit(tx, now, {
-      actor: by,
-      action: 'bots.deploy',
-      target: `bot:${bot_id}`,
-      details: {
-        deployment_id,
-        version,
-        cluster,
-        namespace,
-        venue: plan.venue,
-        replaces,
-        ...reset,
-      },
-    });
+    await auditDeployment(tx, now, by, planned, { replaces, ...reset });
     const waits =
       replaced !== undefined && !(await requestEnd(tx, now, by, replaced.task_id, deployment_id));
-    const opening = await readOpening(tx, plan, cash, { replaced, reset_losses });
+    const opening = await readOpening(tx, planned.plan, cash, { replaced, reset_losses });
     const input: DeployInput & Readonly<Record<string, unknown>> = {
       production: { ...request, version, cluster, namespace },
       ...reset,
     };
     const work = { kind: 'production', bot_id, version, input, deployment_id } as const;
     const task = await queueTask(tx, now, by, work);
-    await tx
-      .insertInto('production_deployments')
-      .values({
-        deployment_id,
-        bot_id,
-        cluster,
-        namespace,
-        plan: JSON.stringify(plan),
-        replaces,
-        waits: waits ? 1 : 0,
-        opening: opening && JSON.stringify(opening),
-        ...NOT_APPLIED,
-      })
-      .execute();
-    const { image, venue, exchange } = plan;
-    const place = { cluster, namespace, image, venue, exchange: exchange.name };
-    const payload = { deployment_id, ...place, replaces, opening };
+    await insertDeployment(tx, planned, { replaces, waits, opening });
     await startSession(tx, task, now, { cash, subjects }, [
-      { kind: 'deploy.planned', occurred_at: now, payload },
+      {
+        kind: 'deploy.planned',
+        occurred_at: now,
+        payload: plannedPayload(planned, replaces, opening),
+      },
     ]);
     const { task_id } = task;
     return { task_id, deployment_id, status: 'queued', version, cluster, namespace, replaces };
   });
+}
+
+/**
+ * Finds the deployment of the bot in the namespace, which the new one replaces.
+ * @throws ServiceError as `deploy`
+ */
+async function findReplaced(
+  tx: Db,
+  { cluster, plan, rules }: PlannedDeployment,
+  replace: boolean,
+): Promise<ActiveDeployment | undefined> {
+  const { bot_id, namespace } = plan;
+  const before = await listActiveIn(tx, { bot_id, cluster, namespace });
+  if (before.length > 1 || (before.length === 1 && !replace)) {
+    throw alreadyDeployed(plan.slug, before);
+  }
+  if (plan.venue === 'exchange') await refuseSecondTrader(tx, plan, cluster);
+  const [replaced] = before;
+  if (replaced !== undefined) await refuseOtherAccount(tx, plan, rules, replaced);
+  return replaced;
+}
+
+async function auditDeployment(
+  tx: Db,
+  now: number,
+  by: Actor,
+  { cluster, plan }: PlannedDeployment,
+  start: { readonly replaces: string | null } & DeployStart,
+): Promise<void> {
+  const { bot_id, deployment_id, version, namespace, venue } = plan;
+  await appendAudit(tx, now, {
+    actor: by,
+    action: 'bots.deploy',
+    target: `bot:${bot_id}`,
+    details: { deployment_id, version, cluster, namespace, venue, ...start },
+  });
+}
+
+async function insertDeployment(
+  tx: Db,
+  { cluster, plan }: PlannedDeployment,
+  start: {
+    readonly replaces: string | null;
+    readonly waits: boolean;
+    readonly opening: Opening | null;
+  },
+): Promise<void> {
+  const { bot_id, namespace, deployment_id } = plan;
+  await tx
+    .insertInto('production_deployments')
+    .values({
+      deployment_id,
+      bot_id,
+      cluster,
+      namespace,
+      plan: JSON.stringify(plan),
+      replaces: start.replaces,
+      waits: start.waits ? 1 : 0,
+      opening: start.opening && JSON.stringify(start.opening),
+      ...NOT_APPLIED,
+    })
+    .execute();
+}
+
+/** Payload of the event `deploy.planned`. */
+function plannedPayload(
+  { cluster, plan }: PlannedDeployment,
+  replaces: string | null,
+  opening: Opening | null,
+): Readonly<Record<string, unknown>> {
+  const { deployment_id, namespace, image, venue, exchange } = plan;
+  const place = { cluster, namespace, image, venue, exchange: exchange.name };
+  return { deployment_id, ...place, replaces, opening };
 }
 
 const NOT_APPLIED = {

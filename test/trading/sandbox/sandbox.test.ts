@@ -5,11 +5,8 @@ import { explainStrategyError } from '../../../src/engine/strategy-error.ts';
 import { allocateBars } from '../../../src/market/bars.ts';
 import { readFirst, readOrdered } from '../../../src/trading/sandbox/messages.ts';
 import { createPlayer } from '../../../src/trading/sandbox/player.ts';
-import {
-  SANDBOX_FLAGS,
-  frameReader,
-  type SandboxOptions,
-} from '../../../src/trading/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../../src/trading/sandbox/sandbox.ts';
+import { SANDBOX_FLAGS, frameReader } from '../../../src/trading/sandbox/strategy-process.ts';
 import { runNode } from '../../cli/service-local.ts';
 import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
 import { childrenOf, isRunning } from './processes.ts';
