@@ -50,6 +50,8 @@ export interface ServerConnectionOptions {
   readonly onNews: (news: ServerNews) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Carries the reports; a connection to `control.url` by default. */
+  readonly client?: RunnerClient | undefined;
 }
 
 /** Before the server has said. */
@@ -59,6 +61,8 @@ const MANY_EVENTS = 256;
 /** Of a claim, after so much of it without an answer no orders are placed: what is under way may end. */
 const SHARE_OF_CLAIM = 2 / 3;
 const LATE_BY_MS = 500;
+/** Interval of attempts to read a log that cannot be read, before the end is reported without it. */
+const RETRY_BLOCKED_MS = 500;
 
 interface Sent {
   readonly answer: RunnerAnswer;
@@ -71,20 +75,24 @@ interface Sent {
 export function connectToServer(options: ServerConnectionOptions): ServerConnection {
   const { control, deploymentId, instanceId, describeRunner, nextBatch, onNews, log, signal } =
     options;
-  const client: RunnerClient = connectAsRunner({
-    url: control.url,
-    token: () => readToken(control.token_file),
-    warn: (text) => log.warn(text),
-    signal,
-  });
+  const client: RunnerClient =
+    options.client ??
+    connectAsRunner({
+      url: control.url,
+      token: () => readToken(control.token_file),
+      warn: (text) => log.warn(text),
+      signal,
+    });
   let epoch: number | null = null;
   let recorded = 0;
   let claimMs = 0;
   let reportMs = REPORT_SECONDS * 1000;
   /** When the last report was sent that was answered. */
   let answeredAt: Moment | undefined;
-  /** Nothing of the log can be told any more; all else is. */
+  /** The log can never be reported again; reports then carry no batch. */
   let isLogBroken = false;
+  /** The next batch could not be read, for example because the disk is full. */
+  let isLogBlocked = false;
   let isEnding = false;
   let wake = Promise.withResolvers<void>();
   let wasFenced = false;
@@ -99,16 +107,25 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
   const read = async (): Promise<LogBatch | undefined> => {
     if (isLogBroken) return undefined;
     try {
-      return await nextBatch(recorded);
+      const batch = await nextBatch(recorded);
+      isLogBlocked = false;
+      return batch;
     } catch (error) {
-      breakLog(error);
+      const isPassing = error instanceof ServiceError && error.retryable;
+      if (!isPassing) breakLog(error);
+      else if (!isLogBlocked) {
+        isLogBlocked = true;
+        onNews({ fault: error });
+      }
       return undefined;
     }
   };
-  const send = async (ended: Ended | null): Promise<Sent> => {
+  /** @param skipsBlocked whether to report the end without a part of the log that cannot be read. */
+  const send = async (ended: Ended | null, skipsBlocked = false): Promise<Sent> => {
     // Before the claim nobody knows what the server has of the log.
     const batch = epoch === null ? undefined : await read();
-    const isLast = ended !== null && batch === undefined;
+    const isWhole = batch === undefined && (!isLogBlocked || skipsBlocked);
+    const isLast = ended !== null && isWhole;
     // Counted from before it is sent: the server counts from when it comes.
     const sent = thisMoment();
     const state = describeRunner();
@@ -210,8 +227,10 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
       for (;;) {
         if (signal.aborted || epoch === null || performance.now() >= until) return undefined;
         try {
-          const { answer, isLast } = await within(send(ended), until - performance.now());
+          const left = until - performance.now();
+          const { answer, isLast } = await within(send(ended, left < withinMs / 2), left);
           if (isLast) return answer;
+          if (isLogBlocked) await delay(RETRY_BLOCKED_MS, undefined, { signal }).catch(() => {});
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
           if (error.code === 'not_found' || error.code === 'conflict') return undefined;

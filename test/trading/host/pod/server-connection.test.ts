@@ -7,12 +7,14 @@ import {
   connectToServer,
   type ServerNews,
 } from '../../../../src/trading/host/pod/server-connection.ts';
+import type { LogBatch } from '../../../../src/trading/host/pod/runner-journal.ts';
+import { STATE } from '../../../fleet/deployments/world.ts';
 import { SCRATCH } from '../../../scratch.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
 import { startTestServer } from './test-server.ts';
 import { soon, TOKEN } from './world.ts';
 
-async function newConnection(nextBatch: () => Promise<undefined>) {
+async function newConnection(nextBatch: () => Promise<LogBatch | undefined>) {
   const server = await startTestServer(TOKEN);
   const directory = mkdtempSync(join(SCRATCH, 'service-local-connection-'));
   const closing = new AbortController();
@@ -51,9 +53,33 @@ test('a halt is heard, and the end told, though the log cannot be read', async (
     expect(news.at(-1)).toMatchObject({ answer: { command: 'halt' } });
   }, soon);
   const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
-  expect(await connection.end(ended, 5000)).toMatchObject({ command: 'halt' });
+  expect(await connection.end(ended, 1000)).toMatchObject({ command: 'halt' });
   expect(server.reports.at(-1)).toMatchObject({ ended: { outcome: 'failed' }, batch: null });
   expect(news.filter((one) => 'fault' in one)).toHaveLength(1);
+});
+
+test('the end is reported after all of the log, though the log could not be read for a while', async () => {
+  const state = STATE;
+  const batch: LogBatch = { number: 1, events: [], state, steps: 1 };
+  let isFull = false;
+  const { server, connection, news } = await newConnection(async () => {
+    if (isFull) throw new ServiceError('storage_unavailable', 'the disk is full');
+    return server.reports.some((report) => report.batch !== null) ? undefined : batch;
+  });
+  isFull = true;
+  await vi.waitFor(() => expect(news).toContainEqual({ fault: expect.any(ServiceError) }), soon);
+  const { length } = server.reports;
+  const ended = { outcome: 'stopped', verified: true, orders: [], error: null } as const;
+  const end = connection.end(ended, 20_000);
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length), soon);
+  isFull = false;
+  expect(await end).toMatchObject({ recorded: 1 });
+  const [last, ended_at] = [server.reports.at(-2), server.reports.at(-1)];
+  expect([last?.batch?.number, last?.ended, ended_at?.ended?.outcome]).toEqual([
+    1,
+    null,
+    'stopped',
+  ]);
 });
 
 test('while the machine sleeps the claim runs out, though the clock of the process stands still', async () => {
