@@ -1,5 +1,6 @@
 /** Queries of a worker for tasks that have not ended. */
 import { tradingHold } from '../../storage/database-identity.ts';
+import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db } from '../../storage/tables.ts';
 import { isSession, type Claim } from './claim.ts';
 
@@ -22,10 +23,20 @@ export function selectQueued(db: Db, kind: Claim['kind']) {
 
 /** Whether a task of a kind waits for a worker, and this database may start it. */
 export async function hasQueuedTask(db: Db, kind: Claim['kind']): Promise<boolean> {
-  const query = selectQueued(db, kind).select('task_id').limit(1);
-  if ((await query.executeTakeFirst()) === undefined) return false;
+  if ((await FIRST_QUEUED[kind](db, {})).length === 0) return false;
   return !isSession(kind) || (await tradingHold(db)) === undefined;
 }
+
+const prepareFirstQueued = (kind: Claim['kind']) =>
+  prepareQuery((db) => selectQueued(db, kind).select('task_id').limit(1));
+
+const FIRST_QUEUED = {
+  backtest: prepareFirstQueued('backtest'),
+  paper: prepareFirstQueued('paper'),
+  production: prepareFirstQueued('production'),
+  conformance: prepareFirstQueued('conformance'),
+  stress: prepareFirstQueued('stress'),
+} satisfies Record<Claim['kind'], unknown>;
 
 /** Number of tasks of a kind that run or wait for a worker. */
 export async function countOpenTasks(db: Db, kind: Claim['kind']): Promise<number> {
@@ -44,14 +55,21 @@ export interface HeldTask {
 }
 
 /** The running tasks of all workers but one. */
-export async function listTasksOfOtherWorkers(db: Db, worker_id: string): Promise<HeldTask[]> {
-  return db
+export function listTasksOfOtherWorkers(db: Db, worker_id: string): Promise<HeldTask[]> {
+  return selectTasksOfOthers(db, { worker_id });
+}
+
+const selectTasksOfOthers = prepareQuery((db, { worker_id }: OfWorker) =>
+  db
     .selectFrom('tasks')
     .select(['task_id', 'worker_id', 'heartbeat_at'])
     .where('status', '=', 'running')
     .where('worker_id', '<>', worker_id)
-    .$narrowType<HeldTask>()
-    .execute();
+    .$narrowType<HeldTask>(),
+);
+
+interface OfWorker {
+  readonly worker_id: string;
 }
 
 /** A running task, whose worker may be dead. */
@@ -75,7 +93,15 @@ export async function listTasksToEnd(
   db: Db,
   worker_id: string,
 ): Promise<{ readonly task_id: string; readonly isCanceled: boolean }[]> {
-  const rows = await db
+  const rows = await selectTasksToEnd(db, { worker_id });
+  return rows.map(({ task_id, cancel_requested_at }) => ({
+    task_id,
+    isCanceled: cancel_requested_at !== null,
+  }));
+}
+
+const selectTasksToEnd = prepareQuery((db, { worker_id }: OfWorker) =>
+  db
     .selectFrom('tasks')
     .leftJoin('trading_sessions', 'trading_sessions.task_id', 'tasks.task_id')
     .select(['tasks.task_id', 'tasks.cancel_requested_at'])
@@ -87,17 +113,16 @@ export async function listTasksToEnd(
         is('tasks.cancel_requested_at', 'is not', null),
         is('trading_sessions.stop_requested_at', 'is not', null),
       ]),
-    )
-    .execute();
-  return rows.map(({ task_id, cancel_requested_at }) => ({
-    task_id,
-    isCanceled: cancel_requested_at !== null,
-  }));
-}
+    ),
+);
 
 /** The production deployments of a worker that must end, by request or because their runner ended. */
 export async function listDeploymentsToEnd(db: Db, worker_id: string): Promise<string[]> {
-  const rows = await db
+  return (await selectDeploymentsToEnd(db, { worker_id })).map(({ task_id }) => task_id);
+}
+
+const selectDeploymentsToEnd = prepareQuery((db, { worker_id }: OfWorker) =>
+  db
     .selectFrom('tasks')
     .innerJoin('trading_sessions as session', 'session.task_id', 'tasks.task_id')
     .leftJoin('runners', 'runners.deployment_id', 'tasks.deployment_id')
@@ -123,7 +148,5 @@ export async function listDeploymentsToEnd(db: Db, worker_id: string): Promise<s
             ),
         ),
       ]),
-    )
-    .execute();
-  return rows.map(({ task_id }) => task_id);
-}
+    ),
+);
