@@ -32,6 +32,10 @@ export interface VirtualTime {
 }
 
 const lives = new AsyncLocalStorage<Life>();
+
+/** Life of the running code; undefined outside of all. */
+export const currentLife = (): Life | undefined => lives.getStore();
+
 const nextTurn = setImmediate;
 
 /**
@@ -57,14 +61,15 @@ export async function inVirtualTime<T>(
   ): Timer => {
     const life = lives.getStore();
     const timer = new Timer();
+    // As Node.js does, in the asynchronous context of the caller.
+    const call = AsyncLocalStorage.bind(callback);
     // As Node.js counts.
     const every = isAtOnce ? 0 : Math.max(1, Math.trunc(ms || 0));
     const plan = (): void =>
       agenda.wake(agenda.now + every, () => {
         if (timer.isCleared || life?.isOver === true) return;
         if (repeats) plan();
-        if (life === undefined) callback();
-        else lives.run(life, callback);
+        call();
       });
     plan();
     return timer;
