@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { runs } from '../length.ts';
+import { simulateDay } from './simulate.ts';
+
+/** Seeds of `npm test`; `npm run test:long` has forty times as many. */
+const FEW = 25;
+const SEEDS = Array.from({ length: runs(FEW) === FEW ? FEW : 1000 }, (_, i) => i + 1);
+
+test(`${SEEDS.length} days keep the invariants of trading through all faults`, async () => {
+  const failures: string[] = [];
+  for (const seed of SEEDS) {
+    const { violations } = await simulateDay(seed);
+    if (violations.length === 0) continue;
+    failures.push(
+      `npm run simulate:day -- ${seed}: ${violations.map(({ what }) => what).join('; ')}`,
+    );
+  }
+  expect(failures).toEqual([]);
+});
+
+test('the same seed gives the same day again', async () => {
+  const first = await simulateDay(3);
+  const again = await simulateDay(3);
+  expect(again.traceHash).toBe(first.traceHash);
+  expect(first.orders).toBeGreaterThan(0);
+  expect((await simulateDay(4)).traceHash).not.toBe(first.traceHash);
+});

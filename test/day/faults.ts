@@ -1,0 +1,162 @@
+/** What goes wrong during a simulated day, as drawn from its seed. */
+import type { CommitFault, SimulatedProcess } from './process.ts';
+import type { Host, World } from './world.ts';
+
+/** Kinds of faults. A day has about half of them, so that some days are about few. */
+const KINDS = [
+  'network',
+  'venue',
+  'streams',
+  'exchange_cut',
+  'server_cut',
+  'pod_killed',
+  'pod_dies_at_commit',
+  'pod_disk_full',
+  'node_lost',
+  'server_killed',
+  'worker_killed',
+  'database_away',
+  'commit_lost',
+  'host_dies_at_commit',
+  'clock_steps',
+] as const;
+
+type Kind = (typeof KINDS)[number];
+
+/** Mean time between two faults, ms. */
+const PAUSE_MS = 20_000;
+
+export class Faults {
+  readonly #world: World;
+  readonly #kinds: readonly Kind[];
+  #isOver = false;
+
+  constructor(world: World) {
+    const { machine } = world;
+    this.#world = world;
+    this.#kinds = KINDS.filter(() => machine.happens(0.5));
+    world.note(`faults: ${this.#kinds.join(' ')}`);
+  }
+
+  begin(): void {
+    const { machine, venueFaults, network } = this.#world;
+    const share = (): number => machine.pick([0, 0.02, 0.1, 0.25]);
+    if (this.#kinds.includes('network')) {
+      Object.assign(network, {
+        latencyMs: machine.pick([20, 500, 3000]),
+        lost: share(),
+        lostAnswers: share(),
+      });
+      for (const link of this.#world.links()) Object.assign(link, network);
+    }
+    if (this.#kinds.includes('venue')) {
+      Object.assign(venueFaults, { rejected: share(), limited: share() });
+    }
+    if (this.#kinds.includes('streams')) {
+      Object.assign(venueFaults, { lostMessages: share(), doubled: share(), late: share() });
+    }
+    this.#next();
+  }
+
+  /** Ends all faults. */
+  end(): void {
+    this.#isOver = true;
+    const { venueFaults, network } = this.#world;
+    Object.assign(network, { latencyMs: 20, lost: 0, lostAnswers: 0 });
+    for (const link of this.#world.links()) Object.assign(link, network, { isCut: false });
+    for (const name of Object.keys(venueFaults)) Object.assign(venueFaults, { [name]: 0 });
+    for (const { process } of this.#world.hosts()) {
+      process.nextCommit = () => undefined;
+      process.isDatabaseAway = false;
+      process.skewMs = 0;
+    }
+  }
+
+  #next(): void {
+    const { machine } = this.#world;
+    machine.after(machine.random() * 2 * PAUSE_MS, () => {
+      if (this.#isOver) return;
+      const kind = this.#kinds.length === 0 ? undefined : machine.pick(this.#kinds);
+      if (kind !== undefined) this.#happen(kind);
+      this.#next();
+    });
+  }
+
+  #happen(kind: Kind): void {
+    const { machine, clients, cluster } = this.#world;
+    const pods = [...this.#world.pods.values()];
+    const hosted = this.#world.hosts().filter((host) => !pods.some((pod) => pod === host));
+    const pod = pods.length === 0 ? undefined : machine.pick(pods);
+    const host = hosted.length === 0 ? undefined : machine.pick(hosted);
+    this.#world.note(`fault ${kind}`);
+    if (kind === 'streams') clients.cut();
+    else if (kind === 'database_away') this.#takeDatabaseAway(hosted, machine.random() * 12_000);
+    else if (kind === 'server_killed') this.#world.server?.process.kill();
+    else if (kind === 'node_lost') this.#loseNode(machine.random() * 90_000);
+    else if (kind === 'clock_steps') this.#stepClock();
+    else if (kind === 'worker_killed') {
+      const workers = [...this.#world.workers.values()];
+      if (workers.length > 0) machine.pick(workers).process.kill();
+    } else if (pod !== undefined && kind === 'pod_killed') pod.process.kill();
+    else if (pod !== undefined && kind === 'exchange_cut') this.#cut(pod, 'exchangeLink');
+    else if (pod !== undefined && kind === 'server_cut') this.#cut(pod, 'link');
+    else if (pod !== undefined && kind === 'pod_dies_at_commit') {
+      this.#atCommit(pod.process, machine.pick(['die_before', 'die_after']));
+    } else if (pod !== undefined && kind === 'pod_disk_full') this.#atCommit(pod.process, 'full');
+    else if (host !== undefined && kind === 'commit_lost') this.#atCommit(host.process, 'lost');
+    else if (host !== undefined && kind === 'host_dies_at_commit') {
+      this.#atCommit(host.process, machine.pick(['die_before', 'die_after']));
+    }
+    void cluster;
+  }
+
+  /** The fault happens at one of the next commits of the process. */
+  #atCommit(process: SimulatedProcess, fault: CommitFault): void {
+    let left = this.#world.machine.below(6);
+    process.nextCommit = () => {
+      left -= 1;
+      if (left >= 0) return undefined;
+      process.nextCommit = () => undefined;
+      this.#world.note(`${process.name}: ${fault} at a commit`);
+      return fault;
+    };
+  }
+
+  #takeDatabaseAway(hosted: readonly Host[], ms: number): void {
+    for (const { process } of hosted) process.isDatabaseAway = true;
+    this.#world.machine.after(ms, () => {
+      for (const { process } of hosted) process.isDatabaseAway = false;
+    });
+  }
+
+  #cut(host: Host, name: 'link' | 'exchangeLink'): void {
+    const { machine } = this.#world;
+    const link = host[name];
+    link.isCut = true;
+    machine.after(machine.random() * 60_000, () => (link.isCut = false));
+  }
+
+  /** The pod goes on for a while without its volume, which another pod uses. */
+  #loseNode(ms: number): void {
+    const { machine, cluster } = this.#world;
+    const { running } = cluster;
+    if (running.length === 0) return;
+    const lost = cluster.loseNode(machine.pick(running));
+    if (lost === undefined) return;
+    lost.process.nextCommit = () => 'full';
+    const pod = this.#world.pods.get(lost.process)!;
+    if (machine.happens(0.5)) pod.link.isCut = true;
+    machine.after(ms, () => cluster.removeLost(lost));
+  }
+
+  #stepClock(): void {
+    const { machine } = this.#world;
+    const hosts = this.#world.hosts();
+    if (hosts.length === 0) return;
+    const { process } = machine.pick(hosts);
+    const isPod = this.#world.pods.has(process);
+    // Claims are measured by the clock of the server, with a margin of a few seconds.
+    process.skewMs = Math.round((machine.random() - 0.5) * (isPod ? 240_000 : 6000));
+    this.#world.note(`${process.name}: clock off by ${process.skewMs} ms`);
+  }
+}

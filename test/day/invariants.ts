@@ -1,0 +1,230 @@
+/** What must hold during a simulated day, and at its end. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { readAudit, verifyWholeAudit } from '../../src/identity/audit.ts';
+import { verifyEvents } from '../../src/events/verify-events.ts';
+import { openStorage } from '../../src/storage/storage.ts';
+import type { SessionState } from '../../src/events/session-state.ts';
+import type { Opening } from '../../src/trading/opening.ts';
+import { clientOrderId, orderOfClientId, type VenueReport } from '../../src/trading/venue.ts';
+import type { ExchangeOrder } from './exchange.ts';
+import { ACCOUNT_CASH, BOTS, type DayBot, type Pod, type World } from './world.ts';
+
+/** Of a deployment, as the database has it. */
+interface DeploymentRow {
+  readonly deployment_id: string;
+  readonly slug: string;
+  readonly ended_at: number | null;
+  readonly opening: string | null;
+  readonly state: string;
+  readonly batches: number;
+  readonly epoch: number | null;
+  /** `RunnerEnd` */
+  readonly ended: string | null;
+}
+
+/** Equal to within the rounding of sums. */
+const TOLERANCE = 1e-6;
+
+export class Invariants {
+  readonly #world: World;
+  /** Bots with a verified halt, which was not lifted since. */
+  readonly #halted = new Set<string>();
+  readonly #journals = new Map<string, Database.Database>();
+
+  constructor(world: World) {
+    this.#world = world;
+    world.onPlaced = (order, by) => this.#checkPlaced(order, by);
+  }
+
+  close(): void {
+    for (const journal of this.#journals.values()) journal.close();
+  }
+
+  /** From now on, no order of the bots may work. */
+  haltVerified(bots: readonly DayBot[]): void {
+    for (const { slug } of bots) {
+      this.#halted.add(slug);
+      for (const { clientId } of this.#world.exchange.openOrders(slug)) {
+        this.#world.violate(`order ${clientId} of ${slug} works after a verified halt`);
+      }
+    }
+  }
+
+  haltLifted(bots: readonly DayBot[]): void {
+    for (const { slug } of bots) this.#halted.delete(slug);
+  }
+
+  /** Deployments that have not ended, with why they are not at rest. */
+  restless(): readonly string[] {
+    return this.#deployments().flatMap(({ deployment_id, ended_at, state, epoch }) => {
+      if (ended_at !== null) return [];
+      if (epoch === null || epoch === 0) return [`${deployment_id} has no claim`];
+      const own = this.#journalState(deployment_id);
+      if (own === undefined) return [`${deployment_id} has no log`];
+      const { deployment_id: _id, steps: _steps, ...known } = own;
+      return JSON.stringify(known) === state ? [] : [`${deployment_id} is not recorded`];
+    });
+  }
+
+  /** Deployments that have not ended, and pods that still run. */
+  unended(): readonly string[] {
+    const open = this.#deployments().filter(({ ended_at }) => ended_at === null);
+    const pods = [...this.#world.pods.values()];
+    return [...open, ...pods].map(({ deployment_id }) => deployment_id);
+  }
+
+  /** Once all deployments have ended. */
+  async checkEnd(): Promise<void> {
+    const { exchange } = this.#world;
+    for (const { clientId, account } of exchange.orders.filter(({ status }) => status === 'open')) {
+      this.#world.violate(`order ${clientId} of ${account} works although all is halted`);
+    }
+    for (const bot of BOTS) this.#checkHoldings(bot);
+    for (const { deployment_id } of this.#deployments()) this.#checkJournal(deployment_id);
+    await this.#checkChains();
+  }
+
+  #checkPlaced({ clientId, account }: ExchangeOrder, by: Pod | undefined): void {
+    const { exchange, grants } = this.#world;
+    const violate = (what: string): void =>
+      this.#world.violate(`order ${clientId} of ${account} ${what}`);
+    if (exchange.orders.filter((one) => one.clientId === clientId).length > 1) {
+      violate('was placed twice');
+    }
+    if (by === undefined) return violate('comes from no pod');
+    const order = orderOfClientId(by.deployment_id, clientId);
+    if (order === undefined || !this.#isLogged(by.deployment_id, order)) {
+      violate('is not in the log of its deployment');
+    }
+    if (grants.get(by.deployment_id)?.instanceId !== by.instanceId) {
+      violate('was placed by a process without the claim');
+    }
+    if (this.#halted.has(account)) violate('was placed after a verified halt');
+  }
+
+  #journal(deployment_id: string): Database.Database | undefined {
+    const known = this.#journals.get(deployment_id);
+    if (known !== undefined) return known;
+    const file = join(this.#world.volumeOf(deployment_id), 'runner', 'runner.sqlite');
+    if (!existsSync(file)) return undefined;
+    const journal = new Database(file, { readonly: true });
+    this.#journals.set(deployment_id, journal);
+    return journal;
+  }
+
+  #payloads(deployment_id: string, kind: string): readonly unknown[] {
+    const rows = this.#journal(deployment_id)
+      ?.prepare('select payload from bot_events where kind = ? order by seq')
+      .all(kind) as readonly { readonly payload: string }[] | undefined;
+    return (rows ?? []).map(({ payload }) => JSON.parse(payload) as unknown);
+  }
+
+  /** Numbers of the orders in the log. */
+  #submitted(deployment_id: string): readonly number[] {
+    const orders = this.#payloads(deployment_id, 'order.submitted') as { order: number }[];
+    return orders.map(({ order }) => order);
+  }
+
+  #isLogged(deployment_id: string, order: number): boolean {
+    return this.#submitted(deployment_id).includes(order);
+  }
+
+  #journalState(deployment_id: string) {
+    type Logged = SessionState & { readonly deployment_id: string; readonly steps: number };
+    return this.#payloads(deployment_id, 'session.state').at(-1) as Logged | undefined;
+  }
+
+  #deployments(): readonly DeploymentRow[] {
+    const database = new Database(this.#world.databaseFile, { readonly: true });
+    const rows = database
+      .prepare(
+        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch, r.ended
+         from bot_deployments d
+         join bots on bots.bot_id = d.bot_id
+         join production_deployments p on p.deployment_id = d.deployment_id
+         join trading_sessions s on s.task_id = d.task_id
+         left join runners r on r.deployment_id = d.deployment_id
+         order by d.deployment_id`,
+      )
+      .all() as DeploymentRow[];
+    database.close();
+    return rows;
+  }
+
+  /** What the sessions of a bot gained is what its account at the exchange gained. */
+  #checkHoldings({ slug, symbols }: DayBot): void {
+    const { exchange } = this.#world;
+    const expected = new Map<string, number>([['USDT', ACCOUNT_CASH]]);
+    const add = (currency: string, amount: number): void =>
+      void expected.set(currency, (expected.get(currency) ?? 0) + amount);
+    for (const one of this.#deployments()) {
+      if (one.slug !== slug || one.batches === 0) continue;
+      // A runner that cannot write its log ends without what the exchange reported since.
+      if (one.ended?.includes('storage_unavailable') === true) return;
+      const { cash, positions } = JSON.parse(one.state) as SessionState;
+      const opening = one.opening === null ? undefined : (JSON.parse(one.opening) as Opening);
+      add('USDT', cash - (opening?.cash ?? 10_000));
+      for (const symbol of symbols) {
+        const before = opening?.positions[symbol]?.quantity ?? 0;
+        add(symbol.split('/')[0]!, (positions[symbol] ?? 0) - before);
+      }
+    }
+    for (const [currency, amount] of expected) {
+      const held = exchange.balance(slug, currency);
+      if (Math.abs(held - amount) > TOLERANCE) {
+        this.#world.violate(`${slug} has ${held} ${currency} at the exchange, not ${amount}`);
+      }
+    }
+  }
+
+  #checkJournal(deployment_id: string): void {
+    const { exchange } = this.#world;
+    const numbers = this.#submitted(deployment_id);
+    if (new Set(numbers).size < numbers.length) {
+      this.#world.violate(`${deployment_id} has submitted an order twice`);
+    }
+    this.#checkReports(deployment_id);
+    const orphans = this.#payloads(deployment_id, 'venue.orphan');
+    if (orphans.length > 0) {
+      this.#world.violate(`${deployment_id} met orders that it does not know`);
+    }
+    const known = new Set(numbers.map((order) => clientOrderId(deployment_id, order)));
+    for (const { clientId } of exchange.orders) {
+      if (orderOfClientId(deployment_id, clientId) !== undefined && !known.has(clientId)) {
+        this.#world.violate(`order ${clientId} is not in the log`);
+      }
+    }
+  }
+
+  /** A process takes each report of an open order once. */
+  #checkReports(deployment_id: string): void {
+    const starts = [...this.#world.everyPod.values()].filter(
+      (pod) => pod.deployment_id === deployment_id,
+    );
+    const times = new Map<string, number>();
+    for (const report of this.#payloads(deployment_id, 'venue.report') as VenueReport[]) {
+      if (report.status !== 'open') continue;
+      const text = JSON.stringify({ ...report, time: 0 });
+      times.set(text, (times.get(text) ?? 0) + 1);
+    }
+    if (Math.max(0, ...times.values()) > starts.length) {
+      this.#world.violate(`${deployment_id} has taken a report twice`);
+    }
+  }
+
+  async #checkChains(): Promise<void> {
+    const storage = await openStorage({ file: this.#world.databaseFile });
+    const bots = await storage.read.selectFrom('bots').select(['bot_id', 'slug']).execute();
+    for (const { bot_id, slug } of bots) {
+      const { fault } = await verifyEvents(storage.read, bot_id);
+      if (fault !== undefined) {
+        this.#world.violate(`event ${fault.seq} of ${slug} is ${fault.fault}`);
+      }
+    }
+    const audit = await verifyWholeAudit((after) => readAudit(storage.read, after, 1000));
+    if (audit.fault !== undefined) this.#world.violate(`the audit log has a fault`);
+    await storage.close();
+  }
+}

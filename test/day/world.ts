@@ -1,0 +1,405 @@
+/** The processes of a simulated day, and the connections between them. */
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { RunnerAnswer } from '../../src/api/runners.ts';
+import { readAnswer, type Exchanged } from '../../src/client/answer.ts';
+import type { RunnerClient } from '../../src/client/runner.ts';
+import { ServiceError } from '../../src/base/errors.ts';
+import { createLog, type Log } from '../../src/base/log.ts';
+import { openStorage } from '../../src/storage/storage.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import type { App } from '../../src/server/services.ts';
+import { SCRATCH } from '../scratch.ts';
+import { clusterUnavailable, SimulatedCluster, type PodStart, type RunningPod } from './cluster.ts';
+import { SimulatedExchange, type ExchangeOrder } from './exchange.ts';
+import { ExchangeClients, noAnswer, type VenueFaults } from './exchange-client.ts';
+import type { Link, Machine } from './machine.ts';
+import { runPod } from './pod.ts';
+import { SimulatedProcess } from './process.ts';
+import { startServer, startWorker } from './server.ts';
+
+export interface DayBot {
+  readonly slug: string;
+  readonly symbols: readonly string[];
+}
+
+export const BOTS: readonly DayBot[] = [
+  { slug: 'pair', symbols: ['BTC/USDT', 'ETH/USDT'] },
+  { slug: 'single', symbols: ['SOL/USDT'] },
+];
+export const ACCOUNT_CASH = 1_000_000;
+const ORIGIN = 'https://service-local.example';
+
+/** A process of the fleet, and its connections. */
+export interface Host {
+  readonly process: SimulatedProcess;
+  /** To the server for a pod, to the cluster for a worker. */
+  readonly link: Link;
+  /** To the exchange. */
+  readonly exchangeLink: Link;
+}
+
+export interface Pod extends Host {
+  readonly deployment_id: string;
+  instanceId: string | undefined;
+}
+
+/** The claim on a deployment, as the server granted it last. */
+export interface Grant {
+  readonly instanceId: string;
+  readonly at: number;
+}
+
+export interface Violation {
+  readonly time: number;
+  readonly what: string;
+}
+
+export class World {
+  readonly machine: Machine;
+  readonly directory: string;
+  readonly exchange: SimulatedExchange;
+  readonly clients: ExchangeClients;
+  readonly cluster: SimulatedCluster;
+  readonly venueFaults: VenueFaults = {
+    rejected: 0,
+    limited: 0,
+    lostMessages: 0,
+    doubled: 0,
+    late: 0,
+  };
+  readonly pods = new Map<SimulatedProcess, Pod>();
+  /** Including those that have ended. */
+  readonly everyPod = new Map<SimulatedProcess, Pod>();
+  readonly workers = new Map<string, Host>();
+  /** By deployment. */
+  readonly grants = new Map<string, Grant>();
+  readonly violations: Violation[] = [];
+  readonly operatorLink: Link;
+  /** Called for each order that the exchange takes. */
+  onPlaced: (order: ExchangeOrder, by: Pod | undefined) => void = () => {};
+  /** Latency and loss of new connections. */
+  readonly network: Pick<Link, 'latencyMs' | 'lost' | 'lostAnswers'> = {
+    latencyMs: 20,
+    lost: 0,
+    lostAnswers: 0,
+  };
+  server: { readonly process: SimulatedProcess; readonly app: Promise<App> } | undefined;
+  /** Given to new processes. */
+  onStart: (process: SimulatedProcess) => void = () => {};
+  /** Longest time until a process of the hosted side is started again, ms. */
+  restartWithinMs = 5000;
+  readonly lines: string[] = [];
+  readonly #trace = createHash('sha256');
+  #authorization = '';
+  #isOver = false;
+
+  constructor(machine: Machine, template: string) {
+    this.machine = machine;
+    this.directory = mkdtempSync(join(SCRATCH, 'service-local-day-'));
+    copyFileSync(template, this.databaseFile);
+    for (const { slug } of BOTS) {
+      mkdirSync(join(this.directory, slug));
+      for (const name of ['apiKey', 'secret'])
+        writeFileSync(join(this.directory, slug, name), slug);
+    }
+    this.exchange = new SimulatedExchange(machine, {
+      markets: [
+        { symbol: 'BTC/USDT', base: 'BTC', quote: 'USDT', price: 100, step: 0.01, tick: 0.01 },
+        { symbol: 'ETH/USDT', base: 'ETH', quote: 'USDT', price: 50, step: 0.01, tick: 0.01 },
+        { symbol: 'SOL/USDT', base: 'SOL', quote: 'USDT', price: 20, step: 0.1, tick: 0.01 },
+      ],
+      accounts: Object.fromEntries(BOTS.map(({ slug }) => [slug, ACCOUNT_CASH])),
+      everyMs: 5000,
+      feeRate: 0.001,
+      partial: 0.4,
+      onPlaced: (order, by) => {
+        this.note(`placed ${order.account} ${order.clientId} ${order.side} ${order.quantity}`);
+        this.onPlaced(order, by && this.everyPod.get(by));
+      },
+      onChange: (order) => {
+        const { clientId, status, trades } = order;
+        this.note(`order ${clientId} ${status} ${JSON.stringify(trades.at(-1))}`);
+        this.clients.publish(order);
+      },
+      onBar: (symbol) => this.clients.publishBar(symbol),
+    });
+    this.clients = new ExchangeClients({
+      machine,
+      exchange: this.exchange,
+      faults: this.venueFaults,
+      linkOf: (process) => this.pods.get(process!)!.exchangeLink,
+    });
+    this.cluster = new SimulatedCluster(machine, (start) => this.#startPod(start));
+    this.operatorLink = this.newLink(40_000, unreachable);
+  }
+
+  get databaseFile(): string {
+    return join(this.directory, 'server.sqlite');
+  }
+
+  volumeOf(deployment_id: string): string {
+    return join(this.directory, deployment_id);
+  }
+
+  /** Starts the hosted side with an administrator and the bots. */
+  async begin(): Promise<void> {
+    const storage = await openStorage({ file: this.databaseFile });
+    const { token } = await storage.write(async (tx) => {
+      const administrator = {
+        administrator_id: 'operator',
+        name: 'operator',
+        password_hash: 'none',
+        totp_secret: 'none',
+        totp_last_step: 0,
+        created_at: this.machine.now,
+        disabled_at: null,
+      };
+      await tx.insertInto('administrators').values(administrator).execute();
+      const scopes = ['read', 'write', 'trade', 'halt', 'admin'] as const;
+      const terms = { label: 'day', scopes, expires_in_seconds: 365 * 86_400 };
+      return addToken(tx, this.machine.now, 'operator', 'operator', terms);
+    });
+    await storage.close();
+    this.#authorization = `Bearer ${token}`;
+    this.startServer();
+    this.startWorker('worker-1');
+    this.exchange.open();
+  }
+
+  /** Removes everything. */
+  end(): void {
+    this.#isOver = true;
+    for (const { process } of [...this.pods.values(), ...this.workers.values()]) process.kill();
+    this.server?.process.kill();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** All processes that run. */
+  hosts(): readonly Host[] {
+    const { server } = this;
+    const link = this.operatorLink;
+    const first =
+      server === undefined ? [] : [{ process: server.process, link, exchangeLink: link }];
+    return [...first, ...this.workers.values(), ...this.pods.values()];
+  }
+
+  links(): readonly Link[] {
+    const all = this.hosts().flatMap(({ link, exchangeLink }) => [link, exchangeLink]);
+    return [...new Set([this.operatorLink, ...all])];
+  }
+
+  /** Adds a line to the trace, whose hash identifies the day. */
+  note(text: string): void {
+    const line = `${this.machine.now} ${text.replaceAll(this.directory, '')}`;
+    this.#trace.update(`${line}\n`);
+    this.lines.push(line);
+  }
+
+  get traceHash(): string {
+    return this.#trace.copy().digest('hex');
+  }
+
+  violate(what: string): void {
+    this.note(`VIOLATION ${what}`);
+    this.violations.push({ time: this.machine.now, what });
+  }
+
+  newLink(timeoutMs: number, failure: () => Error): Link {
+    return { ...this.network, isCut: false, timeoutMs, failure };
+  }
+
+  startServer(): void {
+    const process = this.#newProcess('server', () => {
+      this.server = undefined;
+      this.#restart(() => this.startServer());
+    });
+    const link = this.newLink(10_000, clusterUnavailable);
+    const host = this.#hostOptions(process, link);
+    this.server = { process, app: this.machine.time.live(process, () => startServer(host)) };
+    this.server.app.catch((error: unknown) => this.#crash(process, error));
+  }
+
+  startWorker(name: string): void {
+    const process = this.#newProcess(name, () => {
+      this.workers.delete(name);
+      this.#restart(() => this.startWorker(name));
+    });
+    const link = this.newLink(10_000, clusterUnavailable);
+    this.workers.set(name, { process, link, exchangeLink: link });
+    const host = this.#hostOptions(process, link);
+    this.machine.time
+      .live(process, () => startWorker(host))
+      .catch((error: unknown) => this.#crash(process, error));
+  }
+
+  /** Sends a request of an operator. @returns undefined without an answer */
+  async ask(
+    method: string,
+    path: string,
+    body?: object,
+    headers: Readonly<Record<string, string>> = {},
+    onAnswer?: (answer: Exchanged) => void,
+  ): Promise<Exchanged | undefined> {
+    const all = { authorization: this.#authorization, ...headers };
+    try {
+      return await this.#request(this.operatorLink, method, path, body, all, onAnswer);
+    } catch (error) {
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    }
+  }
+
+  /** As the service manager of a machine does. */
+  #restart(start: () => void): void {
+    this.machine.after(1000 + this.machine.random() * this.restartWithinMs, () => {
+      if (!this.#isOver) start();
+    });
+  }
+
+  #hostOptions(process: SimulatedProcess, link: Link) {
+    const log = this.#logOf(process);
+    return { file: this.databaseFile, cluster: this.cluster.connect(link), log };
+  }
+
+  #newProcess(name: string, onKill: () => void): SimulatedProcess {
+    this.note(`${name} starts`);
+    const process = new SimulatedProcess(name, () => {
+      this.note(`${name} ends`);
+      onKill();
+    });
+    this.onStart(process);
+    return process;
+  }
+
+  /** A process that cannot start exits, and is started again by whoever watches it. */
+  #crash(process: SimulatedProcess, error: unknown): void {
+    this.note(`${process.name} crashed: ${String(error)}`);
+    process.kill();
+  }
+
+  #logOf(process: SimulatedProcess): Log {
+    return createLog((line) => {
+      if (!process.isOver) this.note(`${process.name}: ${line}`);
+    }, true);
+  }
+
+  #startPod({ deployment_id, name, files, token, onKill }: PodStart): RunningPod {
+    const slug = (JSON.parse(files['bot.json']) as { metadata: { slug: string } }).metadata.slug;
+    const process = this.#newProcess(name, () => {
+      this.pods.delete(process);
+      onKill();
+    });
+    const pod: Pod = {
+      process,
+      link: this.newLink(10_000, unreachable),
+      exchangeLink: this.newLink(5000, noAnswer),
+      deployment_id,
+      instanceId: undefined,
+    };
+    this.pods.set(process, pod);
+    this.everyPod.set(process, pod);
+    const stop = new AbortController();
+    const volume = this.volumeOf(deployment_id);
+    this.#provision(volume);
+    const exited = this.machine.time.live(process, () =>
+      runPod({
+        files,
+        volume,
+        credentials: join(this.directory, slug),
+        connect: (instanceId) => {
+          pod.instanceId = instanceId;
+          return this.#connectRunner(pod, instanceId, token);
+        },
+        log: this.#logOf(process),
+        stop: stop.signal,
+      }),
+    );
+    return {
+      process,
+      terminate: () => this.machine.time.live(process, () => stop.abort()),
+      exited: exited.then(
+        (outcome) => {
+          this.note(`${name} exits: ${outcome}`);
+          return outcome;
+        },
+        (error: unknown) => {
+          this.note(`${name} fails: ${String(error)}`);
+          return 'crashed';
+        },
+      ),
+    };
+  }
+
+  /** Creating the tables would take most of the time of a day. */
+  #provision(volume: string): void {
+    const runner = join(volume, 'runner');
+    mkdirSync(runner, { recursive: true, mode: 0o700 });
+    const file = join(runner, 'runner.sqlite');
+    try {
+      copyFileSync(TEMPLATE.file!, file, 1);
+    } catch {
+      // The volume has the log of an earlier process.
+    }
+  }
+
+  #connectRunner(pod: Pod, instanceId: string, token: string): RunnerClient {
+    return {
+      report: async (deployment_id, report) => {
+        const path = `/deployments/${deployment_id}/runner`;
+        const headers = { authorization: `Bearer ${token}` };
+        const answer = await this.#request(
+          pod.link,
+          'POST',
+          path,
+          report,
+          headers,
+          ({ status }) => {
+            if (status !== 200) return;
+            this.grants.set(deployment_id, { instanceId, at: this.machine.now });
+          },
+        );
+        return readAnswer(answer, ORIGIN) as RunnerAnswer;
+      },
+    };
+  }
+
+  /**
+   * @param onAnswer called when the server answers, whether or not that answer arrives.
+   * @throws ServiceError `server_unreachable`
+   */
+  #request(
+    link: Link,
+    method: string,
+    path: string,
+    body: object | undefined,
+    headers: Readonly<Record<string, string>>,
+    onAnswer: (answer: Exchanged) => void = () => {},
+  ): Promise<Exchanged> {
+    return this.machine.send(link, async () => {
+      const { server } = this;
+      if (server === undefined) throw unreachable();
+      const init = {
+        method,
+        headers: { ...headers, 'content-type': 'application/json' },
+        ...(body && { body: JSON.stringify(body) }),
+      };
+      const answer = await this.machine.time.live(server.process, async () => {
+        const response = await (await server.app).request(`${ORIGIN}${path}`, init);
+        const { status } = response;
+        const text = await response.text();
+        return { status, headers: Object.fromEntries(response.headers), text };
+      });
+      onAnswer(answer);
+      return answer;
+    });
+  }
+}
+
+export function unreachable(): ServiceError {
+  return new ServiceError('server_unreachable', 'no answer in time');
+}
+
+/** A database with the tables of this version, made once. */
+export const TEMPLATE: { file: string | undefined } = { file: undefined };
