@@ -32,8 +32,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',
   'src/client/client.ts createClient': 'returns an object whose methods share its state',
-  'src/compliance/report/render-validation-report.ts listSections':
-    'one section of a page after another',
   'src/compliance/stress/pass.ts runPass': 'to be divided with the rest of the stress test',
   'src/compliance/stress/safeguards.ts trySafeguards':
     'to be divided with the rest of the stress test',
