@@ -14,9 +14,7 @@ const TO_BE_REWRITTEN =
 
 /** Files over the limit that read better in one piece, and why. */
 const LONG_FILES: Readonly<Record<string, string>> = {
-  'src/compliance/stress/pass.ts': 'to be divided with the rest of the stress test',
   'src/compliance/stress/peaks.ts': 'to be divided with the rest of the stress test',
-  'src/compliance/stress/safeguards.ts': 'to be divided with the rest of the stress test',
   'src/storage/migrations.ts': 'statements that were applied to databases and never change',
   'src/storage/tables.ts': 'the columns of all tables, as types',
 };
@@ -32,11 +30,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',
   'src/client/client.ts createClient': 'returns an object whose methods share its state',
-  'src/compliance/stress/pass.ts runPass': 'to be divided with the rest of the stress test',
-  'src/compliance/stress/safeguards.ts trySafeguards':
-    'to be divided with the rest of the stress test',
-  'src/compliance/stress/stress-load.ts openLoader':
-    'returns an object whose methods share its state',
   'src/deploy/cloud/aws-store.ts openAwsStore': 'returns an object whose methods share its state',
   'src/deploy/cloud/ecs.ts openEcs': 'returns an object whose methods share its state',
   'src/deploy/kubernetes/connect.ts connectCluster':

@@ -1,6 +1,8 @@
-import { BOUNDS, describeNetTime, type SafeguardResult } from './safeguards.ts';
+import { BOUNDS } from './bounds.ts';
+import { describeNetTime } from './safeguard-trial.ts';
+import type { SafeguardResult } from './safeguards.ts';
 import type { OnDisk } from './disk.ts';
-import type { PassResult } from './pass.ts';
+import type { PassResult } from './pass-result.ts';
 import type { Plan } from './stress-plan.ts';
 
 export interface Judged {

@@ -2,7 +2,7 @@
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import type { Plan } from './stress-plan.ts';
-import { findTarget } from './load-schedule.ts';
+import { findBurst } from './load-schedule.ts';
 
 export interface Changed {
   readonly tried: TriedBot;
@@ -21,9 +21,7 @@ const BEYOND = 2 ** 5;
 export function lift({ tried, changes }: Changed, plan: Plan, latch: 'lifted' | 'kept'): Changed {
   const { spec } = tried.bot;
   const { cash, risk } = engineConfig(spec);
-  const out = Math.max(
-    ...([1, 60] as const).map((one) => findTarget(plan, 'out', one)?.count ?? 0),
-  );
+  const out = findBurst(plan);
   const of = (measure: string): number =>
     plan.volume
       .filter((one) => one.measure === measure && one.window_s !== 86_400)

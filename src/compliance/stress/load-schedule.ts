@@ -94,6 +94,11 @@ export function findTarget(
   return plan.messages.find((one) => one.class === of && one.window_s === window_s);
 }
 
+/** The largest number of outgoing messages of a second or a minute. */
+export function findBurst(plan: Plan): number {
+  return Math.max(...([1, 60] as const).map((one) => findTarget(plan, 'out', one)?.count ?? 0));
+}
+
 /** Creates the load of one bar with `out` messages, in the mix of the peak, with matching market data. */
 export function createLoad(
   plan: Plan,

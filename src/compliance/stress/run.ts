@@ -2,12 +2,15 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { digest } from '../evidence-digest.ts';
 import type { TriedBot } from '../conformance/world.ts';
-import { BOUNDS, trySafeguards, type SafeguardResult } from './safeguards.ts';
+import { BOUNDS } from './bounds.ts';
+import { trySafeguards, type SafeguardResult } from './safeguards.ts';
 import { writeToDisk, type OnDisk } from './disk.ts';
 import { judge, type Judged } from './judge.ts';
 import { lift, widen } from './lift.ts';
 import type { Meters } from './stress-load.ts';
-import { findHeadroom, runPass, type Headroom, type PassResult } from './pass.ts';
+import { findHeadroom, type Headroom } from './headroom.ts';
+import { runPass } from './pass.ts';
+import type { PassResult } from './pass-result.ts';
 import type { History } from './peaks.ts';
 import type { Basis, Plan } from './stress-plan.ts';
 import { rounded } from './samples.ts';

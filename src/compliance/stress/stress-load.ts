@@ -3,8 +3,7 @@ import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
 import type { VenueLine } from '../venue/session/simulated-venue.ts';
-import { openSpan, type HostMeters, type Span } from './host.ts';
-import type { MessageClass } from './peaks.ts';
+import { openSpan, type HostMeters } from './host.ts';
 
 /** Counters of the real world, which continue in virtual time. */
 export interface Meters extends HostMeters {
@@ -41,6 +40,188 @@ export interface Lot {
   readonly quantity: number;
 }
 
+type SidedLot = Lot & { readonly side: 'buy' | 'sell' };
+
+type Events = World['journal']['events'];
+
+/** Plays bars with a load; the exerciser of the world creates the orders. */
+export class LoadPlayer {
+  /** Durations of a strategy's decision at a bar, including all its orders, ms. */
+  readonly decisionMs: number[] = [];
+  /** Durations of submitting one order to the engine, with all pre-trade checks, ms. */
+  readonly checkMs: number[] = [];
+  readonly #world: World;
+  readonly #meters: Meters;
+  readonly #onEvents: (events: Events) => void;
+  readonly #evenly: Shares;
+  readonly #resting: Map<string, Readonly<Order>[]>;
+  /** Messages that the venue and the bot have exchanged so far. */
+  #exchanged = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
+  #logged = 0;
+  /** Number of submitted orders that neither reached the venue nor are closed. */
+  #lost = 0;
+
+  /** @param onEvents receives the events that the bot logged during a bar. */
+  constructor(world: World, meters: Meters, onEvents: (events: Events) => void = () => {}) {
+    this.#world = world;
+    this.#meters = meters;
+    this.#onEvents = onEvents;
+    this.#evenly = world.symbols.map((symbol) => [symbol, 1]);
+    this.#resting = new Map(world.symbols.map((symbol) => [symbol, []]));
+    world.venue.listen((line) => this.#count(line));
+  }
+
+  #count({ kind, stream, whose, message }: VenueLine): void {
+    const counted = this.#exchanged;
+    const { type, exec_type } = message as { readonly type?: string; readonly exec_type?: string };
+    if (stream === 'feed') {
+      if (type === 'trade') counted.in_md += 1;
+    } else if (stream !== 'orders' || whose !== SESSION) return;
+    else if (kind === 'heard' && type === 'new_order') counted.orders += 1;
+    else if (kind === 'heard' && type === 'cancel') counted.cancels += 1;
+    else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
+  }
+
+  async playBar(load: Load) {
+    const world = this.#world;
+    const before = { ...this.#exchanged };
+    const earlierAlerts = world.alerts.length;
+    const lots = this.#planLots(load);
+    this.#quote(lots, load);
+    const asked = this.#submit(load, lots);
+    const span = openSpan(this.#meters);
+    const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
+    await world.bar();
+    await world.time.pass(2000);
+    const took = span();
+    for (const { symbol } of lots) world.others.quote(symbol, undefined, undefined);
+    const { submitted, unsent, logged, ...made } = countEvents(world);
+    this.#onEvents(world.journal.events);
+    const alerts = world.alerts.slice(earlierAlerts).filter(({ time }) => time >= end);
+    const latest = Math.max(...alerts.map(({ time }) => time - end));
+    const { orders, cancels, in_order, in_md } = this.#exchanged;
+    const sent = { orders: orders - before.orders, cancels: cancels - before.cancels };
+    this.#lost += submitted - unsent - sent.orders;
+    this.#logged += logged;
+    clearLogs(world);
+    return {
+      asked,
+      sent,
+      /** Messages of each class that the venue and the bot have exchanged. */
+      counts: {
+        out: sent.orders + sent.cancels,
+        in_order: in_order - before.in_order,
+        in_md: in_md - before.in_md,
+      },
+      ...made,
+      /** The largest position, as a share of the equity. */
+      position: findLargestPosition(world),
+      ...took,
+      /** Longest time from the end of the bar to an alert, ms: virtual time plus real time; null without alerts. */
+      alertMs: alerts.length === 0 ? null : latest + took.realMs,
+      /** The same by net time. */
+      alertNetMs: alerts.length === 0 ? null : latest + took.netMs,
+    };
+  }
+
+  /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
+  countLost(): number {
+    return this.#lost;
+  }
+
+  /** Counts the order events that the session generated, and those that its log contains. */
+  countLogged(): { readonly generated: number; readonly persisted: number } {
+    const left = countEvents(this.#world).logged;
+    return { generated: this.#world.state()?.seq ?? 0, persisted: this.#logged + left };
+  }
+
+  /** Sells what earlier bars bought as soon as the position is large enough; buys otherwise. */
+  #planLots({ lots, fills, mix }: Load): SidedLot[] {
+    const world = this.#world;
+    const { unit } = world.sizes;
+    const wanted = lots ?? groupLots(distribute(fills, mix?.orders ?? this.#evenly), unit);
+    return wanted.map((lot) => {
+      const held = world.state()?.positions[lot.symbol] ?? 0;
+      const isHeld = held >= lot.orders * lot.quantity * (1 - 1e-9);
+      return { ...lot, side: isHeld ? 'sell' : 'buy' };
+    });
+  }
+
+  /** Has the other participants quote what the lots need, and trade with each other. */
+  #quote(lots: readonly SidedLot[], { trades, mix }: Load): void {
+    const world = this.#world;
+    const { others, sizes } = world;
+    for (const { symbol, side, orders, quantity } of lots) {
+      // Trades between other participants consume some of this liquidity.
+      const quote = { price: sizes.price, units: world.units(orders * quantity) + trades + 2 };
+      if (side === 'sell') others.quote(symbol, quote, undefined);
+      else others.quote(symbol, undefined, quote);
+    }
+    for (const symbol of distribute(trades, mix?.trades ?? this.#evenly)) {
+      others.print(symbol, sizes.price);
+    }
+  }
+
+  /**
+   * Has the bot send its messages at the end of the bar. Returns their numbers, which are complete only
+   * then.
+   */
+  #submit(load: Load, lots: readonly SidedLot[]) {
+    const { sizes, exerciser } = this.#world;
+    const { now } = this.#meters;
+    const resting = this.#resting;
+    const asked = { orders: 0, cancels: 0 };
+    exerciser.tell(({ broker, instruments }) => {
+      const begun = now();
+      const bySymbol = new Map(instruments.map((one) => [one.symbol, one]));
+      const place = (symbol: string, how: object): Readonly<Order> => {
+        const at = now();
+        const instrument = bySymbol.get(symbol)!;
+        const order = broker.order({ instrument, side: 'buy', quantity: sizes.unit, ...how });
+        this.checkMs.push(now() - at);
+        asked.orders += 1;
+        return order;
+      };
+      this.#dropClosed();
+      for (const symbol of distribute(load.cancels, load.mix?.cancels ?? this.#evenly)) {
+        const order = this.#takeOldest(symbol);
+        if (order === undefined) break;
+        broker.cancel(order);
+        asked.cancels += 1;
+      }
+      for (const { symbol, side, orders, quantity } of lots) {
+        for (let i = 0; i < orders; i += 1) place(symbol, { side, quantity });
+      }
+      for (const symbol of distribute(load.out, load.mix?.orders ?? this.#evenly).slice(
+        load.fills,
+      )) {
+        if (asked.orders + asked.cancels >= load.out) break;
+        const order = place(symbol, { type: 'limit', limit: sizes.below });
+        if (order.status === 'working') resting.get(symbol)!.push(order);
+      }
+      this.decisionMs.push(now() - begun);
+    });
+    return asked;
+  }
+
+  #dropClosed(): void {
+    for (const [symbol, orders] of this.#resting) {
+      this.#resting.set(
+        symbol,
+        orders.filter(({ status }) => status === 'working'),
+      );
+    }
+  }
+
+  /** Takes the oldest working order of the instrument, or else of any instrument. */
+  #takeOldest(symbol: string): Readonly<Order> | undefined {
+    const all = [...this.#resting.values()];
+    return this.#resting.get(symbol)!.shift() ?? all.find((own) => own.length > 0)?.shift();
+  }
+}
+
+export type BarResult = Awaited<ReturnType<LoadPlayer['playBar']>>;
+
 /**
  * Distributes `count` items over instruments. Each item goes to the instrument that is furthest behind its
  * share, so that every prefix has the same mix as the whole.
@@ -60,189 +241,10 @@ function distribute(count: number, shares: Shares): string[] {
   });
 }
 
-/** Results of one bar. */
-export interface BarResult extends Span {
-  readonly asked: { readonly orders: number; readonly cancels: number };
-  /** Messages of each class that the venue and the bot have exchanged. */
-  readonly counts: Readonly<Record<MessageClass, number>>;
-  readonly sent: { readonly orders: number; readonly cancels: number };
-  readonly denied: Readonly<Record<string, number>>;
-  /** Fills by instrument. */
-  readonly fills: Readonly<Record<string, Filled>>;
-  /** Number of orders that the venue rejected, by reason. */
-  readonly rejected: Readonly<Record<string, number>>;
-  /** Number of differences found between venue and session. */
-  readonly breaks: number;
-  /** The largest position, as a share of the equity. */
-  readonly position: number;
-  /** Longest time from the end of the bar to an alert, ms: virtual time plus real time; null without alerts. */
-  readonly alertMs: number | null;
-  /** The same by net time. */
-  readonly alertNetMs: number | null;
-}
-
-export interface Filled {
-  readonly count: number;
-  readonly value: number;
-  readonly quantity: number;
-}
-
-export interface Durations {
-  /** Durations of a strategy's decision at a bar, including all its orders, ms. */
-  readonly decision: number[];
-  /** Durations of submitting one order to the engine, with all pre-trade checks, ms. */
-  readonly check: number[];
-  /** Durations from sending an order until the venue answers, including queueing, ms. */
-  readonly ack: number[];
-}
-
-export interface Loader {
-  readonly durations: Durations;
-  playBar(load: Load): Promise<BarResult>;
-  /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
-  lost(): number;
-  /** Number of order events that the session generated, and of those that its log contains. */
-  logged(): { readonly generated: number; readonly persisted: number };
-}
-
-/** @param onEvents receives the events that the bot logged during a bar. */
-export function openLoader(
-  world: World,
-  meters: Meters,
-  durations: Durations,
-  onEvents?: (events: World['journal']['events']) => void,
-): Loader {
-  const { others, sizes, exerciser, symbols } = world;
-  const evenly: Shares = symbols.map((symbol) => [symbol, 1]);
-  const counted = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
-  const totals = { submitted: 0, heard: 0, unsent: 0, logged: 0 };
-  const resting = new Map<string, Readonly<Order>[]>(symbols.map((symbol) => [symbol, []]));
-  world.venue.listen(({ kind, stream, whose, message }) => {
-    const { type, exec_type } = message as { readonly type?: string; readonly exec_type?: string };
-    if (stream === 'feed') {
-      if (type === 'trade') counted.in_md += 1;
-    } else if (stream !== 'orders' || whose !== SESSION) return;
-    else if (kind === 'heard' && type === 'new_order') counted.orders += 1;
-    else if (kind === 'heard' && type === 'cancel') counted.cancels += 1;
-    else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
-  });
-
-  /** Takes the oldest working order of the instrument, or else of any instrument. */
-  const oldest = (symbol: string): Readonly<Order> | undefined =>
-    resting.get(symbol)!.shift() ??
-    [...resting.values()].find((those) => those.length > 0)?.shift();
-
-  const act = (load: Load, plan: Plan, asked: { orders: number; cancels: number }): void =>
-    exerciser.tell(({ broker, instruments }) => {
-      const begun = meters.now();
-      const bySymbol = new Map(instruments.map((one) => [one.symbol, one]));
-      for (const [symbol, those] of resting) {
-        resting.set(
-          symbol,
-          those.filter(({ status }) => status === 'working'),
-        );
-      }
-      for (const symbol of distribute(load.cancels, load.mix?.cancels ?? evenly)) {
-        const order = oldest(symbol);
-        if (order === undefined) break;
-        broker.cancel(order);
-        asked.cancels += 1;
-      }
-      const place = (symbol: string, how: object): Readonly<Order> => {
-        const at = meters.now();
-        const instrument = bySymbol.get(symbol)!;
-        const order = broker.order({ instrument, side: 'buy', quantity: sizes.unit, ...how });
-        durations.check.push(meters.now() - at);
-        asked.orders += 1;
-        return order;
-      };
-      for (const { symbol, side, orders, quantity } of plan) {
-        for (let i = 0; i < orders; i += 1) place(symbol, { side, quantity });
-      }
-      for (const symbol of distribute(load.out, load.mix?.orders ?? evenly).slice(load.fills)) {
-        if (asked.orders + asked.cancels >= load.out) break;
-        const order = place(symbol, { type: 'limit', limit: sizes.below });
-        if (order.status === 'working') resting.get(symbol)!.push(order);
-      }
-      durations.decision.push(meters.now() - begun);
-    });
-
-  return {
-    durations,
-    async playBar(load) {
-      const asked = { orders: 0, cancels: 0 };
-      const before = { ...counted };
-      const notes = { alerts: world.alerts.length };
-      const lots =
-        load.lots ?? groupLots(distribute(load.fills, load.mix?.orders ?? evenly), sizes.unit);
-      const plan: Plan = lots.map((lot) => {
-        // Sells what earlier bars bought, as soon as the position is large enough.
-        const wanted = lot.orders * lot.quantity;
-        const isThere = (world.state()?.positions[lot.symbol] ?? 0) >= wanted * (1 - 1e-9);
-        return { ...lot, side: isThere ? 'sell' : 'buy' };
-      });
-      for (const { symbol, side, orders, quantity } of plan) {
-        // Trades between other participants consume some of this liquidity.
-        const units = world.units(orders * quantity) + load.trades + 2;
-        const there = { price: sizes.price, units };
-        if (side === 'sell') others.quote(symbol, there, undefined);
-        else others.quote(symbol, undefined, there);
-      }
-      for (const symbol of distribute(load.trades, load.mix?.trades ?? evenly)) {
-        others.print(symbol, sizes.price);
-      }
-      act(load, plan, asked);
-      const span = openSpan(meters);
-      const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
-      await world.bar();
-      await world.time.pass(2000);
-      const took = span();
-      for (const { symbol } of plan) others.quote(symbol, undefined, undefined);
-      const made = countEvents(world);
-      onEvents?.(world.journal.events);
-      const alerts = world.alerts.slice(notes.alerts).filter(({ time }) => time >= end);
-      const latest = Math.max(...alerts.map(({ time }) => time - end));
-      totals.submitted += made.submitted;
-      totals.unsent += made.unsent;
-      totals.logged += made.logged;
-      totals.heard += counted.orders - before.orders;
-      const sent = {
-        orders: counted.orders - before.orders,
-        cancels: counted.cancels - before.cancels,
-      };
-      clearLogs(world);
-      return {
-        asked,
-        sent,
-        counts: {
-          out: sent.orders + sent.cancels,
-          in_order: counted.in_order - before.in_order,
-          in_md: counted.in_md - before.in_md,
-        },
-        denied: made.denied,
-        rejected: made.rejected,
-        breaks: made.breaks,
-        fills: made.fills,
-        position: findLargestPosition(world),
-        ...took,
-        alertMs: alerts.length === 0 ? null : latest + took.realMs,
-        alertNetMs: alerts.length === 0 ? null : latest + took.netMs,
-      };
-    },
-    lost: () => totals.submitted - totals.unsent - totals.heard,
-    logged() {
-      const left = countEvents(world).logged;
-      return { generated: world.state()?.seq ?? 0, persisted: totals.logged + left };
-    },
-  };
-}
-
-type Plan = readonly (Lot & { readonly side: 'buy' | 'sell' })[];
-
 function groupLots(symbols: readonly string[], quantity: number): Lot[] {
-  return [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, those]) => ({
+  return [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, own]) => ({
     symbol,
-    orders: those.length,
+    orders: own.length,
     quantity,
   }));
 }
@@ -259,29 +261,39 @@ function findLargestPosition(world: World): number {
 }
 
 /** Counts the bot's log events since the last call of `clearLogs`. */
-function countEvents(world: World) {
-  const denied: Record<string, number> = {};
-  const rejected: Record<string, number> = {};
-  const fills: Record<string, { count: number; value: number; quantity: number }> = {};
-  const made = { submitted: 0, unsent: 0, logged: 0, breaks: 0 };
+function countEvents({ journal }: World) {
+  const made = {
+    /** Orders that the session submitted, and those that it closed before they reached the venue. */
+    submitted: 0,
+    unsent: 0,
+    /** Order events in the log. */
+    logged: 0,
+    /** Orders that a limit denied and that the venue rejected, by reason. */
+    denied: {} as Record<string, number>,
+    rejected: {} as Record<string, number>,
+    /** Number of differences found between venue and session. */
+    breaks: 0,
+    /** Fills by instrument. */
+    fills: {} as Record<string, { count: number; value: number; quantity: number }>,
+  };
   const add = (to: Record<string, number>, reason: unknown): void => {
     to[String(reason)] = (to[String(reason)] ?? 0) + 1;
   };
-  for (const { kind, payload } of world.journal.events) {
+  for (const { kind, payload } of journal.events) {
     if ('seq' in payload) made.logged += 1;
     if (kind === 'order.submitted') made.submitted += 1;
-    else if (kind === 'order.denied') add(denied, payload['reason']);
-    else if (kind === 'order.rejected') add(rejected, payload['reason']);
+    else if (kind === 'order.denied') add(made.denied, payload['reason']);
+    else if (kind === 'order.rejected') add(made.rejected, payload['reason']);
     else if (kind === 'order.filled') {
       const quantity = Math.abs(Number(payload['quantity']));
-      const own = (fills[String(payload['symbol'])] ??= { count: 0, value: 0, quantity: 0 });
+      const own = (made.fills[String(payload['symbol'])] ??= { count: 0, value: 0, quantity: 0 });
       own.count += 1;
       own.quantity += quantity;
       own.value += quantity * Number(payload['price']);
     } else if (kind === 'order.canceled' && payload['reason'] === 'not_at_venue') made.unsent += 1;
     else if (kind === 'venue.mismatch' || kind === 'venue.orphan') made.breaks += 1;
   }
-  return { ...made, denied, rejected, fills };
+  return made;
 }
 
 /** Clears the logs of the test, so that memory measurements cover only the bot. */

@@ -7,7 +7,7 @@ import { planStress, type Plan } from '../../../src/compliance/stress/stress-pla
 import { trySafeguards } from '../../../src/compliance/stress/safeguards.ts';
 import { judge } from '../../../src/compliance/stress/judge.ts';
 import { openMeters } from '../../../src/compliance/stress/meters.ts';
-import type { PassResult } from '../../../src/compliance/stress/pass.ts';
+import type { PassResult } from '../../../src/compliance/stress/pass-result.ts';
 import { runStress, type StressResult } from '../../../src/compliance/stress/run.ts';
 import { planSchedule } from '../../../src/compliance/stress/load-schedule.ts';
 import { computePercentiles, computeSlope } from '../../../src/compliance/stress/samples.ts';

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Book } from '../../../src/compliance/venue/session/book.ts';
-import { makeOrder, type Order, type OrderTerms } from '../../../src/compliance/venue/session/order.ts';
+import {
+  makeOrder,
+  type Order,
+  type OrderTerms,
+} from '../../../src/compliance/venue/session/order.ts';
 import type { BookSide } from '../../../src/compliance/venue/session/side.ts';
 import { runs } from '../../length.ts';
 import { NaiveBook } from './naive-book.ts';

@@ -3,7 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bookChecksum } from '../../../src/compliance/venue/session/feed.ts';
 import { viewOf } from '../../../src/compliance/venue/session/listing.ts';
-import type { FeedMessage, LevelView, RawMessage } from '../../../src/compliance/venue/session/messages.ts';
+import type {
+  FeedMessage,
+  LevelView,
+  RawMessage,
+} from '../../../src/compliance/venue/session/messages.ts';
 import type { Deed } from '../../../src/compliance/venue/session/scenario.ts';
 import type { SimulatedVenue } from '../../../src/compliance/venue/session/simulated-venue.ts';
 import { beginTranscript } from '../../../src/compliance/venue/session/transcript.ts';
