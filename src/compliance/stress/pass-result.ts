@@ -16,7 +16,7 @@ export type PlayedBar = BarResult & {
   readonly heap: number | null;
 };
 
-/** What is known of a pass apart from its bars. */
+/** Facts about a pass as a whole. */
 interface PassRecord {
   readonly limits: 'on' | 'lifted';
   /** Differences from production that apply only to this pass. */
@@ -25,7 +25,7 @@ interface PassRecord {
   readonly schedule_hash: string;
   /** SHA-256 of the results of all bars without times; null if the pass was cut short. */
   readonly evidence_hash: string | null;
-  /** Real time after which the pass was to be cut short, ms. */
+  /** Maximum real time of the pass, ms. */
   readonly budgetMs: number;
   /** Number of orders that neither reached the venue nor were closed. */
   readonly drops: number;

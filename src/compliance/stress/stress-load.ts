@@ -147,7 +147,7 @@ export class LoadPlayer {
     });
   }
 
-  /** Has the other participants quote what the lots need, and trade with each other. */
+  /** Makes other participants quote the quantity of the lots, and trade with each other. */
   #quote(lots: readonly SidedLot[], { trades, mix }: Load): void {
     const world = this.#world;
     const { others, sizes } = world;
@@ -162,10 +162,7 @@ export class LoadPlayer {
     }
   }
 
-  /**
-   * Has the bot send its messages at the end of the bar. Returns their numbers, which are complete only
-   * then.
-   */
+  /** Makes the bot send its messages at the end of the bar; until then, the returned numbers are 0. */
   #submit(load: Load, lots: readonly SidedLot[]) {
     const { sizes, exerciser } = this.#world;
     const { now } = this.#meters;
