@@ -138,11 +138,8 @@ describe('a strategy that ends the process', () => {
   });
 
   test('is reported by validate as a problem of its file', async () => {
-    const { code, stdout } = await serviceLocal([
-      'validate',
-      bot({ top: 'process.exit(0);' }),
-      '--json',
-    ]);
+    const file = bot({ top: 'process.exit(0);' });
+    const { code, stdout } = await inProcess(['validate', file, '--json']);
     expect(code).toBe(3);
     expect(stdout).toMatch(/own\.ts:2: a strategy must not call process\.exit\(\)/);
   });
@@ -151,11 +148,9 @@ describe('a strategy that ends the process', () => {
 describe('a strategy that acts after its functions have returned', () => {
   test('fails the run when it places an order after an await', async () => {
     const order = "broker.order({ instrument, side: 'buy', quantity: 1 })";
-    const { code, left, document } = await processOf({
-      onBar: `void Promise.resolve().then(() => ${order});`,
-    });
-    expect({ code, left }).toEqual({ code: 1, left: [] });
-    expect(document.error).toMatchObject({
+    const onBar = `void Promise.resolve().then(() => ${order});`;
+    expect(await failureOf({ onBar })).toMatchObject({
+      exit: 1,
       code: 'strategy_failed',
       message: expect.stringMatching(/own\.ts:9: .*orders must be placed within create/) as string,
     });
@@ -325,9 +320,16 @@ describe('a strategy that uses files or the network', () => {
   });
 
   test('has no `outside` when it uses neither', async () => {
-    const { document } = await processOf({});
-    expect(document.lock).not.toHaveProperty('outside');
-    expect(document.findings.map(({ code }) => code)).not.toContain('outside_used');
+    const file = bot({});
+    const { stdout } = await inProcess([
+      'backtest',
+      file,
+      '--json',
+      `--out=${join(file, '../out')}`,
+    ]);
+    const { lock, findings } = JSON.parse(stdout) as Summary;
+    expect(lock).not.toHaveProperty('outside');
+    expect(findings.map(({ code }) => code)).not.toContain('outside_used');
   });
 });
 

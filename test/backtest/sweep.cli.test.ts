@@ -12,7 +12,7 @@ import {
 import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SweepDocument } from '../../src/backtest/sweep-plan.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { BIN, serviceLocal } from '../cli/service-local.ts';
@@ -107,39 +107,45 @@ async function linesAppear(file: string, count: number): Promise<void> {
   }
 }
 
-test.each(['SIGINT', 'SIGKILL'] as const)(
-  'interrupted by %s it keeps what is done and goes on from there',
-  async (signal) => {
-    const name = `held_${signal.toLowerCase()}`;
-    const gate = join(directory, `${name}.go`);
+describe('a sweep that is interrupted', () => {
+  let gate: string;
+  let args: string[];
+  let whole: unknown;
+  beforeAll(async () => {
+    gate = join(directory, 'held.go');
     // The fourth trial blocks until the test allows it to end.
-    const file = dayBot(
-      name,
-      `if (params.day === 4) while (!existsSync(${JSON.stringify(gate)}));`,
-    );
-    const out = join(directory, name);
-    const log = join(out, 'trials.ndjson');
-    const args = [file, '-p', 'day=1:12:1', '--workers', '1', '--out', out];
-    // The first line identifies the sweep; the others are trials. Watching begins before any write.
-    const appeared = linesAppear(log, 4);
-    const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args]);
-    const exit = once(child, 'exit') as Promise<[number | null]>;
-    await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
-    child.kill(signal);
-    const [code] = await exit;
-    expect(code).toBe(signal === 'SIGINT' ? 130 : null);
-    expect(linesIn(readFileSync(log, 'utf8'))).toBe(4);
-    expect(existsSync(join(out, 'trials.csv'))).toBe(signal === 'SIGINT');
-
-    appendFileSync(log, '{"index":11,"metr');
+    const fault = `if (params.day === 4) while (!existsSync(${JSON.stringify(gate)}));`;
+    args = [dayBot('held', fault), '-p', 'day=1:12:1', '--workers', '1', '--out'];
     writeFileSync(gate, '');
-    const rest = await sweep(...args, '--json');
-    expect(rest.code).toBe(0);
-    expect(rest.stderr).toContain('resuming: 3 trials are already done');
-    const whole = await sweep(...args.slice(0, -1), `${out}-whole`, '--json');
-    expect(JSON.parse(rest.stdout)).toEqual(JSON.parse(whole.stdout));
-  },
-);
+    whole = JSON.parse((await sweep(...args, join(directory, 'held'), '--json')).stdout);
+  });
+
+  test.each(['SIGINT', 'SIGKILL'] as const)(
+    'by %s keeps and resumes its trials',
+    async (signal) => {
+      rmSync(gate);
+      const out = join(directory, `held-${signal}`);
+      const log = join(out, 'trials.ndjson');
+      // The first line identifies the sweep; the others are trials. Watching begins before any write.
+      const appeared = linesAppear(log, 4);
+      const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args, out]);
+      const exit = once(child, 'exit') as Promise<[number | null]>;
+      await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
+      child.kill(signal);
+      const [code] = await exit;
+      expect(code).toBe(signal === 'SIGINT' ? 130 : null);
+      expect(linesIn(readFileSync(log, 'utf8'))).toBe(4);
+      expect(existsSync(join(out, 'trials.csv'))).toBe(signal === 'SIGINT');
+
+      appendFileSync(log, '{"index":11,"metr');
+      writeFileSync(gate, '');
+      const rest = await sweep(...args, out, '--json');
+      expect(rest.code).toBe(0);
+      expect(rest.stderr).toContain('resuming: 3 trials are already done');
+      expect(JSON.parse(rest.stdout)).toEqual(whole);
+    },
+  );
+});
 
 test('a sweep that is interrupted while loading exits at once and leaves no files', async () => {
   const gate = join(directory, 'loading.go');
