@@ -138,7 +138,8 @@ async function tryMutant(
         return { outcome: 'caught', tests: test === '' ? mutant.tests : [test], failure };
     }
     if (isLate) return { outcome: 'timeout', tests: mutant.tests };
-    if (reports.length < tests.length) throw new Error(`the tests of ${mutant.path} did not run`);
+    const missing = tests.filter((test) => !reports.some((one) => one.test === test));
+    if (missing.length > 0) throw new Error(`${mutant.name}: no result of ${missing.join(', ')}`);
     const outcome = (await workspace.compiles()) ? 'survived' : 'compiler';
     return { outcome, tests: mutant.tests };
   });

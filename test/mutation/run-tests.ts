@@ -3,7 +3,7 @@
  * `run-tests.ts WITH_DATABASE TEST…`.
  */
 import { join, relative, resolve } from 'node:path';
-import type { TestModule, TestSpecification } from 'vitest/node';
+import type { TestCase, TestModule, TestSpecification } from 'vitest/node';
 import { BaseSequencer, startVitest } from 'vitest/node';
 
 export interface TestReport {
@@ -30,41 +30,54 @@ process.once('disconnect', end);
 const vitest = await startVitest('test', files, {
   config: resolve(root, 'vitest.config.ts'),
   run: true,
-  bail: 1,
   maxWorkers: 1,
   silent: true,
   ...(withDatabase === 'false' && { globalSetup: [] }),
   sequence: { sequencer: InOrder },
   reporters: [
     {
-      onTestModuleEnd: (module) => send(module),
-      onTestRunEnd(_modules, errors) {
-        const [error] = errors;
-        if (error !== undefined) process.send!({ test: '', ms: 0, failure: error.message });
-      },
+      onTestCaseResult: reportFailure,
+      onTestModuleEnd: reportModule,
+      onTestRunEnd: (_modules, [error]) =>
+        error && send({ test: '', ms: 0, failure: error.message }),
     },
   ],
 });
 await vitest.close();
 end();
 
+function reportFailure(test: TestCase): void {
+  const { state, errors } = test.result();
+  if (state !== 'failed') return;
+  send({
+    test: pathOf(test.module),
+    ms: 0,
+    failure: `${test.fullName}: ${errors[0]?.message.split('\n')[0]}`,
+  });
+}
+
+function reportModule(module: TestModule): void {
+  const { collectDuration, duration } = module.diagnostic();
+  const ms = Math.round(collectDuration + duration);
+  const [error] = module.errors();
+  send({
+    test: pathOf(module),
+    ms,
+    ...(!module.ok() && { failure: error?.message.split('\n')[0] ?? 'a hook failed' }),
+  });
+}
+
+function pathOf(module: TestModule): string {
+  return relative(join(root, '..'), module.moduleId);
+}
+
+/** Sends a report, and ends after the first failure. */
+function send(report: TestReport): void {
+  process.send!(report, () => report.failure === undefined || end());
+}
+
 /** Removes temporary files, as other listeners of `exit` do, and then ends all processes of tests. */
 function end(): void {
   process.once('exit', () => process.kill(-process.pid, 'SIGKILL'));
   process.exit();
-}
-
-function send(module: TestModule): void {
-  if (module.state() === 'skipped') return;
-  const { collectDuration, duration } = module.diagnostic();
-  const [failed] = module.children.allTests('failed');
-  const [error] = [...(failed?.result().errors ?? []), ...module.errors()];
-  // A hook may have failed instead of a test.
-  const failure = `${failed?.fullName ?? 'hooks'}: ${error?.message.split('\n')[0] ?? 'failed'}`;
-  const report: TestReport = {
-    test: relative(join(root, '..'), module.moduleId),
-    ms: Math.round(collectDuration + duration),
-    ...(!module.ok() && { failure }),
-  };
-  process.send!(report);
 }

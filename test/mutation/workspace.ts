@@ -78,7 +78,8 @@ export class Workspace {
     });
     const reports: TestReport[] = [];
     child.on('message', (report: TestReport) => reports.push(report));
-    const ended = once(child, 'exit').then(() => false);
+    // Unlike `exit`, `close` comes after the last message.
+    const ended = once(child, 'close').then(() => false);
     const isLate = await Promise.race([ended, sleep(ms, true, { ref: false })]);
     if (isLate) {
       child.kill('SIGTERM');
