@@ -31,6 +31,8 @@ const vitest = await startVitest('test', files, {
   config: resolve(root, 'vitest.config.ts'),
   run: true,
   maxWorkers: 1,
+  // A test may fail by chance on a busy machine.
+  retry: 1,
   silent: true,
   ...(withDatabase === 'false' && { globalSetup: [] }),
   sequence: { sequencer: InOrder },
