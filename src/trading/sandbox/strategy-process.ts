@@ -127,7 +127,7 @@ export class StrategyProcess {
 
   /** The heap limit of V8 does not count buffers. */
   async #checkMemory(): Promise<void> {
-    // Without a result if the process has ended or could not be started.
+    // Reading fails if the process has ended or could not be started.
     const status = await readFile(`/proc/${this.#child.pid}/status`, 'utf8').catch(() => '');
     const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
     if (Number(kib) > this.#memoryMb * 1024) this.#end(outOfMemory(this.#memoryMb, MEMORY_SETTING));
