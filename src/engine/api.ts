@@ -1,6 +1,6 @@
 /**
- * What a strategy is written with: `import { defineStrategy, integer, Sma } from
- * 'service-local/strategy'`. The package's public surface for strategies, and nothing else.
+ * The public API for strategies: `import { defineStrategy, integer, Sma } from
+ * 'service-local/strategy'`.
  *
  * A strategy cannot change the objects that a run gives it: the broker, instruments, orders, fills
  * and parameters are frozen or views. Indicators are the strategy's own objects, and their classes

@@ -47,19 +47,19 @@ export const NO_RISK_LIMITS = Object.fromEntries(
   REQUIRED_LIMIT_NAMES.map((name) => [name, Infinity]),
 ) as RiskLimits;
 
-/** Further controls, checked before every order; one that is absent is not wanted. */
+/** Further limits, checked before every order; absent ones do not apply. */
 export interface OptionalLimits {
   /**
-   * Over a period: how far the price of an order may be from the limit prices of those placed within
-   * the last `seconds`, and from what they were filled at; basis points. Orders of one instrument and
-   * side count together. An order without a price counts at the last close.
+   * Maximum distance of an order's price from limit prices and fills of the last `seconds`, basis
+   * points. Orders of one instrument and side count together. An order without a price counts at the
+   * last close.
    */
   readonly price_collar_period?: { readonly seconds: number; readonly bps: number };
-  /** Of `max_messages_per_second`, how many only cancels may use up. */
+  /** Part of `max_messages_per_second` that only cancels may use. */
   readonly messages_kept_for_cancels?: number;
   /**
-   * Once so many orders of one instrument and side were executed within `seconds`, every new order
-   * is denied for the rest of the run, unless people lift that.
+   * After `count` executed orders of one instrument and side within `seconds`, every new order is
+   * denied until people re-enable the bot.
    */
   readonly repeated_execution?: { readonly count: number; readonly seconds: number };
   /** Symbols; orders for others are denied. */

@@ -22,6 +22,6 @@ export interface EngineSetup<P extends Params = Params> {
   readonly venue?: VenueRules | undefined;
   /** Initial state of the account, instead of the cash of the configuration. */
   readonly opening?: Opening | undefined;
-  /** Signals of models. Those of an appended bar must exist before `advance` reaches it. */
+  /** Outputs of models. They must exist for a bar before `advance` reaches it. */
   readonly signals?: Signals | undefined;
 }

@@ -1,11 +1,11 @@
 import type { BarColumn, Bars } from '../market/bars.ts';
 import type { Signals } from './model-signals.ts';
 
-/** Moves an instrument to its bar `cursor`. Only the engine does; the package does not export it. */
+/** Moves an instrument to its bar `cursor`. For the engine only; the package does not export it. */
 export let showBar: (instrument: Instrument, cursor: number) => void;
-/** Puts longer columns in place of those that ran out of room; the bars so far are the same. */
+/** Replaces the columns by longer ones with the same bars. */
 export let lengthen: (instrument: Instrument, bars: Bars) => void;
-/** The step has no bar of this instrument, which keeps showing its last one. */
+/** Marks that the step has no bar of this instrument, which keeps its last one. */
 export let hideBar: (instrument: Instrument) => void;
 
 /**
@@ -81,8 +81,9 @@ export class Instrument {
   }
 
   /**
-   * What a model of the spec says of the current bar, by the name of the output; NaN while one of
-   * its inputs warms up, and before the first bar. Throws `RangeError` for a name of no output.
+   * Output of a model for the current bar; NaN before the first bar and while its inputs warm up.
+   *
+   * @throws RangeError for an unknown name.
    */
   signal(name: string): number {
     const { names = [], columns = [], counts } = this.#signals ?? {};

@@ -4,11 +4,11 @@ import { EngineMemory } from './memory.ts';
 import { Rows, type RowsData } from './number-rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders/order.ts';
 
-/** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */
+/** Event of an order or of its account. `events.ndjson` has one per line, in order of `seq`. */
 export type OrderEvent = {
-  /** 1-based; the only order of events. */
+  /** Sequence number from 1, which orders events. */
   readonly seq: number;
-  /** Opening instant of the bar, RFC 3339 UTC; of what a venue reported, when that was. */
+  /** Opening instant of the bar, or time of the venue's report; RFC 3339 UTC. */
   readonly time: string;
   readonly order: number;
   readonly symbol: string;
@@ -36,7 +36,7 @@ export type OrderEvent = {
       readonly quantity: number;
       /** Slippage included. */
       readonly price: number;
-      /** The model's price before slippage, which lies within the bar; at a venue the price itself. */
+      /** Price before slippage, which lies within the bar; at a venue, the same as `price`. */
       readonly reference: number;
       readonly fee: number;
       /** Cost of slippage, account currency. */
@@ -52,7 +52,7 @@ export type OrderEvent = {
     }
   | { readonly kind: 'account.margin_call'; readonly equity: number; readonly required: number }
   | {
-      /** Every order is denied from then on: too many like this one were executed. */
+      /** All further orders are denied, because too many like this one were executed. */
       readonly kind: 'account.latched';
       readonly control: 'repeated_execution';
       readonly side: 'buy' | 'sell';
@@ -60,26 +60,26 @@ export type OrderEvent = {
       readonly count: number;
       readonly seconds: number;
     }
-  /** The venue is asked to cancel it, and may yet fill it. */
+  /** The venue is asked to cancel the order, but may still fill it. */
   | { readonly kind: 'order.pending_cancel'; readonly reason: OrderReason }
   | {
       /** A venue has undone or corrected trades of the order. */
       readonly kind: 'order.corrected';
-      /** Units, by which the position has changed, and the price at which it did. */
+      /** Change of the position, signed units, and its price. */
       readonly quantity: number;
       readonly price: number;
-      /** Account currency: fees, and what the price of the units that stay has changed by. */
+      /** Fees and changes of the price of the remaining units, account currency. */
       readonly fee: number;
       /** Units held and cash after it. */
       readonly position: number;
       readonly cash: number;
     }
   | {
-      /** What a venue told of a fill only after it: fees mostly. */
+      /** The venue has reported a fee after its fill. */
       readonly kind: 'order.fee';
-      /** Units, taken as a fee or given back (above 0). */
+      /** Units taken as a fee; above 0 if given back. */
       readonly quantity: number;
-      /** Account currency, what the units are worth included. */
+      /** Account currency, including the value of the units. */
       readonly fee: number;
       /** Units held and cash after it. */
       readonly position: number;
@@ -104,7 +104,7 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 const WIDTH = 12;
-/** Bits of what was asked for; the order's type and time in force lie above them, four bits each. */
+/** Bits of a request; above them lie the order's type and its time in force, four bits each. */
 const BUY = 1;
 const POST_ONLY = 2;
 const REDUCE_ONLY = 4;
@@ -120,13 +120,13 @@ export interface JournalData {
 export interface JournalRows {
   readonly count: number;
   readonly data: JournalData;
-  /** Those after the event of number `seq`; all of them when absent. */
+  /** Events with a sequence number above `seq`; all by default. */
   events(seq?: number): Generator<OrderEvent>;
 }
 
 /**
- * Order events as rows of numbers. Objects and text are made only for those who read them:
- * building them while the engine runs costs more than the simulation itself.
+ * Order events as rows of numbers. Objects and text are created only when they are read: creating
+ * them while the engine runs costs more than the simulation itself.
  */
 export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
@@ -149,7 +149,7 @@ export class Journal implements JournalRows {
     return this.#rows.count;
   }
 
-  /** A new row with its head filled in; its offset in the rows' chunk. */
+  /** Appends a row and writes its head. Returns its offset in the current chunk of the rows. */
   #row(kind: Kind, time: number, order: number, instrument: number): number {
     const at = this.#rows.append();
     const { chunk } = this.#rows;
@@ -257,91 +257,71 @@ export class Journal implements JournalRows {
   #decode(seq: number, row: Float64Array): OrderEvent {
     const [code, time, order, instrument] = row as unknown as [number, number, number, number];
     const kind = KINDS[code]!;
-    const head = {
+    return {
       seq,
       time: new Date(time).toISOString(),
       kind,
       order,
       symbol: this.#symbols[instrument] ?? '',
-    };
-    switch (kind) {
-      case 'order.submitted': {
-        const bits = row[4]!;
-        const type = ORDER_TYPES[(bits >> 4) & 15]!;
-        return {
-          ...head,
-          kind,
-          side: (bits & BUY) !== 0 ? 'buy' : 'sell',
-          type,
-          time_in_force: TIMES_IN_FORCE[(bits >> 8) & 15]!,
-          ...((bits & TARGET) !== 0 ? { weight: row[5]! } : { quantity: row[5]! }),
-          ...numberField('limit', row[6]!),
-          ...(type === 'trailing_stop'
-            ? exitField('trail', row[7]!)
-            : numberField('stop', row[7]!)),
-          ...exitField('take_profit', row[8]!),
-          ...exitField('stop_loss', row[9]!),
-          ...((bits & POST_ONLY) !== 0 && { post_only: true as const }),
-          ...((bits & REDUCE_ONLY) !== 0 && { reduce_only: true as const }),
-          ...(row[10] !== 0 && { oco_group: row[10]! }),
-          ...(row[11] !== 0 && { parent: row[11]! }),
-        };
-      }
-      case 'order.filled':
-        return {
-          ...head,
-          kind,
-          side: row[4]! > 0 ? 'buy' : 'sell',
-          quantity: Math.abs(row[4]!),
-          price: row[5]!,
-          reference: row[6]!,
-          fee: row[7]!,
-          slippage: row[8]!,
-          position: row[9]!,
-          cash: row[10]!,
-        };
-      case 'order.triggered':
-        return { ...head, kind };
-      case 'order.canceled':
-      case 'order.expired':
-      case 'order.rejected':
-      case 'order.denied':
-      case 'order.pending_cancel':
-        return { ...head, kind, reason: ORDER_REASONS[row[4]!]! };
-      case 'order.fee':
-        return {
-          ...head,
-          kind,
-          quantity: row[4]!,
-          fee: row[5]!,
-          position: row[6]!,
-          cash: row[7]!,
-        };
-      case 'order.corrected':
-        return {
-          ...head,
-          kind,
-          quantity: row[4]!,
-          price: row[5]!,
-          fee: row[6]!,
-          position: row[7]!,
-          cash: row[8]!,
-        };
-      case 'account.margin_call':
-        return { ...head, kind, equity: row[4]!, required: row[5]! };
-      case 'account.latched':
-        return {
-          ...head,
-          kind,
-          control: 'repeated_execution',
-          side: row[4] === BUY ? 'buy' : 'sell',
-          count: row[5]!,
-          seconds: row[6]!,
-        };
-      default:
-        return kind satisfies never;
-    }
+      ...fieldsOf(kind, row),
+    } as OrderEvent;
   }
+}
+
+/** Fields of an event beside those that all events have. */
+function fieldsOf(kind: Kind, row: Float64Array): object {
+  switch (kind) {
+    case 'order.submitted':
+      return submittedFields(row);
+    case 'order.triggered':
+      return {};
+    case 'order.filled': {
+      const rest = numbers(row, 5, ['price', 'reference', 'fee', 'slippage', 'position', 'cash']);
+      return { side: row[4]! > 0 ? 'buy' : 'sell', quantity: Math.abs(row[4]!), ...rest };
+    }
+    case 'order.fee':
+      return numbers(row, 4, ['quantity', 'fee', 'position', 'cash']);
+    case 'order.corrected':
+      return numbers(row, 4, ['quantity', 'price', 'fee', 'position', 'cash']);
+    case 'account.margin_call':
+      return numbers(row, 4, ['equity', 'required']);
+    case 'account.latched': {
+      const side = row[4] === BUY ? 'buy' : 'sell';
+      return { control: 'repeated_execution', side, ...numbers(row, 5, ['count', 'seconds']) };
+    }
+    case 'order.canceled':
+    case 'order.expired':
+    case 'order.rejected':
+    case 'order.denied':
+    case 'order.pending_cancel':
+      return { reason: ORDER_REASONS[row[4]!]! };
+    default:
+      return kind satisfies never;
+  }
+}
+
+function submittedFields(row: Float64Array): object {
+  const bits = row[4]!;
+  const type = ORDER_TYPES[(bits >> 4) & 15]!;
+  return {
+    side: (bits & BUY) !== 0 ? 'buy' : 'sell',
+    type,
+    time_in_force: TIMES_IN_FORCE[(bits >> 8) & 15]!,
+    ...numbers(row, 5, [(bits & TARGET) !== 0 ? 'weight' : 'quantity']),
+    ...numberField('limit', row[6]!),
+    ...(type === 'trailing_stop' ? exitField('trail', row[7]!) : numberField('stop', row[7]!)),
+    ...exitField('take_profit', row[8]!),
+    ...exitField('stop_loss', row[9]!),
+    ...((bits & POST_ONLY) !== 0 && { post_only: true }),
+    ...((bits & REDUCE_ONLY) !== 0 && { reduce_only: true }),
+    ...(row[10] !== 0 && { oco_group: row[10]! }),
+    ...(row[11] !== 0 && { parent: row[11]! }),
+  };
+}
+
+/** Consecutive numbers of a row, by name. */
+function numbers(row: Float64Array, from: number, names: readonly string[]): object {
+  return Object.fromEntries(names.map((name, place) => [name, row[from + place]!]));
 }
 
 // Prices are above 0, so the sign is free to tell a share of the price from an absolute price.
@@ -350,11 +330,11 @@ function encodeExit(exit: ExitPrice | undefined): number {
   return typeof exit === 'number' ? exit : -exit.percent;
 }
 
-function exitField<K extends string>(key: K, code: number): { [P in K]?: ExitPrice } {
+function exitField(key: string, code: number): object {
   if (Number.isNaN(code)) return {};
-  return { [key]: code < 0 ? { percent: -code } : code } as { [P in K]: ExitPrice };
+  return { [key]: code < 0 ? { percent: -code } : code };
 }
 
-function numberField<K extends string>(key: K, value: number): { [P in K]?: number } {
-  return Number.isNaN(value) ? {} : ({ [key]: value } as { [P in K]: number });
+function numberField(key: string, value: number): object {
+  return Number.isNaN(value) ? {} : { [key]: value };
 }

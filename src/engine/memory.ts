@@ -2,16 +2,16 @@
 const CHUNK = 12_288;
 
 /**
- * The large arrays of a run. A run that is given the memory of an earlier one takes no more from the
- * system, which many runs in a row would otherwise spend much of their time on, and threads wait for
- * one another to get. Whatever the earlier run answered is overwritten then.
+ * The large arrays of a run. Many runs in a row can use the same memory, since allocation
+ * takes much of their time and makes threads wait for each other. A run overwrites the result of the
+ * one before.
  */
 export class EngineMemory {
   #equity = new Float64Array(0);
   readonly #chunks: Float64Array[] = [];
   #taken = 0;
 
-  /** Everything taken so far is free again. */
+  /** Makes all chunks available again. */
   reuse(): void {
     this.#taken = 0;
   }
@@ -21,7 +21,7 @@ export class EngineMemory {
     return this.#equity.subarray(0, steps);
   }
 
-  /** Of any content. */
+  /** Its content is undefined. */
   chunk(): Float64Array {
     this.#taken += 1;
     return (this.#chunks[this.#taken - 1] ??= new Float64Array(CHUNK));

@@ -1,29 +1,29 @@
 /**
- * What models say of the bars of a run: one value for each bar, name and instrument, made before the
- * engine takes the step of that bar, and of bars up to it alone. The engine only reads them.
+ * Outputs of models: one value for each bar, name and instrument, computed from bars up to that one
+ * before the engine takes its step. The engine only reads them.
  */
 export interface Signals {
   /** In the order of the spec. */
   readonly names: readonly string[];
   /**
-   * By instrument and then by name: a value for each of its bars, at the place of the bar; NaN where
-   * the model had none. They may be longer than `counts` says, and others take their place as they grow.
+   * By instrument, then by name: a value at the index of each bar, NaN if the model had none. Columns
+   * may be longer than `counts`, and are replaced when they grow.
    */
   readonly columns: readonly (readonly Float64Array[])[];
-  /** Values that there are, by instrument. */
+  /** Number of values, by instrument. */
   readonly counts: Uint32Array;
 }
 
 export interface GrowingSignals {
-  /** Plain data, so that other threads can have them. */
+  /** Plain data, for other threads. */
   readonly signals: Signals;
-  /** The values of the next bar of an instrument, in the order of the names. */
+  /** Adds the values of an instrument's next bar, in the order of the names. */
   readonly append: (instrument: number, values: readonly number[]) => void;
 }
 
 const FIRST_ROOM = 64;
 
-/** In shared memory, so that worker threads read them without a copy. */
+/** Signals in shared memory, which worker threads read without a copy. */
 export function growingSignals(names: readonly string[], instruments: number): GrowingSignals {
   const columns = Array.from({ length: instruments }, () => names.map(() => room(FIRST_ROOM)));
   const counts = new Uint32Array(

@@ -7,8 +7,8 @@ export interface RowsData {
 }
 
 /**
- * A growing list of rows of `width` numbers. It grows by whole chunks and copies nothing, and holds
- * no objects, so that a long run gives the garbage collector nothing to do.
+ * A growing list of rows of `width` numbers. It grows by whole chunks without copies, and holds no
+ * objects, so that a long run leaves nothing to the garbage collector.
  */
 export class Rows {
   readonly #width: number;
@@ -16,7 +16,7 @@ export class Rows {
   readonly #chunks: Float64Array[] = [];
   #count = 0;
   #offset = 0;
-  /** Where the row of the last `append` lies. */
+  /** Chunk that contains the last row. */
   chunk: Float64Array = new Float64Array(0);
 
   constructor(width: number, memory: EngineMemory) {
@@ -24,7 +24,7 @@ export class Rows {
     this.#memory = memory;
   }
 
-  /** Rows that are read only. */
+  /** Rows for reading only. */
   static from(width: number, { chunks, count }: RowsData): Rows {
     const rows = new Rows(width, new EngineMemory());
     rows.#chunks.push(...chunks);
@@ -41,7 +41,7 @@ export class Rows {
     return this.#count;
   }
 
-  /** Adds a row of any content, to be written; the offset in `chunk` at which it begins. */
+  /** Adds a row with undefined content. Returns its offset in `chunk`. */
   append(): number {
     this.#offset += this.#width;
     if (this.#offset + this.#width > this.chunk.length) {
@@ -60,7 +60,7 @@ export class Rows {
     return this.#chunks[Math.floor(index / rowsPerChunk)]!.subarray(at, at + this.#width);
   }
 
-  /** The rows but the first `skipped`, in order. */
+  /** All rows except the first `skipped`, in order. */
   *after(skipped: number): Generator<Float64Array> {
     for (let index = skipped; index < this.#count; index += 1) yield this.row(index);
   }

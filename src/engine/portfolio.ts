@@ -60,7 +60,7 @@ export class Portfolio {
     this.cash = cash;
   }
 
-  /** Before the first step; `date` tells later when that was. Throws `RangeError` for a stranger. */
+  /** Sets the initial account before the first step. @throws RangeError for an unknown symbol. */
   open({ cash, positions }: Opening): void {
     this.cash = cash;
     for (const [symbol, { quantity, price }] of Object.entries(positions)) {
@@ -74,7 +74,7 @@ export class Portfolio {
     }
   }
 
-  /** The first step came at `time`, and what was held before it counts as entered then. */
+  /** Dates initial positions as entered at `time`, that of the first step. */
   date(time: number): void {
     for (const trade of this.#open) trade[ENTRY_TIME] = time;
   }

@@ -32,13 +32,13 @@ export interface OrderCounts {
   readonly expired: number;
   /** Still working at the end. */
   readonly working: number;
-  /** Refused at the fill, by cause: `insufficient_funds`, `post_only_would_cross`, … */
+  /** Rejected at the fill or by the venue, by reason: `insufficient_funds`, `post_only_would_cross`, … */
   readonly rejected: Readonly<Record<string, number>>;
-  /** Refused before submission by a risk limit, by the limit's name. */
+  /** Denied before submission, by reason. */
   readonly denied: Readonly<Record<string, number>>;
 }
 
-/** What a run of the engine leaves behind. Step `i` is the i-th distinct bar time over all instruments. */
+/** Result of a run. Step `i` is the i-th distinct bar time over all instruments. */
 export interface RunResult {
   readonly steps: number;
   /** Milliseconds since the epoch, UTC, one per step. */

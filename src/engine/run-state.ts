@@ -35,7 +35,7 @@ export interface RunView {
   readonly isRuined: boolean;
 }
 
-/** What a run holds: bars, the position in them, the account, the journal and the working orders. */
+/** State of a run: bars and the step in them, account, journal, working orders and counters. */
 export class RunState implements RunView {
   readonly config: EngineConfig;
   readonly instruments: readonly Instrument[];
@@ -71,9 +71,9 @@ export class RunState implements RunView {
   step = 0;
   /** Number of steps whose equity is known. */
   recorded = 0;
-  /** Undefined before the first step. */
+  /** The strategy, from the first step on. */
   strategy: StrategyRun | undefined;
-  /** Fills of which the strategy is to be notified. */
+  /** Fills that the strategy has not been notified of. */
   fills: Fill[] = [];
   /** False outside of `create`, `onFill` and `onBar`, for example after an `await`. */
   isStrategysTurn = false;

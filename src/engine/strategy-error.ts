@@ -1,6 +1,6 @@
 import { ServiceError } from '../base/errors.ts';
 
-/** A strategy's own code threw; `step` and `time` (ms) say at which bar. */
+/** An error of a strategy's own code at the bar of `step` and `time`, ms. */
 export class StrategyError extends Error {
   readonly step: number;
   readonly time: number;
@@ -14,11 +14,11 @@ export class StrategyError extends Error {
 }
 
 /**
- * What a user is told of an error that an engine ended with under the watchdog: `strategy_failed`
- * with the bar and the strategy's own stack, `strategy_timeout` or `interrupted`; any other error is
- * a bug and comes back as it is.
+ * Turns an error of an engine under the watchdog into one for users: `strategy_failed` with the bar
+ * and the strategy's own stack, `strategy_timeout` or `interrupted`. Returns any other error, which is
+ * a bug, unchanged.
  *
- * @param done steps the engine had taken.
+ * @param done number of steps that the engine had taken.
  */
 export function explainStrategyError(
   error: unknown,
@@ -41,7 +41,7 @@ export function explainStrategyError(
   }
   if (error instanceof ServiceError) return error;
   if (error instanceof StrategyError) {
-    // Of a strategy that runs elsewhere, where this was explained already.
+    // The process that ran the strategy has explained the error.
     if (error.cause instanceof ServiceError) return error.cause;
     const time = Number.isNaN(error.time) ? '' : ` (${new Date(error.time).toISOString()})`;
     return new ServiceError(
@@ -53,7 +53,7 @@ export function explainStrategyError(
   return error;
 }
 
-/** The user's own frames: those of the engine, above and below them, say nothing about the fault. */
+/** The stack without frames of the engine and of Node, which do not show the fault. */
 export function strategyStack(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = (cause.stack ?? cause.message).split('\n');

@@ -1,7 +1,7 @@
 import { resolveParams } from './params.ts';
 import type { Strategy } from './strategy.ts';
 
-/** What keeps a module's default export from being a strategy. */
+/** The reason for which a module's default export is not a strategy; undefined if it is one. */
 export function strategyFault(exported: unknown): string | undefined {
   if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
   const { name, description, params, create, instruments, signals } = exported as Partial<Strategy>;
@@ -12,7 +12,7 @@ export function strategyFault(exported: unknown): string | undefined {
   if (typeof create !== 'function') return `strategy ${name} has no function create`;
   if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
   const odd = Object.entries(params).find(([, param]) => !isParam(param));
-  if (odd) return `parameter ${odd[0]} is none of integer(), number(), choice(), flag()`;
+  if (odd) return `parameter ${odd[0]} is not made by integer(), number(), choice() or flag()`;
   const wrong = resolveParams(params, {}).problems[0];
   if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
   if (instruments !== undefined && !(instruments.min >= 1 && instruments.max >= instruments.min)) {

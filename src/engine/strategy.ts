@@ -2,7 +2,7 @@ import type { Instrument } from './instrument.ts';
 import type { Order, OrderRequest } from './orders/order.ts';
 import type { Params, ParamValues } from './params.ts';
 
-/** A fill as its strategy sees it. */
+/** A fill, for the strategy. */
 export interface Fill {
   readonly order: Order;
   readonly instrument: Instrument;
@@ -14,7 +14,7 @@ export interface Fill {
   readonly fee: number;
 }
 
-/** The strategy's hands: what it holds, and the orders it places, moves and cancels. */
+/** The account of a strategy, and its orders. */
 export interface Broker {
   /** Account currency. */
   readonly cash: number;
@@ -25,19 +25,21 @@ export interface Broker {
   /** Mean entry price of the open position; NaN when flat. */
   entryPrice(instrument: Instrument): number;
   /**
-   * Places an order. It works from the next bar on; `status` tells at once whether a risk limit
-   * denied it. Throws `RangeError` on a request that makes no sense (negative quantity, no price).
+   * Places an order, which works from the next bar on. `status` shows at once whether a risk limit
+   * denied it.
+   *
+   * @throws RangeError for an invalid request, such as a negative quantity or a missing price.
    */
   order(request: OrderRequest): Order;
   /**
    * Market order that takes the position to `weight` of equity (1 all in, 0 flat, −1 all short).
-   * The quantity is fixed when it fills (at a venue: when it is sent), as far as the account can
-   * bear it, fees included. It replaces an earlier target of the same instrument that still works.
+   * The quantity is fixed when it fills (at a venue: when it is sent), and limited to what the
+   * account can afford, fees included. It replaces an earlier working target of the instrument.
    */
   target(instrument: Instrument, weight: number): Order;
-  /** At a venue the order works on until that has confirmed it, and may be filled before. */
+  /** At a venue, the order works until the venue confirms, and may be filled before. */
   cancel(order: Pick<Order, 'id'>): void;
-  /** Orders still working, oldest first. */
+  /** Working orders, oldest first. */
   working(instrument?: Instrument): readonly Order[];
 }
 
@@ -46,11 +48,11 @@ export interface StrategyContext<P extends Params = Params> {
   /** In the order of the spec's `universe.symbols`. */
   readonly instruments: readonly Instrument[];
   readonly broker: Broker;
-  /** Uniform in [0, 1), seeded by `engine.seed`: the only randomness that keeps a run repeatable. */
+  /** Uniform in [0, 1), seeded by `engine.seed`. Any other randomness makes a run unrepeatable. */
   random(): number;
 }
 
-/** A strategy at work on one run. */
+/** A strategy in one run. */
 export interface StrategyRun {
   /** Called once per step, after the step's fills, when every instrument shows its newest bar. */
   onBar(): void;
@@ -65,18 +67,18 @@ export interface Strategy<P extends Params = Params> {
   readonly params: P;
   /** How many instruments it needs; any number of at least one when absent. */
   readonly instruments?: { readonly min: number; readonly max: number };
-  /** The outputs of models that it reads by `Instrument.signal`; a spec without them is refused. */
+  /** The outputs of models that it reads by `Instrument.signal`; a spec without them is invalid. */
   readonly signals?: readonly string[];
   /** Sells short, and so needs a margin account. */
   readonly shorts?: boolean;
-  /** Says what is wrong with a combination of parameters that are each valid alone. */
+  /** Returns what is wrong with a combination of parameters that are each valid alone. */
   check?(params: ParamValues<P>): string | undefined;
   create(context: StrategyContext<P>): StrategyRun;
 }
 
 /**
- * Ties a strategy's parameter declaration to the types its code sees, and freezes it: a definition is
- * the same for all runs, so what a run keeps belongs in `create`.
+ * Infers the types of a strategy's parameters from their declaration, and freezes it. All runs share
+ * one definition, so the state of a run belongs in `create`.
  */
 export function defineStrategy<const P extends Params>(strategy: Strategy<P>): Strategy<P> {
   Object.freeze(strategy.params);

@@ -21,7 +21,7 @@ export interface SentOrder {
   trade: number | undefined;
 }
 
-/** What a report adds to earlier ones, signed as the account sees it. */
+/** Difference between a report and earlier ones, signed from the view of the account. */
 export interface ReportedChange {
   readonly kind: 'fill' | 'fee' | 'correction';
   /** Units, net of fees in units; 0 if only money moved. A correction may be in either direction. */
@@ -103,7 +103,7 @@ export class SentOrders {
     sent.fee = fee;
     sent.feeUnits = feeUnits;
     if (units === 0 && quantity === 0 && paid === 0 && charged === 0) return { sent };
-    // Whatever the price is, cash must change by exactly what was paid and charged.
+    // Cash must change by exactly what was paid and charged, at any price.
     const total = sign * paid + charged - quantity * price;
     const kind = isCorrection ? 'correction' : units > 0 ? 'fill' : 'fee';
     return { sent, change: { kind, quantity, price, fee: total, filled } };

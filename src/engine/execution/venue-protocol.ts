@@ -1,8 +1,8 @@
 import type { OrderType, TimeInForce } from '../orders/order.ts';
 
-/** An order as a venue is to work it. */
+/** An order to a venue. */
 export interface VenueOrder {
-  /** Number within the session, from 1. */
+  /** Id within the session, from 1. */
   readonly order: number;
   /** See `clientOrderId`. */
   readonly client_order_id: string;
@@ -12,17 +12,17 @@ export interface VenueOrder {
   readonly time_in_force: Exclude<TimeInForce, 'day'>;
   /** Units, a multiple of the instrument's step. */
   readonly quantity: number;
-  /** Of `limit` and `stop_limit`; multiples of the tick. */
+  /** Only for `limit` and `stop_limit`; a multiple of the tick, like `stop`. */
   readonly limit?: number;
-  /** Of `stop` and `stop_limit`. */
+  /** Only for `stop` and `stop_limit`. */
   readonly stop?: number;
   readonly post_only?: true;
   readonly reduce_only?: true;
 }
 
 /**
- * What a venue says of an order. Cumulative: telling it twice changes nothing, and one that was lost
- * is made good by the next. Sums only grow, but by a trade that is undone or corrected.
+ * State of an order at a venue. Its sums are cumulative: a repeated report changes nothing, and the
+ * next report makes up for a lost one. Sums only grow, unless trades are undone or corrected.
  */
 export interface VenueReport {
   readonly order: number;
@@ -30,38 +30,38 @@ export interface VenueReport {
   readonly status: 'open' | 'filled' | 'canceled' | 'rejected' | 'expired';
   /** Units filled so far, before `fee_units`. */
   readonly filled: number;
-  /** What these fills cost or brought in so far, without fees, account currency, above 0. */
+  /** Cost or proceeds of these fills without fees, account currency, not below 0. */
   readonly cost: number;
   /** Fees so far, account currency. */
   readonly fee: number;
-  /** Fees so far that were taken in units of the instrument itself. */
+  /** Fees so far in units of the instrument. */
   readonly fee_units: number;
-  /** How many corrections of its trades these sums know of; none when absent. */
+  /** Number of corrections of its trades that the sums contain; 0 by default. */
   readonly corrections?: number;
   /** Milliseconds since the epoch, by the venue's clock. */
   readonly time: number;
-  /** Why it ended without a complete fill: an `OrderReason` where one says it, else for people. */
+  /** Reason for its end without a complete fill: an `OrderReason`, or text for people. */
   readonly reason?: string;
 }
 
-/** What an instrument is doing at its venue; orders for it are taken, gather for one price, or are not taken. */
+/** In `auction`, orders gather for one price. In `halted` and `closed`, no orders are accepted. */
 export type MarketPhase = 'open' | 'auction' | 'halted' | 'closed';
 
-/** What a venue takes at the moment. */
+/** Orders that a venue accepts now. */
 export interface VenueRules {
   readonly types: readonly VenueOrder['type'][];
-  /** By symbol; steps, least quantities, least values and ticks that there are none of are 0. */
+  /** Keyed by symbol. 0 means no step, minimum or tick. */
   readonly instruments: Readonly<Record<string, InstrumentRules>>;
 }
 
 export interface InstrumentRules {
-  /** Units of which a quantity is a multiple. */
+  /** Quantities are multiples of it, units. */
   readonly step: number;
   readonly min_quantity: number;
   /** Quantity × price, account currency. */
   readonly min_value: number;
-  /** What prices are multiples of. */
+  /** Prices are multiples of it. */
   readonly tick: number;
-  /** Absent: it is open. */
+  /** `open` by default. */
   readonly phase?: MarketPhase;
 }

@@ -2,11 +2,11 @@ import type { Order, OrderReason } from '../orders/order.ts';
 import type { WorkingOrder } from '../orders/working-order.ts';
 import type { InstrumentRules, VenueRules } from './venue-protocol.ts';
 
-/** What the venue accepts now: order types, market phases, and grids of quantities and prices. */
+/** Current terms of the venue: order types, market phases, and grids of quantities and prices. */
 export class VenueTerms {
   #types: readonly string[] = [];
   readonly #symbols: readonly string[];
-  /** By instrument; undefined for one that the venue does not trade. */
+  /** Rules of each instrument; undefined for one that the venue does not trade. */
   #rules: readonly (InstrumentRules | undefined)[] = [];
   /** Instruments that trade again after a halt, but have no price since. */
   readonly resuming = new Set<number>();

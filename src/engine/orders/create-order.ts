@@ -5,7 +5,7 @@ import type { RequestFields } from './order-request.ts';
 import { trailedStop } from './trailing-stop.ts';
 import type { WorkingOrder } from './working-order.ts';
 
-/** What distinguishes an order from one that a strategy requests. */
+/** Differences from an order that a strategy requests. */
 export interface Origin {
   /** Id of the entry whose fill places this exit. */
   readonly parent?: number;

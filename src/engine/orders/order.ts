@@ -4,7 +4,7 @@ export const ORDER_TYPES = ['market', 'limit', 'stop', 'stop_limit', 'trailing_s
 export type OrderType = (typeof ORDER_TYPES)[number];
 
 /**
- * `gtc` works until cancelled; `day` ends with the UTC day of the first bar it could trade in;
+ * `gtc` works until canceled; `day` ends with the UTC day of the first bar it could trade in;
  * `ioc` fills what it can at the open of that bar and cancels the rest; `fok` fills there whole or
  * not at all.
  */
@@ -94,7 +94,7 @@ export const ORDER_REASONS = [
   'other_side_of_oco_filled',
   'position_closed',
   'day_ended',
-  // Of production: why an order is not sent to a venue, and why one there ended.
+  // An order is not sent to a venue, or it ended there.
   'not_supported_by_venue',
   'below_minimum',
   'license_invalid',
@@ -115,7 +115,7 @@ export const ORDER_REASONS = [
   'stale_data',
   'superseded',
   ...THRESHOLD_REASONS,
-  // Of what an instrument is doing at its venue.
+  // The market phase of the instrument at its venue.
   'market_halted',
   'not_taken_in_auction',
 ] as const;

@@ -4,15 +4,15 @@ import type { RecentExecutions } from './risk-state.ts';
 
 type Side = Order['side'];
 
-/** What is remembered of one instrument's orders of one side. */
+/** Prices and executions of one instrument and side. */
 interface Trigger {
   readonly lowest: Extreme;
   readonly highest: Extreme;
-  /** Of orders that were executed, ms, oldest first. */
+  /** Times of executed orders, ms, oldest first. */
   readonly executions: number[];
 }
 
-/** Controls that look back: at a bot's prices and executions of a while, and at what it may trade. */
+/** Limits on recent prices and executions of a bot, and on the instruments that it may trade. */
 export class OptionalLimitChecks {
   readonly #limits: OptionalLimits;
   readonly #isPermitted: readonly boolean[];
@@ -20,7 +20,7 @@ export class OptionalLimitChecks {
   readonly #triggers: readonly Trigger[];
   #isLatched = false;
   #latches = 0;
-  /** Venues report in any order, and no time is to come before what was known by then. */
+  /** Newest known time, ms. Venues report in any order, but time must not run backward. */
   #now = -Infinity;
 
   /** @param carried executions of the account that this one continues. */
@@ -45,21 +45,21 @@ export class OptionalLimitChecks {
     return this.#isLatched ? 'repeated_execution' : undefined;
   }
 
-  /** Whether `price` is too far from those of the side within the window that ends at `time` (ms). */
+  /** Whether `price` is too far from prices of the side in the window that ends at `time`, ms. */
   drifts(index: number, side: Side, price: number, time: number): boolean {
     const { price_collar_period: collar } = this.#limits;
     if (collar === undefined) return false;
     const { lowest, highest } = this.#trigger(index, side);
     const since = this.#follow(time) - collar.seconds * 1000;
     const most = collar.bps * (1 + 1e-9);
-    // A price that is not known, or when none was asked for before, is no drift.
+    // NaN, for an unknown price or an empty window, is no drift.
     return (
       (price / lowest.since(since) - 1) * 10_000 > most ||
       (1 - price / highest.since(since)) * 10_000 > most
     );
   }
 
-  /** The worst price for the side that does not drift too far; infinite where any will do. */
+  /** The worst price for the side that does not drift too far; infinite if any price is allowed. */
   worst(index: number, side: Side, time: number): number {
     const none = side === 'buy' ? Infinity : -Infinity;
     const { price_collar_period: collar } = this.#limits;
@@ -72,7 +72,7 @@ export class OptionalLimitChecks {
     return Number.isNaN(worst) ? none : worst;
   }
 
-  /** An order asked for a price, or was filled at it. */
+  /** Records the price of an order or of its fill. */
   priced(index: number, side: Side, price: number, time: number): void {
     if (this.#limits.price_collar_period === undefined) return;
     const { lowest, highest } = this.#trigger(index, side);
@@ -82,8 +82,9 @@ export class OptionalLimitChecks {
   }
 
   /**
-   * An order was executed, for the first time if in parts.
-   * @returns how many were in the window where that latches the bot, which stays so until `reEnable`.
+   * Records the first fill of an order.
+   *
+   * @returns the number of executions in the window if they latch the bot, until `reEnable`.
    */
   executed(index: number, side: Side, time: number): number | undefined {
     const { repeated_execution: repeated } = this.#limits;
@@ -98,7 +99,7 @@ export class OptionalLimitChecks {
     return executions.length;
   }
 
-  /** Executions that still count, by the newest time that is known. */
+  /** Executions that still count at the newest known time. */
   recent(symbols: readonly string[]): readonly RecentExecutions[] {
     const { repeated_execution: repeated } = this.#limits;
     if (repeated === undefined) return [];
@@ -111,12 +112,12 @@ export class OptionalLimitChecks {
     );
   }
 
-  /** How often it was latched. */
+  /** Number of latches so far. */
   get latches(): number {
     return this.#latches;
   }
 
-  /** People have looked at it: executions count anew. */
+  /** Lifts the latch and restarts the count of executions. */
   reEnable(): void {
     this.#isLatched = false;
     for (const { executions } of this.#triggers) executions.length = 0;
@@ -136,11 +137,11 @@ function newTrigger(): Trigger {
   return { lowest: new Extreme(1), highest: new Extreme(-1), executions: [] };
 }
 
-/** The least of the prices of a sliding window, or by the sign -1 the greatest. */
+/** The lowest price of a sliding window; with the sign −1, the highest. */
 class Extreme {
   readonly #sign: 1 | -1;
   readonly #times: number[] = [];
-  /** Only those that may yet be the extreme: each is beyond the one before. */
+  /** Prices that may become the extreme: each is beyond the one before. */
   readonly #prices: number[] = [];
 
   constructor(sign: 1 | -1) {
@@ -156,7 +157,7 @@ class Extreme {
     this.#times.push(time);
   }
 
-  /** NaN when there is none. */
+  /** NaN for an empty window. */
   since(time: number): number {
     while (this.#times.length > 0 && this.#times[0]! < time) {
       this.#prices.shift();

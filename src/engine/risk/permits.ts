@@ -3,33 +3,30 @@ import type { Order, OrderReason } from '../orders/order.ts';
 
 export type OverridableLimit = (typeof OVERRIDABLE_LIMITS)[number];
 
-/** Lets one order through that these limits deny. */
+/** Allows one order that these limits deny. */
 export interface Permit {
   readonly override_id: string;
   readonly symbol: string;
   readonly side: Order['side'];
   /** Units. */
   readonly max_quantity: number;
-  /**
-   * The worst price that it may have: its own, or the last close, and then that of its fills, too;
-   * null for any.
-   */
+  /** The worst price of the order, or of the last close if it has none, and of its fills; null for any. */
   readonly worst_price: number | null;
   readonly controls: readonly OverridableLimit[];
 }
 
-/** That a permit let an order through, which is its end. */
+/** A permit that has allowed its order. */
 export interface UsedPermit {
   readonly override_id: string;
   readonly order: number;
-  /** The first that denied it. */
+  /** The first limit that denied the order. */
   readonly control: OverridableLimit;
-  /** Units, and the price that it was judged by. */
+  /** Units. */
   readonly quantity: number;
   readonly price: number;
 }
 
-/** What an order would be. */
+/** An order with the quantity and price that limits are checked for. */
 export interface Proposal {
   readonly order: Readonly<Order>;
   readonly side: Order['side'];
@@ -37,10 +34,10 @@ export interface Proposal {
   readonly price: number;
 }
 
-/** The permits of a run. */
+/** Permits of a run. */
 export class Permits {
   readonly #open = new Map<string, Permit>();
-  /** Those that were used, in the order in which they were. */
+  /** Used permits, in the order of their use. */
   readonly used: UsedPermit[] = [];
 
   get open(): readonly Permit[] {
@@ -56,7 +53,7 @@ export class Permits {
     this.#open.delete(override_id);
   }
 
-  /** One for an order that is denied for this reason. */
+  /** Finds an open permit for an order that is denied for this reason. */
   find(reason: OrderReason, proposal: Proposal): Permit | undefined {
     return this.open.find(
       (permit) => permit.controls.includes(reason as OverridableLimit) && covers(permit, proposal),
@@ -75,7 +72,7 @@ export class Permits {
   }
 }
 
-/** Whether the order is what people have let through, and no more. */
+/** Whether the order stays within the permit. */
 export function covers(permit: Permit, { order, side, quantity, price }: Proposal): boolean {
   const { worst_price: worst } = permit;
   const isPriceKept = worst === null || (side === 'buy' ? price <= worst : price >= worst);

@@ -4,12 +4,12 @@ import type { RunState } from '../run-state.ts';
 import type { OptionalLimitChecks } from './optional-limits.ts';
 import { ReferencePrice } from './reference-price.ts';
 
-/** Which prices an order may ask for and be filled at. */
+/** Limits the prices of orders and their fills to a distance from the market. */
 export class PriceCollar {
   readonly #run: RunState;
   /** Collar over a period, if limits include one. */
   readonly #recent: OptionalLimitChecks | undefined;
-  /** By instrument; empty without a collar. */
+  /** References of the instruments; empty without a collar. */
   readonly #references: readonly ReferencePrice[];
   readonly #bps: number;
 

@@ -116,7 +116,7 @@ export class RiskGate {
   }
 
   /**
-   * The limit that the order breaks and that no permit lifts. If there is none, the order has passed.
+   * The limit that the order breaks and that no permit lifts; undefined if the order has passed.
    *
    * @param delta signed units to trade at `price`; NaN before an instrument's first bar, which breaks
    *   no limit.
