@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { priceAtOpen, priceOnMove, priceWithinBar } from '../../src/engine/fills/order-prices.ts';
 import { pathOf, nextOnPath } from '../../src/engine/fills/path.ts';
 import { nextInRange } from '../../src/engine/fills/range.ts';
-import type { Order } from '../../src/engine/orders/order.ts';
+import type { ExitPrice, Order } from '../../src/engine/orders/order.ts';
+import { ratchet } from '../../src/engine/orders/trailing-stop.ts';
 
 type Part = Partial<Pick<Order, 'side' | 'limit' | 'stop' | 'ocoGroup' | 'triggered'>>;
 
@@ -32,7 +33,7 @@ const BRACKET = [
 interface Row {
   readonly what: string;
   readonly orders: readonly Part[];
-  /** Orders that the first fill places, as those of a bracket. */
+  /** Orders that the first fill places, such as a bracket. */
   readonly exits?: readonly Part[];
   readonly bar: readonly [number, number, number, number];
   /** Number and price of each filled order, in sequence. */
@@ -101,6 +102,20 @@ describe('an order', () => {
   ])('fills in the range from 97 to 103: %s', (_, part, from, price) => {
     const bar = { open: 100, high: 103, low: 97, close: 101 };
     expect(priceWithinBar(orderOf(1, part), from, bar)).toBe(price);
+  });
+});
+
+describe('a trailing stop', () => {
+  it.each<readonly [string, Order['side'], ExitPrice, number, number, number]>([
+    ['of a sell order follows a higher price', 'sell', 2, 95, 100, 98],
+    ['of a sell order never recedes', 'sell', 2, 95, 96, 95],
+    ['of a buy order follows a lower price', 'buy', 2, 105, 100, 102],
+    ['of a buy order never recedes', 'buy', 2, 105, 104, 105],
+    ['keeps a distance in percent', 'sell', { percent: 0.05 }, 94, 100, 95],
+    ['starts from the first price', 'sell', 2, NaN, 100, 98],
+  ])('%s', (_, side, trail, stop, price, expected) => {
+    const order = { ...orderOf(1, { side, stop }), type: 'trailing_stop', trail } as Order;
+    expect(ratchet(order, price)).toBe(expected);
   });
 });
 

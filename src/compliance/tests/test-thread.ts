@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
-import { TaskFailure } from '../../fleet/tasks/backtest-thread.ts';
+import { TaskFailure } from '../../base/thread-failures.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import type { ConformanceResult } from '../conformance/run.ts';
 import type { StressResult } from '../stress/run.ts';

@@ -1,6 +1,6 @@
 import { DAY } from '../../market/bar-time.ts';
 import { feeOf, slippedPrice } from '../costs.ts';
-import { beyondLimit, isStop, priceAtOpen, stopReached } from '../fills/order-prices.ts';
+import { isBeyondLimit, isStop, priceAtOpen, reachesStop } from '../fills/order-prices.ts';
 import type { BarPrices } from '../fills/order-prices.ts';
 import { nextOnPath, pathOf } from '../fills/path.ts';
 import { nextInRange } from '../fills/range.ts';
@@ -79,7 +79,7 @@ export class SimulatedExecution implements OrderExecution {
       return;
     }
     const open = this.#run.histories[index]!.open[this.#run.cursors[index]!]!;
-    if (order.type === 'stop_limit' && !order.triggered && stopReached(order, open, open)) {
+    if (order.type === 'stop_limit' && !order.triggered && reachesStop(order, open, open)) {
       this.#book.trigger(order);
     }
     const price = priceAtOpen(order, open);
@@ -163,7 +163,7 @@ export class SimulatedExecution implements OrderExecution {
       this.#book.trigger(order);
       // The bar after the trigger is unknown, so an order that cannot be filled there waits.
       order.triedAt = this.#run.step;
-      if (!beyondLimit(order, price)) return NONE;
+      if (!isBeyondLimit(order, price)) return NONE;
     }
     return this.#fill(order, price);
   }

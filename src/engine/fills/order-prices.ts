@@ -23,7 +23,7 @@ export function priceAtOpen(order: Readonly<Order>, open: number): number {
       return isAtLimit(order, open) ? open : Number.NaN;
     case 'stop':
     case 'trailing_stop':
-      return order.triggered || stopReached(order, open, open) ? open : Number.NaN;
+      return order.triggered || reachesStop(order, open, open) ? open : Number.NaN;
     case 'stop_limit':
       return order.triggered && isAtLimit(order, open) ? open : Number.NaN;
     default:
@@ -41,7 +41,7 @@ export function isStop(order: Readonly<Order>): boolean {
 }
 
 /** Whether a straight move of the price from `from` to `to` touches the stop, both ends included. */
-export function stopReached(order: Readonly<Order>, from: number, to: number): boolean {
+export function reachesStop(order: Readonly<Order>, from: number, to: number): boolean {
   return order.side === 'buy' ? Math.max(from, to) >= order.stop : Math.min(from, to) <= order.stop;
 }
 
@@ -53,19 +53,19 @@ export function stopReached(order: Readonly<Order>, from: number, to: number): b
  */
 export function priceOnMove(order: Readonly<Order>, from: number, to: number): number {
   if (isStop(order)) {
-    if (stopReached(order, from, from)) return from;
-    return stopReached(order, from, to) ? order.stop : Number.NaN;
+    if (reachesStop(order, from, from)) return from;
+    return reachesStop(order, from, to) ? order.stop : Number.NaN;
   }
-  if (beyondLimit(order, from)) return from;
-  return beyondLimit(order, to) ? order.limit : Number.NaN;
+  if (isBeyondLimit(order, from)) return from;
+  return isBeyondLimit(order, to) ? order.limit : Number.NaN;
 }
 
-export function beyondLimit(order: Readonly<Order>, price: number): boolean {
+export function isBeyondLimit(order: Readonly<Order>, price: number): boolean {
   return order.side === 'buy' ? price < order.limit : price > order.limit;
 }
 
 function isAtLimit(order: Readonly<Order>, price: number): boolean {
-  return price === order.limit || beyondLimit(order, price);
+  return price === order.limit || isBeyondLimit(order, price);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Order } from '../orders/order.ts';
-import { beyondLimit, isStop, priceWithinBar } from './order-prices.ts';
+import { isBeyondLimit, isStop, priceWithinBar } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 
 /** The next event within a bar. */
@@ -34,7 +34,7 @@ export function nextInRange<T extends Order>(
     const price = priceWithinBar(order, entered.get(order) ?? bar.open, bar);
     if (Number.isNaN(price)) continue;
     if (entered.has(order)) {
-      const isProven = !isStop(order) && beyondLimit(order, bar.close);
+      const isProven = !isStop(order) && isBeyondLimit(order, bar.close);
       if (!isProven) isAmbiguous = true;
       if (!isProven && !isStop(order)) continue;
     }

@@ -2,20 +2,8 @@ import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
+import { TaskFailure } from '../../base/thread-failures.ts';
 import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
-
-/** A failure of a task that is reported to the caller. */
-export class TaskFailure extends Error {
-  readonly error: ErrorData;
-
-  constructor(error: ErrorData, cause?: unknown) {
-    super(error.message, { cause });
-    this.error = error;
-  }
-}
-
-/** A shared thread ended, which says nothing about the task. */
-export class ThreadDied extends Error {}
 
 const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
 

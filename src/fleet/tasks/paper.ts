@@ -4,7 +4,6 @@ import { getRunnableVersion } from '../registry/versions.ts';
 import { tradingProblems } from '../../bots/trading-problems.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import type { Opening } from '../../engine/portfolio.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Manifest } from '../../market/catalogue.ts';
 import { parseWindow } from '../../market/bar-time.ts';
@@ -13,6 +12,7 @@ import { serializeSubjects } from '../thresholds/subjects.ts';
 import { refuseUnattributed } from '../thresholds/thresholds.ts';
 import { requireAdopted } from '../../storage/database-identity.ts';
 import type { Db } from '../../storage/tables.ts';
+import type { SessionChoices } from '../../trading/host/threads/session-work.ts';
 import { NO_LIVE_MARKETS } from '../../trading/live-markets.ts';
 import { refuseHalted } from './halt-in-force.ts';
 import { endUnattended, appendRunEvent } from './lifecycle.ts';
@@ -37,12 +37,8 @@ export interface LiveRequest {
 }
 
 /** Input of the task of a paper session. */
-export interface PaperInput extends SpecChanges {
-  readonly speed: number | 'max';
-  readonly live?: { readonly exchange: string };
+export interface PaperInput extends SessionChoices {
   readonly reset_losses?: string;
-  /** Cash of the spec, with the share of the loss limits that the previous live session used. */
-  readonly opening?: Opening;
 }
 
 export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {

@@ -8,24 +8,10 @@ import { markUsed } from '../thresholds/overrides.ts';
 import type { UsedPermit } from '../../engine/risk/permits.ts';
 import { openingAfterLosses, type Opening } from '../../trading/opening.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
+import type { SessionBatch } from '../../trading/host/threads/session-work.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import { orderEvent, OVERRIDE_USED, type SessionEvent } from '../../trading/session-events.ts';
-
-/** Events of a session since its previous batch. */
-export interface Batch {
-  /** Counts from 1 in each session. A batch is sent again if its write was not acknowledged. */
-  readonly number: number;
-  readonly events: readonly SessionEvent[];
-  /** Time of the oldest event by the clock of its process, ms since the Unix epoch. */
-  readonly made_at?: number | undefined;
-  /** State after the batch. */
-  readonly state: SessionState;
-  /** Number of bar steps taken since the session started. */
-  readonly steps: number;
-  /** Total number of steps; null if unknown, as with live bars. */
-  readonly total: number | null;
-}
 
 export type SessionTask = Readonly<
   Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>
@@ -64,7 +50,7 @@ export async function recordBatch(
   tx: Db,
   claim: Claim,
   now: number,
-  batch: Batch,
+  batch: SessionBatch,
 ): Promise<boolean> {
   const { task_id, bot_id } = claim;
   if (!(await isHeld(tx, claim))) return false;
@@ -84,7 +70,7 @@ export async function writeBatch(
   task: SessionTask,
   now: number,
   before: Pick<RecordedSession, 'state'>,
-  { number, events, made_at, state, steps }: Omit<Batch, 'total'>,
+  { number, events, made_at, state, steps }: Omit<SessionBatch, 'total'>,
 ): Promise<void> {
   const text = JSON.stringify(state);
   const change = text === before.state ? [] : [stateEvent(task, state, now)];

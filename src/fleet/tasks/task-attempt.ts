@@ -7,10 +7,12 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { readFigure, type FigureName } from '../../base/run-figures.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { recordedInputs } from '../../trading/recorded-inputs.ts';
+import { TaskFailure, ThreadDied } from '../../base/thread-failures.ts';
+import type { SessionThreads } from '../../trading/host/threads/session-threads.ts';
+import type { SessionBatch, SessionWork } from '../../trading/host/threads/session-work.ts';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
-import { runBacktestThread, TaskFailure, ThreadDied } from './backtest-thread.ts';
+import { runBacktestThread } from './backtest-thread.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { Claim } from './claim.ts';
 import { recordHeartbeat } from './heartbeats.ts';
@@ -22,10 +24,10 @@ import {
   type TaskOutcome,
 } from './lifecycle.ts';
 import type { StopReason } from './own-tasks.ts';
-import type { SessionHosts } from './paper-hosts.ts';
-import type { PaperDone, PaperWork } from './paper-session.ts';
+import type { PaperDone } from './paper-result.ts';
 import type { PaperInput } from './paper.ts';
-import { readSession, recordBatch, type Batch } from './session-record.ts';
+import { recordedInputs } from './recorded-inputs.ts';
+import { readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { findFirstLock } from './verify-lock.ts';
@@ -76,7 +78,7 @@ const REQUEUE_REASONS: Readonly<
 class NotOurs extends Error {}
 
 export interface AttemptOptions {
-  readonly hosts: SessionHosts;
+  readonly threads: SessionThreads<PaperDone>;
   /** Parent of the directories of all attempts. */
   readonly directory: string;
   /** Longest time without progress that a strategy may take, ms. */
@@ -205,27 +207,27 @@ export class TaskAttempts {
   /** Continues a paper session from its recorded state. */
   async #trade(
     claim: Claim,
-    work: Omit<PaperWork, 'input' | 'recorded'>,
+    work: Omit<SessionWork, 'input' | 'recorded'>,
     gone: AbortSignal,
     wrapUp: AbortSignal,
   ): Promise<TaskDone | undefined> {
     const { storage, clock } = this.#service;
     const { task_id } = claim;
-    const { batches, steps, state } = await this.#persist(() => readSession(storage.read, task_id));
-    const recorded = { batches, steps, state: JSON.parse(state) as SessionState };
+    const { batches, state } = await this.#persist(() => readSession(storage.read, task_id));
+    const recorded = { batches, state: JSON.parse(state) as SessionState };
     const input = JSON.parse(claim.input) as PaperInput;
     const read = recordedInputs(storage.read, claim);
     let written: Promise<void> = Promise.resolve();
-    const record = async (batch: Batch): Promise<void> => {
+    const record = async (batch: SessionBatch): Promise<void> => {
       const isOurs = await this.#persist(() =>
         storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
       );
       if (!isOurs) throw new NotOurs(`task ${task_id} no longer belongs to this worker`);
     };
-    const done = await this.#options.hosts.run(
+    const done = await this.#options.threads.run(
       { ...work, input, recorded },
       {
-        steps: () => this.#persist(read),
+        inputs: () => this.#persist(read),
         readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
         // One after the other, because each batch continues the one before.
         record: (batch) => (written = written.then(() => record(batch))),

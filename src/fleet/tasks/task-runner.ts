@@ -4,6 +4,8 @@
  */
 import type { Log } from '../../base/log.ts';
 import { notAdopted, tradingHold } from '../../storage/database-identity.ts';
+import { SessionThreads } from '../../trading/host/threads/session-threads.ts';
+import { NO_LIVE_MARKETS } from '../../trading/live-markets.ts';
 import { isSession, type Claim } from './claim.ts';
 import { recordSessionHeartbeats } from './heartbeats.ts';
 import { claimTasks, recoverTask, returnToQueue } from './lifecycle.ts';
@@ -16,7 +18,7 @@ import {
   type HeldTask,
 } from './open-tasks.ts';
 import { OwnTasks, type OwnTask, type StopReason, type TaskLimits } from './own-tasks.ts';
-import { startSessionHosts, type SessionHosts } from './paper-hosts.ts';
+import type { PaperDone } from './paper-result.ts';
 import { announceWorker, removeWorker, sessionShare, type SessionShare } from './session-share.ts';
 import { SilenceWatch } from './silence-watch.ts';
 import {
@@ -65,6 +67,7 @@ export interface TaskRunner {
   readonly stop: () => Promise<void>;
 }
 
+const SESSION_THREAD = new URL(`./paper-thread${import.meta.url.slice(-3)}`, import.meta.url);
 const POLL_EVERY_MS = 1000;
 /** Time without a new heartbeat after which a worker on another machine counts as dead. */
 const DEAD_AFTER_MS = 30_000;
@@ -89,7 +92,7 @@ class Runner {
   readonly #limits: TaskLimits;
   readonly #kinds: readonly Claim['kind'][];
   readonly #worker_id = newWorkerId();
-  readonly #hosts: SessionHosts;
+  readonly #threads: SessionThreads<PaperDone>;
   readonly #attempts: TaskAttempts;
   readonly #share: SessionShare;
   readonly #own: OwnTasks;
@@ -118,9 +121,9 @@ class Runner {
       backtest: workers,
     };
     this.#kinds = Object.keys(this.#limits) as Claim['kind'][];
-    this.#hosts = startSessionHosts(service.live);
+    this.#threads = new SessionThreads(SESSION_THREAD, service.live ?? NO_LIVE_MARKETS);
     this.#attempts = new TaskAttempts(service, {
-      hosts: this.#hosts,
+      threads: this.#threads,
       directory: workDirectory(this.#worker_id),
       timeoutMs,
       testBot,
@@ -145,7 +148,7 @@ class Runner {
 
   release(task_ids: readonly string[]): void {
     for (const task_id of task_ids) this.#own.get(task_id)?.stop('not_ours');
-    this.#hosts.endHung();
+    this.#threads.endHung();
   }
 
   async stop(): Promise<void> {
@@ -159,7 +162,7 @@ class Runner {
     await Promise.all(open.map(({ ended }) => ended));
     clearInterval(heartbeatTimer);
     await removing;
-    await this.#hosts.close();
+    await this.#threads.close();
     await removeDirectory(workDirectory(this.#worker_id));
     retire(this.#worker_id);
   }
@@ -330,7 +333,7 @@ class Runner {
       const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
       for (const { stop } of lost) stop('not_ours');
       // Another server may have halted them because they hang.
-      if (lost.length > 0) this.#hosts.endHung();
+      if (lost.length > 0) this.#threads.endHung();
     } catch (error) {
       this.#log.warn({ err: error, msg: 'the heartbeats of the sessions cannot be written' });
     }

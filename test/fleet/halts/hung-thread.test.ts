@@ -15,7 +15,7 @@ vi.mock('node:worker_threads', async (original) => {
     ...threads,
     Worker: class extends threads.Worker {
       constructor(...[file, options]: ConstructorParameters<typeof threads.Worker>) {
-        const isOfSessions = String(file).includes('paper-worker');
+        const isOfSessions = String(file).includes('paper-thread');
         super(file, { ...options, ...(isOfSessions && { execArgv: ['--import', blocked] }) });
       }
     },

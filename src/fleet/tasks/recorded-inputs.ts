@@ -1,14 +1,8 @@
 import { sql } from 'kysely';
-import { prepareQuery } from '../storage/prepare-query.ts';
-import type { Db } from '../storage/tables.ts';
-import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
-
-/** A recorded input of a paper session. */
-export interface RecordedInput {
-  readonly kind: 'data.bars' | SupervisionInput['kind'];
-  /** JSON. */
-  readonly payload: string;
-}
+import { prepareQuery } from '../../storage/prepare-query.ts';
+import type { Db } from '../../storage/tables.ts';
+import type { RecordedInput } from '../../trading/host/threads/session-work.ts';
+import { SUPERVISION_KINDS } from '../../trading/session-supervision.ts';
 
 /** Rows per page. Other work of the process runs between pages. */
 const PAGE = 500;
@@ -49,7 +43,7 @@ async function readSupervisionInputs(db: Db, bot_id: string, run_id: string) {
     .where('run_id', '=', run_id)
     .orderBy('seq')
     .execute();
-  return rows as { seq: number; kind: SupervisionInput['kind']; payload: string }[];
+  return rows as (RecordedInput & { readonly seq: number })[];
 }
 
 const selectBars = prepareQuery(

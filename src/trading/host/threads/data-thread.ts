@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
-import { loadDataset, type Dataset, type LoadOptions } from '../../market/load-dataset.ts';
-import type { ErrorData } from '../../base/error-data.ts';
-import { toErrorData } from '../../base/error-data.ts';
+import { loadDataset, type Dataset, type LoadOptions } from '../../../market/load-dataset.ts';
+import type { ErrorData } from '../../../base/error-data.ts';
+import { toErrorData } from '../../../base/error-data.ts';
 
 /** Answer of the thread that loads datasets, one request at a time. */
 export type Loaded =

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
-import type { Dataset, LoadOptions } from '../../market/load-dataset.ts';
-import type { Loaded } from './data-worker.ts';
-import { fromErrorData } from '../../base/error-data.ts';
-import { THREAD_ENV } from '../../base/thread-env.ts';
-import { ThreadDied } from './backtest-thread.ts';
+import type { Dataset, LoadOptions } from '../../../market/load-dataset.ts';
+import type { Loaded } from './data-thread.ts';
+import { fromErrorData } from '../../../base/error-data.ts';
+import { THREAD_ENV } from '../../../base/thread-env.ts';
+import { ThreadDied } from '../../../base/thread-failures.ts';
 
 /**
  * Datasets in shared memory, each loaded once for all sessions that use it. A separate thread loads
@@ -62,7 +62,7 @@ export class DataShelf {
   }
 
   #start(): Worker {
-    const file = new URL(`./data-worker${import.meta.url.slice(-3)}`, import.meta.url);
+    const file = new URL(`./data-thread${import.meta.url.slice(-3)}`, import.meta.url);
     const thread = new Worker(file, { env: THREAD_ENV });
     // The handler of `exit` covers errors; the next request starts another thread.
     thread.on('error', () => {});

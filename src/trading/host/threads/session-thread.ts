@@ -1,0 +1,130 @@
+import { parentPort, type MessagePort } from 'node:worker_threads';
+import { toErrorData, fromErrorData } from '../../../base/error-data.ts';
+import { parseInput } from '../../session-events.ts';
+import type { SessionInput } from '../../session-input.ts';
+import type {
+  Answers,
+  FromSession,
+  Question,
+  SessionWork,
+  ToSession,
+  ToThread,
+} from './session-work.ts';
+import { runSession, type EndedSession, type UnnumberedBatch } from './threaded-session.ts';
+
+/** A session waits while more events than this wait to be written. */
+const MOST_WAITING = 512;
+
+/** Makes the result of an ended session. */
+export type Finish<Done> = (work: SessionWork, ended: EndedSession) => Promise<Done>;
+
+/** Serves sessions in this thread, as `SessionThreads` requests them. */
+export function serveSessions<Done>(finish: Finish<Done>): void {
+  parentPort!.on('message', (message: ToThread) => {
+    if (message === 'ping') parentPort!.postMessage('pong');
+    else void serve(message.work, message.port, finish);
+  });
+}
+
+async function serve<Done>(
+  work: SessionWork,
+  port: MessagePort,
+  finish: Finish<Done>,
+): Promise<void> {
+  const worker = new WorkerPort(port);
+  const batches = new BatchQueue(worker, work.recorded.batches);
+  let last: FromSession<Done>;
+  try {
+    const ended = await runSession(work, {
+      inputs: recordedInputs(worker),
+      load: (options) => worker.ask({ kind: 'load', options }),
+      live: (source) => worker.ask({ kind: 'live', source }),
+      readSupervision: () => worker.ask({ kind: 'supervision' }),
+      record: (batch) => batches.add(batch),
+      stop: worker.stop.signal,
+      gone: worker.gone.signal,
+    });
+    const done = ended && (await finish(work, ended));
+    await batches.written;
+    last = { done };
+  } catch (error) {
+    await batches.written?.catch(() => {});
+    last = toErrorData(error);
+  }
+  port.postMessage(last);
+}
+
+async function* recordedInputs(worker: WorkerPort): AsyncGenerator<SessionInput> {
+  for (;;) {
+    const recorded = await worker.ask({ kind: 'inputs' });
+    if (recorded.length === 0) return;
+    yield* recorded.map(({ kind, payload }) => parseInput(kind, payload));
+  }
+}
+
+/** Questions to the worker, and its signals. */
+class WorkerPort {
+  readonly stop = new AbortController();
+  readonly gone = new AbortController();
+  readonly #port: MessagePort;
+  readonly #waiting = new Map<number, PromiseWithResolvers<never>>();
+  #count = 0;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    port.on('message', (message: ToSession) => {
+      if (message === 'stop') return this.stop.abort();
+      const waiting = this.#waiting.get(message.id)!;
+      this.#waiting.delete(message.id);
+      if ('error' in message) waiting.reject(fromErrorData(message.error));
+      else waiting.resolve(message.answer as never);
+    });
+    port.on('close', () => {
+      const left = new Error('the worker has abandoned the session');
+      this.gone.abort(left);
+      for (const { reject } of this.#waiting.values()) reject(left);
+    });
+  }
+
+  ask<K extends Question['kind']>(question: Question & { readonly kind: K }): Promise<Answers[K]> {
+    const waiting = Promise.withResolvers<Answers[K]>();
+    this.#count += 1;
+    this.#waiting.set(this.#count, waiting as unknown as PromiseWithResolvers<never>);
+    this.#port.postMessage({ question, id: this.#count } satisfies FromSession);
+    return waiting.promise;
+  }
+}
+
+/** Joins batches while the database is slow, so that a session keeps pace with its feed. */
+class BatchQueue {
+  readonly #worker: WorkerPort;
+  #number: number;
+  #waiting: UnnumberedBatch | undefined;
+  /** Settles when all batches are written; undefined if none waits. */
+  written: Promise<void> | undefined;
+
+  constructor(worker: WorkerPort, recorded: number) {
+    this.#worker = worker;
+    this.#number = recorded;
+  }
+
+  /** Resolves when the session may continue. */
+  async add(batch: UnnumberedBatch): Promise<void> {
+    const before = this.#waiting;
+    const events = [...(before?.events ?? []), ...batch.events];
+    this.#waiting = { ...batch, made_at: before?.made_at ?? batch.made_at, events };
+    this.written ??= this.#write();
+    this.written.catch(() => {});
+    if (this.#waiting !== undefined && events.length >= MOST_WAITING) await this.written;
+  }
+
+  async #write(): Promise<void> {
+    while (this.#waiting !== undefined) {
+      this.#number += 1;
+      const batch = { ...this.#waiting, number: this.#number };
+      this.#waiting = undefined;
+      await this.#worker.ask({ kind: 'record', batch });
+    }
+    this.written = undefined;
+  }
+}

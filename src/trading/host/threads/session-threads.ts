@@ -1,0 +1,163 @@
+import { availableParallelism } from 'node:os';
+import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
+import { toErrorData } from '../../../base/error-data.ts';
+import { THREAD_ENV } from '../../../base/thread-env.ts';
+import { TaskFailure, ThreadDied } from '../../../base/thread-failures.ts';
+import type { LiveMarkets } from '../../live-markets.ts';
+import type { SessionSupervision } from '../../session-supervision.ts';
+import { DataShelf } from './data-shelf.ts';
+import type {
+  FromSession,
+  Question,
+  RecordedInput,
+  SessionBatch,
+  SessionWork,
+  ToSession,
+  ToThread,
+} from './session-work.ts';
+
+/** Where a session is recorded, and who may end it. */
+export interface SessionStore {
+  /** Returns the next recorded inputs; none after the last. */
+  readonly inputs: () => Promise<readonly RecordedInput[]>;
+  readonly readSupervision: () => Promise<SessionSupervision>;
+  /** Resolves when the batch is written. If it throws, the session has ended. */
+  readonly record: (batch: SessionBatch) => Promise<void>;
+  /** Aborted when the session must end with its present result. */
+  readonly stop: AbortSignal;
+  /** Aborted when the session no longer belongs to this worker. */
+  readonly gone: AbortSignal;
+}
+
+/** The thread that writes to the database needs a processor too. */
+const MOST_THREADS = Math.max(1, Math.min(4, availableParallelism() - 1));
+const ANSWERS_WITHIN_MS = 1000;
+
+interface Thread {
+  readonly worker: Worker;
+  /** Reject the sessions of the thread. */
+  readonly sessions: Set<(error: ThreadDied) => void>;
+  /** Ends the thread unless it answers before. */
+  late?: NodeJS.Timeout | undefined;
+}
+
+/**
+ * Hosts paper sessions in threads, many in each, because most of them wait most of the time. A
+ * strategy that does not return blocks the others of its thread until the watchdog ends it. When a
+ * thread ends, its sessions must be run again from their records.
+ */
+export class SessionThreads<Done> {
+  readonly #file: URL;
+  readonly #live: LiveMarkets;
+  readonly #threads = new Set<Thread>();
+  readonly #shelf = new DataShelf();
+
+  /** @param file module that calls `serveSessions`. */
+  constructor(file: URL, live: LiveMarkets) {
+    this.#file = file;
+    this.#live = live;
+  }
+
+  /**
+   * Runs a session from its records to its end.
+   *
+   * @returns undefined if it was stopped before its first bars.
+   * @throws TaskFailure; ThreadDied; errors of `record`; the reason of `gone`.
+   */
+  async run(work: SessionWork, store: SessionStore): Promise<Done | undefined> {
+    const { stop, gone } = store;
+    gone.throwIfAborted();
+    const { worker, sessions } = this.#findThread();
+    const { port1: port, port2 } = new MessageChannel();
+    const { promise, resolve, reject } = Promise.withResolvers<Done | undefined>();
+    const answer = async (id: number, question: Question): Promise<void> => {
+      try {
+        const given = await this.#answer(question, work.runId, store);
+        port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []);
+      } catch (error) {
+        const { error: data, bug } = toErrorData(error);
+        // A batch that cannot be written, or a database that does not answer, is no failure of the session.
+        const isOurs = question.kind === 'record' || data.code === 'storage_unavailable';
+        if (isOurs || bug !== undefined) reject(error);
+        else port.postMessage({ id, error: data } satisfies ToSession);
+      }
+    };
+    port.on('message', (message: FromSession<Done>) => {
+      if ('question' in message) void answer(message.id, message.question);
+      else if ('error' in message) reject(new TaskFailure(message.error, message.bug));
+      else resolve(message.done);
+    });
+    const sendStop = (): void => port.postMessage('stop' satisfies ToSession);
+    const abandon = (): void => reject(gone.reason);
+    stop.addEventListener('abort', sendStop);
+    gone.addEventListener('abort', abandon);
+    sessions.add(reject);
+    worker.postMessage({ work, port: port2 } satisfies ToThread, [port2]);
+    if (stop.aborted) sendStop();
+    try {
+      return await promise;
+    } finally {
+      stop.removeEventListener('abort', sendStop);
+      gone.removeEventListener('abort', abandon);
+      sessions.delete(reject);
+      port.close();
+      this.#shelf.release(work.runId);
+    }
+  }
+
+  /** Ends threads that do not answer within a second. */
+  endHung(): void {
+    for (const thread of this.#threads) {
+      if (thread.late !== undefined) continue;
+      thread.late = setTimeout(() => void thread.worker.terminate(), ANSWERS_WITHIN_MS);
+      thread.worker.postMessage('ping' satisfies ToThread);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#threads].map(({ worker }) => worker.terminate()));
+    await this.#shelf.close();
+  }
+
+  async #answer(question: Question, runId: string, store: SessionStore): Promise<unknown> {
+    switch (question.kind) {
+      case 'inputs':
+        return store.inputs();
+      case 'supervision':
+        return store.readSupervision();
+      case 'load':
+        return this.#shelf.load(question.options, runId);
+      case 'live':
+        return this.#live.open(question.source);
+      case 'record':
+        await store.record(question.batch);
+        return true;
+    }
+  }
+
+  /** The thread with the fewest sessions; a new one while more threads are allowed. */
+  #findThread(): Thread {
+    const [least] = [...this.#threads].toSorted((a, b) => a.sessions.size - b.sessions.size);
+    const isFull = least === undefined || least.sessions.size > 0;
+    return isFull && this.#threads.size < MOST_THREADS ? this.#start() : least!;
+  }
+
+  #start(): Thread {
+    const worker = new Worker(this.#file, { env: THREAD_ENV });
+    const thread: Thread = { worker, sessions: new Set() };
+    const noteAnswer = (): void => {
+      clearTimeout(thread.late);
+      thread.late = undefined;
+    };
+    const end = (why: string): void => {
+      noteAnswer();
+      this.#threads.delete(thread);
+      for (const reject of thread.sessions) reject(new ThreadDied(`its thread ended: ${why}`));
+    };
+    worker.on('message', noteAnswer);
+    worker.on('error', (error: Error) => end(error.message));
+    worker.on('exit', (code) => end(`code ${code}`));
+    this.#threads.add(thread);
+    return thread;
+  }
+}

@@ -1,0 +1,91 @@
+/** What a worker and its threads for sessions exchange, over one port for each session. */
+import type { MessagePort } from 'node:worker_threads';
+import type { ErrorData } from '../../../base/error-data.ts';
+import type { Bundle } from '../../../bots/bundle.ts';
+import type { SpecChanges } from '../../../bots/hosted.ts';
+import type { Opening } from '../../../engine/portfolio.ts';
+import type { SessionState } from '../../../events/session-state.ts';
+import type { Dataset, LoadOptions } from '../../../market/load-dataset.ts';
+import type { LiveSource } from '../../live-worker.ts';
+import type { CodeLimits } from '../../sandbox/hosted-run.ts';
+import type { SessionEvent } from '../../session-events.ts';
+import type { SessionInput } from '../../session-input.ts';
+import type { SessionSupervision } from '../../session-supervision.ts';
+
+export interface SessionWork {
+  readonly runId: string;
+  /** The spec as authored. */
+  readonly document: unknown;
+  /** Custom code and models. */
+  readonly files?: Bundle | undefined;
+  readonly customCode?: CodeLimits | undefined;
+  readonly input: SessionChoices;
+  /** What was recorded of the session. */
+  readonly recorded: Pick<SessionBatch, 'state'> & { readonly batches: number };
+  readonly catalogueDir: string;
+  readonly timeoutMs: number;
+  /** Directory for the result files. */
+  readonly directory: string;
+}
+
+export interface SessionChoices extends SpecChanges {
+  /** Multiple of the market's pace; `max` does not wait between bars. */
+  readonly speed: number | 'max';
+  /** Live bars of this exchange instead of bars of the catalogue. */
+  readonly live?: { readonly exchange: string };
+  /** Cash of the spec, with the share of the loss limits that the previous live session used. */
+  readonly opening?: Opening;
+}
+
+/** Events of a session since its previous batch. */
+export interface SessionBatch {
+  /** Counts from 1 in each session. A batch is sent again if its write was not acknowledged. */
+  readonly number: number;
+  readonly events: readonly SessionEvent[];
+  /** Time of the oldest event by the clock of its process, ms since the Unix epoch. */
+  readonly made_at?: number | undefined;
+  /** State after the batch. */
+  readonly state: SessionState;
+  /** Number of bar steps taken since the session started. */
+  readonly steps: number;
+  /** Total number of steps; null if unknown, as with live bars. */
+  readonly total: number | null;
+}
+
+/** Event that recorded an input. */
+export interface RecordedInput {
+  readonly kind: SessionInput['kind'];
+  /** JSON. */
+  readonly payload: string;
+}
+
+export type Question =
+  /** Asks for the next recorded inputs; none after the last. */
+  | { readonly kind: 'inputs' }
+  | { readonly kind: 'load'; readonly options: LoadOptions }
+  /** Asks for a port that live bars come to. */
+  | { readonly kind: 'live'; readonly source: LiveSource }
+  | { readonly kind: 'record'; readonly batch: SessionBatch }
+  | { readonly kind: 'supervision' };
+
+export interface Answers {
+  readonly inputs: readonly RecordedInput[];
+  readonly load: Dataset;
+  readonly live: MessagePort;
+  readonly record: true;
+  readonly supervision: SessionSupervision;
+}
+
+export type FromSession<Done = unknown> =
+  | { readonly question: Question; readonly id: number }
+  /** Undefined if the session was stopped before its first bars. */
+  | { readonly done: Done | undefined }
+  | { readonly error: ErrorData; readonly bug?: unknown };
+
+export type ToSession =
+  | { readonly id: number; readonly answer: Answers[Question['kind']] }
+  | { readonly id: number; readonly error: ErrorData }
+  | 'stop';
+
+/** Starts a session in a thread, or asks whether the thread responds. */
+export type ToThread = { readonly work: SessionWork; readonly port: MessagePort } | 'ping';
