@@ -180,7 +180,7 @@ export function stepOf(
 }
 
 /** Maps the status of Binance; markets that stopped trading for other causes count as closed. */
-function phaseOf({ active, info }: Market): MarketPhase {
+export function phaseOf({ active, info }: Pick<Market, 'active' | 'info'>): MarketPhase {
   if (active !== false) return 'open';
   if (info.status === 'AUCTION_MATCH') return 'auction';
   return info.status === 'HALT' || info.status === 'BREAK' ? 'halted' : 'closed';

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi, type TestContext } from 'vitest';
 import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openExchangeVenue } from '../../../src/trading/venues/exchange-venue.ts';
-import { stepOf } from '../../../src/trading/venues/venue-markets.ts';
+import { phaseOf, stepOf } from '../../../src/trading/venues/venue-markets.ts';
 import type { ExchangeVenueOptions } from '../../../src/trading/venues/venue-options.ts';
 import { reconcileHoldings, reconcileOrders } from '../../../src/trading/venues/reconcile.ts';
 import { clientOrderId } from '../../../src/trading/venue.ts';
@@ -29,7 +29,7 @@ interface World {
 }
 
 async function newWorld({ onTestFinished }: TestContext): Promise<World> {
-  const market = await startExchange([BTC, ETH, 'BNB/USDT', 'BTC/EUR'], 0);
+  const market = await startExchange([BTC, ETH, 'BNB/USDT', 'BTC/EUR', 'USDT/EUR'], 0);
   const exchange = await startPrivateExchange(market, CREDENTIALS);
   exchange.skewMs = 3_600_000;
   exchange.holdings.set('USDT', 10_000).set('BTC', 2).set('BNB', 5);
@@ -279,7 +279,48 @@ describe.concurrent('ExchangeVenue', () => {
     ] as const) {
       expect(await venue.place(one)).toMatchObject(rejected(one.order, reason));
     }
+    for (const [code, msg, reason] of [
+      [-1013, 'Market is closed.', 'market_closed'],
+      [-1121, 'Invalid symbol.', 'unknown_symbol'],
+      [-2010, 'Order would trigger immediately.', 'would_trigger'],
+      [-2010, 'This symbol is not permitted for this account.', 'not_permitted'],
+      [-9999, 'Something.', 'refused_by_venue'],
+    ] as const) {
+      exchange.fail('POST /order', { kind: 'status', status: 400, body: { code, msg } });
+      expect(await venue.place(order(4))).toMatchObject(rejected(4, reason));
+    }
     expect(exchange.orders).toEqual([]);
+  });
+
+  it('sends no order that may no longer be placed', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    let isAllowed = false;
+    const asked: string[] = [];
+    const mayPlace = (id: string): boolean => {
+      asked.push(id);
+      return isAllowed;
+    };
+    const venue = await open({ mayPlace });
+    await expect(venue.place(order(1))).rejects.toMatchObject({
+      code: 'exchange_unavailable',
+      reason: 'not_sent',
+    });
+    expect(asked).toEqual([clientOrderId(DEPLOYMENT, 1)]);
+    expect(exchange.asked).not.toContain('POST /order');
+    isAllowed = true;
+    expect(await venue.place(order(1))).toMatchObject({ status: 'filled' });
+  });
+
+  it('continues to fetch the market rules after an outage', async (context) => {
+    const { market, troubles, open } = await newWorld(context);
+    const venue = await open({ termsMs: 20 });
+    const terms = venue.terms(context.signal)[Symbol.asyncIterator]();
+    await terms.next();
+    market.refuse(2, 503);
+    market.halted.add(BTC);
+    const { value } = await terms.next();
+    expect(value).toMatchObject({ instruments: { [BTC]: { phase: 'halted' } } });
+    expect(troubles[0]).toMatch(/^cannot fetch the market rules: local does not answer: /);
   });
 });
 
@@ -409,13 +450,20 @@ describe.concurrent('an order', () => {
     expect(exchange.orders.length).toBe(1);
   });
 
-  it('is placed once although the clock of the exchange has moved', async (context) => {
-    const { exchange, open } = await newWorld(context);
-    const venue = await open();
-    exchange.skewMs += 60_000;
-    expect(await venue.place(order(1))).toMatchObject({ status: 'filled' });
-    expect(exchange.orders.length).toBe(1);
-  });
+  it.for([60_000, 6500])(
+    'is placed once although the clock of the exchange has moved by %d ms',
+    async (ms, context) => {
+      const { market, exchange, open } = await newWorld(context);
+      const venue = await open();
+      const timeQueries = () => market.asked.filter((path) => path.endsWith('/time')).length;
+      const before = timeQueries();
+      exchange.skewMs += ms;
+      expect(await venue.place(limit(1, 90))).toMatchObject({ status: 'open' });
+      // The exchange rejects what arrives 5 s after it was signed.
+      expect(timeQueries()).toBe(before + 1);
+      expect(exchange.orders.length).toBe(1);
+    },
+  );
 });
 
 it.concurrent('counts fills that become visible after the state of their order', async (context) => {
@@ -532,6 +580,18 @@ describe.concurrent('cancel', () => {
   });
 });
 
+it.concurrent('a rate limit blocks requests for ten minutes at most', async (context) => {
+  const { exchange, troubles, open } = await newWorld(context);
+  const ended = new AbortController();
+  const venue = await open({ signal: ended.signal });
+  const headers = { 'retry-after': '86400' };
+  exchange.fail('GET /account', { kind: 'status', status: 429, headers });
+  const account = venue.account().catch((error: unknown) => error);
+  await vi.waitFor(() => expect(troubles).toEqual(['local accepts no requests for 600 s']));
+  ended.abort(new Error('it is enough'));
+  expect(await account).toMatchObject({ message: 'it is enough' });
+});
+
 describe.concurrent('missing fields in responses', () => {
   it('are never replaced by made-up values', async (context) => {
     const { exchange, open } = await newWorld(context);
@@ -553,7 +613,7 @@ describe.concurrent('missing fields in responses', () => {
 
 describe.concurrent('fees', () => {
   it('are reported in units of the asset or converted to the account currency', async (context) => {
-    const { market, exchange, open } = await newWorld(context);
+    const { market, exchange, troubles, open } = await newWorld(context);
     const venue = await open();
     const minute = Math.floor(market.now / MINUTE) * MINUTE;
     // The bar of that minute is still open.
@@ -578,9 +638,16 @@ describe.concurrent('fees', () => {
     exchange.hiddenTrades = 2;
     fill('base', 0.002);
     expect(await venue.find(order(1))).toMatchObject({ status: 'filled', fee_units: 0.001 });
-    // An asset without a market counts as worth 0, with a warning.
+    // An asset without a market counts as worth 0, with one warning.
     exchange.fee = { asset: 'XYZ', rate: 0.001 };
-    expect(await venue.place(order(2))).toMatchObject({ filled: 1, fee: 0, fee_units: 0 });
+    for (const number of [2, 3]) {
+      expect(await venue.place(order(number))).toMatchObject({ filled: 1, fee: 0, fee_units: 0 });
+    }
+    expect(troubles).toEqual(['local has no price of XYZ: its fees are counted as 0']);
+    // The price of the account currency in the currency of the fee.
+    market.keep('USDT/EUR', minute - 120 * MINUTE, ['1', '1', '1', '0.8', '1']);
+    exchange.fee = { asset: 'EUR', rate: 0.001 };
+    expect(await venue.place(order(4))).toMatchObject({ fee: 0.1 / 0.8 });
   });
 });
 
@@ -739,4 +806,15 @@ it('stepOf converts each precision mode of ccxt', () => {
   const modes = { TICK_SIZE: 4, DECIMAL_PLACES: 2 };
   expect([stepOf(0.005, 4, modes), stepOf(3, 2, modes)]).toEqual([0.005, 0.001]);
   expect([stepOf(5, 3, modes), stepOf(undefined, 4, modes)]).toEqual([0, 0]);
+});
+
+it.each([
+  [true, 'TRADING', 'open'],
+  [undefined, 'HALT', 'open'],
+  [false, 'HALT', 'halted'],
+  [false, 'BREAK', 'halted'],
+  [false, 'AUCTION_MATCH', 'auction'],
+  [false, 'END_OF_DAY', 'closed'],
+])('a market with active = %j and the status %s is %s', (active, status, phase) => {
+  expect(phaseOf({ ...(active !== undefined && { active }), info: { status } })).toBe(phase);
 });
