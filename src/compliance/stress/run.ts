@@ -11,7 +11,7 @@ import type { Meters } from './stress-load.ts';
 import { findHeadroom, type Headroom } from './headroom.ts';
 import { runPass } from './pass.ts';
 import type { PassResult } from './pass-result.ts';
-import type { History } from './peaks.ts';
+import type { History } from './history.ts';
 import type { Basis, Plan } from './stress-plan.ts';
 import { rounded } from './samples.ts';
 import { createLoad, findTarget } from './load-schedule.ts';

@@ -1,12 +1,12 @@
 /** The safeguards of RTS 6 Articles 12 to 17, and how a stress test tries each under the target load. */
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
-import type { SessionEvent } from '../../trading/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
 import { openSpan } from './host.ts';
 import { MOST_AT_ONCE } from './load-schedule.ts';
+import { rebuildFromLog } from './rebuild-from-log.ts';
 import { Trial, type Finding } from './safeguard-trial.ts';
 import type { Load, Meters } from './stress-load.ts';
 
@@ -31,7 +31,7 @@ interface Safeguard {
   readonly play: (trial: Trial) => Promise<void>;
 }
 
-const SAFEGUARDS: readonly Safeguard[] = [
+const SAFEGUARDS = [
   { id: 'kill', articles: ['12(1)', '10'], play: tryKill },
   { id: 'limits', articles: ['15(1)', '10'], play: tryOrderLimits },
   { id: 'collar_period', articles: ['15(1)(a)', '10'], play: tryPeriodCollar },
@@ -55,10 +55,12 @@ const SAFEGUARDS: readonly Safeguard[] = [
   { id: 'alerts', articles: ['16(5)', '10'], play: tryAlerts },
   { id: 'surveillance', articles: ['13(7)', '17(3)', '10'], play: trySurveillance },
   { id: 'shutdown', articles: ['14(3)', '10'], play: tryShutdown },
-];
+] as const satisfies readonly Safeguard[];
+
+type SafeguardId = (typeof SAFEGUARDS)[number]['id'];
 
 export interface SafeguardResult extends Finding {
-  readonly id: string;
+  readonly id: SafeguardId;
   /** Citations, see `article`. */
   readonly articles: readonly string[];
 }
@@ -71,22 +73,26 @@ export async function trySafeguards(
   meters: Meters,
 ): Promise<SafeguardResult[]> {
   const results: SafeguardResult[] = [];
-  for (const safeguard of SAFEGUARDS) {
-    const { id, articles, bot = 'lifted' } = safeguard;
-    const trial = await inWorld(bots[bot], { seed }, (world) =>
-      playTrial(safeguard, new Trial(world, load, meters)),
-    );
-    results.push({ id, articles, ...trial.conclude() });
-  }
+  for (const { id } of SAFEGUARDS) results.push(await trySafeguard(id, bots, seed, load, meters));
   return results;
 }
 
-async function playTrial({ play, startsQuietly }: Safeguard, trial: Trial): Promise<Trial> {
-  const { load, player, world } = trial;
-  await world.begin();
-  await player.playBar(startsQuietly ? { ...load, fills: 0, cancels: 0, out: 1 } : load);
-  await play(trial);
-  return trial;
+export async function trySafeguard(
+  id: SafeguardId,
+  bots: BotVariants,
+  seed: number,
+  load: Load,
+  meters: Meters,
+): Promise<SafeguardResult> {
+  const safeguard: Safeguard = SAFEGUARDS.find((one) => one.id === id)!;
+  const { articles, bot = 'lifted', startsQuietly, play } = safeguard;
+  return inWorld(bots[bot], { seed }, async (world) => {
+    const trial = new Trial(world, load, meters);
+    await world.begin();
+    await trial.player.playBar(startsQuietly ? { ...load, fills: 0, cancels: 0, out: 1 } : load);
+    await play(trial);
+    return { id, articles, ...trial.conclude() };
+  });
 }
 
 async function tryKill(trial: Trial): Promise<void> {
@@ -342,38 +348,6 @@ async function trySurveillance(trial: Trial): Promise<void> {
     'the log and the venue have the same number of open orders',
   );
   trial.check(isSame, 'positions computed from the log match those of the venue');
-}
-
-const ENDS: ReadonlySet<string> = new Set([
-  'order.canceled',
-  'order.expired',
-  'order.rejected',
-  'order.denied',
-]);
-
-/** Rebuilds open orders and positions from the order events alone. */
-function rebuildFromLog(events: readonly SessionEvent[]) {
-  /** Unfilled quantity by order. */
-  const open = new Map<unknown, number>();
-  const positions = new Map<string, number>();
-  let seq = 0;
-  let isWhole = true;
-  for (const { kind, payload } of events) {
-    const { seq: number, order, symbol, side, quantity } = payload;
-    if (typeof number !== 'number') continue;
-    isWhole &&= number === seq + 1;
-    seq = number;
-    if (kind === 'order.submitted') open.set(order, Number(quantity));
-    else if (kind === 'order.filled') {
-      const units = Math.abs(Number(quantity));
-      const name = String(symbol);
-      positions.set(name, (positions.get(name) ?? 0) + (side === 'sell' ? -units : units));
-      const left = (open.get(order) ?? 0) - units;
-      if (left > 1e-9) open.set(order, left);
-      else open.delete(order);
-    } else if (ENDS.has(kind)) open.delete(order);
-  }
-  return { isWhole, open, positions };
 }
 
 async function tryShutdown(trial: Trial): Promise<void> {

@@ -1,10 +1,10 @@
 /** Derives the load that a bot must withstand from the peaks of its history. */
 import type { RiskLimits } from '../../engine/config.ts';
 import { DAY } from '../../market/bar-time.ts';
+import { type History } from './history.ts';
 import {
   CLASSES,
   WINDOWS,
-  type History,
   type MessageClass,
   type MessagePeak,
   type Mix,

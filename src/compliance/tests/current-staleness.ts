@@ -3,7 +3,8 @@ import { readBundle, getVersion } from '../../fleet/registry/versions.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { getTask } from '../../fleet/tasks/tasks.ts';
-import { readHistory, type Peaks } from '../stress/peaks.ts';
+import { readHistory } from '../stress/history.ts';
+import { type Peaks } from '../stress/peaks.ts';
 import { checkStaleness, type Staleness, type TestedLock } from '../stress/staleness.ts';
 import { buildTestLock, type ConformanceSummary, type StressReport } from './result.ts';
 

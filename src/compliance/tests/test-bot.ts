@@ -5,7 +5,7 @@ import { gzipFile } from '../../base/gzip-file.ts';
 import type { TestBot } from '../../fleet/tasks/task-attempt.ts';
 import type { TaskService } from '../../fleet/tasks/tasks.ts';
 import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
-import { readHistory } from '../stress/peaks.ts';
+import { readHistory } from '../stress/history.ts';
 import type { StressResult } from '../stress/run.ts';
 import {
   summarizeReport,

@@ -11,7 +11,7 @@ import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { runConformance, type ConformanceResult } from '../conformance/run.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import { openMeters } from '../stress/meters.ts';
-import type { History } from '../stress/peaks.ts';
+import type { History } from '../stress/history.ts';
 import { planStress } from '../stress/stress-plan.ts';
 import { runStress, type StressResult } from '../stress/run.ts';
 import { HOLD_S, type ConformanceInput, type StressInput } from './start.ts';

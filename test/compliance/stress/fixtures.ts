@@ -1,5 +1,6 @@
 import type { Meters } from '../../../src/compliance/stress/stress-load.ts';
-import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
+import type { History } from '../../../src/compliance/stress/history.ts';
+import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 
 const NONE: Peaks = { messages: [], volume: [] };
 /** History of a bot without production runs. */

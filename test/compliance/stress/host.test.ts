@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { engineConfig } from '../../../src/bots/spec.ts';
 import { inWorld, type TriedBot } from '../../../src/compliance/conformance/world.ts';
-import { trySafeguards } from '../../../src/compliance/stress/safeguards.ts';
+import { trySafeguard } from '../../../src/compliance/stress/safeguards.ts';
 import { openHost, openSpan } from '../../../src/compliance/stress/host.ts';
 import type { Meters } from '../../../src/compliance/stress/stress-load.ts';
 import { planStress } from '../../../src/compliance/stress/stress-plan.ts';
@@ -59,8 +59,8 @@ test.each<[Cause, string]>([
   const { tried, meters } = slowBot(400, cause);
   const load = { out: 8, cancels: 2, fills: 2, trades: 1 };
   const tries = { own: tried, lifted: tried, latching: tried };
-  const controls = await trySafeguards(tries, 7, load, meters);
-  expect(controls.find(({ id }) => id === 'kill')).toMatchObject({ status, holds: true });
+  const kill = await trySafeguard('kill', tries, 7, load, meters);
+  expect(kill).toMatchObject({ status, holds: true });
 });
 
 test.each<[Cause, string, RegExp]>([

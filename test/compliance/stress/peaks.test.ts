@@ -4,7 +4,7 @@ import {
   readHistory,
   sixMonthsBefore,
   type History,
-} from '../../../src/compliance/stress/peaks.ts';
+} from '../../../src/compliance/stress/history.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
