@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -13,6 +14,10 @@ import { clientOrderId, type Venue, type VenueReport } from '../../../src/tradin
 import type { CcxtExchange } from '../../../src/trading/venues/ccxt-types.ts';
 import { openExchangeVenue } from '../../../src/trading/venues/exchange-venue.ts';
 import { openExchange } from '../../../src/trading/venues/market-data.ts';
+
+// ccxt keeps the clock and the timers that it finds when it is loaded: they must not be virtual, because
+// other tests of this process use it, too.
+createRequire(import.meta.url)('ccxt');
 
 const START = Date.UTC(2026, 0, 5, 9);
 const SYMBOL = 'SPX/USD';
