@@ -631,6 +631,54 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
+  test('a failure with a former device key does not delay the attempt with the next key', async () => {
+    await rig.enroll();
+    rig.pass(7 * DAY - HOUR);
+    rig.fault = refusing(403, 'license_revoked');
+    const daemon = await start();
+    expect(rig.asked).toHaveLength(1);
+    rig.fault = undefined;
+    writeFileSync(`${files.key}.next`, readFileSync(files.key), { mode: 0o600 });
+    renameSync(`${files.key}.next`, files.key);
+    expect(await daemon.notice()).toMatchObject({ state: { last_error: null } });
+    expect(rig.asked).toHaveLength(2);
+    await daemon.stop();
+  });
+
+  test('a change during a check leads to another check without a wait', async () => {
+    await rig.enroll();
+    const stop = new AbortController();
+    let notice = (): void => {};
+    let ticks = 0;
+    const ticksAtWait: number[] = [];
+    await runLoop(rig.machine, {
+      signal: stop.signal,
+      log: createLog((line) => rig.log.push(line), false),
+      watch: (look) => {
+        notice = look;
+        return () => {};
+      },
+      onTick: () => {
+        ticks += 1;
+        if (ticks === 1) notice();
+      },
+      wait: async () => {
+        ticksAtWait.push(ticks);
+        stop.abort();
+      },
+    });
+    expect(ticksAtWait).toEqual([2]);
+  });
+
+  test('a removed backup of the lease is restored', async () => {
+    await rig.enroll();
+    const daemon = await start();
+    rmSync(backupOf(files.lease));
+    await daemon.notice();
+    expect(readFileSync(backupOf(files.lease), 'utf8')).toBe(leaseFile());
+    await daemon.stop();
+  });
+
   test('a daemon that ends during a request repeats the same renewal after a restart', async () => {
     await rig.enroll();
     rig.pass(7 * DAY - HOUR);
