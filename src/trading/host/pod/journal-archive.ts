@@ -1,8 +1,3 @@
-/**
- * Archive of a runner's log: events that the server has recorded, in compressed files beside the
- * database. A session is rebuilt from all of its inputs, so no event is deleted.
- */
-import { type ChainHead, GENESIS } from '../../../base/hash-chain.ts';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { GENESIS, type ChainHead } from '../../../base/hash-chain.ts';
 import { hashOf, type EventFault } from '../../../events/event.ts';
 import type { BotEventsTable } from '../../../storage/tables.ts';
 
@@ -18,71 +14,119 @@ interface Segment {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** The event before its first. */
+  /** Head of the chain before its first event. */
   readonly before: ChainHead;
 }
 
-export interface Archive {
-  /** Last archived event. */
-  readonly head: ChainHead;
-  /** Fault found in the archive; undefined if it is intact. */
-  readonly fault: EventFault | undefined;
-  /** Events after `after_seq`, up to and including `until_seq`. */
-  rows(after_seq: number, until_seq: number): AsyncGenerator<BotEventsTable>;
-  /** Adds the events that follow `head`; resolves when they are on disk. */
-  add(rows: readonly BotEventsTable[]): Promise<void>;
-}
+/** The other columns follow from the events before. */
+type ArchivedRow = Omit<BotEventsTable, 'bot_id' | 'prev_hash' | 'hash'>;
 
 const NAME = /^archive-(\d{15})-(\d{15})\.ndjson\.gz$/;
 
-/** Opens the archive in a directory, and verifies all of it. */
-export async function openArchive(directory: string, bot_id: string): Promise<Archive> {
-  const names = (await readdir(directory)).filter((name) => NAME.test(name)).sort();
-  const segments: Segment[] = [];
-  let head: ChainHead = GENESIS;
-  let fault: EventFault | undefined;
-  for (const name of names) {
-    const [first, end] = NAME.exec(name)!.slice(1).map(Number);
-    const segment = { name, first: first!, last: end!, before: head };
-    segments.push(segment);
-    const last = await headOf(segment, head);
-    if (last === undefined) {
-      fault = { seq: head.seq + 1, fault: 'altered' };
-      break;
-    }
-    head = last;
+/**
+ * Events that the server has recorded, in compressed files beside the database. No event is deleted,
+ * because a session is restored from all of its inputs.
+ */
+export class JournalArchive {
+  readonly #directory: string;
+  readonly #botId: string;
+  readonly #segments: Segment[] = [];
+  #head: ChainHead = GENESIS;
+  #fault: EventFault | undefined;
+
+  private constructor(directory: string, bot_id: string) {
+    this.#directory = directory;
+    this.#botId = bot_id;
   }
 
-  /**
-   * Events of a segment, with hashes chained from the event before it, and finally the head
-   * recorded at its end.
-   */
-  async function* read(
-    { name }: Segment,
-    before: ChainHead,
-  ): AsyncGenerator<BotEventsTable | { readonly head: ChainHead }> {
-    const file = createReadStream(join(directory, name));
+  /** Opens the archive in a directory, and verifies all of it. */
+  static async open(directory: string, bot_id: string): Promise<JournalArchive> {
+    const archive = new JournalArchive(directory, bot_id);
+    const names = (await readdir(directory)).filter((name) => NAME.test(name)).sort();
+    for (const name of names) {
+      const [first, last] = NAME.exec(name)!.slice(1).map(Number);
+      const segment = { name, first: first!, last: last!, before: archive.#head };
+      archive.#segments.push(segment);
+      const head = await archive.#verify(segment);
+      if (head === undefined) {
+        archive.#fault = { seq: archive.#head.seq + 1, fault: 'altered' };
+        break;
+      }
+      archive.#head = head;
+    }
+    return archive;
+  }
+
+  /** Head of the chain at the last archived event. */
+  get head(): ChainHead {
+    return this.#head;
+  }
+
+  /** Fault found when the archive was opened; undefined if it is intact. */
+  get fault(): EventFault | undefined {
+    return this.#fault;
+  }
+
+  /** Events after `after_seq`, up to and including `until_seq`. */
+  async *rows(after_seq: number, until_seq: number): AsyncGenerator<BotEventsTable> {
+    for (const segment of this.#segments) {
+      if (segment.first > until_seq) return;
+      if (segment.last <= after_seq) continue;
+      for await (const one of this.#read(segment)) {
+        if ('head' in one) break;
+        if (one.seq > after_seq && one.seq <= until_seq) yield one;
+      }
+    }
+  }
+
+  /** Adds the events that follow `head`; resolves when they are on disk. */
+  async add(rows: readonly BotEventsTable[]): Promise<void> {
+    const { seq, hash } = rows.at(-1)!;
+    const head = { seq, hash };
+    const first = rows[0]!.seq;
+    const digits = [first, seq].map((one) => String(one).padStart(15, '0'));
+    const name = `archive-${digits.join('-')}.ndjson.gz`;
+    const path = join(this.#directory, name);
+    const lines = function* () {
+      for (const { bot_id: _bot, prev_hash: _prev, hash: _hash, ...row } of rows) {
+        yield `${JSON.stringify(row)}\n`;
+      }
+      yield `${JSON.stringify({ head })}\n`;
+    };
+    await pipeline(Readable.from(lines()), createGzip(), createWriteStream(`${path}.tmp`));
+    await sync(`${path}.tmp`);
+    await rename(`${path}.tmp`, path);
+    await sync(this.#directory);
+    this.#segments.push({ name, first, last: seq, before: this.#head });
+    this.#head = head;
+  }
+
+  /** Events with hashes chained from the event before, and finally the head recorded at the end. */
+  async *#read({
+    name,
+    before,
+  }: Segment): AsyncGenerator<BotEventsTable | { readonly head: ChainHead }> {
+    const file = createReadStream(join(this.#directory, name));
     const text = file.pipe(createGunzip());
     file.on('error', (error) => text.destroy(error));
     let prev_hash = before.hash;
     for await (const line of createInterface({ input: text })) {
-      const value = JSON.parse(line) as Archived | { readonly head: ChainHead };
-      if ('head' in value) {
-        yield value;
-        continue;
+      const value = JSON.parse(line) as ArchivedRow | { readonly head: ChainHead };
+      if ('head' in value) yield value;
+      else {
+        const row = { ...value, bot_id: this.#botId, prev_hash };
+        const hash = hashOf(row);
+        prev_hash = hash;
+        yield { ...row, hash };
       }
-      const row = { ...value, bot_id, prev_hash };
-      const hash = hashOf(row);
-      prev_hash = hash;
-      yield { ...row, hash };
     }
   }
 
-  /** @returns its last event; undefined if the file was altered. */
-  async function headOf(segment: Segment, before: ChainHead): Promise<ChainHead | undefined> {
-    let last = before;
+  /** @returns the head at its last event; undefined if the file was altered. */
+  async #verify(segment: Segment): Promise<ChainHead | undefined> {
+    let last = segment.before;
     try {
-      for await (const one of read(segment, before)) {
+      for await (const one of this.#read(segment)) {
         if ('head' in one) {
           return one.head.seq === last.seq && one.head.hash === last.hash ? last : undefined;
         }
@@ -94,46 +138,7 @@ export async function openArchive(directory: string, bot_id: string): Promise<Ar
     }
     return undefined;
   }
-
-  return {
-    get head() {
-      return head;
-    },
-    fault,
-    async *rows(after_seq, until_seq) {
-      for (const segment of segments) {
-        if (segment.first > until_seq) return;
-        if (segment.last <= after_seq) continue;
-        for await (const one of read(segment, segment.before)) {
-          if ('head' in one) break;
-          if (one.seq > after_seq && one.seq <= until_seq) yield one;
-        }
-      }
-    },
-    async add(rows) {
-      const end = rows.at(-1)!;
-      const digits = [rows[0]!.seq, end.seq].map((seq) => String(seq).padStart(15, '0'));
-      const name = `archive-${digits.join('-')}.ndjson.gz`;
-      const next = { seq: end.seq, hash: end.hash };
-      const path = join(directory, name);
-      const lines = function* () {
-        for (const { bot_id: _bot, prev_hash: _prev, hash: _hash, ...row } of rows) {
-          yield `${JSON.stringify(row)}\n`;
-        }
-        yield `${JSON.stringify({ head: next })}\n`;
-      };
-      await pipeline(Readable.from(lines()), createGzip(), createWriteStream(`${path}.tmp`));
-      await sync(`${path}.tmp`);
-      await rename(`${path}.tmp`, path);
-      await sync(directory);
-      segments.push({ name, first: rows[0]!.seq, last: end.seq, before: head });
-      head = next;
-    },
-  };
 }
-
-/** The rest follows from the events before it. */
-type Archived = Omit<BotEventsTable, 'bot_id' | 'prev_hash' | 'hash'>;
 
 async function sync(path: string): Promise<void> {
   const file = await open(path, 'r');
