@@ -29,8 +29,8 @@ export function newHoldingsCheck(latches: number): HoldingsCheck {
 export interface Comparison {
   /** Undefined if the holdings cannot be compared at the moment. */
   readonly found: readonly Mismatch[] | undefined;
-  /** Share of the equity that is missing. */
-  readonly missingShare: number;
+  /** Result of `missingShare`. */
+  readonly share: number;
   /** Whether the session has taken bars. */
   readonly hasSteps: boolean;
   /** Whether no comparison was completed before. */
@@ -50,7 +50,7 @@ export interface CheckedHoldings {
 
 export function checkHoldings(
   before: HoldingsCheck,
-  { found, missingShare, hasSteps, isFirst }: Comparison,
+  { found, share, hasSteps, isFirst }: Comparison,
 ): CheckedHoldings {
   const noNews = { hasNews: false, isLatchedNow: false, next: 'confirm' } as const;
   if (found === undefined) return { ...noNews, after: before };
@@ -60,7 +60,7 @@ export function checkHoldings(
   if (isSuspicion && !isConfirmed) return { ...noNews, after: { ...before, suspected: found } };
   // At the first comparison, the account started with too little: no holdings were lost.
   const mayLatch = found.length === 0 || (isFirst ? hasSteps : before.mayLatch);
-  const isLatchedNow = isConfirmed && mayLatch && missingShare > LATCH_SHARE;
+  const isLatchedNow = isConfirmed && mayLatch && share > LATCH_SHARE;
   const known = { ...before, mismatches: found, suspected: found, mayLatch };
   return {
     after: isLatchedNow

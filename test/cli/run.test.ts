@@ -91,7 +91,7 @@ test('reports all problems of a configuration at once', async () => {
   const exchange = config({ venue: { type: 'exchange', credentials_dir: 'x' } });
   const { stderr } = await run(exchange);
   expect(stderr).toContain('exchange: is missing: orders would have nowhere to go');
-  expect(stderr).toContain('control: is missing: nobody could halt what trades at an exchange');
+  expect(stderr).toContain('control: is missing: a deployment at an exchange must have a server that can halt it');
   expect((await run('none.yaml')).code).toBe(3);
 });
 
@@ -109,7 +109,7 @@ test('SIGTERM stops a run gracefully, a second process is rejected, and the run 
   }
   const second = await run(file);
   expect(second).toMatchObject({ code: 6, stdout: '' });
-  expect(second.stderr).toContain('another process trades by the log');
+  expect(second.stderr).toContain('another process uses the log');
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
   const { outcome, steps } = JSON.parse(await stdout) as { outcome: string; steps: number };

@@ -147,7 +147,7 @@ async function chooseLive(
 
 /**
  * Requests the end of a paper session: its worker cancels the working orders and writes the result. A
- * session without bars is canceled; an ended one stays as it is.
+ * session without bars is canceled; an ended one does not change.
  *
  * @throws ServiceError `not_found`; `conflict` for another kind of task.
  */

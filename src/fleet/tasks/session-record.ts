@@ -187,7 +187,7 @@ const updateTask = prepareQuery((db, { task_id, steps, total, now }: TaskProgres
 
 /**
  * Opening of an account of `cash` that carries over, in proportion, the losses of the bot's newest
- * ended session that `matches`; null if there is none.
+ * ended session that `matches`; null without such a session.
  */
 export async function openAfterSession(
   tx: Db,

@@ -4,17 +4,15 @@ import type { Step } from '../../engine/steps.ts';
 import type { DataEvent } from '../feed.ts';
 import { dataEvent, inputEvent, progressEvents, type SessionEvent } from '../session-events.ts';
 import type { SessionInput } from '../session-input.ts';
+import type { Facts, SessionLife } from '../session-life.ts';
 import {
   decide,
-  denialReason,
   evolve,
-  mayPlace,
   type Decision,
-  type Facts,
   type HaltDetails,
   type LifeEvent,
-  type SessionLife,
 } from '../session-lifecycle.ts';
+import { denialReason, mayPlace } from '../trading-permission.ts';
 import type { TradingSession } from '../trading-session.ts';
 import type { VenueOrderId } from '../venue.ts';
 
@@ -130,7 +128,7 @@ export class HostedSession {
     if (decision.kind === 'mismatches_changed' && decision.mismatches.length > 0) {
       this.note('venue.mismatch', { mismatches: decision.mismatches });
     } else if (decision.kind === 'latched') {
-      const { mismatches, missingShare: share_of_equity } = decision;
+      const { mismatches, share: share_of_equity } = decision;
       this.note('account.latched', { control: 'reconciliation', mismatches, share_of_equity });
     } else if (decision.kind === 'superseded') {
       const { order, client_order_id, epoch } = decision;

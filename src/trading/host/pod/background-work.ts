@@ -1,13 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { engineConfig } from '../../../bots/spec.ts';
-import type { ServiceError } from '../../../base/errors.ts';
 import type { SessionState } from '../../../events/session-state.ts';
-import { parseTimeframe } from '../../../market/timeframe.ts';
 import { missingShare, type NextComparison } from '../../holdings-check.ts';
 import { restoreSession } from '../../restore-session.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import type { DenyReason, VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
-import type { Mismatch, OrderReconciliation } from '../../venues/reconcile.ts';
+import type { OrderReconciliation } from '../../venues/reconcile.ts';
 import type { FeedItem } from '../../feed.ts';
 import type { LifeEvent } from '../../session-lifecycle.ts';
 import type { HostedSession } from '../hosted-session.ts';
@@ -25,7 +23,7 @@ const CONFIRM_AFTER_MS = 2000;
 /** Interval of comparisons while holdings are missing, ms. */
 const RECHECK_EVERY_MS = 30_000;
 
-/** What background work reports to the inbox. */
+/** Item of the inbox of a runner. */
 export type WorkResult =
   | LifeEvent
   | { readonly kind: 'feed_item'; readonly item: FeedItem }
@@ -38,7 +36,7 @@ export type WorkResult =
 
 export interface RestoredSession {
   readonly session: TradingSession;
-  /** As recorded. */
+  /** Recorded reason for which new orders were denied. */
   readonly denying: DenyReason | null;
   /** Epoch of another runner that the session was superseded by; 0 if it was not. */
   readonly foreignEpoch: number;
@@ -62,7 +60,7 @@ export interface WorkContext {
 export class BackgroundWork {
   readonly #context: WorkContext;
   readonly #claimed = Promise.withResolvers<void>();
-  /** Aborted when no more bars are wanted. */
+  /** Aborted when the runner needs no further bars. */
   readonly #feeding = new AbortController();
   #restoring: Promise<unknown> = Promise.resolve();
   #connection: VenueConnection | undefined;
@@ -94,24 +92,25 @@ export class BackgroundWork {
     });
   }
 
-  reconcile(): void {
-    this.#start(async () => {
-      const reconciliation = await this.#connection!.reconcile(this.#workingAtVenue());
-      this.#context.post({ kind: 'orders_reconciled', reconciliation });
-    });
-  }
-
-  compare(): void {
-    this.#start(() => this.#compare());
-  }
-
-  /** Compares while the session trades, and only if every working order is known to the venue. */
-  compareAgain(): void {
+  /**
+   * Begins a comparison with the venue: of the orders, of the holdings, or while the session trades
+   * of both, which needs reports of all working orders.
+   */
+  compareHoldings(work: 'reconcile' | 'compare' | 'compare_again'): void {
     const { post } = this.#context;
+    const connection = this.#connection!;
     this.#start(async () => {
+      if (work === 'reconcile') {
+        const reconciliation = await connection.reconcile(this.#workingAtVenue());
+        return post({ kind: 'orders_reconciled', reconciliation });
+      }
       const onReport = (report: VenueReport): void => post({ kind: 'report', report });
-      const isKnown = await this.#connection!.refresh(this.#workingAtVenue(), onReport);
-      await (isKnown ? this.#compare() : this.#postComparison(undefined));
+      const isKnown =
+        work === 'compare' || (await connection.refresh(this.#workingAtVenue(), onReport));
+      const session = this.#context.hosted.session!;
+      const found = isKnown ? await connection.compare(() => session.state()) : undefined;
+      const share = missingShare(session.state(), found ?? []);
+      post({ kind: 'compared', found, share, hasSteps: session.steps > 0 });
     });
   }
 
@@ -257,18 +256,6 @@ export class BackgroundWork {
     };
     const session = await restoreSession(setup, inputs(), bot.take, journal.state);
     post({ kind: 'session_restored', restored: { session, denying, foreignEpoch } });
-  }
-
-  async #compare(): Promise<void> {
-    const { hosted } = this.#context;
-    await this.#postComparison(await this.#connection!.compare(() => hosted.session!.state()));
-  }
-
-  #postComparison(found: readonly Mismatch[] | undefined): void {
-    const { hosted, post } = this.#context;
-    const session = hosted.session!;
-    const share = missingShare(session.state(), found ?? []);
-    post({ kind: 'compared', found, missingShare: share, hasSteps: session.steps > 0 });
   }
 
   async #cancelOrders(): Promise<boolean> {

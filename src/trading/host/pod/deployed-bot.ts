@@ -1,4 +1,3 @@
-/** What is to be run: the bot of a configuration, and where its bars come from. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { bundleHash, codeOf, versionHash, type Bundle } from '../../../bots/bundle.ts';
@@ -22,9 +21,11 @@ export interface RunningBot extends HostedRun {
 }
 
 /**
- * @throws ServiceError `file_not_found`; `invalid_spec`, also for a bot that is to trade now and does
- *   not, or leaves a limit of `risk` open; `invalid_data` for a bundle that is none,
- *   `invalid_setting` for one with code at an exchange; as `openHosted`.
+ * Opens the bot of a configuration.
+ *
+ * @throws ServiceError `file_not_found`; `invalid_spec`, also for a bot that cannot trade on live bars
+ *   or lacks a limit in `risk`; `invalid_data` for a malformed bundle; `invalid_setting` for a bundle
+ *   with code at an exchange; as `openHosted`.
  */
 export async function openBot(
   { bot: file, bundle, exchange, venue }: RunConfig,
@@ -38,14 +39,14 @@ export async function openBot(
     return { ...(await openRun(bot)), hash: bot.hash };
   }
   const files = readBundle(bundle);
-  if (venue.type === 'exchange' && codeOf(files) !== undefined) throw foreign(bundle);
+  if (venue.type === 'exchange' && codeOf(files) !== undefined) throw codeAtExchange(bundle);
   const hosted = readHostedSpec({ yaml: readText(file), files }, true);
   const run = await openHosted(hosted, limits, signal);
   if (exchange !== undefined) requireTradable(run.bot, at);
   return { ...run, hash: versionHash(hosted.hash, bundleHash(files)) };
 }
 
-function foreign(bundle: string): ServiceError {
+function codeAtExchange(bundle: string): ServiceError {
   return new ServiceError('invalid_setting', `${bundle} has the code of a strategy`, {
     remedy: 'At an exchange only built-in strategies trade; use a simulated venue.',
   });
@@ -67,8 +68,8 @@ function readBundle(file: string): Bundle {
   }
   const { success, data } = bundleSchema.safeParse(value);
   if (success) return data;
-  throw new ServiceError('invalid_data', `${file} is no JSON object of texts by path`, {
-    remedy: 'Write there the files of the strategy, and models in base64: {"strategy.ts": "…"}.',
+  throw new ServiceError('invalid_data', `${file} is not a JSON object of file contents by path`, {
+    remedy: 'Write the files of the strategy into it, with models in base64: {"strategy.ts": "…"}.',
   });
 }
 
@@ -82,13 +83,14 @@ function readText(file: string): string {
 }
 
 export interface RunningFeed {
-  /** Steps after a time, ms, and what is to be known of the data between them. */
+  /** Steps after a time, ms since epoch, and the observations between them. */
   readonly items: (after: number | undefined, signal: AbortSignal) => AsyncIterable<FeedItem>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Where bars come from.
+ * Opens the bars of the exchange, or replays the data of the spec.
+ *
  * @throws ServiceError `invalid_spec` where the exchange lacks symbols or timeframe;
  *   `exchange_unavailable`; as `prepare`.
  */

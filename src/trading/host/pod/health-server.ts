@@ -1,9 +1,12 @@
-/** What others may ask a runner over HTTP: whether it turns, whether it trades, and figures. */
 import { serveProbes, type ProbeServer } from '../../../base/probe-server.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
 import type { Missing } from './runner-status.ts';
 
-/** @throws ServiceError `invalid_setting` when it cannot listen there. */
+/**
+ * Serves liveness, readiness and metrics of a runner over HTTP.
+ *
+ * @throws ServiceError `invalid_setting` when it cannot listen there.
+ */
 export function serveHealth(
   place: { readonly host: string; readonly port: number },
   missing: () => Missing,

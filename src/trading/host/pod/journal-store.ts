@@ -53,7 +53,7 @@ export class JournalStore {
     }
   }
 
-  /** Begins the log with these events if there is none. @returns whether there was none. */
+  /** Begins a new log with these events. @returns false if the log already exists. */
   async begin(events: readonly SessionEvent[]): Promise<boolean> {
     const { read } = this.#storage;
     const existing = await read.selectFrom('bots').select('bot_id').executeTakeFirst();
@@ -176,7 +176,7 @@ export class JournalStore {
     await this.dropArchived();
   }
 
-  /** Deletes archived events from the database, also those of a process that was killed before. */
+  /** Deletes archived events from the database, also after a crash between archive and deletion. */
   async dropArchived(): Promise<void> {
     const { seq } = this.#archive.head;
     await this.#storage.write(

@@ -12,7 +12,7 @@ export interface OrderGatewayOptions {
   /** An order that could not be placed within this time is canceled, ms. */
   readonly placeWithinMs: number;
   readonly onReport: (report: VenueReport) => void;
-  /** Called when a request has ended and may be sent again. */
+  /** Called after each request, when it may be repeated. */
   readonly onRetry: () => void;
   readonly log: Log;
   readonly signal: AbortSignal;

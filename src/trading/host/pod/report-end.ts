@@ -1,6 +1,6 @@
 import { toErrorData } from '../../../base/error-data.ts';
 import type { ServiceError } from '../../../base/errors.ts';
-import type { Runner } from './runner.ts';
+import type { PodRunner } from './pod-runner.ts';
 import type { Ended } from './server-connection.ts';
 import type { RunEnd, TradeOptions } from './trade-options.ts';
 
@@ -9,7 +9,7 @@ const REPORT_WITHIN_MS = 25_000;
 
 /** Reports to the server how the deployment ended, and records an end that is final. */
 export async function reportEnd(
-  { hosted, parts, workingAtEnd }: Runner,
+  { hosted, parts, workingAtEnd }: PodRunner,
   { journal, log }: TradeOptions,
 ): Promise<RunEnd> {
   const { claim, verified = false } = hosted.life;

@@ -9,7 +9,7 @@ import { plainUrl, readYamlFile } from '../../../base/yaml-file.ts';
 const path = z.string().min(1).max(4096);
 
 const venueSchema = z.discriminatedUnion('type', [
-  /** Orders are filled from the bars, with nobody's money. */
+  /** Orders are filled from the bars. */
   z.strictObject({ type: z.literal('simulated') }),
   /** Orders go to the exchange; the directory has the files `apiKey`, `secret`, `password`, `uid`. */
   z.strictObject({ type: z.literal('exchange'), credentials_dir: path }),
@@ -21,19 +21,19 @@ const fileSchema = z
     kind: z.literal('Run'),
     /** The spec, as authored. */
     bot: path,
-    /** JSON: the code of its strategy, for a simulated venue alone, and its models. */
+    /** JSON file with the models of the bot, and for a simulated venue the code of its strategy. */
     bundle: path.optional(),
     deployment_id: z.string().regex(ID_FORMAT, ID_FORMAT_RULE),
-    /** Of the bot. */
+    /** Version of the bot. */
     version: z.int().min(1).default(1),
-    /** Where its log is kept: its own, and there for as long as the deployment lives. */
+    /** Directory of the log; belongs to this deployment alone, and must outlive each process. */
     state_dir: path,
-    /** Where bars come from, and orders go to; without it, the data of the spec are replayed. */
+    /** Source of bars, and venue of orders; without it, the data of the spec are replayed. */
     exchange: definitionSchema
       .extend({ name: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a lower-case name') })
       .optional(),
     venue: venueSchema.default({ type: 'simulated' }),
-    /** The server that looks after it. */
+    /** Server that supervises the deployment. */
     control: z
       .strictObject({
         url: plainUrl,
@@ -46,9 +46,9 @@ const fileSchema = z
         port: z.int().min(0).max(65_535),
       })
       .optional(),
-    /** Of a replay: how many times as fast as the market was. */
+    /** Multiple of the market's pace in a replay. */
     speed: z.union([z.literal('max'), z.number().positive().finite()]).optional(),
-    /** The account that another deployment has left. */
+    /** Account that another deployment has left. */
     opening: openingSchema.optional(),
   })
   .refine(({ venue, exchange }) => venue.type === 'simulated' || exchange !== undefined, {
@@ -56,7 +56,7 @@ const fileSchema = z
     path: ['exchange'],
   })
   .refine(({ venue, control }) => venue.type === 'simulated' || control !== undefined, {
-    error: 'is missing: nobody could halt what trades at an exchange',
+    error: 'is missing: a deployment at an exchange must have a server that can halt it',
     path: ['control'],
   })
   .refine(({ speed, exchange }) => speed === undefined || exchange === undefined, {
@@ -64,7 +64,7 @@ const fileSchema = z
     path: ['speed'],
   });
 
-/** What a runner is to run; paths are absolute. */
+/** Configuration of a runner, with absolute paths. */
 export type RunConfig = z.output<typeof fileSchema>;
 
 /**

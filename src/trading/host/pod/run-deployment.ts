@@ -19,26 +19,25 @@ export interface RunOptions {
   readonly settings: Settings;
   readonly env: NodeJS.ProcessEnv;
   readonly log: Log;
-  /** Aborted when it is to end in good order. */
+  /** Aborted to end the process in good order. */
   readonly stop: AbortSignal;
   readonly venueTimes?: VenueTimes;
-  /** Handed what may be asked about it while it trades. */
   readonly onView?: (view: RunnerView) => void;
 }
 
-/** `ended`: the deployment had ended before, and nothing was done. */
+/** `ended`: the deployment had already ended, and nothing was done. */
 export type RunResult = RunEnd | { readonly outcome: 'ended' };
 
 /**
- * Runs a deployment until it ends or is to be stopped.
+ * Runs a deployment until it ends or is stopped.
  *
  * @throws ServiceError `conflict`, reason `locked`, when another process runs it in the same
- *   directory; `events_tampered`; whatever keeps its bot from being run.
+ *   directory; as `openJournal` and `openBot`.
  */
 export async function runDeployment(config: RunConfig, options: RunOptions): Promise<RunResult> {
   const { settings, env, log, stop } = options;
   const { deployment_id, version, venue, health } = config;
-  // The directory itself may be root's, as a volume of Kubernetes is.
+  // The directory itself may belong to root, like a volume of Kubernetes.
   const directory = join(config.state_dir, 'runner');
   const closing = new AbortController();
   const opened: (() => unknown)[] = [() => closing.abort()];
@@ -66,7 +65,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
     if (journal.end !== undefined) {
       isOver = true;
       log.info(`the deployment has ended (${journal.end.outcome}): nothing is left to do`);
-      // Whoever started it would start it again.
+      // A process that exits would be started again.
       await aborted(stop);
       return { outcome: 'ended' };
     }
@@ -101,15 +100,15 @@ async function lockDirectory(directory: string) {
     return await holdLock(join(directory, 'runner.lock'), 0);
   } catch (error) {
     if (!(error instanceof ServiceError && error.reason === 'locked')) throw error;
-    throw new ServiceError('conflict', `another process trades by the log in ${directory}`, {
+    throw new ServiceError('conflict', `another process uses the log in ${directory}`, {
       reason: 'locked',
-      remedy: 'Leave it alone, or stop it first: two must never trade for one deployment.',
+      remedy: 'Stop that process first: two processes must never trade for one deployment.',
       cause: error,
     });
   }
 }
 
-/** Real money is traded with a license alone; a simulated venue asks for one where one is delivered. */
+/** An exchange needs a license; a simulated venue checks one only if it was delivered. */
 async function openGate(
   { venue }: RunConfig,
   { home, license_enforcement_enabled, license_product: product }: Settings,
@@ -139,7 +138,7 @@ async function openGate(
 
 async function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  // A promise alone does not keep the process.
+  // A promise alone does not keep the process running.
   const hold = setInterval(() => {}, 60_000);
   await new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });

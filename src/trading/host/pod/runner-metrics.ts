@@ -5,7 +5,7 @@ import type { Alert } from '../../alerts.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 
 export interface RunnerMetrics {
-  /** Counts what became of orders. */
+  /** Counts order events. */
   readonly count: (events: readonly OrderEvent[]) => void;
   readonly denying: (reason: string | null) => void;
   readonly alerted: (alert: Alert) => void;
@@ -20,48 +20,31 @@ export type Times = Readonly<Record<'bar' | 'report' | 'venue', Moment | undefin
 export function createRunnerMetrics(times: () => Times): RunnerMetrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
-  const registers = [register];
-  const orders = new Counter({
-    name: 'service_local_run_orders_total',
-    help: 'Order events by what they tell',
-    labelNames: ['outcome'],
-    registers,
+  const describe = (name: string, help: string, labelNames: readonly string[] = []) => ({
+    name: `service_local_run_${name}`,
+    help,
+    labelNames,
+    registers: [register],
   });
-  const denials = new Counter({
-    name: 'service_local_run_denials_total',
-    help: 'How often new orders began to be denied, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
-  const alerts = new Counter({
-    name: 'service_local_run_alerts_total',
-    help: 'Events that people are to know of, by control and severity',
-    labelNames: ['control', 'severity'],
-    registers,
-  });
-  const denying = new Gauge({
-    name: 'service_local_run_denying',
-    help: '1 for the reason for which new orders are denied now',
-    labelNames: ['reason'],
-    registers,
-  });
-  const age = new Gauge({
-    name: 'service_local_run_seconds_since',
-    help: 'Since the last bar, answered report to the server, and answer of the venue',
-    labelNames: ['what'],
-    registers,
-  });
-  const equity = new Gauge({
-    name: 'service_local_run_equity',
-    help: 'Of the account, in its currency',
-    registers,
-  });
-  const positions = new Gauge({
-    name: 'service_local_run_position',
-    help: 'Units held',
-    labelNames: ['symbol'],
-    registers,
-  });
+  const orders = new Counter(describe('orders_total', 'Order events by outcome', ['outcome']));
+  const denials = new Counter(
+    describe('denials_total', 'How often new orders began to be denied, by reason', ['reason']),
+  );
+  const alerts = new Counter(
+    describe('alerts_total', 'Alerts by control and severity', ['control', 'severity']),
+  );
+  const denying = new Gauge(
+    describe('denying', '1 for the reason for which new orders are denied', ['reason']),
+  );
+  const age = new Gauge(
+    describe(
+      'seconds_since',
+      'Seconds since the last bar, answered report to the server, and answer of the venue',
+      ['what'],
+    ),
+  );
+  const equity = new Gauge(describe('equity', 'Equity of the account, in its currency'));
+  const positions = new Gauge(describe('position', 'Units held', ['symbol']));
   return {
     count(events) {
       for (const { kind } of events) orders.inc({ outcome: kind.replace('order.', '') });

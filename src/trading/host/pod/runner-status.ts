@@ -5,7 +5,7 @@ import type { HostedSession } from '../hosted-session.ts';
 import type { RunnerState, ServerConnection } from './server-connection.ts';
 import type { VenueConnection } from './venue-connection.ts';
 
-/** What keeps a deployment from trading, as sentences by topic; empty while it trades. */
+/** Obstacles to trading, as sentences by topic; empty while the deployment trades. */
 export type Missing = Readonly<Record<string, string>>;
 
 /** Bars are overdue this long after the length of two bars, ms. */

@@ -1,4 +1,3 @@
-/** The server that looks after a deployment: who may trade is for it to say, and when to end. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -13,7 +12,7 @@ import type { Log } from '../../../base/log.ts';
 import type { RunConfig } from './run-config.ts';
 import type { LogBatch } from './runner-journal.ts';
 
-/** What a report says beside who it is from. */
+/** Fields of a report that describe the runner. */
 export type RunnerState = Pick<RunnerReport, 'status' | 'denying' | 'venue' | 'database_epoch'>;
 export type Ended = NonNullable<RunnerReport['ended']>;
 
@@ -21,22 +20,22 @@ export type ServerNews =
   | { readonly answer: RunnerAnswer }
   /** Another instance has the claim. */
   | { readonly fenced: ServiceError }
-  /** The deployment has ended, or there is none. */
+  /** The deployment has ended, or is unknown. */
   | { readonly gone: ServiceError }
-  /** What keeps this runner from going on at all. */
+  /** The runner cannot continue. */
   | { readonly fault: ServiceError };
 
 export interface ServerConnection {
-  /** Whether the claim is held, and was renewed lately enough to trade by it. */
+  /** Whether the claim is held, and was renewed recently enough to trade by it. */
   mayTrade(): boolean;
   /** Time at which the last answered report was sent; undefined before the first. */
   readonly answeredAt: Moment | undefined;
   readonly hasClaim: boolean;
-  /** Has it report now. */
+  /** Reports without waiting for the next interval. */
   report(): void;
   /**
-   * Tells all that is left of the log, and how it ended; reports nothing any more.
-   * @returns the answer; undefined when the server cannot be reached, or knows of no such deployment.
+   * Reports the rest of the log and the end, and then nothing further.
+   * @returns undefined if the server cannot be reached, or does not know the deployment.
    */
   end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined>;
 }
@@ -54,11 +53,11 @@ export interface ServerConnectionOptions {
   readonly client?: RunnerClient | undefined;
 }
 
-/** Before the server has said. */
+/** Interval before the first answer. */
 const REPORT_SECONDS = 5;
-/** Where a report has so many, more may wait. */
+/** After a report with this many events, the next one is sent at once. */
 const MANY_EVENTS = 256;
-/** Of a claim, after so much of it without an answer no orders are placed: what is under way may end. */
+/** Without an answer for this share of the claim, no orders are placed, so that requests can end. */
 const SHARE_OF_CLAIM = 2 / 3;
 const LATE_BY_MS = 500;
 /** Interval of attempts to read a log that cannot be read, before the end is reported without it. */
@@ -66,74 +65,156 @@ const RETRY_BLOCKED_MS = 500;
 
 interface Sent {
   readonly answer: RunnerAnswer;
-  /** Whether it has told the end. */
+  /** Whether the report contained the end. */
   readonly isLast: boolean;
-  /** How many it has told. */
+  /** Count of reported events. */
   readonly events: number;
 }
 
+/** Connects a runner to the server that supervises it, and reports until the end. */
 export function connectToServer(options: ServerConnectionOptions): ServerConnection {
-  const { control, deploymentId, instanceId, describeRunner, nextBatch, onNews, log, signal } =
-    options;
-  const client: RunnerClient =
-    options.client ??
-    connectAsRunner({
-      url: control.url,
-      token: () => readToken(control.token_file),
-      warn: (text) => log.warn(text),
-      signal,
-    });
-  let epoch: number | null = null;
-  let recorded = 0;
-  let claimMs = 0;
-  let reportMs = REPORT_SECONDS * 1000;
-  /** When the last report was sent that was answered. */
-  let answeredAt: Moment | undefined;
-  /** The log can never be reported again; reports then carry no batch. */
-  let isLogBroken = false;
-  /** The next batch could not be read, for example because the disk is full. */
-  let isLogBlocked = false;
-  let isEnding = false;
-  let wake = Promise.withResolvers<void>();
-  let wasFenced = false;
-  let isDown = false;
+  return new Reports(options);
+}
 
-  /** A halt arrives even if the log is broken; reports then carry no batch. */
-  const breakLog = (fault: unknown): void => {
-    isLogBroken = true;
-    if (!(fault instanceof ServiceError)) throw fault;
-    onNews({ fault });
-  };
-  const read = async (): Promise<LogBatch | undefined> => {
-    if (isLogBroken) return undefined;
-    try {
-      const batch = await nextBatch(recorded);
-      isLogBlocked = false;
-      return batch;
-    } catch (error) {
-      const isPassing = error instanceof ServiceError && error.retryable;
-      if (!isPassing) breakLog(error);
-      else if (!isLogBlocked) {
-        isLogBlocked = true;
-        onNews({ fault: error });
+class Reports implements ServerConnection {
+  readonly #options: ServerConnectionOptions;
+  readonly #client: RunnerClient;
+  readonly #running: Promise<void>;
+  #epoch: number | null = null;
+  /** Count of batches that the server has recorded. */
+  #recorded = 0;
+  #claimMs = 0;
+  #reportMs = REPORT_SECONDS * 1000;
+  #answeredAt: Moment | undefined;
+  /** The log can never be reported again; reports then carry no batch. */
+  #isLogBroken = false;
+  /** The next batch could not be read, for example because the disk is full. */
+  #isLogBlocked = false;
+  #isEnding = false;
+  #wasFenced = false;
+  #isDown = false;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(options: ServerConnectionOptions) {
+    this.#options = options;
+    const { control, signal, log, onNews } = options;
+    this.#client =
+      options.client ??
+      connectAsRunner({
+        url: control.url,
+        token: () => readToken(control.token_file),
+        warn: (text) => log.warn(text),
+        signal,
+      });
+    this.#running = this.#run().catch((error: unknown) => {
+      log.error({ err: error, msg: 'the reports to the server ended' });
+      onNews({ fault: new ServiceError('failure', `the reports ended: ${messageOf(error)}`) });
+    });
+  }
+
+  mayTrade(): boolean {
+    const answered = this.#answeredAt;
+    return answered !== undefined && msSince(answered) < this.#claimMs * SHARE_OF_CLAIM;
+  }
+
+  get answeredAt(): Moment | undefined {
+    return this.#answeredAt;
+  }
+
+  get hasClaim(): boolean {
+    return this.#epoch !== null;
+  }
+
+  report(): void {
+    this.#wake.resolve();
+  }
+
+  async end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined> {
+    const { signal } = this.#options;
+    const until = performance.now() + withinMs;
+    this.#isEnding = true;
+    this.#wake.resolve();
+    // A report that is under way may never be answered.
+    await Promise.race([this.#running, delay(withinMs / 2, undefined, { ref: false })]);
+    for (;;) {
+      const left = until - performance.now();
+      if (signal.aborted || this.#epoch === null || left <= 0) return undefined;
+      try {
+        const { answer, isLast } = await within(this.#send(ended, left < withinMs / 2), left);
+        if (isLast) return answer;
+        if (this.#isLogBlocked) {
+          await delay(RETRY_BLOCKED_MS, undefined, { signal }).catch(() => {});
+        }
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        if (error.code === 'not_found' || error.code === 'conflict') return undefined;
+        this.#noteTrouble(error);
+        await delay(Math.min(1000, this.#reportMs), undefined, { signal }).catch(() => {});
       }
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#options;
+    while (!this.#isEnding && !signal.aborted) {
+      const wait = await this.#reportOnce();
+      if (wait === undefined) return;
+      if (wait === 0) continue;
+      await Promise.race([delay(wait, undefined, { signal }).catch(() => {}), this.#wake.promise]);
+      this.#wake = Promise.withResolvers();
+    }
+  }
+
+  /** @returns the wait until the next report, ms; undefined after the last. */
+  async #reportOnce(): Promise<number | undefined> {
+    const { onNews, signal } = this.#options;
+    try {
+      const { answer, events } = await this.#send(null);
+      onNews({ answer });
+      return events < MANY_EVENTS ? this.#reportMs : 0;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (!(error instanceof ServiceError)) throw error;
+      if (error.code === 'conflict' && error.reason === 'fenced') return this.#fence(error);
+      if (error.code === 'not_found') {
+        onNews({ gone: error });
+        return undefined;
+      }
+      this.#noteTrouble(error);
+      return this.#reportMs;
+    }
+  }
+
+  /**
+   * An earlier process may have been killed, and then its claim expires: waits once for that. A claim
+   * that is renewed belongs to a running instance.
+   */
+  #fence(error: ServiceError): number | undefined {
+    const { log, onNews } = this.#options;
+    const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
+    if (this.#epoch !== null || this.#wasFenced) {
+      onNews({ fenced: error });
       return undefined;
     }
-  };
+    this.#wasFenced = true;
+    log.info(`another instance has the claim; the next attempt is in ${wait / 1000} s`);
+    return wait;
+  }
+
   /** @param skipsBlocked whether to report the end without a part of the log that cannot be read. */
-  const send = async (ended: Ended | null, skipsBlocked = false): Promise<Sent> => {
-    // Before the claim nobody knows what the server has of the log.
-    const batch = epoch === null ? undefined : await read();
-    const isWhole = batch === undefined && (!isLogBlocked || skipsBlocked);
+  async #send(ended: Ended | null, skipsBlocked = false): Promise<Sent> {
+    // Before the claim, the count of recorded batches is unknown.
+    const batch = this.#epoch === null ? undefined : await this.#readBatch();
+    const isWhole = batch === undefined && (!this.#isLogBlocked || skipsBlocked);
     const isLast = ended !== null && isWhole;
-    // Counted from before it is sent: the server counts from when it comes.
+    // The claim counts from when the report arrives, so this is early enough.
     const sent = thisMoment();
-    const state = describeRunner();
+    const state = this.#options.describeRunner();
     let answer: RunnerAnswer;
     try {
-      answer = await client.report(deploymentId, {
-        instance_id: instanceId,
-        epoch,
+      answer = await this.#client.report(this.#options.deploymentId, {
+        instance_id: this.#options.instanceId,
+        epoch: this.#epoch,
         ...state,
         ...(isLast && { status: 'ended' as const }),
         batch: batch ?? null,
@@ -141,105 +222,55 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
       });
     } catch (error) {
       const isRefused = error instanceof ServiceError && error.code === 'invalid_request';
-      if (isRefused && batch !== undefined) breakLog(error);
+      if (isRefused && batch !== undefined) this.#breakLog(error);
       throw error;
     }
     refuseSuperseded(answer, state);
-    answeredAt = sent;
-    const isFirst = epoch === null;
-    ({ epoch, recorded } = answer);
-    claimMs = answer.claim_seconds * 1000;
-    reportMs = answer.report_seconds * 1000;
-    if (isDown) log.info('the server answers again');
-    isDown = false;
-    // Before anybody trades by a log that is not whole.
-    if (isFirst) await read();
+    await this.#takeAnswer(answer, sent);
     return { answer, isLast, events: batch?.events.length ?? 0 };
-  };
-  const trouble = (error: unknown): void => {
-    if (!isDown) log.warn(`the server cannot be told: ${messageOf(error)}`);
-    isDown = true;
-  };
-  const pause = async (ms: number): Promise<void> => {
-    await Promise.race([delay(ms, undefined, { signal }).catch(() => {}), wake.promise]);
-    wake = Promise.withResolvers();
-  };
+  }
 
-  /** @returns how long to wait until the next one. */
-  const once = async (): Promise<number | undefined> => {
+  async #takeAnswer(answer: RunnerAnswer, sent: Moment): Promise<void> {
+    const isFirst = this.#epoch === null;
+    this.#answeredAt = sent;
+    this.#epoch = answer.epoch;
+    this.#recorded = answer.recorded;
+    this.#claimMs = answer.claim_seconds * 1000;
+    this.#reportMs = answer.report_seconds * 1000;
+    if (this.#isDown) this.#options.log.info('the server answers again');
+    this.#isDown = false;
+    // Finds a lost log before the session trades by it.
+    if (isFirst) await this.#readBatch();
+  }
+
+  async #readBatch(): Promise<LogBatch | undefined> {
+    if (this.#isLogBroken) return undefined;
     try {
-      const { answer, events } = await send(null);
-      onNews({ answer });
-      return events < MANY_EVENTS ? reportMs : 0;
+      const batch = await this.#options.nextBatch(this.#recorded);
+      this.#isLogBlocked = false;
+      return batch;
     } catch (error) {
-      if (signal.aborted) return undefined;
-      if (!(error instanceof ServiceError)) {
-        throw error;
+      const isPassing = error instanceof ServiceError && error.retryable;
+      if (!isPassing) this.#breakLog(error);
+      else if (!this.#isLogBlocked) {
+        this.#isLogBlocked = true;
+        this.#options.onNews({ fault: error });
       }
-      if (error.code === 'conflict' && error.reason === 'fenced') {
-        const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
-        // The one before may have been killed, and its claim ends; one that renews it is alive.
-        const isFirst = epoch === null && !wasFenced;
-        if (isFirst) {
-          wasFenced = true;
-          log.info(`another instance has the claim; it is asked for again in ${wait / 1000} s`);
-          return wait;
-        }
-        onNews({ fenced: error });
-        return undefined;
-      }
-      if (error.code === 'not_found') {
-        onNews({ gone: error });
-        return undefined;
-      }
-      trouble(error);
-      return reportMs;
+      return undefined;
     }
-  };
-  const run = async (): Promise<void> => {
-    for (;;) {
-      if (isEnding || signal.aborted) return;
-      const wait = await once();
-      if (wait === undefined) return;
-      if (wait > 0) await pause(wait);
-    }
-  };
-  const running = run().catch((error: unknown) => {
-    log.error({ err: error, msg: 'the reports to the server ended' });
-    onNews({ fault: new ServiceError('failure', `the reports ended: ${messageOf(error)}`) });
-  });
+  }
 
-  return {
-    mayTrade: () => answeredAt !== undefined && msSince(answeredAt) < claimMs * SHARE_OF_CLAIM,
-    get answeredAt() {
-      return answeredAt;
-    },
-    get hasClaim() {
-      return epoch !== null;
-    },
-    report: () => wake.resolve(),
-    async end(ended, withinMs) {
-      const until = performance.now() + withinMs;
-      isEnding = true;
-      wake.resolve();
-      // One that is under way may never be answered.
-      await Promise.race([running, delay(withinMs / 2, undefined, { ref: false })]);
-      for (;;) {
-        if (signal.aborted || epoch === null || performance.now() >= until) return undefined;
-        try {
-          const left = until - performance.now();
-          const { answer, isLast } = await within(send(ended, left < withinMs / 2), left);
-          if (isLast) return answer;
-          if (isLogBlocked) await delay(RETRY_BLOCKED_MS, undefined, { signal }).catch(() => {});
-        } catch (error) {
-          if (!(error instanceof ServiceError)) throw error;
-          if (error.code === 'not_found' || error.code === 'conflict') return undefined;
-          trouble(error);
-          await delay(Math.min(1000, reportMs), undefined, { signal }).catch(() => {});
-        }
-      }
-    },
-  };
+  /** Continues without the log, because commands such as a halt must still arrive. */
+  #breakLog(fault: unknown): void {
+    this.#isLogBroken = true;
+    if (!(fault instanceof ServiceError)) throw fault;
+    this.#options.onNews({ fault });
+  }
+
+  #noteTrouble(error: ServiceError): void {
+    if (!this.#isDown) this.#options.log.warn(`cannot report to the server: ${error.message}`);
+    this.#isDown = true;
+  }
 }
 
 /** A halt is accepted from any server. @throws ServiceError `server_unreachable` */
@@ -272,14 +303,14 @@ async function within<T>(work: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** Anew at each report: the file may have been replaced. */
+/** Read before each report, because the file may have been replaced. */
 function readToken(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('server_unreachable', `${file} cannot be read (${error.code})`, {
-      remedy: 'See that the token of the runner is there.',
+      remedy: 'Check that the file with the token of the runner exists.',
       cause: error,
     });
   }

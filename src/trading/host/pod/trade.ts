@@ -3,7 +3,7 @@ import { ServiceError } from '../../../base/errors.ts';
 import { openExchangeVenue } from '../../venues/exchange-venue.ts';
 import { openFeed } from './deployed-bot.ts';
 import { reportEnd } from './report-end.ts';
-import { Runner } from './runner.ts';
+import { PodRunner } from './pod-runner.ts';
 import { describeMissing } from './runner-status.ts';
 import { connectToServer } from './server-connection.ts';
 import type { Connections, RunEnd, TradeOptions } from './trade-options.ts';
@@ -14,11 +14,11 @@ const TICK_MS = 1000;
 /** Time for closing connections after everything was reported, ms. */
 const CLOSE_WITHIN_MS = 2000;
 
-/** Trades for a deployment until it ends or is to be stopped. */
+/** Trades for a deployment until it ends or is stopped. */
 export async function trade(options: TradeOptions): Promise<RunEnd> {
   const { journal, stop, onView, connections = CONNECTIONS } = options;
   const closing = new AbortController();
-  const runner = new Runner(options, connections, closing.signal);
+  const runner = new PodRunner(options, connections, closing.signal);
   const { hosted } = runner;
   onView({
     working: () => runner.working,

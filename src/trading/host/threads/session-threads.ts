@@ -120,19 +120,12 @@ export class SessionThreads<Done> {
   }
 
   async #answer(question: Question, runId: string, store: SessionStore): Promise<unknown> {
-    switch (question.kind) {
-      case 'inputs':
-        return store.inputs();
-      case 'supervision':
-        return store.readSupervision();
-      case 'load':
-        return this.#shelf.load(question.options, runId);
-      case 'live':
-        return this.#live.open(question.source);
-      case 'record':
-        await store.record(question.batch);
-        return true;
-    }
+    if (question.kind === 'inputs') return store.inputs();
+    if (question.kind === 'supervision') return store.readSupervision();
+    if (question.kind === 'load') return this.#shelf.load(question.options, runId);
+    if (question.kind === 'live') return this.#live.open(question.source);
+    await store.record(question.batch);
+    return true;
   }
 
   /** The thread with the fewest sessions; a new one while more threads are allowed. */

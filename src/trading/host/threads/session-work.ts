@@ -1,4 +1,4 @@
-/** What a worker and its threads for sessions exchange, over one port for each session. */
+/** Messages between a worker and its threads for sessions; each session has a port. */
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorData } from '../../../base/error-data.ts';
 import type { Bundle } from '../../../bots/bundle.ts';
@@ -20,7 +20,7 @@ export interface SessionWork {
   readonly files?: Bundle | undefined;
   readonly customCode?: CodeLimits | undefined;
   readonly input: SessionChoices;
-  /** What was recorded of the session. */
+  /** Last recorded batch, and the state after it. */
   readonly recorded: Pick<SessionBatch, 'state'> & { readonly batches: number };
   readonly catalogueDir: string;
   readonly timeoutMs: number;
@@ -63,7 +63,7 @@ export type Question =
   /** Asks for the next recorded inputs; none after the last. */
   | { readonly kind: 'inputs' }
   | { readonly kind: 'load'; readonly options: LoadOptions }
-  /** Asks for a port that live bars come to. */
+  /** Asks for a port that receives live bars. */
   | { readonly kind: 'live'; readonly source: LiveSource }
   | { readonly kind: 'record'; readonly batch: SessionBatch }
   | { readonly kind: 'supervision' };

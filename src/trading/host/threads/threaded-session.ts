@@ -14,7 +14,7 @@ import { restoreSession } from '../../restore-session.ts';
 import { openHosted, type HostedRun } from '../../sandbox/hosted-run.ts';
 import type { SessionFeed } from '../../session-feed.ts';
 import type { SessionInput } from '../../session-input.ts';
-import { newLife } from '../../session-lifecycle.ts';
+import { newLife } from '../../session-life.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import { HostedSession } from '../hosted-session.ts';

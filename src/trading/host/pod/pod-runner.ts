@@ -4,7 +4,8 @@ import type { SessionState } from '../../../events/session-state.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { alertsOf } from '../../alerts.ts';
 import type { FeedItem } from '../../feed.ts';
-import { newLife, type Decision, type LifeEvent } from '../../session-lifecycle.ts';
+import { newLife, type Stage } from '../../session-life.ts';
+import type { Decision, LifeEvent } from '../../session-lifecycle.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 import type { MarketPhase, VenueReport, VenueRules } from '../../venue.ts';
 import type { OrderReconciliation } from '../../venues/reconcile.ts';
@@ -27,7 +28,7 @@ const TURN_MS = 50;
  * effects, and only then are requests sent to the venue. Taking an item never waits for the venue or
  * the server.
  */
-export class Runner {
+export class PodRunner {
   readonly hosted: HostedSession;
   /** Orders that were working when the end began. */
   workingAtEnd: SessionState['working'] = [];
@@ -155,27 +156,16 @@ export class Runner {
   }
 
   async #handle(item: WorkResult): Promise<void> {
-    switch (item.kind) {
-      case 'feed_item':
-        return this.#takeFeedItem(item.item);
-      case 'report':
-        return this.#takeReport(item.report);
-      case 'rules':
-        return this.#takeRules(item.rules);
-      case 'orders_reconciled':
-        return this.#takeReconciliation(item.reconciliation);
-      case 'session_restored':
-        return this.#adopt(item.restored);
-      case 'feed_opened':
-        this.#feed = item.feed;
-        this.#feedAt = thisMoment();
-        this.hosted.dispatch({ kind: 'feed_connected' });
-        return this.#server?.report();
-      case 'fault':
-        return this.hosted.dispatch({ kind: 'failed', error: this.#failureOf(item.fault) });
-      default:
-        return this.hosted.dispatch(item);
-    }
+    const { hosted } = this;
+    if (item.kind === 'feed_item') await this.#takeFeedItem(item.item);
+    else if (item.kind === 'report') this.#takeReport(item.report);
+    else if (item.kind === 'rules') this.#takeRules(item.rules);
+    else if (item.kind === 'orders_reconciled') this.#takeReconciliation(item.reconciliation);
+    else if (item.kind === 'session_restored') this.#adopt(item.restored);
+    else if (item.kind === 'feed_opened') this.#adoptFeed(item.feed);
+    else if (item.kind === 'fault') {
+      hosted.dispatch({ kind: 'failed', error: this.#failureOf(item.fault) });
+    } else hosted.dispatch(item);
   }
 
   async #takeFeedItem(item: FeedItem): Promise<void> {
@@ -258,39 +248,37 @@ export class Runner {
     hosted.dispatch({ kind: 'restored', denying, foreignEpoch, error });
   }
 
+  #adoptFeed(feed: RunningFeed): void {
+    this.#feed = feed;
+    this.#feedAt = thisMoment();
+    this.hosted.dispatch({ kind: 'feed_connected' });
+    this.#server?.report();
+  }
+
   #perform(decision: Decision): void {
     const { metrics, log } = this.#options;
     logDecision(log, decision, this.hosted.epoch);
-    switch (decision.kind) {
-      case 'claim_settled':
-        if (decision.claim !== 'fenced') this.#work.settleClaim();
-        return;
-      case 'restoration_adopted':
-        return metrics.denying(decision.denying);
-      case 'input_decided':
-        if (decision.input.kind !== 'control.denying') return;
-        metrics.denying(decision.input.reason);
-        return this.#server?.report();
-      case 'stage_entered':
-        if (decision.stage === 'reconciling') this.#work.reconcile();
-        else if (decision.stage === 'connecting') this.#work.connectFeed();
-        else if (decision.stage === 'trading') this.#work.followFeed(this.#feed!);
-        return;
-      case 'work_due':
-        if (decision.work === 'reconcile') this.#work.reconcile();
-        else if (decision.work === 'compare') this.#work.compare();
-        else this.#work.compareAgain();
-        return;
-      case 'comparison_scheduled':
-        return this.#work.scheduleComparison(decision.next);
-      case 'superseded':
-        return this.#server?.report();
-      case 'ending_began':
-        this.workingAtEnd = this.working;
-        this.#work.stopFeed();
-        return this.#work.cancelOrders();
-      default:
+    const { kind } = decision;
+    if (kind === 'claim_settled' && decision.claim !== 'fenced') this.#work.settleClaim();
+    else if (kind === 'restoration_adopted') metrics.denying(decision.denying);
+    else if (kind === 'input_decided' && decision.input.kind === 'control.denying') {
+      metrics.denying(decision.input.reason);
+      this.#server?.report();
+    } else if (kind === 'stage_entered') this.#enter(decision.stage);
+    else if (kind === 'work_due') this.#work.compareHoldings(decision.work);
+    else if (kind === 'comparison_scheduled') this.#work.scheduleComparison(decision.next);
+    else if (kind === 'superseded') this.#server?.report();
+    else if (kind === 'ending_began') {
+      this.workingAtEnd = this.working;
+      this.#work.stopFeed();
+      this.#work.cancelOrders();
     }
+  }
+
+  #enter(stage: Stage): void {
+    if (stage === 'reconciling') this.#work.compareHoldings('reconcile');
+    else if (stage === 'connecting') this.#work.connectFeed();
+    else if (stage === 'trading') this.#work.followFeed(this.#feed!);
   }
 
   #failureOf(fault: unknown): ServiceError {
