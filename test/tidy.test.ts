@@ -9,12 +9,7 @@ const MAX_FILE_LINES = 400;
 const MAX_FUNCTION_LINES = 70;
 
 /** Parts whose structure is about to be rebuilt, and their words with it. */
-<<<<<<< HEAD
-const TO_BE_REWRITTEN =
-  /^src\/(?:trading\/host|compliance\/(?:conformance|venue)|research\/analyst)\/|\/tasks\/paper-/;
-=======
-const TO_BE_REWRITTEN = /^src\/(?:engine|compliance\/(?:conformance|venue)|research\/analyst)\//;
->>>>>>> 6c33d881 (Write the life of a session as tables, and test every pair of situation and event)
+const TO_BE_REWRITTEN = /^src\/(?:compliance\/(?:conformance|venue)|research\/analyst)\//;
 
 /** Files over the limit that read better in one piece, and why. */
 const LONG_FILES: Readonly<Record<string, string>> = {

@@ -147,25 +147,19 @@ export function describe(decisions: readonly Decision[]): string {
 }
 
 function describeOne(decision: Decision): string {
-  switch (decision.kind) {
-    case 'claim_settled':
-      return `claim ${decision.claim}`;
-    case 'input_decided':
-      return decision.input.kind === 'control.denying'
-        ? `deny ${decision.input.reason ?? 'nothing'}`
-        : decision.input.kind;
-    case 'stage_entered':
-      return `enter ${decision.stage}`;
-    case 'work_due':
-      return decision.work;
-    case 'comparison_scheduled':
-      return `compare to ${decision.next}`;
-    case 'ending_began':
-    case 'ending_changed':
-      return `${decision.kind} ${decision.ending.outcome}${decision.ending.isFinal ? ' for good' : ''}`;
-    case 'ended':
-      return decision.verified ? 'ended' : 'ended unverified';
-    default:
-      return decision.kind;
+  const { kind } = decision;
+  if (kind === 'claim_settled') return `claim ${decision.claim}`;
+  if (kind === 'input_decided') {
+    const { input } = decision;
+    return input.kind === 'control.denying' ? `deny ${input.reason ?? 'nothing'}` : input.kind;
   }
+  if (kind === 'stage_entered') return `enter ${decision.stage}`;
+  if (kind === 'work_due') return decision.work;
+  if (kind === 'comparison_scheduled') return `compare to ${decision.next}`;
+  if (kind === 'ending_began' || kind === 'ending_changed') {
+    const { outcome, isFinal } = decision.ending;
+    return `${kind} ${outcome}${isFinal ? ' for good' : ''}`;
+  }
+  if (kind === 'ended') return decision.verified ? 'ended' : 'ended unverified';
+  return kind;
 }
