@@ -11,8 +11,8 @@ export interface BarPrices {
 /**
  * Price at which an order fills at the open of a bar, or NaN:
  * - a market order, and a stop order that was triggered before: the open;
- * - a limit order: the open if it is at the limit or better;
- * - a stop order: the open if it is at the stop or beyond it, so a gap fills beyond the stop;
+ * - a limit order: the open, if that is the limit or better;
+ * - a stop order: the open, if that is the stop or beyond it, so a gap fills beyond the stop;
  * - a stop-limit order, once triggered: as a limit order.
  */
 export function priceAtOpen(order: Readonly<Order>, open: number): number {
