@@ -41,6 +41,8 @@ export interface ExchangeAccess {
   readonly faults: VenueFaults;
   /** Connection of a process to the exchange. */
   readonly linkOf: (process: SimulatedProcess | undefined) => Link;
+  /** Called when a process sends an order. */
+  readonly onSent: (clientId: string, process: SimulatedProcess | undefined) => void;
 }
 
 type Config = { readonly apiKey?: string } | undefined;
@@ -188,7 +190,8 @@ class SimulatedClient implements CcxtExchange {
       readonly timeInForce?: OrderTerms['timeInForce'];
     };
     this.sign('order', 'private', 'POST', { newClientOrderId: clientOrderId });
-    const { machine, faults } = this.#access;
+    const { machine, faults, onSent } = this.#access;
+    onSent(clientOrderId, this.#owner);
     const signed = machine.now;
     return this.#ask((exchange) => {
       if (machine.now - signed > RECEIVE_WINDOW_MS) throw new ccxt.InvalidNonce('recvWindow');

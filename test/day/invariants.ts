@@ -18,10 +18,7 @@ interface DeploymentRow {
   readonly ended_at: number | null;
   readonly opening: string | null;
   readonly state: string;
-  readonly batches: number;
   readonly epoch: number | null;
-  /** `RunnerEnd` */
-  readonly ended: string | null;
 }
 
 /** Equal to within the rounding of sums. */
@@ -36,6 +33,7 @@ export class Invariants {
   constructor(world: World) {
     this.#world = world;
     world.onPlaced = (order, by) => this.#checkPlaced(order, by);
+    world.onSent = (clientId, by) => this.#checkSent(clientId, by);
   }
 
   close(): void {
@@ -86,6 +84,14 @@ export class Invariants {
     await this.#checkChains();
   }
 
+  /** What leaves a process is on its disk. */
+  #checkSent(clientId: string, { deployment_id }: Pod): void {
+    const order = orderOfClientId(deployment_id, clientId);
+    if (order === undefined || !this.#submitted(deployment_id).includes(order)) {
+      this.#world.violate(`order ${clientId} is sent before it is in the log`);
+    }
+  }
+
   #checkPlaced({ clientId, account }: ExchangeOrder, by: Pod | undefined): void {
     const { exchange, grants } = this.#world;
     const violate = (what: string): void =>
@@ -94,14 +100,16 @@ export class Invariants {
       violate('was placed twice');
     }
     if (by === undefined) return violate('comes from no pod');
-    const order = orderOfClientId(by.deployment_id, clientId);
-    if (order === undefined || !this.#isLogged(by.deployment_id, order)) {
-      violate('is not in the log of its deployment');
-    }
     if (grants.get(by.deployment_id)?.instanceId !== by.instanceId) {
       violate('was placed by a process without the claim');
     }
     if (this.#halted.has(account)) violate('was placed after a verified halt');
+  }
+
+  /** All processes that ran for a deployment. */
+  #podsOf(deployment_id: string): readonly Pod[] {
+    const pods = [...this.#world.everyPod.values()];
+    return pods.filter((pod) => pod.deployment_id === deployment_id);
   }
 
   #journal(deployment_id: string): Database.Database | undefined {
@@ -127,10 +135,6 @@ export class Invariants {
     return orders.map(({ order }) => order);
   }
 
-  #isLogged(deployment_id: string, order: number): boolean {
-    return this.#submitted(deployment_id).includes(order);
-  }
-
   #journalState(deployment_id: string) {
     type Logged = SessionState & { readonly deployment_id: string; readonly steps: number };
     return this.#payloads(deployment_id, 'session.state').at(-1) as Logged | undefined;
@@ -140,7 +144,7 @@ export class Invariants {
     const database = new Database(this.#world.databaseFile, { readonly: true });
     const rows = database
       .prepare(
-        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch, r.ended
+        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, r.epoch
          from bot_deployments d
          join bots on bots.bot_id = d.bot_id
          join production_deployments p on p.deployment_id = d.deployment_id
@@ -160,9 +164,9 @@ export class Invariants {
     const add = (currency: string, amount: number): void =>
       void expected.set(currency, (expected.get(currency) ?? 0) + amount);
     for (const one of this.#deployments()) {
-      if (one.slug !== slug || one.batches === 0) continue;
-      // A runner that cannot write its log ends without what the exchange reported since.
-      if (one.ended?.includes('storage_unavailable') === true) return;
+      if (one.slug !== slug || !one.epoch) continue;
+      // A runner that cannot write its log ends without what the exchange reports afterwards.
+      if (this.#podsOf(one.deployment_id).some(({ process }) => process.hasLostWrites)) return;
       const { cash, positions } = JSON.parse(one.state) as SessionState;
       const opening = one.opening === null ? undefined : (JSON.parse(one.opening) as Opening);
       add('USDT', cash - (opening?.cash ?? 10_000));
@@ -198,18 +202,17 @@ export class Invariants {
     }
   }
 
-  /** A process takes each report of an open order once. */
+  /** A process takes a report of an open order once until another one follows. */
   #checkReports(deployment_id: string): void {
-    const starts = [...this.#world.everyPod.values()].filter(
-      (pod) => pod.deployment_id === deployment_id,
-    );
-    const times = new Map<string, number>();
+    const last = new Map<number, string>();
+    let repeated = 0;
     for (const report of this.#payloads(deployment_id, 'venue.report') as VenueReport[]) {
-      if (report.status !== 'open') continue;
       const text = JSON.stringify({ ...report, time: 0 });
-      times.set(text, (times.get(text) ?? 0) + 1);
+      if (report.status === 'open' && last.get(report.order) === text) repeated += 1;
+      last.set(report.order, text);
     }
-    if (Math.max(0, ...times.values()) > starts.length) {
+    const restarts = this.#podsOf(deployment_id).length - 1;
+    if (repeated > restarts * last.size) {
       this.#world.violate(`${deployment_id} has taken a report twice`);
     }
   }

@@ -82,6 +82,11 @@ export class Machine {
     return settled;
   }
 
+  /** Does what belongs to no process, whichever runs. */
+  outside<T>(work: () => T): T {
+    return this.time.live(WORLD, work);
+  }
+
   /** Sends a request of the current process over a link; `work` carries it out at the other end. */
   async send<T>(link: Link, work: () => T | Promise<T>): Promise<T> {
     const sender = currentProcess();
@@ -97,7 +102,7 @@ export class Machine {
     const isLost = (share: number): boolean => this.happens(share) || link.isCut;
     await this.sleep(this.random() * link.latencyMs);
     if (isLost(link.lost)) return NEVER;
-    const outcome = await this.time.live(WORLD, () => attempt(work));
+    const outcome = await this.outside(() => attempt(work));
     await this.sleep(this.random() * link.latencyMs);
     return isLost(link.lostAnswers) ? NEVER : outcome;
   }

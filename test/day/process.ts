@@ -23,6 +23,8 @@ export class SimulatedProcess implements Life {
   skewMs = 0;
   /** Decides on the fault of the next commit. */
   nextCommit: () => CommitFault | undefined = () => undefined;
+  /** Whether one of its commits failed because the disk was full. */
+  hasLostWrites = false;
   /** Whether its database answers with errors. */
   isDatabaseAway = false;
   readonly #databases = new Set<Database.Database>();

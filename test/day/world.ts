@@ -79,6 +79,8 @@ export class World {
   readonly operatorLink: Link;
   /** Called for each order that the exchange takes. */
   onPlaced: (order: ExchangeOrder, by: Pod | undefined) => void = () => {};
+  /** Called for each order that a process sends. */
+  onSent: (clientId: string, by: Pod) => void = () => {};
   /** Latency and loss of new connections. */
   readonly network: Pick<Link, 'latencyMs' | 'lost' | 'lostAnswers'> = {
     latencyMs: 20,
@@ -130,6 +132,8 @@ export class World {
       exchange: this.exchange,
       faults: this.venueFaults,
       linkOf: (process) => this.pods.get(process!)!.exchangeLink,
+      onSent: (clientId, process) =>
+        machine.outside(() => this.onSent(clientId, this.everyPod.get(process!)!)),
     });
     this.cluster = new SimulatedCluster(machine, (start) => this.#startPod(start));
     this.operatorLink = this.newLink(40_000, unreachable);
