@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
-import { runs } from '../length.ts';
+import { isAtLength } from '../length.ts';
 import { simulateDay } from './simulate.ts';
 
-/** Seeds of `npm test`; `npm run test:long` has forty times as many. */
-const FEW = 25;
-const SEEDS = Array.from({ length: runs(FEW) === FEW ? FEW : 1000 }, (_, i) => i + 1);
+const SEEDS = Array.from({ length: isAtLength ? 1000 : 25 }, (_, i) => i + 1);
 
 test(`${SEEDS.length} days keep the invariants of trading through all faults`, async () => {
   const failures: string[] = [];

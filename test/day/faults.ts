@@ -83,7 +83,7 @@ export class Faults {
   }
 
   #happen(kind: Kind): void {
-    const { machine, clients, cluster } = this.#world;
+    const { machine, clients } = this.#world;
     const pods = [...this.#world.pods.values()];
     const hosted = this.#world.hosts().filter((host) => !pods.some((pod) => pod === host));
     const pod = pods.length === 0 ? undefined : machine.pick(pods);
@@ -107,7 +107,6 @@ export class Faults {
     else if (host !== undefined && kind === 'host_dies_at_commit') {
       this.#atCommit(host.process, machine.pick(['die_before', 'die_after']));
     }
-    void cluster;
   }
 
   /** The fault happens at one of the next commits of the process. */

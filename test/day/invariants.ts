@@ -9,7 +9,8 @@ import type { SessionState } from '../../src/events/session-state.ts';
 import type { Opening } from '../../src/trading/opening.ts';
 import { clientOrderId, orderOfClientId, type VenueReport } from '../../src/trading/venue.ts';
 import type { ExchangeOrder } from './exchange.ts';
-import { ACCOUNT_CASH, BOTS, type DayBot, type Pod, type World } from './world.ts';
+import { ACCOUNT_CASH, BOTS, type DayBot } from './setup.ts';
+import type { Pod, World } from './world.ts';
 
 /** Of a deployment, as the database has it. */
 interface DeploymentRow {

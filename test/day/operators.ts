@@ -1,7 +1,8 @@
 /** What people do with the bots during a simulated day, through the API of the server. */
 import type { HaltReport } from '../../src/api/halts.ts';
 import type { Invariants } from './invariants.ts';
-import { BOTS, type DayBot, type World } from './world.ts';
+import { BOTS, type DayBot } from './setup.ts';
+import type { World } from './world.ts';
 
 /** A bot that trades at the exchange; the pod replaces its strategy. */
 function documentOf({ slug, symbols }: DayBot, seed: number): object {

@@ -1,12 +1,10 @@
-import { rmSync, mkdtempSync } from 'node:fs';
-import { join } from 'node:path';
-import { openStorage } from '../../src/storage/storage.ts';
-import { SCRATCH } from '../scratch.ts';
+import { databaseTemplate } from './database-template.ts';
 import { Faults } from './faults.ts';
 import { Invariants } from './invariants.ts';
 import { onMachine } from './machine.ts';
 import { Operators } from './operators.ts';
-import { BOTS, TEMPLATE, World, type Violation } from './world.ts';
+import { BOTS } from './setup.ts';
+import { World, type Violation } from './world.ts';
 
 export interface Day {
   readonly traceHash: string;
@@ -74,15 +72,4 @@ async function haltAll(world: World, operators: Operators): Promise<void> {
     if (world.machine.now > until) return world.violate('a halt of all bots is not verified');
     await world.machine.sleep(2000);
   }
-}
-
-async function databaseTemplate(): Promise<string> {
-  if (TEMPLATE.file === undefined) {
-    const directory = mkdtempSync(join(SCRATCH, 'service-local-day-'));
-    process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
-    const file = join(directory, 'template.sqlite');
-    await (await openStorage({ file })).close();
-    TEMPLATE.file = file;
-  }
-  return TEMPLATE.file;
 }

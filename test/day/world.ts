@@ -1,5 +1,5 @@
 /** The processes of a simulated day, and the connections between them. */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { RunnerAnswer } from '../../src/api/runners.ts';
@@ -17,18 +17,9 @@ import { ExchangeClients, noAnswer, type VenueFaults } from './exchange-client.t
 import type { Link, Machine } from './machine.ts';
 import { runPod } from './pod.ts';
 import { SimulatedProcess } from './process.ts';
+import { ACCOUNT_CASH, BOTS, MARKETS } from './setup.ts';
 import { startServer, startWorker } from './server.ts';
 
-export interface DayBot {
-  readonly slug: string;
-  readonly symbols: readonly string[];
-}
-
-export const BOTS: readonly DayBot[] = [
-  { slug: 'pair', symbols: ['BTC/USDT', 'ETH/USDT'] },
-  { slug: 'single', symbols: ['SOL/USDT'] },
-];
-export const ACCOUNT_CASH = 1_000_000;
 const ORIGIN = 'https://service-local.example';
 
 /** A process of the fleet, and its connections. */
@@ -94,11 +85,14 @@ export class World {
   restartWithinMs = 5000;
   readonly lines: string[] = [];
   readonly #trace = createHash('sha256');
+  /** Database with all tables and no rows. */
+  readonly #template: string;
   #authorization = '';
   #isOver = false;
 
   constructor(machine: Machine, template: string) {
     this.machine = machine;
+    this.#template = template;
     this.directory = mkdtempSync(join(SCRATCH, 'service-local-day-'));
     copyFileSync(template, this.databaseFile);
     for (const { slug } of BOTS) {
@@ -107,11 +101,7 @@ export class World {
         writeFileSync(join(this.directory, slug, name), slug);
     }
     this.exchange = new SimulatedExchange(machine, {
-      markets: [
-        { symbol: 'BTC/USDT', base: 'BTC', quote: 'USDT', price: 100, step: 0.01, tick: 0.01 },
-        { symbol: 'ETH/USDT', base: 'ETH', quote: 'USDT', price: 50, step: 0.01, tick: 0.01 },
-        { symbol: 'SOL/USDT', base: 'SOL', quote: 'USDT', price: 20, step: 0.1, tick: 0.01 },
-      ],
+      markets: MARKETS,
       accounts: Object.fromEntries(BOTS.map(({ slug }) => [slug, ACCOUNT_CASH])),
       everyMs: 5000,
       feeRate: 0.001,
@@ -342,7 +332,7 @@ export class World {
     mkdirSync(runner, { recursive: true, mode: 0o700 });
     const file = join(runner, 'runner.sqlite');
     try {
-      copyFileSync(TEMPLATE.file!, file, 1);
+      copyFileSync(this.#template, file, constants.COPYFILE_EXCL);
     } catch {
       // The volume has the log of an earlier process.
     }
@@ -404,6 +394,3 @@ export class World {
 export function unreachable(): ServiceError {
   return new ServiceError('server_unreachable', 'no answer in time');
 }
-
-/** A database with the tables of this version, made once. */
-export const TEMPLATE: { file: string | undefined } = { file: undefined };
