@@ -32,7 +32,7 @@ interface Workload {
   pod: RunningPod | undefined;
   isStarting: boolean;
   isTerminating: boolean;
-  /** Pods that the cluster has lost sight of, which still run. */
+  /** Pods on disconnected nodes, which still run. */
   readonly lost: Set<RunningPod>;
   restarts: number;
   readonly watchers: Set<() => void>;
@@ -65,7 +65,7 @@ export class SimulatedCluster {
   }
 
   /**
-   * The node of a pod loses its connection to the cluster: the pod goes on, and another one is started.
+   * Disconnects the node of a pod from the cluster: the pod continues, and another one is started.
    * The volume is moved to the other pod.
    */
   loseNode(workload: Workload): RunningPod | undefined {

@@ -23,7 +23,7 @@ import { currentProcess, type SimulatedProcess } from './process.ts';
 
 const ccxt = createRequire(import.meta.url)('ccxt') as Ccxt;
 
-/** Faults of the exchange beside those of the network. */
+/** Faults of the exchange, in addition to network faults. */
 export interface VenueFaults {
   /** Share of orders that it rejects without a good reason. */
   rejected: number;
@@ -56,7 +56,7 @@ export class ExchangeClients {
     this.#access = access;
   }
 
-  /** Has ccxt create these clients for Binance, until the returned function is called. */
+  /** Replaces the Binance client of ccxt until the returned function is called. */
   install(): () => void {
     const pro = ccxt.pro as Record<string, unknown>;
     const before = pro['binance'];
@@ -107,7 +107,7 @@ class SimulatedClient implements CcxtExchange {
   readonly #owner = currentProcess();
   readonly #link: Link;
   readonly #onClose: () => void;
-  /** As ccxt keeps them: the newest message of each order. */
+  /** The newest message of each order, which ccxt returns as a list. */
   readonly #orders = new Map<string, ClientOrder>();
   #orderNews: PromiseWithResolvers<ClientOrder[]> | undefined;
   readonly #barNews = new Map<string, PromiseWithResolvers<Row[]>>();

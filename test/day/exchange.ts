@@ -173,7 +173,7 @@ export class SimulatedExchange {
     return this.options.markets.find((one) => one.symbol === symbol)!;
   }
 
-  /** What open orders do not reserve. */
+  /** Amount that no open order reserves. */
   #free(account: string, currency: string): number {
     let free = this.balance(account, currency);
     for (const order of this.openOrders(account)) {

@@ -1,4 +1,4 @@
-/** What goes wrong during a simulated day, as drawn from its seed. */
+/** Faults of a simulated day, drawn from its seed. */
 import type { CommitFault, SimulatedProcess } from './process.ts';
 import type { Host, World } from './world.ts';
 
@@ -135,7 +135,7 @@ export class Faults {
     machine.after(machine.random() * 60_000, () => (link.isCut = false));
   }
 
-  /** The pod goes on for a while without its volume, which another pod uses. */
+  /** The pod continues without its volume, which another pod uses. */
   #loseNode(ms: number): void {
     const { machine, cluster } = this.#world;
     const { running } = cluster;

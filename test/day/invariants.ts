@@ -1,4 +1,4 @@
-/** What must hold during a simulated day, and at its end. */
+/** Invariants of a simulated day and of its end. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -12,7 +12,7 @@ import type { ExchangeOrder } from './exchange.ts';
 import { ACCOUNT_CASH, BOTS, type DayBot } from './setup.ts';
 import type { Pod, World } from './world.ts';
 
-/** Of a deployment, as the database has it. */
+/** A deployment in the server's database. */
 interface DeploymentRow {
   readonly deployment_id: string;
   readonly slug: string;
@@ -85,7 +85,7 @@ export class Invariants {
     await this.#checkChains();
   }
 
-  /** What leaves a process is on its disk. */
+  /** An order must be on disk before its process sends it. */
   #checkSent(clientId: string, { deployment_id }: Pod): void {
     const order = orderOfClientId(deployment_id, clientId);
     if (order === undefined || !this.#submitted(deployment_id).includes(order)) {
@@ -158,7 +158,7 @@ export class Invariants {
     return rows;
   }
 
-  /** What the sessions of a bot gained is what its account at the exchange gained. */
+  /** The account at the exchange must have changed by the same amounts as the sessions of the bot. */
   #checkHoldings({ slug, symbols }: DayBot): void {
     const { exchange } = this.#world;
     const expected = new Map<string, number>([['USDT', ACCOUNT_CASH]]);

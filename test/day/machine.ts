@@ -31,7 +31,7 @@ const LONGEST_WORK_MS = 3_600_000;
 /** On a Monday, shortly before a bar ends. */
 const START = Date.UTC(2026, 0, 5, 9, 0, 40);
 
-/** What belongs to no process. */
+/** Life of the code that belongs to no process. */
 const WORLD = { isOver: false };
 
 export class Machine {
@@ -82,7 +82,7 @@ export class Machine {
     return settled;
   }
 
-  /** Does what belongs to no process, whichever runs. */
+  /** Runs work outside of the current process. */
   outside<T>(work: () => T): T {
     return this.time.live(WORLD, work);
   }
@@ -138,7 +138,7 @@ export async function onMachine<T>(
   });
 }
 
-/** Replaces what else differs between two runs: ids and secrets, the uptime, and reads by threads. */
+/** Replaces all other sources of differences between two runs: ids, secrets, uptime and threads. */
 function seedSources(random: () => number, agenda: Agenda): () => void {
   const fill = <A extends NodeJS.ArrayBufferView>(array: A): A => {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);

@@ -1,4 +1,4 @@
-/** What people do with the bots during a simulated day, through the API of the server. */
+/** Operators of the bots on a simulated day, who use the API of the server. */
 import type { HaltReport } from '../../src/api/halts.ts';
 import type { Invariants } from './invariants.ts';
 import { BOTS, type DayBot } from './setup.ts';

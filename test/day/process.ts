@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { currentLife, type Life } from '../../src/compliance/conformance/virtual-time.ts';
 
-/** What may happen to one commit of a process. */
+/** Fault of one commit of a process. */
 export type CommitFault =
   /** The process dies, and nothing is written. */
   | 'die_before'

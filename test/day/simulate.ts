@@ -14,7 +14,7 @@ export interface Day {
 }
 
 const TRADING_MS = 200_000;
-/** Longest time until all has come to rest once nothing goes wrong, ms. */
+/** Longest time until everything is at rest after the last fault, ms. */
 const REST_WITHIN_MS = 10 * 60_000;
 
 /** Simulates the day of a seed. */

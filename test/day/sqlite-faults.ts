@@ -65,7 +65,7 @@ function commit<T>(run: () => T, owner: SimulatedProcess): T {
   return result;
 }
 
-/** As of a driver that reaches its database over the network. */
+/** An error like those of a driver that reaches its database over the network. */
 function connectionFault(syscall: string, code: string): Error {
   return Object.assign(new Error(`${syscall} ${code}`), { code, syscall });
 }

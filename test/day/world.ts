@@ -64,7 +64,7 @@ export class World {
   /** Including those that have ended. */
   readonly everyPod = new Map<SimulatedProcess, Pod>();
   readonly workers = new Map<string, Host>();
-  /** By deployment. */
+  /** Newest grants by deployment. */
   readonly grants = new Map<string, Grant>();
   readonly violations: Violation[] = [];
   readonly operatorLink: Link;
@@ -245,7 +245,7 @@ export class World {
     }
   }
 
-  /** As the service manager of a machine does. */
+  /** Restarts a process, like the service manager of a machine. */
   #restart(start: () => void): void {
     this.machine.after(1000 + this.machine.random() * this.restartWithinMs, () => {
       if (!this.#isOver) start();
@@ -267,7 +267,7 @@ export class World {
     return process;
   }
 
-  /** A process that cannot start exits, and is started again by whoever watches it. */
+  /** Ends a process that cannot start; its service manager restarts it. */
   #crash(process: SimulatedProcess, error: unknown): void {
     this.note(`${process.name} crashed: ${String(error)}`);
     process.kill();
