@@ -212,6 +212,24 @@ describe('who it is', () => {
     expect(bystander.signalCode).toBeNull();
   });
 
+  test.runIf(process.platform === 'linux')(
+    'a daemon that has exited is gone before its parent reads its exit status',
+    async () => {
+      // The shell becomes `sleep`, which never reads the exit status of the child.
+      const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
+      ends.push(() => parent.kill('SIGKILL'));
+      const [pid] = (await once(parent.stdout, 'data')).map(Number);
+      const fields = (): string[] =>
+        readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+      const own = newNote('http://127.0.0.1');
+      const child = { ...own, pid: pid!, process: { ...own.process!, started: fields()[19]! } };
+      expect(locateProcess(child)).toBe('here');
+      process.kill(pid!, 'SIGKILL');
+      await vi.waitFor(() => expect(fields()[0]).toBe('Z'));
+      expect(locateProcess(child)).toBe('gone');
+    },
+  );
+
   test('the note is written at start and end while another process holds the license lock', async () => {
     const lock = await holdLock(join(home, 'license.lock'), 0);
     ends.push(() => lock.release());
