@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { SessionState } from '../../../../src/events/session-state.ts';
+import { loadDataset } from '../../../../src/market/load-dataset.ts';
+import type { SessionWork } from '../../../../src/trading/host/threads/session-work.ts';
+import {
+  runSession,
+  type UnnumberedBatch,
+} from '../../../../src/trading/host/threads/threaded-session.ts';
+import {
+  INPUT_KINDS,
+  parseInput,
+  type SessionEvent,
+} from '../../../../src/trading/session-events.ts';
+import { fillCatalogue, tradingDocument } from '../../../fleet/tasks/market.ts';
+import { SCRATCH } from '../../../scratch.ts';
+
+const BEGINNING: SessionState = {
+  status: 'running',
+  time: null,
+  seq: 0,
+  cash: 100_000,
+  equity: 100_000,
+  positions: {},
+  working: [],
+};
+
+class Crash extends Error {}
+
+let catalogueDir: string;
+/** The same for all runs. */
+let dataset: ReturnType<typeof loadDataset> | undefined;
+beforeAll(async () => {
+  catalogueDir = mkdtempSync(join(SCRATCH, 'service-local-threaded-'));
+  await fillCatalogue(catalogueDir, 1);
+});
+afterAll(() => rmSync(catalogueDir, { recursive: true }));
+
+/** What was written durably. */
+interface Disk {
+  readonly events: SessionEvent[];
+  state: SessionState;
+  batches: number;
+}
+
+/** Runs the session on a disk; `onWrite` is called before and after each durable write. */
+function run(
+  disk: Disk,
+  onWrite: (when: 'before' | 'after') => void,
+  stop = new AbortController().signal,
+) {
+  const document = tradingDocument('crash', 'sma_crossover', { fast: 2, slow: 4 });
+  const work: SessionWork = {
+    runId: 'crash',
+    document,
+    // A finite speed writes a batch for each step.
+    input: { speed: 1e12, to: '2000-01-21' },
+    recorded: { state: disk.state, batches: disk.batches },
+    catalogueDir,
+    timeoutMs: 5000,
+    directory: join(catalogueDir, 'result'),
+  };
+  const inputs = async function* () {
+    for (const { kind, payload } of disk.events.slice()) {
+      const known = INPUT_KINDS.find((one) => one === kind);
+      if (known !== undefined) yield parseInput(known, JSON.stringify(payload));
+    }
+  };
+  const record = async ({ events, state }: UnnumberedBatch): Promise<void> => {
+    onWrite('before');
+    disk.events.push(...events);
+    disk.state = state;
+    disk.batches += 1;
+    onWrite('after');
+  };
+  return runSession(work, {
+    inputs: inputs(),
+    readSupervision: async () => ({ thresholds: {}, permits: [], latches_lifted: 0 }),
+    load: (options) => (dataset ??= loadDataset(options)),
+    live: () => Promise.reject(new Error('no live bars')),
+    record,
+    stop,
+    gone: new AbortController().signal,
+  });
+}
+
+const newDisk = (): Disk => ({ events: [], state: BEGINNING, batches: 0 });
+
+test('a crash before or after any durable write loses and repeats nothing', async () => {
+  const whole = newDisk();
+  let writes = 0;
+  await run(whole, (when) => (writes += when === 'before' ? 1 : 0));
+  expect(writes).toBeGreaterThan(15);
+  expect(whole.events.some(({ kind }) => kind === 'order.filled')).toBe(true);
+  for (let failing = 1; failing <= writes; failing += 1) {
+    for (const moment of ['before', 'after'] as const) {
+      const disk = newDisk();
+      let count = 0;
+      const crash = (when: 'before' | 'after'): void => {
+        if (when === 'before') count += 1;
+        if (count === failing && when === moment) throw new Crash();
+      };
+      await expect(run(disk, crash)).rejects.toThrow(Crash);
+      await run(disk, () => {});
+      expect(disk.events).toEqual(whole.events);
+      expect(disk.state).toEqual(whole.state);
+    }
+  }
+});
+
+test('a stopped session is halted, and stays halted after a crash', async () => {
+  const disk = newDisk();
+  const stop = new AbortController();
+  let writes = 0;
+  const stopLater = (when: 'before' | 'after'): void => {
+    writes += when === 'before' ? 1 : 0;
+    if (writes === 8) stop.abort();
+  };
+  const ended = await run(disk, stopLater, stop.signal);
+  expect(ended).toMatchObject({ isStopped: true });
+  expect(disk.state).toMatchObject({ status: 'halted', working: [] });
+  const { length } = disk.events;
+  const again = await run(disk, () => {});
+  expect(again).toMatchObject({ isStopped: true });
+  expect(disk.events).toHaveLength(length);
+});
