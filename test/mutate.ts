@@ -78,6 +78,9 @@ const failing = new Set<string>();
 if (gone.length > 0) {
   console.error(`test/mutation/survivors.ts lists what no longer exists:\n${gone.join('\n')}`);
   process.exitCode = 1;
+} else if (sample.length === 0) {
+  console.error('none of these paths has mutants');
+  process.exitCode = 1;
 } else {
   await runAll();
   process.exitCode = summarize();

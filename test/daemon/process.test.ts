@@ -19,7 +19,7 @@ import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { newNote, locateProcess, writeNote } from '../../daemon/note.ts';
+import { newNote, locateProcess, readNote, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
@@ -239,6 +239,16 @@ describe('who it is', () => {
     await ended;
     expect(note()['stopped_at']).toEqual(expect.any(String));
   });
+});
+
+test('a note without a home, of an earlier version, is read, and one with a damaged home is not', async () => {
+  mkdirSync(home, { mode: 0o700 });
+  const path = join(home, 'daemon.json');
+  const note = newNote('http://127.0.0.1');
+  await writePrivateFile(path, JSON.stringify(note));
+  expect(await readNote(path)).toEqual(note);
+  await writePrivateFile(path, JSON.stringify({ ...note, home: {} }));
+  expect(await readNote(path)).toBeUndefined();
 });
 
 test('a copied home neither shows nor stops the daemon of the original', async () => {
