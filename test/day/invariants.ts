@@ -19,6 +19,7 @@ interface DeploymentRow {
   readonly ended_at: number | null;
   readonly opening: string | null;
   readonly state: string;
+  readonly batches: number;
   readonly epoch: number | null;
 }
 
@@ -145,7 +146,7 @@ export class Invariants {
     const database = new Database(this.#world.databaseFile, { readonly: true });
     const rows = database
       .prepare(
-        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, r.epoch
+        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch
          from bot_deployments d
          join bots on bots.bot_id = d.bot_id
          join production_deployments p on p.deployment_id = d.deployment_id
@@ -165,7 +166,8 @@ export class Invariants {
     const add = (currency: string, amount: number): void =>
       void expected.set(currency, (expected.get(currency) ?? 0) + amount);
     for (const one of this.#deployments()) {
-      if (one.slug !== slug || !one.epoch) continue;
+      // The recorded account is the opening until the runner has reported.
+      if (one.slug !== slug || !one.epoch || one.batches === 0) continue;
       // A runner that cannot write its log ends without what the exchange reports afterwards.
       if (this.#podsOf(one.deployment_id).some(({ process }) => process.hasLostWrites)) return;
       const { cash, positions } = JSON.parse(one.state) as SessionState;
