@@ -199,7 +199,7 @@ export class TradingSession {
       if (this.#orders === undefined)
         throw new RangeError('a session without a venue takes no reports');
       this.#orders.checkId(report);
-      this.#engine.venue!.report(report);
+      this.#engine.venue!.report(this.#orders.numberCorrections(report));
     });
   }
 
