@@ -26,7 +26,6 @@ import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
 import { replay } from './replay.ts';
 import { randomWalk } from './series.ts';
-import { venue } from './venue.ts';
 
 const root = join(import.meta.dirname, '../..');
 const directory = mkdtempSync(join(tmpdir(), 'service-local-bench-'));
@@ -188,7 +187,6 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   gate,
   daemon,
   console: pages,
-  venue,
 };
 
 const { values, positionals } = parseArgs({

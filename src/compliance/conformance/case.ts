@@ -1,178 +1,247 @@
-/** What a case of the catalogue is. */
+/** A case of the catalogue as data: steps that are played, and expectations that are checked. */
 import type { OrderEvent } from '../../engine/journal.ts';
-import { clientOrderId, orderOfClientId } from '../../trading/venue.ts';
-import type { Alert, BotLine, TriedBot, World, WorldOptions } from './world.ts';
-import { ACCOUNT, SESSION } from './world.ts';
-import type { VenueLine } from '../venue/session/simulated-venue.ts';
-
-export type CaseStatus = 'pass' | 'fail' | 'inconclusive' | 'not_applicable';
+import type { OrderRequest } from '../../engine/orders/order.ts';
+import type { Deed } from '../venue/deeds.ts';
+import type { Fault } from '../venue/faults.ts';
+import type { WorldOptions } from './world.ts';
 
 export interface Case {
   readonly id: string;
   readonly title: string;
-  /** As `article` resolves them. */
+  /** Citations as `article` resolves them. */
   readonly articles: readonly string[];
   readonly stimulus: string;
   readonly expectation: string;
-  /** Which code of production it tries, beside engine, session, runner and reports. */
-  readonly exercises?: string;
-  /** Why it does not apply to a bot, if it does not. */
-  readonly notApplicable?: (tried: TriedBot) => string | undefined;
-  /** Absent of a case that applies to no bot of this engine. */
-  readonly play?: (inCase: Play) => Promise<void>;
+  /** Modules of `src` that it tests, besides those of every case. */
+  readonly exercises?: readonly string[];
+  /** What it does not test. */
+  readonly scope?: string;
+  /** Why it applies to no bot of this engine, or only to bots with several instruments. */
+  readonly notApplicable?: string | { readonly oneInstrument: string };
+  /** Empty for a case that applies to no bot. */
+  readonly parts: readonly Part[];
 }
 
-/** Plays a part of a case in a world of its own; what must hold after every part is looked at then. */
-export type Play = (
-  name: string,
-  options: Omit<WorldOptions, 'seed'> & After,
-  part: (world: World, check: Check) => Promise<void>,
-) => Promise<void>;
+/** Modules of `src` that every case tests. */
+export const EXERCISED = [
+  'engine/engine.ts',
+  'trading/host/pod/trade.ts',
+  'trading/live-feed.ts',
+  'trading/trading-session.ts',
+  'trading/venues/ccxt-client.ts',
+  'trading/venues/exchange-venue.ts',
+  'trading/venues/market-data.ts',
+  'trading/venues/venue-reports.ts',
+] as const;
 
-interface After {
-  /** Of a part that ends otherwise than by going on. */
-  readonly ends?: 'halted' | 'failed' | 'unverified';
+/** Part of a case, which is played in a world of its own. */
+export interface Part extends Omit<WorldOptions, 'seed'> {
+  readonly name: string;
+  /** How the session ends; by default it continues. */
+  readonly ends?: 'halted' | 'unverified';
+  /** Whether the session starts, with three bars, before the first step; true by default. */
+  readonly begins?: false;
+  readonly steps: readonly Step[];
 }
 
-/**
- * Notes whether something holds.
- * @param what is expected. @param seen instead, where the expectation alone does not say.
- */
-export type Check = (holds: boolean, what: string, seen?: string) => void;
+/** A number that depends on the limits of the bot; see `NUMBERS`. */
+export type NumberName =
+  | 'price'
+  | 'quantity'
+  | 'half'
+  | 'unit'
+  | 'below'
+  | 'above'
+  | 'bid value'
+  | 'offer value'
+  | 'cash'
+  | 'price units'
+  | 'collar'
+  | 'beyond collar'
+  | 'jump'
+  | 'volume'
+  | 'beyond volume'
+  | 'payable'
+  | 'burst';
 
-/** What does not hold, so that nobody takes what was expected for what was seen. */
-export function faultOf(what: string, seen: string | undefined): string {
-  return seen === undefined ? `not so: ${what}` : `expected: ${what}; seen: ${seen}`;
+export type Num =
+  | number
+  | NumberName
+  | { readonly of: NumberName; readonly times?: number; readonly plus?: Num };
+
+/** An order of the bot. */
+export interface Ask extends Omit<
+  OrderRequest,
+  'instrument' | 'quantity' | 'limit' | 'side' | 'type'
+> {
+  readonly side: 'buy' | 'sell';
+  readonly type?: OrderRequest['type'];
+  readonly quantity: Num;
+  readonly limit?: Num;
+  /** Index of the instrument; an instrument outside of the universe if it is `foreign`. */
+  readonly instrument?: number | 'foreign';
+  /** Number of equal orders. */
+  readonly count?: Num;
 }
 
-export class Inconclusive extends Error {}
+/** A deed of the exchange; numbers may depend on the bot, and `symbol` is its first one. */
+export type ExchangeDeed =
+  | Extract<Deed, { readonly do: 'phase' | 'cut' | 'network' | 'throttle' | 'clear_faults' }>
+  | { readonly do: 'set_terms'; readonly terms: Readonly<Record<string, Num>> }
+  | { readonly do: 'delist' }
+  /** Ends all open orders of the bot. */
+  | { readonly do: 'end_orders'; readonly status: 'canceled' | 'expired' }
+  /** Undoes the last trade, or lowers its price by one currency unit. */
+  | { readonly do: 'undo_trade' | 'correct_trade' }
+  /** Takes all units of the first instrument, or all cash, out of the account of the bot. */
+  | { readonly do: 'withdraw'; readonly what: 'units' | 'cash' }
+  /** The first instrument has no more bars. */
+  | { readonly do: 'freeze' }
+  /** The next bar is streamed with a time that is off by `ms`. */
+  | { readonly do: 'misdate'; readonly ms: number }
+  /** @param lasting duration, ms. */
+  | ({ readonly do: 'fault'; readonly lasting?: number } & Fault);
 
-/** What one part has shown. */
-export interface Evidence {
-  readonly part: string;
-  readonly venue: readonly VenueLine[];
-  readonly bot: readonly BotLine[];
-  readonly alerts: readonly Alert[];
-  readonly orders: { readonly venue: readonly string[]; readonly bot: readonly string[] };
-  readonly positions: {
-    readonly venue: Readonly<Record<string, number>>;
-    readonly bot: Readonly<Record<string, number>>;
-  };
-  readonly cash: { readonly venue: number; readonly bot: number };
+export type Step =
+  /** Bars that end with a trade at a price, which changes by `drift` from bar to bar. */
+  | { readonly bars: number; readonly price?: Num; readonly drift?: number }
+  | { readonly quietBars: number }
+  /** Time that passes, ms. */
+  | { readonly wait: number }
+  /** What the bot does at the end of a bar, and what happens while its orders are on their way. */
+  | {
+      readonly act: readonly Ask[];
+      /** Cancels all working orders first. */
+      readonly cancel?: true;
+      /** The bar ends without a trade; or the session has not received it, and it waits. */
+      readonly bar?: 'quiet' | 'none';
+      readonly price?: Num;
+      readonly during?: readonly Step[];
+    }
+  /** Other participants: quotes on one side, a further quote, or a trade with the book. */
+  | {
+      readonly others: 'quote' | 'rest' | 'take';
+      readonly side: 'buy' | 'sell';
+      readonly price: Num;
+      readonly quantity: Num;
+      /** Additional quantity units. */
+      readonly more?: number;
+    }
+  | { readonly others: 'none' }
+  /** Trades between participants that are published as fast as this, at every 20th bar. */
+  | {
+      readonly bursts: number;
+      readonly rates: readonly (readonly [bar: number, perSecond: number, seconds: number])[];
+    }
+  | { readonly exchange: readonly ExchangeDeed[] }
+  | { readonly session: 'start' | 'kill' | 'terminate' | 'lose log' }
+  | { readonly server: 'halt' | 'lost' | 'back' }
+  /** Permits one order beyond the limit of volume. */
+  | {
+      readonly permit: string;
+      readonly side: 'buy' | 'sell';
+      readonly quantity: Num;
+      readonly lasting: number;
+    }
+  /** Names the present, for `since`. */
+  | { readonly mark: string }
+  /** Steps until something holds. */
+  | { readonly repeat: readonly Step[]; readonly most: number; readonly until: Condition }
+  /** Time that passes until something holds; fails with `expect` if it does not in time. */
+  | { readonly await: Condition; readonly withinMs: number; readonly expect?: string }
+  /** Fails and ends the part if the bot does not set a limit. */
+  | { readonly requires: Limit }
+  | { readonly tolerate: 'log' | 'holdings' }
+  /** A series of orders that is computed from a limit; see `PROBES`. */
+  | { readonly probe: Probe }
+  | ({ readonly expect: string } & Condition);
+
+export type Limit = 'volume' | 'value' | 'price' | 'messages' | 'position';
+export type Probe = Limit | 'repeated execution';
+
+export interface Condition {
+  readonly that: Measure;
+  readonly is: Matcher;
 }
 
-/** Long enough for whatever is tried again to have been, and for orders to be asked for. */
-const SETTLE_MS = 40_000;
-const CENT = 1e-6;
+/** What is measured; see `MEASURES`. `since` names a mark. */
+export type Measure =
+  /** Number of requests that the exchange received from the bot. */
+  | {
+      readonly of: 'requests';
+      readonly call: string;
+      readonly since?: string;
+      readonly side?: 'BUY' | 'SELL';
+    }
+  /** Number of requests including those that were lost. */
+  | { readonly of: 'attempts'; readonly call: string; readonly since?: string }
+  /** Time by which the first request of a call precedes that of another one, ms. */
+  | { readonly of: 'lead'; readonly call: string; readonly before: string; readonly since?: string }
+  /** Time from a mark to the last request of a call, ms. */
+  | { readonly of: 'last request'; readonly call: string; readonly since: string }
+  | {
+      readonly of: 'order';
+      readonly number: number;
+      readonly field: 'status' | 'quantity' | 'price' | 'side';
+    }
+  /** Reasons of order events, or their number. */
+  | {
+      readonly of: 'reasons' | 'events';
+      readonly kind: OrderEvent['kind'];
+      readonly since?: string;
+    }
+  | { readonly of: 'account events'; readonly kind: string }
+  /** Time from a mark, or from the start of its minute, to the first alert, ms. */
+  | {
+      readonly of: 'alert';
+      readonly like: string;
+      readonly since: string;
+      readonly fromMinute?: true;
+    }
+  | { readonly of: 'alerts'; readonly like: string }
+  | { readonly of: 'time'; readonly since: string }
+  /** Whether bars of the session are those of the exchange: all of them, or those it received. */
+  | {
+      readonly of: 'bars';
+      readonly are: 'complete' | 'genuine' | 'ascending' | 'at price' | 'positive';
+    }
+  /** Number of bars that the strategy received. */
+  | { readonly of: 'bar count'; readonly since?: string }
+  /** Whether the orders since a mark are those that the collar over a period permits. */
+  | { readonly of: 'follows market'; readonly since: string }
+  | {
+      readonly of:
+        | 'bars received'
+        | 'cash'
+        | 'client ids'
+        | 'end'
+        | 'equity'
+        | 'fills received'
+        | 'holding'
+        | 'open orders'
+        | 'ordered value'
+        | 'orders are for second symbol'
+        | 'pending cancel'
+        | 'phase'
+        | 'position'
+        | 'refusal'
+        | 'spent'
+        | 'streaming'
+        | 'symbol in last bar'
+        | 'unplaced'
+        | 'unverified orders'
+        | 'working fill'
+        | 'working orders'
+        | 'worst fill';
+    };
 
-/** Lets all come to rest, and looks at what must hold after every part. */
-export async function conclude(world: World, check: Check, { ends }: After): Promise<void> {
-  await world.time.pass(SETTLE_MS);
-  const { orders, positions, cash } = finalOf(world);
-  const says = (value: unknown): string => JSON.stringify(value);
-  if (ends !== 'unverified') {
-    check(
-      says(orders.venue) === says(orders.bot),
-      'both sides have the same open orders',
-      `${says(orders.venue)} at the venue, ${says(orders.bot)} by the bot`,
-    );
-  }
-  const symbols = new Set([...Object.keys(positions.venue), ...Object.keys(positions.bot)]);
-  for (const symbol of symbols) {
-    const [there, here] = [positions.venue[symbol] ?? 0, positions.bot[symbol] ?? 0];
-    check(
-      Math.abs(there - here) <= world.sizes.unit / 1000,
-      `both sides have the same position in ${symbol}`,
-      `${there} at the venue, ${here} by the bot`,
-    );
-  }
-  check(
-    Math.abs(cash.venue - cash.bot) <= CENT * Math.max(1, Math.abs(cash.venue)),
-    'both sides have the same cash',
-    `${cash.venue} at the venue, ${cash.bot} by the bot`,
-  );
-  const ids = world.heard('new_order').map((order) => String(order['client_order_id']));
-  for (const id of new Set(ids)) {
-    const order = orderOfClientId(world.deploymentId, id);
-    check(order !== undefined, `the order ${id} is attributable to the bot`);
-    const isKnown = world.events().some((event) => event.order === order);
-    check(isKnown || world.tolerated.has('log'), `the order ${id} is in the log of the bot`);
-  }
-  const outcome = world.end?.outcome;
-  const expected = ends === undefined ? undefined : ends === 'unverified' ? 'halted' : ends;
-  check(
-    outcome === expected,
-    `the session code ${expected === undefined ? 'goes on' : `ends as ${expected}`}`,
-    outcome === undefined ? 'it goes on' : `it ended as ${outcome}`,
-  );
-  const threw = world.botLog.find(
-    ({ kind, message }) =>
-      kind === 'ended' && (message as { readonly outcome?: string }).outcome === 'threw',
-  );
-  check(
-    threw === undefined,
-    'no exception is left unhandled',
-    threw === undefined ? 'none' : says(threw.message),
-  );
-}
-
-/** Orders and holdings as each side says at the end. */
-export function finalOf(world: World): Pick<Evidence, 'orders' | 'positions' | 'cash'> {
-  const state = world.state();
-  const { cash, positions } = world.held();
-  const there = world.venue.openOrders(SESSION).map((order) => order.clientOrderId);
-  const here = (state?.working ?? []).map(({ order }) => clientOrderId(world.deploymentId, order));
-  return {
-    orders: { venue: there.toSorted(), bot: here.toSorted() },
-    positions: { venue: positions, bot: state?.positions ?? {} },
-    cash: { venue: cash, bot: state?.cash ?? world.config.cash },
-  };
-}
-
-// ---- What cases ask of a world ----------------------------------------------------------------
-
-export function ofKind(world: World, kind: OrderEvent['kind']): readonly OrderEvent[] {
-  return world.events().filter((event) => event.kind === kind);
-}
-
-/** Why orders have ended so, oldest first. */
-export function reasons(world: World, kind: OrderEvent['kind']): readonly string[] {
-  return ofKind(world, kind).map((event) => ('reason' in event ? event.reason : ''));
-}
-
-/** How many orders the venue has heard of the bot. */
-export function sent(world: World): number {
-  return world.heard('new_order').length;
-}
-
-export function atVenue(world: World, order: number) {
-  return world.venue.order(ACCOUNT, clientOrderId(world.deploymentId, order));
-}
-
-/** Has the bot rest an order to buy below the price. */
-export async function rest(world: World, share = 1): Promise<void> {
-  const { quantity, below, unit } = world.sizes;
-  const units = Math.max(unit, Math.floor((quantity * share) / unit) * unit);
-  await world.act(({ order }) => {
-    order({ side: 'buy', type: 'limit', limit: below, quantity: Number(units.toFixed(9)) });
-  });
-}
-
-/** Has the bot buy at the market what one of the others offers, beside what they trade themselves. */
-export async function buy(world: World): Promise<void> {
-  const { price, quantity } = world.sizes;
-  world.others.quote(world.symbol, undefined, { price, units: world.units(quantity) + 1 });
-  await world.act(({ order }) => {
-    order({ side: 'buy', quantity });
-  });
-  world.others.quote(world.symbol, undefined, undefined);
-}
-
-/** The alert that came first from a time on. */
-export function alertAfter(world: World, time: number, like: RegExp): Alert | undefined {
-  return world.alerts.find((alert) => alert.time >= time && like.test(alert.message));
-}
-
-export function alertsLike(world: World, like: RegExp): readonly Alert[] {
-  return world.alerts.filter(({ message }) => like.test(message));
-}
+export type Matcher =
+  | string
+  | boolean
+  | number
+  | null
+  | readonly (string | number)[]
+  | { readonly near: Num; readonly within?: Num }
+  | { readonly least: Num }
+  | { readonly most: Num }
+  | { readonly like: string };

@@ -2,7 +2,7 @@ import type { Instrument } from '../../engine/instrument.ts';
 import type { Order, OrderRequest } from '../../engine/orders/order.ts';
 import { defineStrategy, type Broker, type Fill, type Strategy } from '../../engine/strategy.ts';
 
-/** What a case has the bot do at a bar. */
+/** What the bot can do at a bar. */
 export interface Hands {
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
@@ -10,22 +10,22 @@ export interface Hands {
   readonly order: (request: Omit<OrderRequest, 'instrument'>) => Readonly<Order>;
 }
 
-/** A strategy that does at each bar what it was told before the bar closed. */
+/** A strategy whose actions at each bar are decided by a test. */
 export interface Exerciser {
   readonly strategy: Strategy;
-  /** Has it done at the next bar. */
+  /** Adds an action at the next bar. */
   tell(what: (hands: Hands) => void): void;
-  /** Whether it has done all that it was told. */
+  /** Whether all actions are done. */
   readonly isDone: boolean;
-  /** What it has been told of fills. */
+  /** Fills that it received. */
   readonly fills: readonly Fill[];
-  /** Times of the bars that it was shown, ms. */
+  /** Times of the bars that it received, ms since the epoch. */
   readonly bars: readonly number[];
 }
 
 /**
- * Stands in for a bot's own strategy where that would not make the flow of orders that a case needs.
- * What it did at a bar it does again when it is shown the bar again, as a bot that was restarted is.
+ * Replaces the strategy of a bot, which might not create the orders that a case needs. It repeats its
+ * actions at a bar when it receives the bar again after a restart.
  */
 export function newExerciser(): Exerciser {
   let told: ((hands: Hands) => void)[] = [];
@@ -34,7 +34,7 @@ export function newExerciser(): Exerciser {
   let bars: number[] = [];
   const strategy = defineStrategy({
     name: 'exerciser',
-    description: 'Does at each bar what a conformance case tells it to.',
+    description: 'Performs the actions of a conformance case.',
     params: {},
     create({ broker, instruments }) {
       fills = [];

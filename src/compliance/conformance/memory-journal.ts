@@ -4,13 +4,13 @@ import type { SessionState } from '../../events/session-state.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 
 export interface MemoryJournal extends Journal {
-  /** All that was appended, oldest first. */
+  /** All events, oldest first. */
   readonly events: readonly SessionEvent[];
-  /** As though its disk were another one. */
+  /** Loses all events, like a replaced disk. */
   lose(): void;
 }
 
-/** The log of a runner, as `openJournal` keeps it, without a disk; it outlives who writes to it. */
+/** A journal in memory, which outlives the session that writes to it. */
 export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => void): MemoryJournal {
   const events: SessionEvent[] = [];
   let state: SessionState | undefined;
@@ -40,7 +40,7 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
     async *inputs() {
       for (const { kind, payload } of events.slice()) {
         const known = INPUT_KINDS.find((one) => one === kind);
-        // By way of JSON, as on disk.
+        // Through JSON, as on disk.
         if (known !== undefined) yield parseInput(known, JSON.stringify(payload));
       }
     },
@@ -56,7 +56,7 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
     keepEnd: async (known) => {
       end = known;
     },
-    // Whoever looks after a bot that is tried reads the log itself.
+    // The test reads the log itself.
     nextBatch: async () => undefined,
     close: async () => {},
   };

@@ -2,18 +2,18 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
 
-/** Whose time it is: what is to happen is due at a time, and time goes from one to the next. */
+/** Queue of tasks by virtual time. */
 export interface Agenda {
   /** Milliseconds since the epoch. */
   readonly now: number;
   wake(time: number, task: () => void): void;
-  /** Does what is due next, unless that is later; false where there is nothing. */
+  /** Runs the next task, unless it is due later; false if there is none. */
   step(until: number): boolean;
-  /** Does all that is due by then, and then it is that time. */
+  /** Runs all tasks that are due by then, and advances the time to it. */
   run(until: number): void;
 }
 
-/** What a process would be: once it has died, nothing that it waits for comes. */
+/** A simulated process: once it is over, none of its timers fires. */
 export interface Life {
   isOver: boolean;
 }
@@ -21,13 +21,13 @@ export interface Life {
 export interface VirtualTime {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Has so much time pass, and all that is due in it happen. */
+  /** Advances the time, and runs all tasks that are due. */
   pass(ms: number): Promise<void>;
-  /** Has time pass until something is so. @returns whether it came to be so within so many ms. */
+  /** Advances the time until a condition holds. @returns false if it did not within this time. */
   until(isSo: () => boolean, withinMs: number): Promise<boolean>;
-  /** Work of a life: the timers that it sets end with it. */
+  /** Runs work as part of a life, with which its timers end. */
   live<T>(life: Life, work: () => T): T;
-  /** Work that takes real time, for which virtual time waits. */
+  /** Runs work that takes real time, during which virtual time stands still. */
   real<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -39,12 +39,12 @@ export const currentLife = (): Life | undefined => lives.getStore();
 const nextTurn = setImmediate;
 
 /**
- * Has all code of this thread live in the time of an agenda for as long as `work` takes: timers,
- * `node:timers/promises`, `Date.now`, `performance.now`, and chance from a seed. The code of a
- * deployment is so tried as it is, delays and all, and does the same whenever it is tried.
+ * Replaces the clocks of this thread by an agenda while `work` runs: timers, `node:timers/promises`,
+ * `Date.now`, `performance.now`, and `Math.random`. Production code so runs unchanged, with all its
+ * delays, and always does the same.
  *
- * Nothing else may go on in the thread meanwhile, and nothing in `work` may wait for the outside world
- * but by `real`.
+ * Nothing else may run in the thread meanwhile, and `work` may wait for real input and output only
+ * through `real`.
  */
 export async function inVirtualTime<T>(
   agenda: Agenda,
@@ -63,7 +63,7 @@ export async function inVirtualTime<T>(
     const timer = new Timer();
     // As Node.js does, in the asynchronous context of the caller.
     const call = AsyncLocalStorage.bind(callback);
-    // As Node.js counts.
+    // Same rounding as Node.js.
     const every = isAtOnce ? 0 : Math.max(1, Math.trunc(ms || 0));
     const plan = (): void =>
       agenda.wake(agenda.now + every, () => {
@@ -117,13 +117,13 @@ export async function inVirtualTime<T>(
       },
     ],
     [Date, { now: () => agenda.now }],
-    // As of a process that is not new: what it subtracts is not before its beginning.
+    // Starts above 0, so that differences to earlier times stay positive.
     [performance, { now: () => agenda.now - begun + 3_600_000 }],
     [Math, { random }],
   );
   syncBuiltinESMExports();
 
-  /** All that can go on without time passing has gone on. */
+  /** Waits until nothing is pending but timers. */
   const settle = async (): Promise<void> => {
     do await new Promise<void>((resolve) => nextTurn(resolve));
     while (busy.count > 0);
@@ -176,7 +176,7 @@ class Timer {
   }
 }
 
-/** @returns puts everything back. */
+/** @returns a function that restores the originals. */
 function replace(...those: readonly (readonly [owner: object, parts: object])[]): () => void {
   const before = those.map(
     ([owner, parts]) =>

@@ -62,7 +62,7 @@ export async function readRecords(
     return tests;
   };
   // Imported here because it loads the conformance cases, which a server does not need otherwise.
-  const { CATALOGUE } = await import('../conformance/catalogue.ts');
+  const { CATALOGUE } = await import('../conformance/case-catalogue.ts');
   const conformance = await listTests('conformance');
   const stress = await listTests('stress');
   return {

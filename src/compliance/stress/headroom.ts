@@ -1,4 +1,5 @@
-import { inWorld, type TriedBot } from '../conformance/world.ts';
+import type { TriedBot } from '../conformance/tried-session.ts';
+import { inWorld } from '../conformance/world.ts';
 import { createLoad, findBurst } from './load-schedule.ts';
 import { countDoneWithin } from './reached.ts';
 import { rounded } from './samples.ts';
@@ -41,7 +42,7 @@ export async function findHeadroom(
   }: { readonly seed: number; readonly meters: Meters; readonly steps: number },
 ): Promise<Headroom> {
   const target = findBurst(plan);
-  return inWorld(tried, { seed }, async (world) => {
+  return inWorld(tried, { seed, latencyMs: 0 }, async (world) => {
     const player = new LoadPlayer(world, meters);
     const playBar = (out: number): Promise<BarResult> =>
       player.playBar(createLoad(plan, world.symbols, out, 60));

@@ -1,6 +1,6 @@
 /** Changes to a bot that apply only within a stress test. */
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import type { TriedBot } from '../conformance/world.ts';
+import type { TriedBot } from '../conformance/tried-session.ts';
 import type { Plan } from './stress-plan.ts';
 import { findBurst } from './load-schedule.ts';
 

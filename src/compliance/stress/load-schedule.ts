@@ -1,7 +1,7 @@
 /** Creates the load of each bar from the plan; the result does not depend on the machine. */
 import type { EngineConfig } from '../../engine/config.ts';
 import { ServiceError } from '../../base/errors.ts';
-import type { Sizes } from '../conformance/world.ts';
+import type { Sizes } from '../conformance/sizes.ts';
 import type { Load, Lot, Shares } from './stress-load.ts';
 import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';
 import type { MessageTarget, Plan } from './stress-plan.ts';

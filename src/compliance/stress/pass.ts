@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { SessionState } from '../../events/session-state.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
-import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
+import type { TriedBot } from '../conformance/tried-session.ts';
+import { inWorld, type World } from '../conformance/world.ts';
 import { digest } from '../evidence-digest.ts';
 import { planSchedule, requirePlayable, type Phase, type Scheduled } from './load-schedule.ts';
 import { summarizePass, type PassResult, type PlayedBar } from './pass-result.ts';
@@ -39,7 +40,7 @@ export async function runPass(
   { seed, meters, holdBars, mostMessages, budgetMs, onBar }: PassOptions,
 ): Promise<Passed> {
   const ackMs: number[] = [];
-  return inWorld(recordAcks(tried, meters, ackMs), { seed }, async (world) => {
+  return inWorld(recordAcks(tried, meters, ackMs), { seed, latencyMs: 0 }, async (world) => {
     const { symbols, sizes, config } = world;
     const schedule = planSchedule(plan, { symbols, sizes, config, holdBars, mostMessages });
     requirePlayable(schedule);

@@ -1,7 +1,7 @@
 /** Runs the stress test: a multiple of the peaks of six months, on the session code of production. */
 import { availableParallelism, tmpdir } from 'node:os';
 import { digest } from '../evidence-digest.ts';
-import type { TriedBot } from '../conformance/world.ts';
+import type { TriedBot } from '../conformance/tried-session.ts';
 import { BOUNDS } from './bounds.ts';
 import { trySafeguards, type SafeguardResult } from './safeguards.ts';
 import { writeToDisk, type OnDisk } from './disk.ts';

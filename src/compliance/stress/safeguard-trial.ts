@@ -1,5 +1,5 @@
-import { faultOf } from '../conformance/case.ts';
-import { SESSION, type World } from '../conformance/world.ts';
+import { faultOf } from '../conformance/expectations.ts';
+import { ACCOUNT, type World } from '../conformance/world.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import { rounded } from './samples.ts';
@@ -85,13 +85,13 @@ export class Trial {
   }
 
   countOpenOrders(): number {
-    return this.world.venue.openOrders(SESSION).length;
+    return this.world.exchange.openOrders(ACCOUNT).length;
   }
 
   /** Returns whether the session ended, and the venue confirmed that no order is open. */
   async endSession(command: 'halt' | 'stop'): Promise<boolean> {
     const { world } = this;
-    world.command(command);
+    world.server.command(command);
     const hasEnded = await world.time.until(() => world.end !== undefined, 2 * MINUTE);
     return hasEnded && world.end?.verified === true;
   }

@@ -2,7 +2,8 @@
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { Hands } from '../conformance/exerciser.ts';
-import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';
+import type { TriedBot } from '../conformance/tried-session.ts';
+import { ACCOUNT, inWorld, type World } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
 import { openSpan } from './host.ts';
 import { MOST_AT_ONCE } from './load-schedule.ts';
@@ -86,7 +87,7 @@ export async function trySafeguard(
 ): Promise<SafeguardResult> {
   const safeguard: Safeguard = SAFEGUARDS.find((one) => one.id === id)!;
   const { articles, bot = 'lifted', startsQuietly, play } = safeguard;
-  return inWorld(bots[bot], { seed }, async (world) => {
+  return inWorld(bots[bot], { seed, latencyMs: 0 }, async (world) => {
     const trial = new Trial(world, load, meters);
     await world.begin();
     await trial.player.playBar(startsQuietly ? { ...load, fills: 0, cancels: 0, out: 1 } : load);
@@ -98,20 +99,19 @@ export async function trySafeguard(
 async function tryKill(trial: Trial): Promise<void> {
   const { world, load, meters } = trial;
   let sent = -Infinity;
-  world.venue.listen(({ kind, whose, message, time }) => {
-    const { type } = message as { readonly type?: string };
-    if (kind === 'heard' && whose === SESSION && type === 'cancel') sent = time;
+  world.exchange.listen(({ kind, call, time }) => {
+    if (kind === 'request' && call === 'DELETE /order') sent = time;
   });
   await trial.playLoad();
   const open = trial.countOpenOrders();
-  const begun = world.venue.now;
+  const begun = world.exchange.now;
   const span = openSpan(meters);
   const isConfirmed = await trial.endSession('halt');
   // The venue's virtual clock stands still while the machine computes, so both times count.
   const { realMs, netMs } = span();
   const since = (time: number) => ({ ms: time - begun + realMs, netMs: time - begun + netMs });
   const allSent = open === 0 ? { ms: 0, netMs: 0 } : since(sent);
-  const allConfirmed = since(world.venue.now);
+  const allConfirmed = since(world.exchange.now);
   trial.measure({
     open_orders: open,
     sent_ms: allSent.ms,
@@ -214,7 +214,7 @@ async function tryReserve(trial: Trial): Promise<void> {
     canceled = resting.length;
   });
   await trial.settle();
-  const sent = world.heard('cancel').length;
+  const sent = world.requests('DELETE /order').length;
   trial.measure({ orders_denied: denied, cancels_asked: canceled, cancels_sent: sent });
   trial.check(
     denied > 0 || load.out <= most - kept,
@@ -268,10 +268,10 @@ async function tryThrottle(trial: Trial): Promise<void> {
   const { world, load } = trial;
   const limit = Math.max(1, Math.floor(load.out / 4));
   const throttle = { limit, per_ms: 1000, policy: 'reject' } as const;
-  world.do({ do: 'throttle', session: SESSION, throttle });
+  world.exchange.do({ do: 'throttle', throttle });
   await trial.playLoad();
   await trial.settle();
-  world.do({ do: 'throttle', session: SESSION, throttle: undefined });
+  world.exchange.do({ do: 'throttle', throttle: undefined });
   await trial.settle();
   trial.measure({ limit_per_second: limit });
   trial.checkAgreement('after the venue throttles');
@@ -285,13 +285,13 @@ async function tryMarket(trial: Trial): Promise<void> {
     world.others.quote(symbol, undefined, { price: price * 1.05, units: 1 });
   }
   await world.bar(price * 0.8);
-  world.do({ do: 'phase', phase: 'halt' });
+  world.exchange.do({ do: 'phase', phase: 'halt' });
   await world.time.pass(MINUTE);
-  world.do({ do: 'phase', phase: 'continuous' });
-  world.data.isMute = true;
+  world.exchange.do({ do: 'phase', phase: 'continuous' });
+  world.exchange.do({ do: 'fault', fault: { on: 'kline', action: { kind: 'drop' } } });
   await world.bar(price);
   await world.bar(price);
-  world.data.isMute = false;
+  world.exchange.do({ do: 'clear_faults' });
   await world.bar(price);
   await trial.playLoad();
   await trial.settle();
@@ -305,7 +305,7 @@ async function tryMarket(trial: Trial): Promise<void> {
 
 async function tryReconciliation(trial: Trial): Promise<void> {
   await trial.playLoad();
-  trial.world.do({ do: 'cut', session: SESSION });
+  trial.world.exchange.do({ do: 'cut' });
   await trial.playLoad();
   await trial.settle();
   trial.measure({ lost: trial.player.countLost() });
@@ -354,10 +354,10 @@ async function tryShutdown(trial: Trial): Promise<void> {
   const { world, meters } = trial;
   await trial.playLoad();
   const open = trial.countOpenOrders();
-  const begun = world.venue.now;
+  const begun = world.exchange.now;
   const real = meters.now();
   const isConfirmed = await trial.endSession('stop');
-  trial.measure({ open_orders: open, took_ms: world.venue.now - begun + meters.now() - real });
+  trial.measure({ open_orders: open, took_ms: world.exchange.now - begun + meters.now() - real });
   trial.check(isConfirmed, 'the session ends, and the venue confirms that no order is open');
   trial.check(trial.countOpenOrders() === 0, 'no order is left open');
   trial.checkAgreement();

@@ -1,8 +1,8 @@
 /** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
-import { SESSION, type BotLine, type World } from '../conformance/world.ts';
-import type { VenueLine } from '../venue/session/simulated-venue.ts';
+import type { World } from '../conformance/world.ts';
+import type { ExchangeLine } from '../venue/simulated-exchange.ts';
 import { openSpan, type HostMeters } from './host.ts';
 
 /** Counters of the real world, which continue in virtual time. */
@@ -68,18 +68,15 @@ export class LoadPlayer {
     this.#onEvents = onEvents;
     this.#evenly = world.symbols.map((symbol) => [symbol, 1]);
     this.#resting = new Map(world.symbols.map((symbol) => [symbol, []]));
-    world.venue.listen((line) => this.#count(line));
+    world.exchange.listen((line) => this.#count(line));
   }
 
-  #count({ kind, stream, whose, message }: VenueLine): void {
+  #count({ kind, call }: ExchangeLine): void {
     const counted = this.#exchanged;
-    const { type, exec_type } = message as { readonly type?: string; readonly exec_type?: string };
-    if (stream === 'feed') {
-      if (type === 'trade') counted.in_md += 1;
-    } else if (stream !== 'orders' || whose !== SESSION) return;
-    else if (kind === 'heard' && type === 'new_order') counted.orders += 1;
-    else if (kind === 'heard' && type === 'cancel') counted.cancels += 1;
-    else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
+    if (kind === 'trade') counted.in_md += 1;
+    else if (kind === 'pushed') counted.in_order += 1;
+    else if (kind === 'request' && call === 'POST /order') counted.orders += 1;
+    else if (kind === 'request' && call === 'DELETE /order') counted.cancels += 1;
   }
 
   async playBar(load: Load) {
@@ -90,7 +87,7 @@ export class LoadPlayer {
     this.#quote(lots, load);
     const asked = this.#submit(load, lots);
     const span = openSpan(this.#meters);
-    const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
+    const end = (Math.floor(world.exchange.now / MINUTE) + 1) * MINUTE;
     await world.bar();
     await world.time.pass(2000);
     const took = span();
@@ -246,11 +243,6 @@ function groupLots(symbols: readonly string[], quantity: number): Lot[] {
   }));
 }
 
-/** Whether a message reports a change of an order, rather than answering a status request. */
-function isAboutOrders(type: string | undefined, exec: string | undefined): boolean {
-  return type === 'cancel_reject' || (type === 'execution' && exec !== 'status');
-}
-
 function findLargestPosition(world: World): number {
   const { positions, equity } = world.state() ?? { positions: {}, equity: 0 };
   const most = Math.max(0, ...Object.values(positions).map(Math.abs));
@@ -295,7 +287,7 @@ function countEvents({ journal }: World) {
 
 /** Clears the logs of the test, so that memory measurements cover only the bot. */
 function clearLogs(world: World): void {
-  (world.venueLog as VenueLine[]).length = 0;
-  (world.botLog as BotLine[]).length = 0;
+  world.exchangeLog.length = 0;
+  world.botLog.length = 0;
   (world.journal.events as unknown[]).length = 0;
 }

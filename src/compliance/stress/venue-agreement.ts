@@ -1,4 +1,4 @@
-import { finalOf } from '../conformance/case.ts';
+import { finalOf } from '../conformance/expectations.ts';
 import type { World } from '../conformance/world.ts';
 
 /** Whether venue and session have the same orders, positions and cash, within rounding. */

@@ -4,7 +4,7 @@ import { specHash } from '../../bots/spec-lock.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
 import type { TasksTable } from '../../storage/tables.ts';
 import { packageVersion } from '../../base/package-version.ts';
-import type { CaseResult, ConformanceResult } from '../conformance/run.ts';
+import type { CaseResult, ConformanceResult } from '../conformance/run-conformance.ts';
 import type { Isolation } from '../stress/isolation.ts';
 import type { StressResult } from '../stress/run.ts';
 

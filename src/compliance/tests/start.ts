@@ -113,7 +113,7 @@ async function start(
 
 async function requireKnown(cases: readonly string[]): Promise<void> {
   // Imported here because it loads the conformance cases, which a server does not need otherwise.
-  const { CATALOGUE } = await import('../conformance/catalogue.ts');
+  const { CATALOGUE } = await import('../conformance/case-catalogue.ts');
   const ids = CATALOGUE.map(({ id }) => id);
   const problems = cases.flatMap((one, place) => {
     if (ids.includes(one)) return [];

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { TaskFailure } from '../../base/thread-failures.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
-import type { ConformanceResult } from '../conformance/run.ts';
+import type { ConformanceResult } from '../conformance/run-conformance.ts';
 import type { StressResult } from '../stress/run.ts';
 import type { ConformanceWork, TestWork } from './test-work.ts';
 import type { TestMessage } from './test-worker.ts';

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
-import type { ConformanceResult } from '../conformance/run.ts';
+import type { ConformanceResult } from '../conformance/run-conformance.ts';
 import type { StressResult } from '../stress/run.ts';
 import { runTest, type TestWork } from './test-work.ts';
 

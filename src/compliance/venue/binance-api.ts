@@ -7,7 +7,7 @@ import { MINUTE } from '../../market/bar-time.ts';
 import { decimalText, type Kline, type Klines } from './klines.ts';
 import { AUCTIONS, idOf, type Listing, type Rejection } from './listing.ts';
 import type { Change, Matching } from './matching.ts';
-import { isLive, type Fill, type Order, type OrderTerms } from './order.ts';
+import { isLive, type Fill, type Order, type OrderTerms } from './book-order.ts';
 
 export interface ApiRequest {
   /** Method and path below `/api/v3`, such as `POST /order`. */

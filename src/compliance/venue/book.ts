@@ -1,4 +1,4 @@
-import type { Order } from './order.ts';
+import type { Order } from './book-order.ts';
 import { BookSide } from './side.ts';
 import { equilibrium, type Equilibrium } from './uncross.ts';
 

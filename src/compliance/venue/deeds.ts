@@ -1,6 +1,6 @@
 import type { Fault } from './faults.ts';
 import type { Phase, Terms } from './listing.ts';
-import type { Side, TimeInForce } from './order.ts';
+import type { Side, TimeInForce } from './book-order.ts';
 import type { Throttle } from './binance-api.ts';
 
 /** What other participants, the operator of the exchange, and chance do. */
@@ -32,14 +32,21 @@ export type Deed =
       readonly price: number;
       readonly quantity: number;
     }
-  /** Of all instruments by default. */
+  /** Changes the phase of one instrument, or of all. */
   | { readonly do: 'phase'; readonly phase: Phase; readonly symbol?: string }
   | { readonly do: 'set_terms'; readonly symbol: string; readonly terms: Partial<Terms> }
   | { readonly do: 'delist'; readonly symbol: string }
+  /** The owner of an account takes an amount out of it. */
+  | {
+      readonly do: 'withdraw';
+      readonly as: string;
+      readonly asset: string;
+      readonly amount: number;
+    }
   /** Disconnects all streams. */
   | { readonly do: 'cut' }
-  /** While the network is down, all requests and streams fail. */
-  | { readonly do: 'network'; readonly is_up: boolean }
+  /** While the network is down, requests and streams fail: all, or those of accounts. */
+  | { readonly do: 'network'; readonly is_up: boolean; readonly of?: 'all' | 'accounts' }
   | { readonly do: 'throttle'; readonly throttle: Throttle | undefined }
   | { readonly do: 'fault'; readonly fault: Fault }
   | { readonly do: 'clear_faults' };

@@ -32,7 +32,7 @@ export interface Fault {
    */
   readonly on: string;
   readonly action: FaultAction;
-  /** Fields of the pushed messages that it affects, such as `{x: 'TRADE'}`. */
+  /** Affects only messages with these fields, such as `{x: 'TRADE'}` or `{symbol: 'BTCUSDT'}`. */
   readonly where?: Readonly<Record<string, unknown>>;
   /** Number of matching messages that pass before it takes effect. */
   readonly skip?: number;
@@ -54,28 +54,45 @@ export class Faults {
     this.#armed = [];
   }
 
-  /** The first fault that affects the message; counts the message. */
-  find(names: readonly string[], message: object, now: number): Fault | undefined {
+  /**
+   * The first fault that affects a message; counts the message.
+   *
+   * @param fields returns the parameters of a request, or a pushed message.
+   */
+  find(names: readonly string[], fields: () => object, now: number): Fault | undefined {
     return this.#armed.find((armed) => {
-      const {
-        on,
-        where = {},
-        time = [-Infinity, Infinity],
-        skip = 0,
-        count = Infinity,
-      } = armed.fault;
+      const { on, where, time = [-Infinity, Infinity], skip = 0, count = Infinity } = armed.fault;
       if (!names.includes(on) || now < time[0] || now > time[1]) return false;
-      const fields = message as Readonly<Record<string, unknown>>;
-      if (Object.entries(where).some(([name, value]) => fields[name] !== value)) return false;
+      if (where !== undefined && !hasFields(fields(), where)) return false;
       armed.seen += 1;
       return armed.seen > skip && armed.seen <= skip + count;
     })?.fault;
   }
 }
 
-/** Text of a message after a fault that changes its content. */
+type Fields = Readonly<Record<string, unknown>>;
+
+function hasFields(message: object, where: Fields): boolean {
+  return Object.entries(where).every(([name, value]) => (message as Fields)[name] === value);
+}
+
+/** The message with the fields of a `patch`; objects are merged. */
+export function patchedBy(action: FaultAction | undefined, message: object): object {
+  return action?.kind === 'patch' ? merge(message as Fields, action.fields) : message;
+}
+
+function merge(message: Fields, fields: Fields): object {
+  const isObject = (value: unknown): value is Fields =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const merged = Object.entries(fields).map(([name, value]) => {
+    const own = message[name];
+    return [name, isObject(value) && isObject(own) ? merge(own, value) : value];
+  });
+  return { ...message, ...Object.fromEntries(merged) };
+}
+
+/** Text of a message, cut off by a `truncate`. */
 export function textOf(message: unknown, action: FaultAction | undefined): string {
-  const isPatch = action?.kind === 'patch';
-  const text = JSON.stringify(isPatch ? { ...(message as object), ...action.fields } : message);
+  const text = JSON.stringify(message);
   return action?.kind === 'truncate' ? text.slice(0, action.length) : text;
 }

@@ -1,8 +1,8 @@
 /** Connects clients of ccxt to a simulated exchange in this process, without a network. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CcxtExchange } from '../../trading/venues/ccxt-types.ts';
-import { textOf } from './faults.ts';
-import type { SimulatedExchange } from './simulated-exchange.ts';
+import { patchedBy, textOf, type FaultAction } from './faults.ts';
+import type { SimulatedExchange, Stream } from './simulated-exchange.ts';
 
 /** Members of a ccxt exchange that reach the network. */
 interface NetworkClient {
@@ -26,6 +26,7 @@ interface FetchRequest {
 
 /** Members of a WebSocket client of ccxt in use. */
 interface StreamClient {
+  readonly url: string;
   connection: object | undefined;
   createConnection(): void;
   close(): void;
@@ -36,20 +37,25 @@ interface StreamClient {
   onPong(): void;
 }
 
-/** @returns the one-way delay of the next message, ms. */
-export type Latency = () => number;
+export interface Connection {
+  /** Breaks it like the death of the client's process: no message arrives any longer. */
+  kill(): void;
+}
 
 /**
  * Replaces the network below a client: `fetch` and the sockets of its streams. Request signing,
  * parsing and errors remain those of ccxt. The client-side rate limit of ccxt is off, because its
  * timers ignore virtual time; the exchange itself enforces its limits.
+ *
+ * @param latency returns the one-way delay of the next message, ms.
  */
 export function connectInProcess(
   client: CcxtExchange,
   exchange: SimulatedExchange,
-  latency: Latency,
-): void {
+  latency: () => number,
+): Connection {
   const network = client as unknown as NetworkClient;
+  const connection = new InProcessConnection(exchange, latency);
   network.enableRateLimit = false;
   network.milliseconds = () => Date.now();
   network.sleep = (ms) => delay(ms);
@@ -57,125 +63,151 @@ export function connectInProcess(
   network.AbortError = DOMException;
   network.FetchError = TypeError;
   network.fetchImplementationLoading = Promise.resolve();
-  network.fetchImplementation = (url, request) => fetchFrom(exchange, latency, url, request);
-  const openClient = network.client.bind(client);
+  network.fetchImplementation = (url, request) => connection.fetch(url, request);
+  const openStream = network.client.bind(client);
   network.client = (url) => {
-    const stream = openClient(url);
-    if (!Object.hasOwn(stream, 'createConnection')) useSocket(stream, exchange, latency);
+    const stream = openStream(url);
+    if (!Object.hasOwn(stream, 'createConnection')) connection.attach(stream);
     return stream;
   };
-}
-
-function fetchFrom(
-  exchange: SimulatedExchange,
-  latency: Latency,
-  url: string,
-  { method, headers, body = '', signal }: FetchRequest,
-): Promise<object> {
-  const { promise, resolve, reject } = Promise.withResolvers<object>();
-  signal.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')), {
-    once: true,
-  });
-  const { clock } = exchange;
-  const after = (ms: number, task: () => void): void => clock.wake(clock.now + ms, task);
-  const fail = (isSilent: boolean | undefined): void => {
-    if (isSilent === true) return;
-    after(latency(), () =>
-      reject(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })),
-    );
-  };
-  const { pathname, search } = new URL(url);
-  const request = {
-    call: `${method} ${pathname.replace('/api/v3', '')}`,
-    query: method === 'POST' ? body : search.slice(1),
-    apiKey: headers['X-MBX-APIKEY'],
-  };
-  after(latency(), () => {
-    if (!exchange.isNetworkUp) return fail(false);
-    const action = exchange.faultOf(request)?.action;
-    if (action?.kind === 'lost_before') return fail(action.isSilent);
-    const respond = (status: number, responseHeaders: object, text: string, ms = 0): void => {
-      const never = new Promise<never>(() => {});
-      const read = action?.kind === 'half' ? () => never : async () => text;
-      const response = { status, statusText: '', headers: responseHeaders, text: read };
-      after(latency() + ms, () => (exchange.isNetworkUp ? resolve(response) : fail(false)));
-    };
-    if (action?.kind === 'status' && action.done !== true) {
-      return respond(action.status, action.headers ?? {}, JSON.stringify(action.body ?? {}));
-    }
-    const lateMs = action?.kind === 'lost_after' ? (action.lateMs ?? 0) : 0;
-    after(lateMs, () =>
-      exchange.receive(request, (answer) => {
-        if (action?.kind === 'lost_after') return fail(action.isSilent);
-        if (action?.kind === 'status') {
-          return respond(action.status, action.headers ?? {}, JSON.stringify(action.body ?? {}));
-        }
-        const ms = action?.kind === 'slow' ? action.ms : 0;
-        respond(answer.status, answer.headers ?? {}, textOf(answer.body, action), ms);
-      }),
-    );
-  });
-  return promise;
+  return connection;
 }
 
 const CONNECTING = 0;
 const OPEN = 1;
 const CLOSED = 3;
 
-/** Gives a WebSocket client of ccxt a socket to the exchange when it connects. */
-function useSocket(client: StreamClient, exchange: SimulatedExchange, latency: Latency): void {
-  const { clock } = exchange;
-  const after = (ms: number, task: () => void): void => clock.wake(clock.now + ms, task);
-  let close = (): void => {};
-  client.createConnection = () => {
-    const socket = {
-      readyState: CONNECTING,
-      send,
-      ping,
-      close: () => end(),
-      terminate: () => end(),
+class InProcessConnection implements Connection {
+  readonly #exchange: SimulatedExchange;
+  readonly #latency: () => number;
+  readonly #streams = new Set<Stream>();
+  #isKilled = false;
+
+  constructor(exchange: SimulatedExchange, latency: () => number) {
+    this.#exchange = exchange;
+    this.#latency = latency;
+  }
+
+  kill(): void {
+    this.#isKilled = true;
+    for (const stream of this.#streams) this.#exchange.closeStream(stream);
+  }
+
+  fetch(url: string, { method, headers, body = '', signal }: FetchRequest): Promise<object> {
+    const { promise, resolve, reject } = Promise.withResolvers<object>();
+    if (this.#isKilled) return promise;
+    const abort = (): void => reject(new DOMException('aborted', 'AbortError'));
+    signal.addEventListener('abort', abort, { once: true });
+    const { pathname, search } = new URL(url);
+    const request = {
+      call: `${method} ${pathname.replace('/api/v3', '')}`,
+      query: method === 'POST' ? body : search.slice(1),
+      apiKey: headers['X-MBX-APIKEY'],
     };
-    let stream: ReturnType<SimulatedExchange['openStream']> | undefined;
-    /** Earliest arrival of the next message: messages without a fault keep their order. */
+    const isUp = (): boolean => this.#exchange.isReachable(request.apiKey !== undefined);
+    const hangUp = (): void =>
+      this.#deliver(0, () => reject(Object.assign(new Error('hung up'), { code: 'ECONNRESET' })));
+    const respond = (status: number, replyHeaders: object, text: string, action?: FaultAction) => {
+      const isHalf = action?.kind === 'half';
+      const read = () => (isHalf ? new Promise<never>(() => {}) : Promise.resolve(text));
+      const response = { status, statusText: '', headers: replyHeaders, text: read };
+      this.#deliver(action?.kind === 'slow' ? action.ms : 0, () =>
+        isUp() ? resolve(response) : hangUp(),
+      );
+    };
+    this.#after(this.#latency(), () => {
+      if (!isUp()) return hangUp();
+      const action = this.#exchange.faultOf(request)?.action;
+      if (action?.kind === 'lost_before') return action.isSilent === true ? undefined : hangUp();
+      const fail = (): void => {
+        const { status, headers: own = {}, body: error = {} } = action as StatusFault;
+        respond(status, own, JSON.stringify(error));
+      };
+      if (action?.kind === 'status' && action.done !== true) return fail();
+      const arrive = (): void =>
+        this.#exchange.receive(request, (reply) => {
+          if (action?.kind === 'status') return fail();
+          if (action?.kind === 'lost_after') return action.isSilent === true ? undefined : hangUp();
+          const text = textOf(patchedBy(action, reply.body as object), action);
+          respond(reply.status, reply.headers ?? {}, text, action);
+        });
+      if (action?.kind === 'lost_after' && action.lateMs) this.#after(action.lateMs, arrive);
+      else arrive();
+    });
+    return promise;
+  }
+
+  /** Gives a WebSocket client of ccxt a socket to the exchange whenever it connects. */
+  attach(client: StreamClient): void {
+    let close = (): void => {};
+    client.createConnection = () => {
+      if (!this.#isKilled) close = this.#connect(client);
+    };
+    client.close = () => close();
+  }
+
+  /** @returns a function that closes the socket. */
+  #connect(client: StreamClient): () => void {
+    const exchange = this.#exchange;
+    let stream: Stream | undefined;
+    /** Arrival of the last message: messages without a fault keep their order. */
     let arrival = 0;
-    const end = (): void => {
+    const close = (): void => {
       if (socket.readyState === CLOSED) return;
       socket.readyState = CLOSED;
-      if (stream !== undefined) exchange.closeStream(stream);
+      if (stream !== undefined) {
+        this.#streams.delete(stream);
+        exchange.closeStream(stream);
+      }
       client.onClose({ code: 1006 });
     };
+    const isUp = (): boolean => exchange.isReachable(client.url.includes('ws-api'));
+    const isOpen = (): boolean => socket.readyState === OPEN && isUp();
+    const socket = {
+      readyState: CONNECTING,
+      close,
+      terminate: close,
+      send: (text: string, _options: object, done: () => void): void => {
+        this.#after(this.#latency(), () => isOpen() && exchange.receiveOn(stream!, text));
+        done();
+      },
+      ping: () => this.#deliver(this.#latency(), () => isOpen() && client.onPong()),
+    };
     const receive = (text: string, delayMs: number): void => {
-      const due = Math.max(clock.now + latency(), arrival);
+      const due = Math.max(exchange.now + this.#latency(), arrival);
       if (delayMs === 0) arrival = due;
-      clock.wake(due + delayMs, () => {
-        if (socket.readyState === OPEN) client.onMessage({ data: text });
+      this.#after(due + delayMs - exchange.now, () => {
+        if (socket.readyState === OPEN && !this.#isKilled) client.onMessage({ data: text });
       });
     };
-    function send(text: string, _options: object, done: (error?: Error) => void): void {
-      after(latency(), () => {
-        if (socket.readyState === OPEN && exchange.isNetworkUp) exchange.receiveOn(stream!, text);
-      });
-      done();
-    }
-    function ping(): void {
-      after(2 * latency(), () => {
-        if (socket.readyState === OPEN && exchange.isNetworkUp) client.onPong();
-      });
-    }
-    close = end;
     client.connection = socket;
-    after(latency(), () => {
-      if (!exchange.isNetworkUp) {
+    this.#deliver(0, () => {
+      if (socket.readyState === CLOSED) return;
+      if (!isUp()) {
         socket.readyState = CLOSED;
         client.onError(new Error('connect ECONNREFUSED'));
         client.onClose({ code: 1006 });
         return;
       }
-      if (socket.readyState === CLOSED) return;
       socket.readyState = OPEN;
-      stream = exchange.openStream({ send: receive, close: () => after(latency(), end) });
+      stream = exchange.openStream({ send: receive, close: () => this.#deliver(0, close) });
+      this.#streams.add(stream);
       client.onOpen();
     });
-  };
-  client.close = () => close();
+    return close;
+  }
+
+  #after(ms: number, task: () => void): void {
+    const { clock } = this.#exchange;
+    clock.wake(clock.now + ms, task);
+  }
+
+  /** Runs a task of the client after a delay beyond the latency, unless its process has died. */
+  #deliver(ms: number, task: () => void): void {
+    this.#after(this.#latency() + ms, () => {
+      if (!this.#isKilled) task();
+    });
+  }
 }
+
+type StatusFault = Extract<FaultAction, { readonly kind: 'status' }>;

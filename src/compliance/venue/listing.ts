@@ -1,5 +1,5 @@
 import { Book, type BookListener } from './book.ts';
-import type { OrderTerms } from './order.ts';
+import type { OrderTerms } from './book-order.ts';
 
 /** Trading phase of an instrument. RTS 7 Article 9(3)(c) names suspended instruments, too. */
 export type Phase =

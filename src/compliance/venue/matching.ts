@@ -1,7 +1,7 @@
 import type { Agenda } from './agenda.ts';
-import { Account, type AccountSetup, type Fee } from './account.ts';
+import { Account, type AccountSetup, type Fee } from './exchange-account.ts';
 import { AUCTIONS, Listing, type InstrumentSetup, type Phase, type Rejection } from './listing.ts';
-import { isLive, makeOrder, type Fill, type Order, type OrderTerms } from './order.ts';
+import { isLive, makeOrder, type Fill, type Order, type OrderTerms } from './book-order.ts';
 
 /** Change of an order. */
 export type Change = 'new' | 'trade' | 'canceled' | 'expired' | 'triggered' | 'revised';

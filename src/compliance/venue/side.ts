@@ -1,4 +1,4 @@
-import type { Order, Side } from './order.ts';
+import type { Order, Side } from './book-order.ts';
 
 /** Price and total quantity of the orders at it. */
 export interface Level {

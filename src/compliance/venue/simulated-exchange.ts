@@ -1,6 +1,6 @@
 import { seededRandom } from '../../engine/random.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
-import type { AccountSetup } from './account.ts';
+import type { AccountSetup } from './exchange-account.ts';
 import {
   BinanceApi,
   klineEvent,
@@ -9,11 +9,11 @@ import {
   type Throttle,
 } from './binance-api.ts';
 import type { Deed } from './deeds.ts';
-import { Faults, textOf, type Fault } from './faults.ts';
+import { Faults, patchedBy, textOf, type Fault } from './faults.ts';
 import { Klines } from './klines.ts';
 import { idOf, type InstrumentSetup, type Listing } from './listing.ts';
 import { Matching, type Clock, type Trade } from './matching.ts';
-import { isLive, type Order } from './order.ts';
+import { isLive, type Order } from './book-order.ts';
 
 export interface ExchangeSetup {
   /** Decides when auctions end. */
@@ -41,7 +41,7 @@ export interface StreamReceiver {
   close(): void;
 }
 
-interface Stream {
+export interface Stream {
   readonly receiver: StreamReceiver;
   /** Index of the account whose orders it reports. */
   account: number | undefined;
@@ -63,7 +63,8 @@ export class SimulatedExchange {
   readonly klines = new Klines();
   readonly faults = new Faults();
   readonly clock: Clock;
-  isNetworkUp = true;
+  /** Connections that are down: all, or those of accounts. */
+  #down: 'all' | 'accounts' | undefined;
   /** Whether pushed messages are lost. */
   isMute = false;
   readonly #streams = new Set<Stream>();
@@ -102,14 +103,19 @@ export class SimulatedExchange {
     return this.clock.now;
   }
 
+  /** @param isPrivate whether it is a connection of an account. */
+  isReachable(isPrivate: boolean): boolean {
+    return this.#down === undefined || (this.#down === 'accounts' && !isPrivate);
+  }
+
   /** Calls back with every line from now on. */
   listen(listener: (line: ExchangeLine) => void): void {
     this.#listeners.push(listener);
   }
 
   /** Fault of a request that arrives now. */
-  faultOf({ call }: ApiRequest): Fault | undefined {
-    return this.#findFault([call, 'requests'], { call });
+  faultOf(request: ApiRequest): Fault | undefined {
+    return this.#findFault([request.call, 'requests'], () => paramsOf(request));
   }
 
   /** Processes a request and calls back with its response, at once unless the throttle delays it. */
@@ -141,7 +147,7 @@ export class SimulatedExchange {
       readonly params: Readonly<Record<string, string>> | readonly string[];
     };
     this.#log('request', { call: method, message: {} });
-    if (this.#findFault([method], {}) !== undefined) {
+    if (this.#findFault([method], () => ({})) !== undefined) {
       this.#close(stream);
       return;
     }
@@ -156,6 +162,12 @@ export class SimulatedExchange {
         ? { status: 400, error: { code: -1022, msg: 'Signature for this request is not valid.' } }
         : { status: 200, result: { subscriptionId: 0 } };
     stream.receiver.send(JSON.stringify({ id, ...result }), 0);
+  }
+
+  /** Starts the present bar of an instrument without a trade. */
+  startBar(symbol: string): void {
+    const opened = this.klines.start(idOf(symbol), this.now);
+    if (opened !== undefined) this.pushKline(symbol, opened);
   }
 
   /** Sends the bar to all subscribers. */
@@ -191,6 +203,14 @@ export class SimulatedExchange {
     return this.matching.balancesOf(this.matching.account(account));
   }
 
+  /** Newest trade of an account. */
+  lastTradeOf(account: string): Trade | undefined {
+    const index = this.matching.account(account);
+    return this.matching.trades.findLast(
+      ({ taker, maker }) => taker.account === index || maker.account === index,
+    );
+  }
+
   isStreaming(account: string): boolean {
     const index = this.matching.account(account);
     return [...this.#streams].some((stream) => stream.account === index);
@@ -208,10 +228,13 @@ export class SimulatedExchange {
 
   #answer(request: ApiRequest): ApiResponse {
     const { call } = request;
-    const isPolled = call === 'GET /exchangeInfo' || call === 'GET /klines' || call === 'GET /time';
-    if (!isPolled) this.#log('request', { call, message: paramsOf(request) });
+    // Market data would make up most of the log.
+    const isPublic = call === 'GET /klines' || call === 'GET /time';
+    if (!isPublic) this.#log('request', { call, message: paramsOf(request) });
     const response = this.api.answer(request);
-    if (!isPolled) this.#log('response', { call, message: response });
+    if (!isPublic && call !== 'GET /exchangeInfo') {
+      this.#log('response', { call, message: response });
+    }
     return response;
   }
 
@@ -246,21 +269,21 @@ export class SimulatedExchange {
     }
     const streams = [...this.#streams].filter(isFor);
     if (streams.length === 0) return;
-    const action = this.#findFault([type, 'pushed'], event)?.action;
+    const action = this.#findFault([type, 'pushed'], () => event)?.action;
     if (action?.kind === 'drop') return;
-    const message = order === undefined ? event : { subscriptionId: 0, event };
-    const patched = action?.kind === 'patch' && order !== undefined;
-    const text = patched
-      ? JSON.stringify({ subscriptionId: 0, event: { ...event, ...action.fields } })
-      : textOf(message, action);
+    const patched = patchedBy(action, event);
+    const text = textOf(
+      order === undefined ? patched : { subscriptionId: 0, event: patched },
+      action,
+    );
     for (const { receiver } of streams) {
       receiver.send(text, action?.kind === 'delay' ? action.ms : 0);
       if (action?.kind === 'duplicate') receiver.send(text, 0);
     }
   }
 
-  #findFault(names: readonly string[], message: object): Fault | undefined {
-    const fault = this.faults.find(names, message, this.now);
+  #findFault(names: readonly string[], fields: () => object): Fault | undefined {
+    const fault = this.faults.find(names, fields, this.now);
     if (fault !== undefined) this.#log('fault', { message: { ...fault } });
     return fault;
   }
@@ -301,12 +324,17 @@ export class SimulatedExchange {
       case 'delist':
         this.matching.delist(this.#listing(deed.symbol));
         return;
+      case 'withdraw':
+        this.matching.accounts[this.matching.account(deed.as)]!.add(deed.asset, -deed.amount);
+        return;
       case 'cut':
         this.cut();
         return;
       case 'network':
-        this.isNetworkUp = deed.is_up;
-        if (!deed.is_up) this.cut();
+        this.#down = deed.is_up ? undefined : (deed.of ?? 'all');
+        for (const stream of this.#streams) {
+          if (!this.isReachable(stream.account !== undefined)) this.#close(stream);
+        }
         return;
       case 'throttle':
         this.#throttle = deed.throttle;

@@ -249,13 +249,18 @@ function newExchange(
   return exchange;
 }
 
+/** @throws ServiceError `conflict` if ccxt is not installed. */
+export function requireCcxt(): void {
+  loadCcxt();
+}
+
 function loadCcxt(): Ccxt {
   try {
     // The CommonJS build is one file, which loads faster than its thousand modules.
     return createRequire(import.meta.url)('ccxt') as Ccxt;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new ServiceError('conflict', 'live market data requires the package ccxt', {
+    throw new ServiceError('conflict', 'connecting to an exchange requires the package ccxt', {
       reason: 'not_installed',
       remedy: 'Install it beside service-local with `npm install ccxt`.',
     });

@@ -2,11 +2,10 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadBot } from '../../../src/bots/load-bot.ts';
-import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
 import {
   clientOrderId,
   type Venue,
-  type VenueOrder,
   type VenueReport,
   type VenueRules,
 } from '../../../src/trading/venue.ts';
@@ -53,24 +52,17 @@ export const doubleCounts = broken((venue) => ({
   },
 }));
 
-/** Sends an unanswered order again with another client order id. */
-export const resends = broken((venue, deploymentId) => {
-  const names = new Map<number, number>();
-  return {
-    async place(order) {
-      const attempt = names.get(order.order) ?? 0;
-      names.set(order.order, attempt + 1);
-      const number = order.order + 1000 * attempt;
-      const renamed: VenueOrder = {
-        ...order,
-        order: number,
-        client_order_id: clientOrderId(deploymentId, number),
-      };
-      const report = await venue.place(renamed);
-      return { ...report, order: order.order, client_order_id: order.client_order_id };
-    },
-  };
-});
+/** Sends an order that is not answered within 1.5 s again, with another client order id. */
+export const resends = broken((venue, deploymentId) => ({
+  async place(order) {
+    const number = order.order + 1000;
+    const client_order_id = clientOrderId(deploymentId, number);
+    const answer = await Promise.race([venue.place(order), delay(1500, undefined)]);
+    const renamed = { ...order, order: number, client_order_id };
+    const report = answer ?? (await venue.place(renamed));
+    return { ...report, order: order.order, client_order_id: order.client_order_id };
+  },
+}));
 
 /** Treats every market as open and retries an order until the venue accepts it. */
 export const ignoresHalts = broken((venue, deploymentId) => ({

@@ -1,5 +1,5 @@
 /** Prints the evidence hash of a run: `node evidence.ts SEED CASE,CASE`. */
-import { runConformance } from '../../../src/compliance/conformance/run.ts';
+import { runConformance } from '../../../src/compliance/conformance/run-conformance.ts';
 import { correct } from '../bots/bots.ts';
 
 const [seed, cases] = process.argv.slice(2) as [string, string];

@@ -1,6 +1,6 @@
 /** Plays the catalogue and tells which cases fail: as a process, in whatever tree it lies. */
-import { CATALOGUE } from '../../../src/compliance/conformance/catalogue.ts';
-import { runConformance } from '../../../src/compliance/conformance/run.ts';
+import { CATALOGUE } from '../../../src/compliance/conformance/case-catalogue.ts';
+import { runConformance } from '../../../src/compliance/conformance/run-conformance.ts';
 import { correct, noLimits } from '../bots/bots.ts';
 
 /** What fails without any fault; absent, where that is to be found out. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { article } from '../../../src/compliance/articles.ts';
 import { engineConfig } from '../../../src/bots/spec.ts';
-import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
 import type { History } from '../../../src/compliance/stress/history.ts';
 import { planStress, type Plan } from '../../../src/compliance/stress/stress-plan.ts';
 import { trySafeguard } from '../../../src/compliance/stress/safeguards.ts';

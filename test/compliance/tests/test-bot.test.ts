@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
-import { runConformance } from '../../../src/compliance/conformance/run.ts';
+import { runConformance } from '../../../src/compliance/conformance/run-conformance.ts';
 import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { addStaleness } from '../../../src/compliance/tests/current-staleness.ts';

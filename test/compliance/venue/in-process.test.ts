@@ -138,7 +138,9 @@ test('an order is placed once although its answer is lost', () =>
 
 test('bars of the trades are streamed and can be queried', () =>
   trade(async ({ time, exchange, wait }) => {
-    const connect = (client: CcxtExchange): void => connectInProcess(client, exchange, () => 5);
+    const connect = (client: CcxtExchange): void => {
+      connectInProcess(client, exchange, () => 5);
+    };
     const signal = new AbortController().signal;
     const feed = openExchange('simulated', exchange.definition, signal, connect);
     const watched = feed.watch(SYMBOL, '1m');

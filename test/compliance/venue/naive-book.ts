@@ -2,7 +2,7 @@
  * A book as slow and as plain as can be: every question is answered by sorting all orders. What is
  * written for speed is compared with it.
  */
-import type { Order, SelfTrade } from '../../../src/compliance/venue/session/order.ts';
+import type { Order, SelfTrade } from '../../../src/compliance/venue/book-order.ts';
 
 interface NaiveOrder {
   readonly id: number;
@@ -34,18 +34,6 @@ export class NaiveBook {
 
   cancel(id: number): void {
     this.orders = this.orders.filter((order) => order.id !== id);
-  }
-
-  amend(id: number, price: number, stopPrice: number, quantity: number): void {
-    const order = this.orders.find((one) => one.id === id)!;
-    const isSmaller = quantity <= order.quantity;
-    const isSamePlace = price === order.price && stopPrice === order.stopPrice;
-    order.leaves += quantity - order.quantity;
-    order.quantity = quantity;
-    this.log.push(`amended ${id}`);
-    if (isSamePlace && isSmaller) return;
-    this.cancel(id);
-    this.#enter({ ...order, price, stopPrice });
   }
 
   /** Of one side or of the stops, in the order in which they would trade: id, price, leaves. */

@@ -10,6 +10,7 @@ import { parseTimeframe } from '../../../market/timeframe.ts';
 import { openHosted, openRun, type CodeLimits, type HostedRun } from '../../sandbox/hosted-run.ts';
 import { tradingProblems } from '../../../bots/trading-problems.ts';
 import { replaySessionFeed } from '../../replay-feed.ts';
+import type { CcxtExchange } from '../../venues/ccxt-types.ts';
 import { openExchange } from '../../venues/market-data.ts';
 import type { FeedItem } from '../../feed.ts';
 import { liveFeed } from '../../live-feed.ts';
@@ -91,6 +92,7 @@ export interface RunningFeed {
 /**
  * Opens the bars of the exchange, or replays the data of the spec.
  *
+ * @param connect see `openExchange`.
  * @throws ServiceError `invalid_spec` where the exchange lacks symbols or timeframe;
  *   `exchange_unavailable`; as `prepare`.
  */
@@ -99,6 +101,7 @@ export async function openFeed(
   bot: Bot,
   catalogueDir: string,
   log: Log,
+  connect?: (exchange: CcxtExchange) => void,
 ): Promise<RunningFeed> {
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
@@ -110,7 +113,7 @@ export async function openFeed(
   const { name, ...definition } = exchange;
   const { symbols } = universe;
   const closing = new AbortController();
-  const market = openExchange(name, definition, closing.signal);
+  const market = openExchange(name, definition, closing.signal, connect);
   const close = async (): Promise<void> => {
     closing.abort();
     await market.close();

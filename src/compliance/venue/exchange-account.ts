@@ -1,4 +1,4 @@
-import { isLive, type Order, type SelfTrade } from './order.ts';
+import { isLive, type Order, type SelfTrade } from './book-order.ts';
 
 export interface AccountSetup {
   readonly name: string;
