@@ -20,7 +20,7 @@ export interface OnDisk {
 
 /** Number of events in one write of a deployment that keeps up with its load. */
 const AT_ONCE = 32;
-const ACCOUNT = { deployment_id: 'stress', version: 1, spec_hash: '', venue: 'simulated' };
+const SESSION = { deployment_id: 'stress', version: 1, spec_hash: '', venue: 'simulated' };
 
 /** Writes events to a temporary log below `directory` and reads them back. */
 export async function writeToDisk(
@@ -31,7 +31,7 @@ export async function writeToDisk(
 ): Promise<OnDisk> {
   const own = await mkdtemp(join(directory, 'stress-log-'));
   try {
-    const journal = await openJournal(own, ACCOUNT);
+    const journal = await openJournal(own, SESSION);
     const writes: number[] = [];
     for (let at = 0; at < events.length; at += AT_ONCE) {
       const some = events.slice(at, at + AT_ONCE);
@@ -41,7 +41,7 @@ export async function writeToDisk(
     }
     await journal.close();
     // Opening a journal verifies its hash chain.
-    await (await openJournal(own, ACCOUNT)).close();
+    await (await openJournal(own, SESSION)).close();
     const kinds = [...new Set(events.map(({ kind }) => kind))];
     const storage = await openStorage({ file: join(own, 'runner.sqlite') });
     const { count } = await storage.read
