@@ -14,7 +14,7 @@ import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './wor
 const countOpened = ({ asked }: PrivateExchange): number =>
   asked.filter((call) => call === 'GET /account').length;
 
-test('places the orders of its strategy, reports every event, and leaves no order open', async (context) => {
+test.concurrent('places the orders of its strategy, reports every event, and leaves no order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -49,7 +49,7 @@ test('places the orders of its strategy, reports every event, and leaves no orde
   expect(server.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
 });
 
-test('applies thresholds as soon as the server sends them, and a permit allows one order', async (context) => {
+test.concurrent('applies thresholds as soon as the server sends them, and a permit allows one order', async (context) => {
   const { server, exchange, bar, begin } = await newWorld(context);
   const max_order_value = {
     value: 1,
@@ -87,7 +87,7 @@ test('applies thresholds as soon as the server sends them, and a permit allows o
   await run.done;
 });
 
-test('a halt ends the deployment for good, and a restarted process sends no request to the exchange', async (context) => {
+test.concurrent('a halt ends the deployment for good, and a restarted process sends no request to the exchange', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -127,7 +127,7 @@ test('a halt ends the deployment for good, and a restarted process sends no requ
     expect(written).not.toContain(canary);
 });
 
-test('keeps running until the venue confirms that no order is open, however long that takes', async (context) => {
+test.concurrent('keeps running until the venue confirms that no order is open, however long that takes', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin({ times: { cancelWithinMs: 200 } });
@@ -148,7 +148,7 @@ test('keeps running until the venue confirms that no order is open, however long
   expect(exchange.orders[0]!.status).toBe('CANCELED');
 });
 
-test('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
+test.concurrent('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -174,7 +174,7 @@ test('reports an order that may be open as not verified, and the next process ca
   expect(await next.done).toMatchObject({ outcome: 'halted', verified: true });
 });
 
-test('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
+test.concurrent('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
   const world = await newWorld(context);
   const { server, bar } = world;
   const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
@@ -190,7 +190,7 @@ test('a strategy that fails on a simulated venue leaves no order working in its 
   expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
 });
 
-test('fails if its log is lost, and leaves no order open', async (context) => {
+test.concurrent('fails if its log is lost, and leaves no order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -217,7 +217,7 @@ test('fails if its log is lost, and leaves no order open', async (context) => {
   expect(server.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
 });
 
-test('a strategy from a bundle of files trades on a simulated venue, in a process of its own', async (context) => {
+test.concurrent('a strategy from a bundle of files trades on a simulated venue, in a process of its own', async (context) => {
   const world = await newWorld(context);
   const { server, bar } = world;
   const config = world.change({
@@ -240,7 +240,7 @@ test('a strategy from a bundle of files trades on a simulated venue, in a proces
   expect(world.exchange.orders).toEqual([]);
 });
 
-test('a second process of a deployment is rejected by the lock, or by the claim, before it trades', async (context) => {
+test.concurrent('a second process of a deployment is rejected by the lock, or by the claim, before it trades', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
@@ -263,7 +263,7 @@ test('a second process of a deployment is rejected by the lock, or by the claim,
   expect(exchange.orders[0]!.status).toBe('NEW');
 });
 
-test('places no orders while the server is unreachable, and reports all events later', async (context) => {
+test.concurrent('places no orders while the server is unreachable, and reports all events later', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 0.6;
@@ -286,7 +286,7 @@ test('places no orders while the server is unreachable, and reports all events l
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 
-test('denies orders once its lease has expired, until it has a new one', async (context) => {
+test.concurrent('denies orders once its lease has expired, until it has a new one', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const place = newLicensePlace();
@@ -317,7 +317,7 @@ test('denies orders once its lease has expired, until it has a new one', async (
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
 });
 
-test('processes and reports new bars while the venue does not answer', async (context) => {
+test.concurrent('processes and reports new bars while the venue does not answer', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const run = await world.begin();
@@ -335,7 +335,7 @@ test('processes and reports new bars while the venue does not answer', async (co
   expect(await run.done).toMatchObject({ verified: true });
 });
 
-test('an order that waits to be sent is not sent once the claim is over', async (context) => {
+test.concurrent('an order that waits to be sent is not sent once the claim is over', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 0.75;
@@ -352,6 +352,7 @@ test('an order that waits to be sent is not sent once the claim is over', async 
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 
+// It moves the clock of the whole process.
 test('an order that waited while the machine slept is canceled, not sent', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
@@ -376,7 +377,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
   await run.done;
 });
 
-test('denies orders while the venue holds less cash than the session', async (context) => {
+test.concurrent('denies orders while the venue holds less cash than the session', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   exchange.holdings.set('USDT', 900);
@@ -393,7 +394,7 @@ test('denies orders while the venue holds less cash than the session', async (co
   await run.logged('new orders are taken again');
 });
 
-test('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
+test.concurrent('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const times = { reconcileMs: 100, confirmMs: 50 };
@@ -428,7 +429,7 @@ test('a withdrawal latches the session until a person re-enables the bot, even a
   await again.done;
 });
 
-test('denies orders once it sees an order of an adopted copy of its server, and leaves that order open', async (context) => {
+test.concurrent('denies orders once it sees an order of an adopted copy of its server, and leaves that order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
@@ -465,7 +466,7 @@ test('denies orders once it sees an order of an adopted copy of its server, and 
   await run.done;
 });
 
-test('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
+test.concurrent('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
   const world = await newWorld(context);
   const { server, bar } = world;
   server.claimSeconds = 1;
@@ -481,7 +482,7 @@ test('an answer with an older database epoch than the newest known one renews no
   await run.done;
 });
 
-test('places no order twice after it was killed before the response to an order is recorded', async (context) => {
+test.concurrent('places no order twice after it was killed before the response to an order is recorded', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   server.claimSeconds = 1;
