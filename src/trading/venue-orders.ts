@@ -9,17 +9,14 @@ import type { VenueOrderId } from './venue.ts';
 /** A request to the venue. */
 export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: VenueOrderId };
 
-/** Sums that differ by less than this factor differ by rounding only. */
-const LESS = 1 - 1e-9;
-
 /** Working orders of a session at a venue, their client order ids, and the requests for them. */
 export class VenueOrders {
   readonly #engine: Engine;
   readonly #deploymentId: string;
   /** Epochs of the server's database, each with its first order number. */
   readonly #epochs = [{ from: 1, epoch: 1 }];
-  /** Time of the last report of each order, ms since the epoch. */
-  readonly #reportedAt = new Map<number, number>();
+  /** Time of the last correction of each order, ms since the epoch by the venue's clock. */
+  readonly #correctedAt = new Map<number, number>();
   #entries: readonly Entry[] = [];
   #working: readonly WorkingOrder[] = [];
   #isCurrent = false;
@@ -46,17 +43,20 @@ export class VenueOrders {
   }
 
   /**
-   * Numbers corrections, which exchanges do not report as such: a report that is newer than the last
-   * one, with less filled or paid, corrects it.
+   * Numbers the corrections of a venue that only marks them. A report from before the last correction
+   * gets an outdated number, so that the engine ignores it.
    */
   numberCorrections(report: VenueReport): VenueReport {
-    const sent = this.#engine.venue!.sent.get(report.order);
-    const reportedAt = this.#reportedAt.get(report.order) ?? -Infinity;
-    this.#reportedAt.set(report.order, Math.max(reportedAt, report.time));
-    if (report.corrections !== undefined || sent === undefined) return report;
-    const isLess = report.filled < LESS * sent.order.filled || report.cost < LESS * sent.cost;
-    const isCorrection = isLess && report.time > reportedAt;
-    return { ...report, corrections: sent.corrections + (isCorrection ? 1 : 0) };
+    const { order, corrections, is_correction, time } = report;
+    const sent = this.#engine.venue!.sent.get(order);
+    if (corrections !== undefined || sent === undefined) return report;
+    if (is_correction === true) {
+      this.#correctedAt.set(order, time);
+      return { ...report, corrections: sent.corrections + 1 };
+    }
+    const correctedAt = this.#correctedAt.get(order);
+    if (correctedAt === undefined) return report;
+    return { ...report, corrections: sent.corrections - (time < correctedAt ? 1 : 0) };
   }
 
   /** Whether an order must wait because its instrument is halted, closed or delisted. */

@@ -307,6 +307,28 @@ describe('a busted or corrected trade', () => {
     expect(session.result().result).toMatchObject({ fees: 0, trades: [], openTrades: [] });
   });
 
+  it('counts as the next correction if the venue only marks it, and outdates earlier reports', () => {
+    const session = bought();
+    const time = 7_200_000;
+    const { events } = session.report(
+      report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, time, is_correction: true }),
+    );
+    expect(events).toMatchObject([{ kind: 'order.corrected', quantity: -2, position: 2 }]);
+    const late = report(1, { status: 'filled', filled: 4, cost: 400, fee: 4, time: time - 1 });
+    expect(session.report(late).events).toEqual([]);
+    const repeated = report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, time });
+    expect(session.report(repeated).events).toEqual([]);
+    const more = report(1, { status: 'canceled', filled: 3, cost: 300, fee: 3, time: time + 1 });
+    expect(session.report(more).state).toMatchObject({ positions: { X: 3 }, cash: 697 });
+  });
+
+  it('is not assumed from lower sums alone', () => {
+    const session = bought();
+    const stale = report(1, { filled: 1, cost: 100, fee: 1, time: 7_200_000 });
+    expect(session.report(stale).events).toEqual([]);
+    expect(session.state()).toMatchObject({ positions: { X: 4 } });
+  });
+
   it('restores the position when an exit is busted', () => {
     const session = bought();
     session.push(step(1, 100));

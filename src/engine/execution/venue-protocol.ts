@@ -38,6 +38,8 @@ export interface VenueReport {
   readonly fee_units: number;
   /** Number of corrections of its trades that the sums contain; 0 by default. */
   readonly corrections?: number;
+  /** Whether the sums contain one more correction than before, from a venue that does not count them. */
+  readonly is_correction?: true;
   /** Milliseconds since the epoch, by the venue's clock. */
   readonly time: number;
   /** Reason for its end without a complete fill: an `OrderReason`, or text for people. */

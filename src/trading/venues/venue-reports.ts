@@ -31,6 +31,10 @@ const SOON_MS = 2000;
 /** Time for the stream to send a change that a query has found. */
 const GRACE_MS = 2000;
 const RETRY = { shortestMs: 250, longestMs: 60_000 };
+/** Time after which lower sums of an order are queried again, before they count as a correction. */
+const CONFIRM_MS = 1000;
+/** Sums that differ by less than this factor differ by rounding only. */
+const LESS = 1 - 1e-9;
 /** Count of orders whose last report is remembered. */
 const MOST_REMEMBERED = 1000;
 
@@ -63,6 +67,8 @@ interface Due {
   readonly order: VenueOrderId;
   readonly isRoutine: boolean;
   readonly failures: number;
+  /** Report with lower sums that this query confirms as a correction. */
+  readonly suspect?: string;
 }
 
 class Watch {
@@ -70,7 +76,10 @@ class Watch {
   readonly #everyMs: number;
   readonly #signal: AbortSignal;
   readonly #due = new Map<string, Due>();
-  readonly #lastReports = new Map<string, string>();
+  readonly #lastReports = new Map<
+    string,
+    { readonly report: VenueReport; readonly text: string }
+  >();
   /** Count of messages per order since its last report. */
   readonly #messageCounts = new Map<string, number>();
   #marks: ReadonlyMap<string, string> = new Map();
@@ -163,7 +172,7 @@ class Watch {
   }
 
   /** Returns the report of an order if it differs from the last one. */
-  async #fetch({ order, isRoutine, failures }: Due): Promise<VenueReport | undefined> {
+  async #fetch({ order, isRoutine, failures, suspect }: Due): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
     let report;
     try {
@@ -171,25 +180,32 @@ class Watch {
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       this.#source.trouble(`cannot fetch the state of order ${id}, retrying`, error);
-      const retry = { order, isRoutine, failures: failures + 1 };
+      const retry = { order, isRoutine, failures: failures + 1, ...(suspect && { suspect }) };
       const wait = backoffMs(retry.failures, RETRY, Math.random());
       void this.#wait(wait).then(() => this.#enqueue(retry));
       return undefined;
     }
     if (report === undefined) return undefined;
     const text = JSON.stringify(report);
-    if (this.#lastReports.get(id) === text) return undefined;
+    const last = this.#lastReports.get(id);
+    if (last?.text === text) return undefined;
+    const isLess = last !== undefined && isLower(report, last.report);
+    if (isLess && suspect !== text) {
+      const confirmation = { order, isRoutine: false, failures: 0, suspect: text };
+      void this.#wait(CONFIRM_MS).then(() => this.#enqueue(confirmation));
+      return undefined;
+    }
     const isChange = report.filled > 0 || report.status !== 'open';
     if (isRoutine && isChange && !this.#messageCounts.has(id)) void this.#dropIfSilent(id);
     this.#messageCounts.delete(id);
     this.#lastReports.delete(id);
-    this.#lastReports.set(id, text);
+    this.#lastReports.set(id, { report, text });
     const [oldest] = this.#lastReports.keys();
     if (this.#lastReports.size > MOST_REMEMBERED) {
       this.#lastReports.delete(oldest!);
       this.#messageCounts.delete(oldest!);
     }
-    return report;
+    return isLess ? { ...report, is_correction: true } : report;
   }
 
   async #dropIfSilent(id: string): Promise<void> {
@@ -202,4 +218,13 @@ class Watch {
   async #wait(ms: number): Promise<void> {
     await delay(ms, undefined, { signal: this.#signal }).catch(() => {});
   }
+}
+
+/**
+ * Whether a report that is newer by the venue's clock has lower sums. Trades have then been undone or
+ * corrected, unless the venue answered from an outdated copy.
+ */
+function isLower(report: VenueReport, last: VenueReport): boolean {
+  if (report.time <= last.time) return false;
+  return report.filled < LESS * last.filled || report.cost < LESS * last.cost;
 }
