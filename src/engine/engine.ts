@@ -36,7 +36,8 @@ export class Engine {
   /** Undefined if bars fill the orders. */
   readonly venue: VenueExecution | undefined;
   readonly #run: RunState;
-  readonly #margin: MarginCalls;
+  /** Undefined in a cash account. */
+  readonly #margin: MarginCalls | undefined;
   readonly #execution: OrderExecution;
   readonly #entry: OrderEntry;
   readonly #setup: EngineSetup;
@@ -57,7 +58,7 @@ export class Engine {
     this.risk = gate;
     this.#run = run;
     this.#setup = setup;
-    this.#margin = new MarginCalls(run, book, gate);
+    this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book, gate) : undefined;
     this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
     this.#entry = new OrderEntry(run, book, gate, this.#margin, this.#execution);
   }
@@ -111,12 +112,7 @@ export class Engine {
     const end = Math.min(run.step + maxSteps, run.stepCount);
     run.isStrategysTurn = true;
     try {
-      if (end > 0) this.#start();
-      while (run.step < end && !run.isRuined) {
-        const isIdle = run.working.length === 0 && this.venue === undefined;
-        if (isIdle && run.histories.length === 1) this.#coast(end);
-        else this.#takeStep();
-      }
+      if (end > run.step) this.#takeSteps(end);
     } finally {
       run.isStrategysTurn = false;
     }
@@ -130,58 +126,55 @@ export class Engine {
     run.strategy = startStrategy(this.#setup, run, this.#entry);
   }
 
-  #takeStep(): void {
+  /**
+   * Takes steps up to `end`. While no order works, cash and position do not change, so only the mark of
+   * the instrument and the turn of the strategy remain. Most bars of most runs are such steps. They are
+   * written out here because V8 inlines a limited amount of code into a function, and what it does not
+   * inline of a strategy and its indicators allocates an object for each number that it returns.
+   */
+  #takeSteps(end: number): void {
+    this.#start();
+    const run = this.#run;
+    const { working, portfolio, instruments, equity, cursors, fresh } = run;
+    const { positions, marks } = portfolio;
+    const { close } = run.histories[0]!;
+    const canCoast = instruments.length === 1 && this.venue === undefined;
+    while (run.step < end && !run.isRuined) {
+      const { step } = run;
+      let isInMarket: boolean;
+      if (canCoast && working.length === 0) {
+        const mark = close[step]!;
+        const position = positions[0]!;
+        marks[0] = mark;
+        equity[step] = portfolio.cash + position * mark;
+        cursors[0] = step;
+        fresh[0] = 1;
+        showBar(instruments[0]!, step);
+        isInMarket = position !== 0;
+      } else isInMarket = this.#trade();
+      run.recorded = step + 1;
+      if (isInMarket) run.stepsInMarket += 1;
+      // Equity is read from its column, since a number that a call returns may be allocated.
+      if (equity[step]! <= 0) run.ruinedAt = step;
+      else this.#margin?.check(isInMarket);
+      try {
+        if (run.fills.length > 0) this.#deliverFills();
+        run.strategy!.onBar();
+      } catch (error) {
+        throw new StrategyError(step, run.now, error);
+      }
+      run.step = step + 1;
+    }
+  }
+
+  #trade(): boolean {
     const run = this.#run;
     run.showBars();
     this.#execution.fillFromBars();
     run.markToCloses();
     this.#execution.sendWaiting();
     run.equity[run.step] = run.portfolio.equity();
-    this.#closeStep(run.portfolio.isInMarket());
-  }
-
-  /**
-   * Takes steps of one instrument while no order works. Cash and position do not change, so only the
-   * mark and the strategy's turn remain. Most bars of most runs are processed here.
-   */
-  #coast(end: number): void {
-    const run = this.#run;
-    const { cash, positions, marks } = run.portfolio;
-    const { equity, working, cursors } = run;
-    const instrument = run.instruments[0]!;
-    const { close } = run.histories[0]!;
-    const position = positions[0]!;
-    run.fresh[0] = 1;
-    let { step } = run;
-    do {
-      const mark = close[step]!;
-      marks[0] = mark;
-      equity[step] = cash + position * mark;
-      cursors[0] = step;
-      showBar(instrument, step);
-      this.#closeStep(position !== 0);
-      step += 1;
-    } while (step < end && working.length === 0 && !run.isRuined);
-  }
-
-  /**
-   * The part of a step after its marks: ruin, margin call, and the strategy's turn. It reads equity
-   * from its column, since a number that is passed to a call may be allocated.
-   */
-  #closeStep(isInMarket: boolean): void {
-    const run = this.#run;
-    const { step } = run;
-    run.recorded = step + 1;
-    if (isInMarket) run.stepsInMarket += 1;
-    if (run.equity[step]! <= 0) run.ruinedAt = step;
-    else this.#margin.check(isInMarket);
-    try {
-      if (run.fills.length > 0) this.#deliverFills();
-      run.strategy!.onBar();
-    } catch (error) {
-      throw new StrategyError(step, run.now, error);
-    }
-    run.step = step + 1;
+    return run.portfolio.isInMarket();
   }
 
   #deliverFills(): void {

@@ -53,8 +53,7 @@ export class MarginCalls {
     for (const instrument of instruments) {
       const position = portfolio.positions[instrument.index]!;
       if (position === 0 || this.#isLiquidating(instrument)) continue;
-      const request = requestLiquidation(instrument, position);
-      const order = this.#book.create(request, { isLiquidation: true });
+      const order = this.#book.create(requestLiquidation(instrument, position));
       this.#book.submit(order);
       this.#gate.submitted(order);
     }

@@ -403,6 +403,23 @@ describe('a busted or corrected trade', () => {
   });
 });
 
+test('a correction whose fees in units offset its fills changes the order without an event', () => {
+  const session = scripted({
+    onStep: (_, { order }) => order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 }),
+  });
+  session.push(step(0, 100));
+  session.report(report(1, { filled: 1, cost: 100 }));
+  const corrected = session.report(
+    report(1, { filled: 2, cost: 100, fee_units: 1, corrections: 1 }),
+  );
+  expect(corrected.events).toEqual([]);
+  expect(corrected.state).toMatchObject({
+    cash: 900,
+    positions: { X: 1 },
+    working: [{ filled: 2 }],
+  });
+});
+
 test('an instrument without new bars does not trade while others do', () => {
   const session = scripted({
     onStep: (_, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 }),

@@ -30,8 +30,8 @@ export interface ReportedChange {
   readonly price: number;
   /** Account currency, including fees in units at the price. */
   readonly fee: number;
-  /** Units of the order that are filled after it. */
-  readonly filled: number;
+  /** Nothing of the order was filled before. */
+  readonly isFirst: boolean;
 }
 
 /** Orders that were sent to the venue. */
@@ -67,7 +67,7 @@ export class SentOrders {
   }
 
   /**
-   * Adds a report to the sums of its order. Returns the change of the account, undefined for none.
+   * Adds a report to the sums of its order. Returns the change of the account, if there is one.
    * Sums only grow away from 0, so that reports may be late, repeated and in any order. After a
    * correction, only reports that know of it count.
    *
@@ -97,16 +97,20 @@ export class SentOrders {
     const quantity = sign * units - (feeUnits - sent.feeUnits);
     // Money that is reported without units belongs to the fills before it.
     const price = units !== 0 ? paid / units : filled === 0 ? 0 : cost / filled;
+    const isFill = units > 0 && !isCorrection;
+    const isFirst = order.filled === 0;
     this.feeUnits[order.instrument.index]! += feeUnits - sent.feeUnits;
+    order.filled = filled;
     sent.corrections = corrections;
     sent.cost = cost;
     sent.fee = fee;
     sent.feeUnits = feeUnits;
-    if (units === 0 && quantity === 0 && paid === 0 && charged === 0) return { sent };
+    // A correction of the filled sum that fees in units offset does not change the account.
+    if (!isFill && quantity === 0 && paid === 0 && charged === 0) return { sent };
     // Cash must change by exactly what was paid and charged, at any price.
     const total = sign * paid + charged - quantity * price;
-    const kind = isCorrection ? 'correction' : units > 0 ? 'fill' : 'fee';
-    return { sent, change: { kind, quantity, price, fee: total, filled } };
+    const kind = isCorrection ? 'correction' : isFill ? 'fill' : 'fee';
+    return { sent, change: { kind, quantity, price, fee: total, isFirst } };
   }
 }
 

@@ -269,7 +269,8 @@ export class SimulatedExecution implements OrderExecution {
     portfolio.book(booking);
     if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     const isFirst = order.filled === 0;
-    this.#book.fill(order, order.filled + quantity);
+    order.filled += quantity;
+    this.#book.fill(order);
     this.#gate.filled(order, booking, isFirst);
     this.#book.complete(order, false);
   }
@@ -285,7 +286,7 @@ export class SimulatedExecution implements OrderExecution {
     // Negative numbers cannot collide with the groups of a strategy.
     this.#ocoCount -= 1;
     const requests = requestExits(entry, quantity, price, this.#ocoCount);
-    entry.exits = requests.map((request) => this.#book.create(request, { parent: entry.id }));
+    entry.exits = requests.map((request) => this.#book.create(request));
     for (const exit of entry.exits) {
       exit.session = Math.floor(this.#run.now / DAY);
       this.#book.submit(exit);

@@ -216,7 +216,7 @@ export class VenueExecution implements OrderExecution {
   }
 
   #record(sent: SentOrder, change: ReportedChange, time: number): void {
-    const { booking, portfolio, step } = this.#run;
+    const { booking, journal, portfolio, step } = this.#run;
     const { order } = sent;
     const { index } = order.instrument;
     booking.instrument = index;
@@ -229,16 +229,15 @@ export class VenueExecution implements OrderExecution {
     booking.step = step;
     if (change.kind === 'correction') {
       portfolio.correct(booking, order.side, sent.trade);
-      this.#book.correct(order, change.filled);
+      journal.corrected(order, booking, portfolio);
     } else if (change.kind === 'fee') {
       portfolio.settle(booking, sent.trade);
-      this.#book.charge(order);
+      journal.fee(order, booking, portfolio);
     } else {
-      const isFirst = order.filled === 0;
       portfolio.book(booking);
       sent.trade = portfolio.lastTrade(index);
-      this.#book.fill(order, change.filled);
-      this.#gate.filled(order, booking, isFirst);
+      this.#book.fill(order);
+      this.#gate.filled(order, booking, change.isFirst);
     }
   }
 }

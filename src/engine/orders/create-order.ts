@@ -5,8 +5,8 @@ import type { RequestFields } from './order-request.ts';
 import { trailedStop } from './trailing-stop.ts';
 import type { WorkingOrder } from './working-order.ts';
 
-/** Differences from an order that a strategy requests. */
-export interface Origin {
+/** A request of a strategy, or of the engine for a target, an exit or a liquidation. */
+export interface OrderFields extends RequestFields {
   /** Id of the entry whose fill places this exit. */
   readonly parent?: number;
   /** Share of equity of a target. */
@@ -18,31 +18,30 @@ export interface Origin {
 export function createOrder(
   id: number,
   units: EngineConfig['units'],
-  request: RequestFields,
-  { parent = 0, weight = Number.NaN, isLiquidation = false }: Origin = {},
+  fields: OrderFields,
 ): WorkingOrder {
-  const { instrument, side, quantity, trail } = request;
-  const type = request.type ?? 'market';
+  const { instrument, side, quantity, trail, weight = Number.NaN } = fields;
+  const type = fields.type ?? 'market';
   return {
     id,
     instrument,
     side,
     type,
-    timeInForce: request.timeInForce ?? 'gtc',
+    timeInForce: fields.timeInForce ?? 'gtc',
     quantity: units === 'whole' ? Math.floor(quantity) : quantity,
     weight,
-    limit: request.limit ?? Number.NaN,
+    limit: fields.limit ?? Number.NaN,
     stop:
       type === 'trailing_stop'
         ? trailedStop(side, trail!, instrument.close)
-        : (request.stop ?? Number.NaN),
+        : (fields.stop ?? Number.NaN),
     trail,
-    postOnly: request.postOnly ?? false,
-    reduceOnly: request.reduceOnly ?? false,
-    takeProfit: request.takeProfit,
-    stopLoss: request.stopLoss,
-    ocoGroup: request.ocoGroup ?? 0,
-    parent,
+    postOnly: fields.postOnly ?? false,
+    reduceOnly: fields.reduceOnly ?? false,
+    takeProfit: fields.takeProfit,
+    stopLoss: fields.stopLoss,
+    ocoGroup: fields.ocoGroup ?? 0,
+    parent: fields.parent ?? 0,
     status: 'working',
     reason: undefined,
     // -0 counts like 0 and is stored as a double from the start, as every quantity will be.
@@ -55,7 +54,7 @@ export function createOrder(
     exits: [],
     permit: undefined,
     farthest: undefined,
-    isLiquidation,
+    isLiquidation: fields.isLiquidation ?? false,
     isSent: false,
     pendingCancel: undefined,
     view: undefined,
@@ -64,11 +63,11 @@ export function createOrder(
 
 /** Requests for the exits of a bracket, the stop first, after its entry was filled at `price`. */
 export function requestExits(
-  { instrument, side, stopLoss, takeProfit }: WorkingOrder,
+  { id, instrument, side, stopLoss, takeProfit }: WorkingOrder,
   quantity: number,
   price: number,
   ocoGroup: number,
-): RequestFields[] {
+): OrderFields[] {
   const isLong = side === 'buy';
   const common = {
     instrument,
@@ -76,8 +75,9 @@ export function requestExits(
     quantity,
     reduceOnly: true,
     ocoGroup,
+    parent: id,
   } as const;
-  const exits: RequestFields[] = [];
+  const exits: OrderFields[] = [];
   if (stopLoss !== undefined) {
     const stop = exitPrice(stopLoss, price, isLong ? -1 : 1);
     exits.push({ ...common, type: 'stop', stop });
@@ -90,9 +90,9 @@ export function requestExits(
 }
 
 /** The request that closes a position of `position` signed units at the market. */
-export function requestLiquidation(instrument: Instrument, position: number): RequestFields {
+export function requestLiquidation(instrument: Instrument, position: number): OrderFields {
   const side = position > 0 ? 'sell' : 'buy';
-  return { instrument, side, quantity: Math.abs(position), reduceOnly: true };
+  return { instrument, side, quantity: Math.abs(position), reduceOnly: true, isLiquidation: true };
 }
 
 function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): number {

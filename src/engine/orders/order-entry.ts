@@ -14,14 +14,14 @@ export class OrderEntry {
   readonly #run: RunState;
   readonly #book: OrderBook;
   readonly #gate: RiskGate;
-  readonly #margin: MarginCalls;
+  readonly #margin: MarginCalls | undefined;
   readonly #execution: OrderExecution;
 
   constructor(
     run: RunState,
     book: OrderBook,
     gate: RiskGate,
-    margin: MarginCalls,
+    margin: MarginCalls | undefined,
     execution: OrderExecution,
   ) {
     this.#run = run;
@@ -40,8 +40,9 @@ export class OrderEntry {
     const estimate = this.#run.portfolio.unitsToTarget(index, weight, close);
     // There is no estimate before the first bar. The side is final when the order is sized.
     const side = (Number.isNaN(estimate) ? weight : estimate) < 0 ? 'sell' : 'buy';
-    const request = { instrument, side, quantity: Number.NaN } as const;
-    const order = this.#enter(this.#book.create(request, { weight }));
+    const order = this.#enter(
+      this.#book.create({ instrument, side, quantity: Number.NaN, weight }),
+    );
     if (order.status === 'working') this.#replaceTargets(order);
     return order;
   }
@@ -82,7 +83,7 @@ export class OrderEntry {
 
   #enter(order: WorkingOrder): WorkingOrder {
     this.#gate.collar.anchor(order);
-    const unfit = this.#margin.denial(order) ?? this.#execution.denial(order);
+    const unfit = this.#margin?.denial(order) ?? this.#execution.denial(order);
     const reason = this.#gate.denial(order, unfit) ?? this.#execution.place(order);
     if (reason === undefined) {
       this.#book.submit(order);

@@ -1,4 +1,3 @@
-import type { Booking } from '../booking.ts';
 import type { OrderReason } from './order.ts';
 import type { WorkingOrder } from './working-order.ts';
 
@@ -14,14 +13,8 @@ export type OrderCommand =
   | { readonly kind: 'complete'; readonly isReported: boolean };
 
 export type OrderChange =
-  | { readonly kind: 'submitted' }
   | { readonly kind: 'triggered' }
   | { readonly kind: 'pending_cancel'; readonly reason: OrderReason }
-  /** `filled` is the sum of all fills, units. */
-  | { readonly kind: 'filled'; readonly booking: Booking; readonly filled: number }
-  /** A venue has undone or changed trades of the order, or reports fees after its fills. */
-  | { readonly kind: 'corrected'; readonly booking: Booking; readonly filled: number }
-  | { readonly kind: 'charged'; readonly booking: Booking }
   | { readonly kind: 'completed' }
   | { readonly kind: 'ended'; readonly status: UnfilledStatus; readonly reason: OrderReason };
 
@@ -53,21 +46,14 @@ export function decide(
   }
 }
 
-/** Applies a change to the order. A venue may report fills of an order that has ended. */
+/** Applies a change to the order. */
 export function evolve(order: WorkingOrder, change: OrderChange): void {
   switch (change.kind) {
-    case 'submitted':
-    case 'charged':
-      break;
     case 'triggered':
       order.triggered = true;
       break;
     case 'pending_cancel':
       order.pendingCancel = change.reason;
-      break;
-    case 'filled':
-    case 'corrected':
-      order.filled = change.filled;
       break;
     case 'completed':
       order.status = 'filled';
