@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -7,13 +8,16 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { announceAnchor } from '../../daemon/announcement.ts';
 import { readState } from '../../daemon/daemon-state.ts';
+import type { Machine } from '../../daemon/machine.ts';
+import { storeKeyset } from '../../src/client/lease-store.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { formatTime } from '../../src/lease/time.ts';
 import { fingerprintOf } from '../gate/signed-keyset.ts';
 import { keysetOf, rootOf, testKey } from '../lease/issuer.ts';
 import { DAY, endorsed, HOUR, MINUTE, newRig, type Rig } from './rig.ts';
@@ -33,7 +37,7 @@ afterEach(() => rig.close());
 
 const state = () => readState(files.state);
 const leaseFile = (): string => readFileSync(files.lease, 'utf8');
-const start = (): Promise<SteppedDaemon> => startStepped(rig, rig.machine);
+const start = (machine = rig.machine): Promise<SteppedDaemon> => startStepped(rig, machine);
 
 const quarantined = (): string[] =>
   readdirSync(dirname(files.lease)).filter((name) => name.includes('quarantined'));
@@ -300,5 +304,118 @@ test('the daemon continues with files that cannot be written, logs that once, an
   const { leases } = await readLicense(files, rig.now);
   expect(leases.map(({ claims }) => claims.lease_id)).toEqual([got, got]);
   expect((await state()).failures_in_row).toBe(0);
+  await daemon.stop();
+});
+
+test('a keyset that cannot be written is reported, and restored once it can be', async () => {
+  const directory = join(dirname(files.lease), 'keys');
+  const keyset = join(directory, 'keyset.json');
+  await storeKeyset(keyset, readFileSync(files.keyset, 'utf8'));
+  const daemon = await start({ ...rig.machine, files: { ...files, keyset } });
+  rmSync(keyset);
+  // Private files are not written to a directory that other users can write to.
+  chmodSync(directory, 0o777);
+  await daemon.notice();
+  expect(rig.log).toEqual([expect.stringContaining('the license files cannot be repaired')]);
+  expect((await state()).unrepaired?.message).toContain(directory);
+  chmodSync(directory, 0o700);
+  await daemon.look();
+  expect(rig.log.slice(1)).toEqual([
+    expect.stringContaining(`put ${keyset} back`),
+    expect.stringContaining('the license files are correct again'),
+  ]);
+  expect(existsSync(keyset)).toBe(true);
+  expect((await state()).unrepaired).toBeNull();
+  await daemon.stop();
+});
+
+/** Machine on which `act` runs once it is set, after the next reading of the license files. */
+function machineWithInterruption(): { machine: Machine; act: (() => void) | undefined } {
+  const interrupted: ReturnType<typeof machineWithInterruption> = {
+    machine: {
+      ...rig.machine,
+      boot() {
+        const { act } = interrupted;
+        interrupted.act = undefined;
+        act?.();
+        return rig.machine.boot();
+      },
+    },
+    act: undefined,
+  };
+  return interrupted;
+}
+
+test('a lease that another process stores just before a repair is not overwritten', async () => {
+  const other = machineWithInterruption();
+  const daemon = await start(other.machine);
+  rig.pass(HOUR);
+  const newer = rig.newLease();
+  other.act = () => {
+    for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, newer);
+  };
+  rmSync(files.lease);
+  expect(await daemon.notice()).toMatchObject({ lease: { text: newer } });
+  expect(leaseFile()).toBe(newer);
+  expect(rig.log).toEqual([]);
+  await daemon.stop();
+});
+
+test('a state that another process writes during a check is not overwritten', async () => {
+  const other = machineWithInterruption();
+  const daemon = await start(other.machine);
+  rig.pass(2 * HOUR);
+  other.act = () => {
+    const before = JSON.parse(readFileSync(files.state, 'utf8')) as object;
+    writeFileSync(files.state, JSON.stringify({ ...before, imported_lease_id: 'lease-9' }));
+  };
+  await daemon.look();
+  expect(await state()).toMatchObject({
+    imported_lease_id: 'lease-9',
+    running_time: { seconds: 7200 },
+  });
+  await daemon.stop();
+});
+
+test('a lease of the former installation is not restored after an enrollment with the same keys', async () => {
+  const former = rig.newLease({ ttl_seconds: (30 * DAY) / 1000 });
+  for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, former);
+  const daemon = await start();
+  const document = readFileSync(files.keyset, 'utf8');
+  const issuer = 'https://licenses.example';
+  const anchor = anchorText({ installationId: 'elsewhere', issuer, document });
+  await announceAnchor(files.state, anchor);
+  const enrolled = rig.newLease({ deployment_id: 'elsewhere' });
+  writeFileSync(files.root, anchor);
+  for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, enrolled);
+  expect(await daemon.notice()).toMatchObject({ lease: { text: enrolled } });
+  rmSync(files.lease);
+  expect(await daemon.notice()).toMatchObject({ lease: { text: enrolled } });
+  expect(leaseFile()).toBe(enrolled);
+  await daemon.stop();
+});
+
+test('a renewed lease that is not in force counts as a failure, and is not requested again at once', async () => {
+  rig.pass(7 * DAY - HOUR);
+  const better = rig.newLease({
+    ttl_seconds: (30 * DAY) / 1000,
+    issued_at: formatTime(rig.now + 1000),
+  });
+  rig.log.push = (line) => {
+    if (line.includes('renewed the lease')) {
+      for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, better);
+    }
+    return Array.prototype.push.call(rig.log, line);
+  };
+  const daemon = await start();
+  expect(await state()).toMatchObject({
+    last_error: { code: 'failure', reason: 'not_kept' },
+    failures_in_row: 1,
+  });
+  expect(rig.log).toContainEqual(
+    expect.stringContaining('the new lease was stored, but another one'),
+  );
+  await daemon.look();
+  expect(rig.asked).toHaveLength(1);
   await daemon.stop();
 });

@@ -304,6 +304,21 @@ describe('the daemon', () => {
     await daemon.stop();
   });
 
+  test('a failure is logged again for a new device key, even while the state cannot be saved', async () => {
+    await rig.enroll();
+    rig.pass(7 * DAY - HOUR);
+    mkdirSync(files.state);
+    const daemon = await start();
+    await daemon.look();
+    const failures = (): string[] => rig.log.filter((line) => line.includes('was not renewed'));
+    expect(failures()).toHaveLength(1);
+    writeFileSync(`${files.key}.next`, readFileSync(files.key), { mode: 0o600 });
+    renameSync(`${files.key}.next`, files.key);
+    await daemon.notice();
+    expect(failures()).toHaveLength(2);
+    await daemon.stop();
+  });
+
   test('a change during a check leads to another check without a wait', async () => {
     await rig.enroll();
     const stop = new AbortController();

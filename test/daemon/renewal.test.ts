@@ -1,8 +1,17 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/daemon-state.ts';
 import type { ServiceError } from '../../src/base/errors.ts';
+import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { readAnchor } from '../../src/gate/anchor.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
@@ -192,6 +201,72 @@ test('a renewal stores only a lease that is no worse than the held one', async (
   expect(await now()).toMatchObject({ status: 'renewed' });
   const { leases } = await readLicense(rig.machine.files, rig.now);
   expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-3', 'lease-3']);
+});
+
+test('a renewal passes the warnings of the server on to the user', async () => {
+  const warnings: string[] = [];
+  rig.fault = ({ outgoing, renewal_id }) => {
+    outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+    const lease = renewal_id && rig.newLease({ renewal_id });
+    const detail = 'the contract ends soon';
+    const answer = `{"lease":${lease},"limits":[],"warnings":[{"detail":"${detail}"}]}`;
+    outgoing.end(lease ? answer : JSON.stringify({ keys: [testKey(1).jwk] }));
+  };
+  const machine = { ...rig.machine, warn: (text: string) => void warnings.push(text) };
+  expect(await renew(machine, { force: true })).toMatchObject({ status: 'renewed' });
+  expect(warnings).toEqual(['the contract ends soon']);
+});
+
+test('a renewal removes the former device key, but not while the lease is bound to it', async () => {
+  const { files } = rig.machine;
+  await deviceKeyAt(files.formerKey);
+  expect(await now()).toMatchObject({ status: 'renewed' });
+  expect(existsSync(files.formerKey)).toBe(false);
+  copyFileSync(files.key, files.formerKey);
+  expect(await now()).toMatchObject({ status: 'renewed' });
+  expect(existsSync(files.formerKey)).toBe(true);
+});
+
+describe('without a trust anchor', () => {
+  const rejected = (change: Partial<LeaseClaims>): void => {
+    rig.fault = givingLease(({ renewal_id }) =>
+      rig.newLease({ renewal_id: renewal_id!, ...change }),
+    );
+  };
+
+  test.each<[what: string, change: Partial<LeaseClaims>, reason: string]>([
+    ['installation', { deployment_id: 'elsewhere' }, 'other_installation'],
+    ['issuer', { issuer: 'https://elsewhere.example' }, 'other_issuer'],
+  ])(
+    'a lease of another %s than that of the held lease is rejected',
+    async (_what, change, reason) => {
+      const before = leaseFile();
+      rejected(change);
+      expect(await now()).toMatchObject({
+        status: 'failed',
+        error: { code: 'invalid_data', reason },
+      });
+      expect(leaseFile()).toBe(before);
+    },
+  );
+
+  test('rejected keys change neither the keyset file nor the trust, while the held keys renew', async () => {
+    const { files } = rig.machine;
+    const keyset = JSON.stringify({ keys: [testKey(1).jwk] }, undefined, 4);
+    writeFileSync(files.keyset, keyset);
+    rig.fault = givingLease(
+      ({ renewal_id }) => rig.newLease({ renewal_id: renewal_id! }),
+      JSON.stringify({ keys: [testKey(1).jwk, testKey(2).jwk] }),
+    );
+    expect(await now()).toMatchObject({
+      status: 'renewed',
+      refusedKeyset: { reason: 'not_vouched_for' },
+    });
+    expect(readFileSync(files.keyset, 'utf8')).toBe(keyset);
+    expect(existsSync(files.root)).toBe(false);
+    const { leases } = await readLicense(files, rig.now);
+    expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-2', 'lease-2']);
+  });
 });
 
 test('a machine with a wrong clock gets a lease that is bound to the machine', async () => {
