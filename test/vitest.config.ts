@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { TEMPORARY } from './scratch.ts';
+import { SlowFirst } from './slow-first.ts';
 
 const root = import.meta.dirname;
 
@@ -46,9 +47,10 @@ export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/nat
 
 /** Options of every run. */
 export const run = {
-  // Many tests wait for processes they started, so that one worker per processor would be too few.
-  maxWorkers: availableParallelism() + 1,
+  // Most of the time, tests wait for processes or timers, so that one worker per processor would be too few.
+  maxWorkers: availableParallelism() + 2,
   globalSetup: 'storage/cluster.ts',
+  sequence: { sequencer: SlowFirst },
 };
 
 export default defineConfig({

@@ -1,0 +1,30 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Slow files that are short. Vitest starts long files first, so that these would start last. */
+const SLOW = [
+  'day/day.test.ts',
+  'compliance/conformance/conformance.test.ts',
+  'cli/readme.test.ts',
+  'server/console/bots-browser.test.ts',
+  'fleet/halts/re-enable.test.ts',
+  'compliance/stress/host.test.ts',
+  'server/console/offline-browser.test.ts',
+  'daemon/faults.test.ts',
+];
+
+/** Starts slow files first, so that no worker is left with one when the others have ended. */
+export class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    // The files of a project stay together: a worker that changes projects imports everything again.
+    const projects = new Set(sorted.map(({ project }) => project));
+    return [...projects].flatMap((project) => {
+      const own = sorted.filter((file) => file.project === project);
+      return [...own.filter(isSlow), ...own.filter((file) => !isSlow(file))];
+    });
+  }
+}
+
+function isSlow({ moduleId }: TestSpecification): boolean {
+  return SLOW.some((file) => moduleId.endsWith(`/test/${file}`));
+}
