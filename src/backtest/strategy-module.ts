@@ -6,9 +6,8 @@ import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 import { ServiceError } from '../base/errors.ts';
-import type { Strategy } from '../engine/strategy.ts';
-import { lateError } from '../engine/late-error.ts';
-import { strategyFault } from '../engine/strategy-fault.ts';
+import { lateError } from '../engine/strategy-error.ts';
+import { strategyFault, type Strategy } from '../engine/strategy.ts';
 import { noteImport, watchGlobals } from './outside.ts';
 import {
   failStrategy,

@@ -6,7 +6,7 @@ import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { lateError } from '../engine/late-error.ts';
+import { lateError } from '../engine/strategy-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../base/errors.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { execute, type StrategyTraces } from './execute.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import { EngineMemory } from '../engine/memory.ts';
-import { lateError } from '../engine/late-error.ts';
+import { lateError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../base/errors.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { loadStrategy } from './strategy-source.ts';

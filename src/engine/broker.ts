@@ -1,8 +1,13 @@
+import type { OrderExecution } from './execution/order-execution.ts';
 import type { Instrument } from './instrument.ts';
-import type { OrderEntry } from './orders/order-entry.ts';
+import type { MarginCalls } from './margin.ts';
+import type { OrderFields } from './orders/create-order.ts';
+import type { OrderBook } from './orders/order-book.ts';
 import { readRequest } from './orders/order-request.ts';
 import { viewOf } from './orders/order-view.ts';
 import type { Order, OrderRequest } from './orders/order.ts';
+import { isTarget, type WorkingOrder } from './orders/working-order.ts';
+import type { RiskGate } from './risk/risk-gate.ts';
 import type { RunState } from './run-state.ts';
 import type { Broker } from './strategy.ts';
 
@@ -12,11 +17,23 @@ import type { Broker } from './strategy.ts';
  */
 export class StrategyBroker implements Broker {
   readonly #run: RunState;
-  readonly #entry: OrderEntry;
+  readonly #book: OrderBook;
+  readonly #gate: RiskGate;
+  readonly #margin: MarginCalls | undefined;
+  readonly #execution: OrderExecution;
 
-  constructor(run: RunState, entry: OrderEntry) {
+  constructor(
+    run: RunState,
+    book: OrderBook,
+    gate: RiskGate,
+    margin: MarginCalls | undefined,
+    execution: OrderExecution,
+  ) {
     this.#run = run;
-    this.#entry = entry;
+    this.#book = book;
+    this.#gate = gate;
+    this.#margin = margin;
+    this.#execution = execution;
     Object.freeze(this);
   }
 
@@ -40,7 +57,7 @@ export class StrategyBroker implements Broker {
     this.#checkTurn();
     const read = readRequest(request);
     this.#indexOf(read.instrument);
-    return viewOf(this.#entry.order(read));
+    return viewOf(this.#enter(read));
   }
 
   target(instrument: Instrument, weight: number): Order {
@@ -49,13 +66,23 @@ export class StrategyBroker implements Broker {
     if (!Number.isFinite(weight)) {
       throw new RangeError(`target: weight must be a finite number, not ${String(weight)}`);
     }
-    return viewOf(this.#entry.target(instrument, weight));
+    const { index, close } = instrument;
+    const estimate = this.#run.portfolio.unitsToTarget(index, weight, close);
+    // There is no estimate before the first bar. The side is final when the order is sized.
+    const side = (Number.isNaN(estimate) ? weight : estimate) < 0 ? 'sell' : 'buy';
+    const order = this.#enter({ instrument, side, quantity: Number.NaN, weight });
+    if (order.status === 'working') this.#replaceTargets(order);
+    return viewOf(order);
   }
 
   cancel({ id }: Pick<Order, 'id'>): void {
     this.#checkTurn();
     if (typeof id !== 'number') throw new RangeError('cancel: needs an order');
-    this.#entry.cancel(id);
+    const found = this.#run.working.find((order) => order.id === id);
+    if (found === undefined || found.isLiquidation) return;
+    this.#gate.countMessage();
+    this.#execution.withdraw(found, 'canceled_by_strategy');
+    this.#book.dropEnded();
   }
 
   working(instrument?: Instrument): Order[] {
@@ -65,6 +92,28 @@ export class StrategyBroker implements Broker {
         ? working
         : working.filter((order) => order.instrument === instrument);
     return wanted.map(viewOf);
+  }
+
+  #enter(fields: OrderFields): WorkingOrder {
+    const order = this.#book.create(fields);
+    this.#gate.collar.anchor(order);
+    const unfit = this.#margin?.denial(order) ?? this.#execution.denial(order);
+    const reason = this.#gate.denial(order, unfit) ?? this.#execution.place(order);
+    if (reason === undefined) this.#book.submit(order);
+    else this.#book.end(order, 'denied', reason);
+    return order;
+  }
+
+  /** Cancels older targets of the same instrument. */
+  #replaceTargets(newest: WorkingOrder): void {
+    if (this.#run.working.length === 1) return;
+    for (const order of this.#run.working) {
+      if (order === newest || order.instrument !== newest.instrument || !isTarget(order)) continue;
+      this.#gate.countMessage();
+      this.#execution.withdraw(order, 'canceled_by_strategy');
+    }
+    this.#book.dropEnded();
+    this.#execution.sendWaiting();
   }
 
   #checkTurn(): void {

@@ -1,3 +1,4 @@
+import { StrategyBroker } from './broker.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
@@ -6,7 +7,6 @@ import { VenueTerms } from './execution/venue-terms.ts';
 import { showBar } from './instrument.ts';
 import { MarginCalls } from './margin.ts';
 import { OrderBook } from './orders/order-book.ts';
-import { OrderEntry } from './orders/order-entry.ts';
 import type { RunResult } from './run-result.ts';
 import { Exposure } from './risk/exposure.ts';
 import type { Thresholds } from './risk/firm-thresholds.ts';
@@ -39,7 +39,8 @@ export class Engine {
   /** Undefined in a cash account. */
   readonly #margin: MarginCalls | undefined;
   readonly #execution: OrderExecution;
-  readonly #entry: OrderEntry;
+  readonly #book: OrderBook;
+  readonly #broker: StrategyBroker;
   readonly #setup: EngineSetup;
 
   /** @throws RangeError for a venue without a cash account. */
@@ -53,14 +54,15 @@ export class Engine {
     const exposure = new Exposure(run, terms);
     const sizing = new Sizing(run, exposure);
     const gate = new RiskGate(run, exposure, opening?.risk);
-    const book = new OrderBook(run);
+    const book = new OrderBook(run, gate);
+    this.#book = book;
     this.venue = terms && new VenueExecution(run, book, gate, exposure, sizing, terms);
     this.risk = gate;
     this.#run = run;
     this.#setup = setup;
-    this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book, gate) : undefined;
+    this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book) : undefined;
     this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
-    this.#entry = new OrderEntry(run, book, gate, this.#margin, this.#execution);
+    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution);
   }
 
   get run(): RunView {
@@ -84,8 +86,7 @@ export class Engine {
   /**
    * Adds the bars of a new time, for `advance`.
    *
-   * @throws RangeError if the time is not later than that of the last step, there are no bars, or a
-   *   symbol is unknown; nothing is added then.
+   * @throws RangeError for bars that cannot follow; nothing is added then.
    */
   append(step: Step): void {
     this.#run.append(step);
@@ -93,12 +94,20 @@ export class Engine {
 
   /** Replaces all thresholds, and cancels working orders that break them, the newest first. */
   setThresholds(thresholds: Thresholds): void {
-    this.#entry.setThresholds(thresholds);
+    this.#run.betweenSteps(() => {
+      for (const { order, reason } of this.risk.setThresholds(thresholds)) {
+        this.#execution.withdraw(order, reason);
+      }
+      this.#book.dropEnded();
+    });
   }
 
   /** Cancels every working order. Orders at a venue end when it confirms. */
   halt(): void {
-    this.#entry.halt();
+    this.#run.betweenSteps(() => {
+      for (const order of this.#run.working) this.#execution.withdraw(order, 'halted');
+      this.#book.dropEnded();
+    });
   }
 
   /** Prevents further orders, also from callbacks of a strategy that was interrupted. */
@@ -123,7 +132,7 @@ export class Engine {
     const run = this.#run;
     if (run.strategy !== undefined) return;
     run.portfolio.date(run.now);
-    run.strategy = startStrategy(this.#setup, run, this.#entry);
+    run.strategy = startStrategy(this.#setup, run, this.#broker);
   }
 
   /**

@@ -1,8 +1,19 @@
-import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders/order.ts';
-import type { Account, Booking } from './booking.ts';
+import {
+  ORDER_REASONS,
+  ORDER_TYPES,
+  TIMES_IN_FORCE,
+  type ExitPrice,
+  type Order,
+  type OrderReason,
+  type OrderType,
+  type TimeInForce,
+} from './orders/order.ts';
 import { EngineMemory } from './memory.ts';
 import { Rows, type RowsData } from './number-rows.ts';
-import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders/order.ts';
+import type { Booking, Portfolio } from './portfolio.ts';
+
+/** Units held and cash after a booking. */
+type Balance = { readonly position: number; readonly cash: number };
 
 /** Event of an order or of its account. `events.ndjson` has one per line, in order of `seq`. */
 export type OrderEvent = {
@@ -30,7 +41,7 @@ export type OrderEvent = {
       readonly oco_group?: number;
       readonly parent?: number;
     }
-  | {
+  | ({
       readonly kind: 'order.filled';
       readonly side: 'buy' | 'sell';
       readonly quantity: number;
@@ -41,10 +52,7 @@ export type OrderEvent = {
       readonly fee: number;
       /** Cost of slippage, account currency. */
       readonly slippage: number;
-      /** Units held and cash after the fill. */
-      readonly position: number;
-      readonly cash: number;
-    }
+    } & Balance)
   | { readonly kind: 'order.triggered' }
   | {
       readonly kind: 'order.canceled' | 'order.expired' | 'order.rejected' | 'order.denied';
@@ -62,7 +70,7 @@ export type OrderEvent = {
     }
   /** The venue is asked to cancel the order, but may still fill it. */
   | { readonly kind: 'order.pending_cancel'; readonly reason: OrderReason }
-  | {
+  | ({
       /** A venue has undone or corrected trades of the order. */
       readonly kind: 'order.corrected';
       /** Change of the position, signed units, and its price. */
@@ -70,21 +78,15 @@ export type OrderEvent = {
       readonly price: number;
       /** Fees and changes of the price of the remaining units, account currency. */
       readonly fee: number;
-      /** Units held and cash after it. */
-      readonly position: number;
-      readonly cash: number;
-    }
-  | {
+    } & Balance)
+  | ({
       /** The venue has reported a fee after its fill. */
       readonly kind: 'order.fee';
       /** Units taken as a fee; above 0 if given back. */
       readonly quantity: number;
       /** Account currency, including the value of the units. */
       readonly fee: number;
-      /** Units held and cash after it. */
-      readonly position: number;
-      readonly cash: number;
-    }
+    } & Balance)
 );
 
 const KINDS = [
@@ -104,6 +106,8 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 const WIDTH = 12;
+/** Numbers of a booking, after the head of its row. */
+const BOOKED = ['quantity', 'price', 'reference', 'fee', 'slippage', 'position', 'cash'] as const;
 /** Bits of a request; above them lie the order's type and its time in force, four bits each. */
 const BUY = 1;
 const POST_ONLY = 2;
@@ -180,9 +184,14 @@ export class Journal implements JournalRows {
     chunk[at + 11] = order.parent;
   }
 
-  /** Call it after the portfolio has booked the fill. */
-  filled(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
-    const at = this.#row('order.filled', booking.time, order.id, booking.instrument);
+  /** Records a booking. Call it after the portfolio has booked it. */
+  booked(
+    kind: 'order.filled' | 'order.fee' | 'order.corrected',
+    { id }: Readonly<Order>,
+    booking: Booking,
+    { positions, cash }: Portfolio,
+  ): void {
+    const at = this.#row(kind, booking.time, id, booking.instrument);
     const { chunk } = this.#rows;
     chunk[at + 4] = booking.quantity;
     chunk[at + 5] = booking.price;
@@ -197,40 +206,15 @@ export class Journal implements JournalRows {
     this.#row('order.triggered', time, order.id, order.instrument.index);
   }
 
+  /** Records that an order has ended, or that the venue is asked to cancel it. */
   ended(
-    kind: 'order.canceled' | 'order.expired' | 'order.rejected' | 'order.denied',
+    kind: `order.${'canceled' | 'expired' | 'rejected' | 'denied' | 'pending_cancel'}`,
     time: number,
     order: Readonly<Order>,
     reason: OrderReason,
   ): void {
     const at = this.#row(kind, time, order.id, order.instrument.index);
     this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
-  }
-
-  pendingCancel(time: number, order: Readonly<Order>, reason: OrderReason): void {
-    const at = this.#row('order.pending_cancel', time, order.id, order.instrument.index);
-    this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
-  }
-
-  /** Call it after the portfolio has booked it. */
-  fee(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
-    const at = this.#row('order.fee', booking.time, order.id, booking.instrument);
-    const { chunk } = this.#rows;
-    chunk[at + 4] = booking.quantity;
-    chunk[at + 5] = booking.fee;
-    chunk[at + 6] = positions[booking.instrument]!;
-    chunk[at + 7] = cash;
-  }
-
-  /** Call it after the portfolio has booked it. */
-  corrected(order: Readonly<Order>, booking: Booking, { positions, cash }: Account): void {
-    const at = this.#row('order.corrected', booking.time, order.id, booking.instrument);
-    const { chunk } = this.#rows;
-    chunk[at + 4] = booking.quantity;
-    chunk[at + 5] = booking.price;
-    chunk[at + 6] = booking.fee;
-    chunk[at + 7] = positions[booking.instrument]!;
-    chunk[at + 8] = cash;
   }
 
   marginCall(time: number, equity: number, required: number): void {
@@ -275,14 +259,20 @@ function fieldsOf(kind: Kind, row: Float64Array): object {
       return submittedFields(row);
     case 'order.triggered':
       return {};
-    case 'order.filled': {
-      const rest = numbers(row, 5, ['price', 'reference', 'fee', 'slippage', 'position', 'cash']);
-      return { side: row[4]! > 0 ? 'buy' : 'sell', quantity: Math.abs(row[4]!), ...rest };
+    case 'order.filled':
+      return {
+        side: row[4]! > 0 ? 'buy' : 'sell',
+        ...numbers(row, 4, BOOKED),
+        quantity: Math.abs(row[4]!),
+      };
+    case 'order.fee': {
+      const { quantity, fee, position, cash } = numbers(row, 4, BOOKED);
+      return { quantity, fee, position, cash };
     }
-    case 'order.fee':
-      return numbers(row, 4, ['quantity', 'fee', 'position', 'cash']);
-    case 'order.corrected':
-      return numbers(row, 4, ['quantity', 'price', 'fee', 'position', 'cash']);
+    case 'order.corrected': {
+      const { quantity, price, fee, position, cash } = numbers(row, 4, BOOKED);
+      return { quantity, price, fee, position, cash };
+    }
     case 'account.margin_call':
       return numbers(row, 4, ['equity', 'required']);
     case 'account.latched': {
@@ -320,8 +310,13 @@ function submittedFields(row: Float64Array): object {
 }
 
 /** Consecutive numbers of a row, by name. */
-function numbers(row: Float64Array, from: number, names: readonly string[]): object {
-  return Object.fromEntries(names.map((name, place) => [name, row[from + place]!]));
+function numbers<N extends string>(
+  row: Float64Array,
+  from: number,
+  names: readonly N[],
+): Record<N, number> {
+  const entries = names.map((name, place) => [name, row[from + place]!]);
+  return Object.fromEntries(entries) as Record<N, number>;
 }
 
 // Prices are above 0, so the sign is free to tell a share of the price from an absolute price.

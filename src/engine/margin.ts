@@ -3,20 +3,17 @@ import { requestLiquidation } from './orders/create-order.ts';
 import type { OrderBook } from './orders/order-book.ts';
 import type { OrderReason } from './orders/order.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
-import type { RiskGate } from './risk/risk-gate.ts';
 import { STEPS_TO_FREEZE, type RunState } from './run-state.ts';
 
 /** Margin calls: closes all positions when equity falls below the maintenance margin. */
 export class MarginCalls {
   readonly #run: RunState;
   readonly #book: OrderBook;
-  readonly #gate: RiskGate;
   #isCalled = false;
 
-  constructor(run: RunState, book: OrderBook, gate: RiskGate) {
+  constructor(run: RunState, book: OrderBook) {
     this.#run = run;
     this.#book = book;
-    this.#gate = gate;
   }
 
   /** During a margin call, no order is accepted. */
@@ -55,7 +52,6 @@ export class MarginCalls {
       if (position === 0 || this.#isLiquidating(instrument)) continue;
       const order = this.#book.create(requestLiquidation(instrument, position));
       this.#book.submit(order);
-      this.#gate.submitted(order);
     }
   }
 

@@ -1,8 +1,28 @@
-import type { Booking } from './booking.ts';
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './number-rows.ts';
 import type { Trade } from './run-result.ts';
 import type { RiskState } from './risk/risk-state.ts';
+
+/**
+ * A fill, fee or correction. A run keeps one and writes each into it, since it makes too many to leave to
+ * the garbage collector. −0 counts like 0 and is stored as a double from the start.
+ */
+export class Booking {
+  /** The instrument's place in the universe. */
+  instrument = 0;
+  /** Units, signed: positive bought, negative sold. */
+  quantity = -0;
+  /** Per unit, slippage included. */
+  price = -0;
+  /** The fill model's price, before slippage. */
+  reference = -0;
+  /** Account currency, both as costs. */
+  fee = -0;
+  slippage = -0;
+  /** Milliseconds since the epoch, and the step: when it happened. */
+  time = -0;
+  step = 0;
+}
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */
 const ID = 0;
@@ -208,7 +228,7 @@ export class Portfolio {
    * none if nothing of the order was filled.
    */
   settle(booking: Booking, tradeId: number | undefined): void {
-    if (booking.quantity !== 0) this.book({ ...booking, fee: 0 });
+    if (booking.quantity !== 0) this.book(Object.assign(new Booking(), booking, { fee: 0 }));
     this.#charge(booking.fee, tradeId);
   }
 

@@ -1,17 +1,13 @@
-import { appendBar } from '../market/bars.ts';
-import type { Bars } from '../market/bars.ts';
-import type { Booking } from './booking.ts';
+import { appendBar, type Bars } from '../market/bars.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
 import { EngineMemory } from './memory.ts';
-import type { Order } from './orders/order.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
-import { Portfolio } from './portfolio.ts';
+import { Portfolio, Booking } from './portfolio.ts';
 import type { RunResult, Trade } from './run-result.ts';
-import { mergeTimes } from './steps.ts';
-import type { Step } from './steps.ts';
+import { mergeTimes, type Step } from './steps.ts';
 import type { Fill, StrategyRun } from './strategy.ts';
 
 /**
@@ -21,42 +17,23 @@ import type { Fill, StrategyRun } from './strategy.ts';
 export const STEPS_TO_FREEZE = 2;
 
 /** The part of a run that callers of the engine read. */
-export interface RunView {
-  /** Bars of each instrument. Columns may be longer than `length`. */
-  readonly histories: readonly Bars[];
-  readonly portfolio: Pick<Portfolio, 'equity'>;
-  /** Oldest first. */
-  readonly working: readonly Readonly<Order>[];
-  /** Number of orders created so far, which is also the id of the newest one. */
-  readonly orderCount: number;
-  /** The prices at which open positions are valued, by symbol. */
-  readonly marks: Readonly<Record<string, number>>;
-  /** Whether equity was lost. No step follows. */
-  readonly isRuined: boolean;
-}
+export type RunView = Readonly<
+  Pick<RunState, 'histories' | 'portfolio' | 'working' | 'orderCount' | 'marks' | 'isRuined'>
+>;
 
 /** State of a run: bars and the step in them, account, journal, working orders and counters. */
-export class RunState implements RunView {
+export class RunState {
   readonly config: EngineConfig;
   readonly instruments: readonly Instrument[];
+  /** Bars of each instrument. Columns may be longer than `length`. */
   readonly histories: Bars[];
   readonly portfolio: Portfolio;
   readonly journal: Journal;
   /** Account currency, before the first step. */
   readonly initialCash: number;
-  /** During a step, it may contain orders that have ended. */
+  /** Oldest first. During a step, it may contain orders that have ended. */
   readonly working: WorkingOrder[] = [];
-  /** Written for every fill, since a run makes too many to leave each to the garbage collector. */
-  readonly booking: Booking = {
-    instrument: 0,
-    quantity: -0,
-    price: -0,
-    reference: -0,
-    fee: -0,
-    slippage: -0,
-    time: -0,
-    step: 0,
-  };
+  readonly booking = new Booking();
   /** Index of the newest bar of each instrument; −1 before its first. */
   readonly cursors: Int32Array;
   /** 1 for instruments with a bar in the current step. */
@@ -77,6 +54,7 @@ export class RunState implements RunView {
   fills: Fill[] = [];
   /** False outside of `create`, `onFill` and `onBar`, for example after an `await`. */
   isStrategysTurn = false;
+  /** Number of orders created so far, which is also the id of the newest one. */
   orderCount = 0;
   readonly orders = {
     submitted: 0,
@@ -121,10 +99,12 @@ export class RunState implements RunView {
     return this.instruments.map(({ symbol }) => symbol);
   }
 
+  /** Whether equity was lost. No step follows. */
   get isRuined(): boolean {
     return this.ruinedAt !== undefined;
   }
 
+  /** The prices at which open positions are valued, by symbol. */
   get marks(): Readonly<Record<string, number>> {
     return this.#ofHeld(this.portfolio.marks);
   }

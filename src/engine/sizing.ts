@@ -1,7 +1,6 @@
 import { affordableQuantity, feeOf } from './costs.ts';
 import type { OrderReason } from './orders/order.ts';
-import { isTarget, signOf } from './orders/working-order.ts';
-import type { WorkingOrder } from './orders/working-order.ts';
+import { isTarget, signOf, type WorkingOrder } from './orders/working-order.ts';
 import type { Exposure } from './risk/exposure.ts';
 import type { RunState } from './run-state.ts';
 

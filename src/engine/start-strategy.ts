@@ -1,23 +1,21 @@
-import { StrategyBroker } from './broker.ts';
 import type { EngineSetup } from './engine-setup.ts';
-import type { OrderEntry } from './orders/order-entry.ts';
 import { seededRandom } from './random.ts';
 import type { RunState } from './run-state.ts';
 import { StrategyError } from './strategy-error.ts';
-import type { StrategyRun } from './strategy.ts';
+import type { Broker, StrategyRun } from './strategy.ts';
 
 /** Creates the strategy of a run in its first step. @throws StrategyError */
 export function startStrategy(
   { strategy, params, config }: EngineSetup,
   run: RunState,
-  entry: OrderEntry,
+  broker: Broker,
 ): StrategyRun {
   try {
     const started = strategy.create({
       // Copies, since a strategy that changes them would change this run or the next one.
       params: Object.freeze({ ...params }),
       instruments: Object.freeze([...run.instruments]),
-      broker: new StrategyBroker(run, entry),
+      broker,
       random: seededRandom(config.seed),
     });
     rejectAsync(started);

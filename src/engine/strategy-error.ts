@@ -1,4 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
+import { placeIn } from '../base/strategy-guard.ts';
 
 /** An error of a strategy's own code at the bar of `step` and `time`, ms. */
 export class StrategyError extends Error {
@@ -53,8 +54,34 @@ export function explainStrategyError(
   return error;
 }
 
+/**
+ * An error in code that a strategy left behind: a callback of a promise, a timer or an event.
+ *
+ * @param done number of steps completed at that time.
+ */
+export function lateError(
+  error: unknown,
+  { strategy, done }: { readonly strategy?: string; readonly done?: number },
+): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const place = placeIn(error instanceof Error ? error.stack : undefined);
+  const where = place === undefined ? '' : `${place}: `;
+  const who = strategy === undefined ? 'the strategy' : `strategy ${strategy}`;
+  const when = done === undefined ? '' : `, after ${done} bars`;
+  return new ServiceError(
+    'strategy_failed',
+    `${where}${who} threw outside of create, onBar and onFill${when}: ${strategyStack(error)}`,
+    {
+      reason: 'late_error',
+      remedy:
+        'Finish all work within these functions: the run does not wait for promises, timers or events.',
+      cause: error,
+    },
+  );
+}
+
 /** The stack without frames of the engine and of Node, which do not show the fault. */
-export function strategyStack(cause: unknown): string {
+function strategyStack(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = (cause.stack ?? cause.message).split('\n');
   return lines.filter((line) => !/^\s+at /.test(line) || !isOwnFrame(line)).join('\n');

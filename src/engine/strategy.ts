@@ -1,6 +1,6 @@
 import type { Instrument } from './instrument.ts';
 import type { Order, OrderRequest } from './orders/order.ts';
-import type { Params, ParamValues } from './params.ts';
+import { resolveParams, type Params, type ParamValues } from './params.ts';
 
 /** A fill, for the strategy. */
 export interface Fill {
@@ -83,4 +83,32 @@ export interface Strategy<P extends Params = Params> {
 export function defineStrategy<const P extends Params>(strategy: Strategy<P>): Strategy<P> {
   Object.freeze(strategy.params);
   return Object.freeze(strategy);
+}
+
+/** The reason for which a module's default export is not a strategy; undefined if it is one. */
+export function strategyFault(exported: unknown): string | undefined {
+  if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
+  const { name, description, params, create, instruments, signals } = exported as Partial<Strategy>;
+  if (typeof name !== 'string' || !/^[a-z0-9]+(_[a-z0-9]+)*$/.test(name)) {
+    return 'the name of its strategy must be lower-case words joined by underscores';
+  }
+  if (typeof description !== 'string') return `strategy ${name} has no description`;
+  if (typeof create !== 'function') return `strategy ${name} has no function create`;
+  if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
+  const odd = Object.entries(params).find(([, param]) => !isParam(param));
+  if (odd) return `parameter ${odd[0]} is not made by integer(), number(), choice() or flag()`;
+  const wrong = resolveParams(params, {}).problems[0];
+  if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
+  if (instruments !== undefined && !(instruments.min >= 1 && instruments.max >= instruments.min)) {
+    return `strategy ${name} needs instruments.min of at least 1 and at most instruments.max`;
+  }
+  const isNames = Array.isArray(signals) && signals.every((signal) => typeof signal === 'string');
+  if (signals !== undefined && !isNames) return `strategy ${name} has signals that are no names`;
+  return undefined;
+}
+
+function isParam(param: unknown): boolean {
+  const { kind, choices } = (param ?? {}) as { kind?: unknown; choices?: unknown };
+  if (kind === 'choice') return Array.isArray(choices);
+  return kind === 'integer' || kind === 'number' || kind === 'flag';
 }

@@ -127,13 +127,13 @@ describe('an invalid module', () => {
     [
       'has a parameter of its own kind',
       "export default { name: 'a', description: '', params: { p: 1 }, create() {} };\n",
-      /parameter p is none of/,
+      /parameter p is not made by/,
     ],
     [
       'has a choice of nothing',
       "const p = { kind: 'choice', default: 'a' };\n" +
         "export default { name: 'a', description: '', params: { p }, create() {} };\n",
-      /parameter p is none of/,
+      /parameter p is not made by/,
     ],
     [
       'has a default outside of its bounds',

@@ -1,7 +1,5 @@
-import { ORDER_REASONS } from '../orders/order.ts';
-import type { OrderReason } from '../orders/order.ts';
-import { signOf } from '../orders/working-order.ts';
-import type { WorkingOrder } from '../orders/working-order.ts';
+import { ORDER_REASONS, type OrderReason } from '../orders/order.ts';
+import { signOf, type WorkingOrder } from '../orders/working-order.ts';
 import type { VenueReport } from './venue-protocol.ts';
 
 /** An order at the venue, with the sums of its reports. It is kept after the order has ended. */

@@ -1,15 +1,19 @@
 import { DAY } from '../../market/bar-time.ts';
 import { feeOf, slippedPrice } from '../costs.ts';
-import { isBeyondLimit, isStop, priceAtOpen, reachesStop } from '../fills/order-prices.ts';
-import type { BarPrices } from '../fills/order-prices.ts';
+import {
+  isBeyondLimit,
+  isStop,
+  priceAtOpen,
+  reachesStop,
+  type BarPrices,
+} from '../fills/order-prices.ts';
 import { nextOnPath, pathOf } from '../fills/path.ts';
 import { nextInRange } from '../fills/range.ts';
 import { requestExits } from '../orders/create-order.ts';
 import type { OrderBook } from '../orders/order-book.ts';
 import type { OrderReason } from '../orders/order.ts';
 import { ratchet } from '../orders/trailing-stop.ts';
-import { isTarget, signOf } from '../orders/working-order.ts';
-import type { WorkingOrder } from '../orders/working-order.ts';
+import { isTarget, signOf, type WorkingOrder } from '../orders/working-order.ts';
 import type { RiskGate } from '../risk/risk-gate.ts';
 import type { RunState } from '../run-state.ts';
 import type { Sizing } from '../sizing.ts';
@@ -270,8 +274,7 @@ export class SimulatedExecution implements OrderExecution {
     if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     const isFirst = order.filled === 0;
     order.filled += quantity;
-    this.#book.fill(order);
-    this.#gate.filled(order, booking, isFirst);
+    this.#book.fill(order, isFirst);
     this.#book.complete(order, false);
   }
 
@@ -290,7 +293,6 @@ export class SimulatedExecution implements OrderExecution {
     for (const exit of entry.exits) {
       exit.session = Math.floor(this.#run.now / DAY);
       this.#book.submit(exit);
-      this.#gate.submitted(exit);
     }
     return entry.exits;
   }

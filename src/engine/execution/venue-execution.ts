@@ -3,15 +3,13 @@ import { expectedPrice, feeOf } from '../costs.ts';
 import type { Instrument } from '../instrument.ts';
 import type { OrderBook } from '../orders/order-book.ts';
 import type { OrderReason } from '../orders/order.ts';
-import { isTarget, signOf } from '../orders/working-order.ts';
-import type { WorkingOrder } from '../orders/working-order.ts';
+import { isTarget, signOf, type WorkingOrder } from '../orders/working-order.ts';
 import type { Exposure } from '../risk/exposure.ts';
 import type { RiskGate } from '../risk/risk-gate.ts';
 import type { RunState } from '../run-state.ts';
 import type { Sizing } from '../sizing.ts';
 import type { OrderExecution } from './order-execution.ts';
-import { endReason, SentOrders } from './sent-orders.ts';
-import type { ReportedChange, SentOrder } from './sent-orders.ts';
+import { endReason, SentOrders, type ReportedChange, type SentOrder } from './sent-orders.ts';
 import type { VenueReport, VenueRules } from './venue-protocol.ts';
 import type { VenueTerms } from './venue-terms.ts';
 
@@ -229,15 +227,14 @@ export class VenueExecution implements OrderExecution {
     booking.step = step;
     if (change.kind === 'correction') {
       portfolio.correct(booking, order.side, sent.trade);
-      journal.corrected(order, booking, portfolio);
+      journal.booked('order.corrected', order, booking, portfolio);
     } else if (change.kind === 'fee') {
       portfolio.settle(booking, sent.trade);
-      journal.fee(order, booking, portfolio);
+      journal.booked('order.fee', order, booking, portfolio);
     } else {
       portfolio.book(booking);
       sent.trade = portfolio.lastTrade(index);
-      this.#book.fill(order);
-      this.#gate.filled(order, booking, change.isFirst);
+      this.#book.fill(order, change.isFirst);
     }
   }
 }

@@ -1,6 +1,5 @@
 import type { Order } from '../orders/order.ts';
-import { isStop, priceOnMove } from './order-prices.ts';
-import type { BarPrices } from './order-prices.ts';
+import { isStop, priceOnMove, type BarPrices } from './order-prices.ts';
 
 /**
  * Path of the price within a bar that `ohlc_path` assumes, as the broker emulator of TradingView

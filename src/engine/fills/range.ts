@@ -1,6 +1,5 @@
 import type { Order } from '../orders/order.ts';
-import { isBeyondLimit, isStop, priceWithinBar } from './order-prices.ts';
-import type { BarPrices } from './order-prices.ts';
+import { isBeyondLimit, isStop, priceWithinBar, type BarPrices } from './order-prices.ts';
 
 /** The next event within a bar. */
 export interface NextInRange<T> {

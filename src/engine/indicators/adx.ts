@@ -1,6 +1,5 @@
 import { trueRange } from './atr.ts';
-import { checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkPeriod, type Indicator } from './indicator.ts';
 import { WilderAverage } from './wilder.ts';
 
 /**

@@ -1,5 +1,4 @@
-import { checkMultiplier, checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 
 /**

@@ -1,5 +1,4 @@
-import { checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkPeriod, type Indicator } from './indicator.ts';
 
 /**
  * Exponential moving average: the mean of the first `period` values, then

@@ -1,7 +1,6 @@
 import { Atr } from './atr.ts';
 import { Ema } from './ema.ts';
-import { checkMultiplier, checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
 
 /**
  * Keltner channel in Raschke's form: `middle` is the exponential average of the close; `upper` and

@@ -1,6 +1,5 @@
 import { Ema } from './ema.ts';
-import { checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkPeriod, type Indicator } from './indicator.ts';
 
 /**
  * Moving average convergence/divergence (Appel): `macd` is the fast exponential average

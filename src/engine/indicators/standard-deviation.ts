@@ -1,5 +1,4 @@
-import { checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 
 /**

@@ -1,5 +1,4 @@
-import { checkPeriod } from './indicator.ts';
-import type { Indicator } from './indicator.ts';
+import { checkPeriod, type Indicator } from './indicator.ts';
 
 /**
  * Wilder's smoothing ("New Concepts in Technical Trading Systems", 1978), also called RMA or SMMA:

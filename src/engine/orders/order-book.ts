@@ -1,9 +1,9 @@
+import type { RiskGate } from '../risk/risk-gate.ts';
 import type { RunState } from '../run-state.ts';
 import { createOrder, type OrderFields } from './create-order.ts';
 import { viewOf } from './order-view.ts';
 import type { OrderReason } from './order.ts';
-import { decide, evolve } from './order-lifecycle.ts';
-import type { OrderCommand, UnfilledStatus } from './order-lifecycle.ts';
+import { decide, evolve, type OrderCommand, type UnfilledStatus } from './order-lifecycle.ts';
 import type { WorkingOrder } from './working-order.ts';
 
 const TRIGGER: OrderCommand = { kind: 'trigger' };
@@ -13,9 +13,11 @@ const COMPLETE_AS_REPORTED: OrderCommand = { kind: 'complete', isReported: true 
 /** Creates orders and changes their status. Records each change in the journal and counts it. */
 export class OrderBook {
   readonly #run: RunState;
+  readonly #gate: RiskGate;
 
-  constructor(run: RunState) {
+  constructor(run: RunState, gate: RiskGate) {
     this.#run = run;
+    this.#gate = gate;
   }
 
   create(fields: OrderFields): WorkingOrder {
@@ -27,6 +29,7 @@ export class OrderBook {
     this.#run.orders.submitted += 1;
     this.#run.journal.submitted(this.#run.now, order);
     this.#run.working.push(order);
+    this.#gate.submitted(order);
   }
 
   trigger(order: WorkingOrder): void {
@@ -48,10 +51,11 @@ export class OrderBook {
   }
 
   /** Records the fill that the booking of the run describes, after the portfolio has booked it. */
-  fill(order: WorkingOrder): void {
+  fill(order: WorkingOrder, isFirst: boolean): void {
     const { booking, fills, journal, orders, portfolio, strategy } = this.#run;
     orders.fills += 1;
-    journal.filled(order, booking, portfolio);
+    journal.booked('order.filled', order, booking, portfolio);
+    this.#gate.filled(order, booking, isFirst);
     if (strategy!.onFill === undefined) return;
     const { quantity, price, fee } = booking;
     const { instrument } = order;
@@ -83,7 +87,7 @@ export class OrderBook {
         journal.triggered(time, order);
         break;
       case 'pending_cancel':
-        journal.pendingCancel(time, order, change.reason);
+        journal.ended('order.pending_cancel', time, order, change.reason);
         break;
       case 'completed':
         this.#run.orders.filled += 1;

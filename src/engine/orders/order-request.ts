@@ -1,5 +1,4 @@
-import type { ExitPrice, OrderRequest } from './order.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from './order.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE, type ExitPrice, type OrderRequest } from './order.ts';
 
 type Optional = Omit<OrderRequest, 'instrument' | 'side' | 'quantity'>;
 

@@ -1,7 +1,6 @@
 import { feeOf, expectedPrice } from '../costs.ts';
 import type { VenueTerms } from '../execution/venue-terms.ts';
-import { isTarget, isUnsizedTarget } from '../orders/working-order.ts';
-import type { WorkingOrder } from '../orders/working-order.ts';
+import { isTarget, isUnsizedTarget, type WorkingOrder } from '../orders/working-order.ts';
 import type { RunState } from '../run-state.ts';
 
 /** Share of a position below which a difference is a rounding error. */

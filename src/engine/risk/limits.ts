@@ -1,27 +1,30 @@
 import type { RiskLimits } from '../config.ts';
 import type { OrderReason } from '../orders/order.ts';
 
-/** Measures of an order that limits compare. The gate keeps one and writes each order into it. */
-export interface OrderIntent {
+/**
+ * Measures of an order that limits compare. The gate keeps one and writes each order into it. −0 counts
+ * like 0 and is stored as a double from the start.
+ */
+export class OrderIntent {
   /** Units. */
-  quantity: number;
+  quantity = -0;
   /** Account currency, at the last close or at the price of the fill. */
-  value: number;
+  value = -0;
   /** It can only bring the position nearer to flat, whatever works beside it; see `Exposure`. */
-  reduces: boolean;
+  reduces = false;
   /** Position, signed units, once the order and all working orders of its side are filled. */
-  farthest: number;
+  farthest = -0;
   /** Value of that position, account currency. */
-  positionValue: number;
+  positionValue = -0;
   /** Distance of its limit or stop price from the reference, basis points; 0 without one. */
-  collarBps: number;
+  collarBps = -0;
   /** Number of instruments that are held or being bought, including its own. */
-  instruments: number;
-  equity: number;
+  instruments = 0;
+  equity = -0;
   /** Highest equity at a close so far. */
-  peakEquity: number;
+  peakEquity = -0;
   /** Equity at the last close of the previous UTC day. */
-  dayStartEquity: number;
+  dayStartEquity = -0;
 }
 
 /**

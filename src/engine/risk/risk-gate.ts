@@ -1,12 +1,11 @@
-import type { Booking } from '../booking.ts';
 import type { DenyReason, OrderReason } from '../orders/order.ts';
-import { isTarget } from '../orders/working-order.ts';
-import type { WorkingOrder } from '../orders/working-order.ts';
+import { isTarget, type WorkingOrder } from '../orders/working-order.ts';
+import type { Booking } from '../portfolio.ts';
 import type { RunState } from '../run-state.ts';
 import type { Exposure } from './exposure.ts';
 import { thresholdDenial, type Thresholds } from './firm-thresholds.ts';
 import { DrawdownTracker } from './drawdown-tracker.ts';
-import { liftLimits, limitDenial, type OrderIntent } from './limits.ts';
+import { liftLimits, limitDenial, OrderIntent } from './limits.ts';
 import { MessageRate } from './message-rate.ts';
 import { OptionalLimitChecks } from './optional-limits.ts';
 import { covers, Permits, type Permit, type Proposal } from './permits.ts';
@@ -35,18 +34,7 @@ export class RiskGate {
   #denying: DenyReason | undefined;
   #thresholds: Thresholds | undefined;
   #thresholdRate: MessageRate | undefined;
-  readonly #intent: OrderIntent = {
-    quantity: -0,
-    value: -0,
-    reduces: false,
-    farthest: -0,
-    positionValue: -0,
-    collarBps: -0,
-    instruments: 0,
-    equity: -0,
-    peakEquity: -0,
-    dayStartEquity: -0,
-  };
+  readonly #intent = new OrderIntent();
 
   /** @param carried state of the account that this run continues. */
   constructor(run: RunState, exposure: Exposure, carried?: RiskState) {
@@ -76,14 +64,30 @@ export class RiskGate {
     this.#denying = reason;
   }
 
-  /** Replaces all thresholds. */
-  setThresholds(thresholds: Thresholds): void {
+  /** Replaces all thresholds. Returns the working orders that break them, the newest first. */
+  setThresholds(thresholds: Thresholds): { order: WorkingOrder; reason: OrderReason }[] {
     const rate = thresholds.max_messages_per_second?.value;
     if (rate !== this.#thresholds?.max_messages_per_second?.value) {
       this.#thresholdRate = rate === undefined ? undefined : new MessageRate(rate);
     }
     this.#thresholds = thresholds;
     this.#hasLimits = true;
+    // An order may be filled before its cancel arrives, but must not cause the cancel of others.
+    let staying = this.#run.working.filter(({ pendingCancel }) => pendingCancel === undefined);
+    const broken: { order: WorkingOrder; reason: OrderReason }[] = [];
+    for (const order of staying.toReversed()) {
+      // A permit exempts an order.
+      if (order.parent !== 0 || order.permit !== undefined || order.isLiquidation) continue;
+      const { close } = order.instrument;
+      this.#measure(order, this.#exposure.unitsLeft(order, close), close, staying);
+      const reason = this.#thresholdDenial(order, staying, NOTHING);
+      if (reason === undefined) this.#pass(order, staying);
+      else {
+        broken.push({ order, reason });
+        staying = staying.filter((other) => other !== order);
+      }
+    }
+    return broken;
   }
 
   /** Number of latches for repeated execution so far. */
@@ -145,16 +149,6 @@ export class RiskGate {
     const isDue = order.isCheckedAtFill && order.filled === 0;
     if (!isDue && !(this.#hasLimits && this.#exposure.goesFarther(order, delta))) return undefined;
     return this.limitDenial(order, delta, price);
-  }
-
-  /** The threshold that a working order breaks `beside` these; a permit exempts an order. */
-  brokenThreshold(order: WorkingOrder, beside: readonly WorkingOrder[]): OrderReason | undefined {
-    const { instrument } = order;
-    const units = this.#exposure.unitsLeft(order, instrument.close);
-    this.#measure(order, units, instrument.close, beside);
-    const reason = this.#thresholdDenial(order, beside, NOTHING);
-    if (reason === undefined) this.#pass(order, beside);
-    return reason;
   }
 
   countMessage(): void {

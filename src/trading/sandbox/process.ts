@@ -6,15 +6,14 @@
  */
 import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
-import type { Broker, Strategy, StrategyContext } from '../../engine/strategy.ts';
 import { Engine } from '../../engine/engine.ts';
 import { REQUEST_FIELDS } from '../../engine/orders/order-request.ts';
 import type { OrderRequest } from '../../engine/orders/order.ts';
 import { resolveParams } from '../../engine/params.ts';
 import { growingSignals } from '../../engine/model-signals.ts';
-import { strategyFault } from '../../engine/strategy-fault.ts';
-import { lateError } from '../../engine/late-error.ts';
-import { explainStrategyError } from '../../engine/strategy-error.ts';
+import { strategyFault } from '../../engine/strategy.ts';
+import type { Broker, Strategy, StrategyContext } from '../../engine/strategy.ts';
+import { explainStrategyError, lateError } from '../../engine/strategy-error.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { allocateBars } from '../../market/bars.ts';
 import { guardLanguage, loadGuarded, runStrategy } from '../../base/strategy-guard.ts';
