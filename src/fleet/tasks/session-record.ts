@@ -105,7 +105,9 @@ export async function closeRecorded(
   const { events, state } = closeSession(before, 'halted');
   if (JSON.stringify(state) === text) return [];
   await appendSession(tx, task, now, [...events.map(orderEvent), stateEvent(task, state, now)]);
-  const after = { batches: batches + 1, steps, state: JSON.stringify(state), recorded_at: now };
+  // A session without a batch has not begun, so that the losses before it are still the newest.
+  const count = batches === 0 ? 0 : batches + 1;
+  const after = { batches: count, steps, state: JSON.stringify(state), recorded_at: now };
   await updateSession(tx, { task_id, ...after });
   return before.working;
 }

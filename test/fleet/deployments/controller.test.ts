@@ -152,6 +152,20 @@ describe('a deployment', () => {
     });
   });
 
+  it('fails with the error of a runner that could not record its end after a stop', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    await stop(task_id);
+    const error = { code: 'storage_unavailable', message: 'the disk is full' };
+    const ended = { ...STOPPED, outcome: 'failed', verified: false, error } as const;
+    await one.report({ status: 'ended', ended });
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'storage_unavailable', detail: 'the disk is full' },
+    });
+  });
+
   it('continues while the API server does not answer, and shows this in its status', async () => {
     world.cluster.fail = DOWN;
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
@@ -350,6 +364,28 @@ describe('a deployment', () => {
     const reset_losses = 'another strategy';
     const fresh = await world.deploy('sma', { cluster: 'trading', reset_losses });
     expect((await world.stateOf('sma', fresh.deployment_id)).opening).toBeNull();
+  });
+
+  it('counts earlier losses although the last deployment was canceled before it began', async () => {
+    const old = await world.deploy('sma');
+    await lose(old, () => stop(old.task_id));
+    world.now += 1000;
+    const { production } = world.services;
+    const { cluster: connect } = production;
+    const cluster = () => {
+      throw DOWN;
+    };
+    Object.assign(production, { cluster });
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = body as Deployed;
+    await isRunning(task_id);
+    await release(task_id);
+    await world.post(`/tasks/${task_id}/cancel`);
+    expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+    Object.assign(production, { cluster: connect });
+    const next = await world.deploy('sma');
+    const { opening } = await world.stateOf('sma', next.deployment_id);
+    expect(opening!.risk!.peak_equity / opening!.cash).toBeCloseTo(100 / 60);
   });
 
   it('inherits losses and prices with the account that it continues, unless a person resets them', async () => {
