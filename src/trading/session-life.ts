@@ -28,7 +28,10 @@ export interface SessionLife {
   /** The server has recorded more than the journal: the session must not be restored. */
   readonly isLost: boolean;
   readonly ending: Ending | undefined;
-  /** Whether the venue confirmed that no order is open; undefined before the end. */
+  /**
+   * Whether the venue confirmed that no order is open, and the journal records that; undefined before
+   * the end.
+   */
   readonly verified: boolean | undefined;
 }
 

@@ -127,7 +127,7 @@ const REACTIONS: {
   server_failed: (life, { error }, facts) => [
     ...(error.reason === 'log_lost' ? [{ kind: 'journal_lost' } as const] : []),
     ...settleClaim(life),
-    ...fail(life, error, facts),
+    ...(error.retryable ? fail(life, error, facts) : failRecord(life, error, facts)),
   ],
   restored: decideRestored,
   reconciled: () => [{ kind: 'work_due', work: 'compare' }],
@@ -144,9 +144,15 @@ const REACTIONS: {
     BROKEN,
     ...end(evolve(life, BROKEN), { outcome: 'stopped', isFinal: false }, facts),
   ],
-  write_failed: (life, { error }, facts) => [BROKEN, ...fail(evolve(life, BROKEN), error, facts)],
+  write_failed: (life, { error }, facts) => [
+    BROKEN,
+    ...failRecord(evolve(life, BROKEN), error, facts),
+  ],
   failed: (life, { error }, facts) => fail(life, error, facts),
-  orders_canceled: (_, { verified }) => [{ kind: 'ended', verified }],
+  // A process that can write the journal must record what the venue has reported since.
+  orders_canceled: ({ isBroken, isAtVenue }, { verified }) => [
+    { kind: 'ended', verified: verified && !(isBroken && isAtVenue) },
+  ],
 };
 
 export function evolve(life: SessionLife, decision: Decision): SessionLife {
@@ -277,6 +283,13 @@ function decideSupervisionInputs(life: SessionLife, { session, now }: Facts): De
 
 function fail(life: SessionLife, error: ServiceError, facts: Facts): Decision[] {
   return end(life, { outcome: 'failed', isFinal: true, error }, facts);
+}
+
+/** An end that is missing from the record is a failure, even if it was final before. */
+function failRecord(life: SessionLife, error: ServiceError, facts: Facts): Decision[] {
+  if (life.ending?.isFinal !== true) return fail(life, error, facts);
+  if (life.ending.outcome === 'failed') return [];
+  return [{ kind: 'ending_changed', ending: { outcome: 'failed', isFinal: true, error } }];
 }
 
 /** Begins the end, or makes an end final that was not. */

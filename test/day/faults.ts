@@ -142,7 +142,7 @@ export class Faults {
     if (running.length === 0) return;
     const lost = cluster.loseNode(machine.pick(running));
     if (lost === undefined) return;
-    lost.process.nextCommit = () => 'full';
+    lost.process.hasLostVolume = true;
     const pod = this.#world.pods.get(lost.process)!;
     if (machine.happens(0.5)) pod.link.isCut = true;
     machine.after(ms, () => cluster.removeLost(lost));

@@ -23,8 +23,8 @@ export class SimulatedProcess implements Life {
   skewMs = 0;
   /** Decides on the fault of the next commit. */
   nextCommit: () => CommitFault | undefined = () => undefined;
-  /** Whether one of its commits failed because the disk was full. */
-  hasLostWrites = false;
+  /** Whether it has lost its volume, so that nothing it writes is kept. */
+  hasLostVolume = false;
   /** Whether its database answers with errors. */
   isDatabaseAway = false;
   readonly #databases = new Set<Database.Database>();

@@ -50,11 +50,8 @@ function guarded(statement: Statement, sql: string, owner: SimulatedProcess): St
 }
 
 function commit<T>(run: () => T, owner: SimulatedProcess): T {
-  const fault = owner.nextCommit();
-  if (fault === 'full') {
-    owner.hasLostWrites = true;
-    throw new SqliteError('database or disk is full', 'SQLITE_FULL');
-  }
+  const fault = owner.hasLostVolume ? 'full' : owner.nextCommit();
+  if (fault === 'full') throw new SqliteError('database or disk is full', 'SQLITE_FULL');
   if (fault === 'die_before') {
     owner.kill();
     throw new SqliteError(`${owner.name} is dead`, 'SQLITE_MISUSE');

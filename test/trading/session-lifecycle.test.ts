@@ -80,10 +80,18 @@ const ENDED_FOR_GOOD: Outcomes = {
   'answer halt': 'supervision_received',
   'answer stop': 'supervision_received',
   disowned: 'claim gone',
-  'log lost': 'journal_lost',
-  'write failed': 'journal_broken',
+  'server failed': 'ending_changed failed for good',
+  'log lost': 'journal_lost, ending_changed failed for good',
+  'write failed': 'journal_broken, ending_changed failed for good',
   'orders canceled': 'ended',
   'orders open': 'ended unverified',
+};
+
+/** The first error is the one to report. */
+const FAILED: Outcomes = {
+  'server failed': 'ignored',
+  'log lost': 'journal_lost',
+  'write failed': 'journal_broken',
 };
 
 const HALTING: Outcomes = {
@@ -136,8 +144,8 @@ const EXPECTED: Readonly<Record<string, Outcomes>> = {
   finishing: STOPPING,
   stopping: STOPPING,
   halting: HALTING,
-  failing: HALTING,
-  broken: HALTING,
+  failing: { ...HALTING, ...FAILED },
+  broken: { ...HALTING, ...FAILED, 'orders canceled': 'ended unverified' },
   'halting early': { ...ENDED_FOR_GOOD, restored: 'restoration_adopted, control.halted' },
   'stopping early': {
     ...RESTORING,
@@ -154,7 +162,7 @@ const EXPECTED: Readonly<Record<string, Outcomes>> = {
     'orders canceled': 'ended',
     'orders open': 'ended unverified',
   },
-  lost: ENDED_FOR_GOOD,
+  lost: { ...ENDED_FOR_GOOD, ...FAILED },
   gone: HALTING,
   fenced: {},
   ended: {},
@@ -199,7 +207,7 @@ test('after any halt, stop or failure no event allows orders again', () => {
   }
 });
 
-test('an end that is final stays final, and its session is halted unless the journal is broken', () => {
+test('an end that is final stays as it is unless its record is lost, and halts the session unless the journal is broken', () => {
   const final = pairs.filter(({ after }) => after.life.ending?.isFinal === true);
   expect(final.length).toBeGreaterThan(100);
   for (const { name, event, after } of final) {
@@ -207,9 +215,15 @@ test('an end that is final stays final, and its session is halted unless the jou
     const isHalted = session === undefined || session.status === 'halted';
     expect([name, event, isHalted || after.life.isBroken]).toEqual([name, event, true]);
   }
-  for (const { situation, after } of pairs) {
-    if (situation.life.ending?.isFinal === true)
-      expect(after.life.ending).toBe(situation.life.ending);
+  const losses: readonly EventName[] = ['server failed', 'log lost', 'write failed'];
+  for (const { situation, event, after } of pairs) {
+    const { ending } = situation.life;
+    if (ending?.isFinal !== true) continue;
+    if (after.life.ending !== ending) {
+      expect(losses).toContain(event);
+      expect([ending.outcome, after.life.ending?.outcome]).not.toEqual(['failed', 'failed']);
+      expect(after.life.ending).toMatchObject({ outcome: 'failed', isFinal: true });
+    }
   }
 });
 

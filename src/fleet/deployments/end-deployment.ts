@@ -64,7 +64,7 @@ function toTaskOutcome(
   failure: ErrorData | undefined,
 ): TaskOutcome {
   if (why === 'halt' || why === 'cancel') return { status: 'canceled' };
-  if (why === 'failed') {
+  if (why === 'failed' || ended?.outcome === 'failed') {
     const error = failure ?? ended?.error ?? { code: 'failure', message: 'the runner failed' };
     return { status: 'failed', error };
   }

@@ -35,7 +35,8 @@ export interface ServerConnection {
   report(): void;
   /**
    * Reports the rest of the log and the end, and then nothing further.
-   * @returns undefined if the server cannot be reached, or does not know the deployment.
+   * @returns undefined if the server cannot be reached, does not know the deployment, or lacks a part
+   *   of the log, which another process may report.
    */
   end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined>;
 }
@@ -141,7 +142,7 @@ class Reports implements ServerConnection {
       if (signal.aborted || this.#epoch === null || left <= 0) return undefined;
       try {
         const { answer, isLast } = await within(this.#send(ended, left < withinMs / 2), left);
-        if (isLast) return answer;
+        if (isLast) return this.#isLogBlocked ? undefined : answer;
         if (this.#isLogBlocked) {
           await delay(RETRY_BLOCKED_MS, undefined, { signal }).catch(() => {});
         }
@@ -218,7 +219,7 @@ class Reports implements ServerConnection {
         ...state,
         ...(isLast && { status: 'ended' as const }),
         batch: batch ?? null,
-        ended: isLast ? ended : null,
+        ended: isLast ? { ...ended, verified: ended.verified && !this.#isLogBlocked } : null,
       });
     } catch (error) {
       const isRefused = error instanceof ServiceError && error.code === 'invalid_request';

@@ -62,7 +62,7 @@ export interface RunnerView {
 export interface RunEnd {
   /** `finished`: all data were replayed; `fenced`: another instance trades. */
   readonly outcome: 'finished' | 'stopped' | 'halted' | 'failed' | 'fenced';
-  /** Whether the venue confirmed that no order is open. */
+  /** Whether the venue confirmed that no order is open, and the journal records that. */
   readonly verified: boolean;
   /** Orders that were working when the end began. */
   readonly orders: Ended['orders'];

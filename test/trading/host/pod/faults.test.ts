@@ -76,21 +76,45 @@ test('bars that come late are taken, and nothing is ordered by them', async () =
   expect(feed).toMatch(/^no bars for \d+ s$/);
 });
 
-test('what cannot be put on disk is not sent, what is open is canceled, and the end is told', async () => {
+const failFullDisk: Script['moment'] = async (what) => {
+  if (what === 'append') throw new ServiceError('storage_unavailable', 'the disk is full');
+};
+const FULL_DISK = {
+  outcome: 'failed',
+  verified: false,
+  error: { code: 'storage_unavailable' },
+} as const;
+
+test('sends no order that is not on disk, cancels the open ones, and is not verified', async () => {
   const script = await newScript();
   const life = await script.start();
   script.closes.push(ACTS.limit);
   await until(() => script.orders.size === 1);
-  script.moment = async (what) => {
-    if (what === 'append') throw new ServiceError('storage_unavailable', 'the disk is full');
-  };
+  script.moment = failFullDisk;
   script.closes.push(ACTS.buy);
-  expect(await life.done).toMatchObject({
-    outcome: 'failed',
-    verified: true,
-    error: { code: 'storage_unavailable' },
-  });
+  expect(await life.done).toMatchObject(FULL_DISK);
   expect(statuses(script)).toEqual(['canceled']);
+});
+
+test('an end that cannot be recorded fails, and the next process records the last fills', async () => {
+  const script = await newScript();
+  const life = await script.start();
+  script.closes.push(ACTS.limit);
+  await until(() => statuses(script)[0] === 'open' && life.state()?.working.length === 1);
+  script.moment = async (what, when) => {
+    if (what === 'cancel' && when === 'before') script.fillOne();
+    await failFullDisk(what, when);
+  };
+  script.command = 'stop';
+  expect(await life.done).toMatchObject(FULL_DISK);
+  expect(life.state()).toMatchObject({ positions: {} });
+  await life.kill();
+  script.moment = async () => {};
+  expect(await (await script.start()).done).toMatchObject({
+    outcome: 'stopped',
+    verified: true,
+    state: { status: 'halted', positions: { [BTC]: 1 }, working: [] },
+  });
 });
 
 test('to be stopped while another has the claim, it waits for it before it leaves orders open', async () => {

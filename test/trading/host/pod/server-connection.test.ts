@@ -43,7 +43,7 @@ async function newConnection(nextBatch: () => Promise<LogBatch | undefined>) {
   return { server, connection, news };
 }
 
-test('a halt is heard, and the end told, though the log cannot be read', async () => {
+test('receives a halt while the log cannot be read, and reports the end as not verified', async () => {
   const { server, connection, news } = await newConnection(async () => {
     throw new ServiceError('storage_unavailable', 'the disk is full');
   });
@@ -53,8 +53,11 @@ test('a halt is heard, and the end told, though the log cannot be read', async (
     expect(news.at(-1)).toMatchObject({ answer: { command: 'halt' } });
   }, soon);
   const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
-  expect(await connection.end(ended, 1000)).toMatchObject({ command: 'halt' });
-  expect(server.reports.at(-1)).toMatchObject({ ended: { outcome: 'failed' }, batch: null });
+  expect(await connection.end(ended, 1000)).toBeUndefined();
+  expect(server.reports.at(-1)).toMatchObject({
+    ended: { outcome: 'failed', verified: false },
+    batch: null,
+  });
   expect(news.filter((one) => 'fault' in one)).toHaveLength(1);
 });
 
