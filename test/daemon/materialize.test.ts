@@ -33,7 +33,7 @@ const read = (name: 'lease' | 'keyset'): string => readFileSync(place.files[name
 const heldId = async (): Promise<string | undefined> =>
   (await readLicense(place.files, LATER)).leases[0]?.claims.lease_id;
 
-test('writes the injected files once, and finds them unchanged the second time', async () => {
+test('the command writes the injected files once, and finds them unchanged the second time', async () => {
   const first = await run(leaseOf('1'), keysetOf(KEY));
   expect(first).toEqual({ lease: 'written', keyset: 'written' });
   expect(await heldId()).toBe('1');
@@ -48,7 +48,7 @@ test.each([
     (text: string) => `${Buffer.from(text).toString('base64').replaceAll(/.{64}/g, '$&\n')}\n`,
   ],
   ['with space around it', (text: string) => `\n ${text}\n`],
-])('takes a value %s', async (_, written) => {
+])('the command takes a value %s', async (_, written) => {
   const pem = nodeKey(KEY.bytes).export({ type: 'spki', format: 'pem' });
   expect(await run(written(leaseOf('1')), written(pem))).toMatchObject({ lease: 'written' });
   expect(await heldId()).toBe('1');
@@ -56,7 +56,7 @@ test.each([
 
 const bundle = (lease: string, keyset: string): string => `{"lease":${lease},"keyset":${keyset}}\n`;
 
-test('accepts one file with lease and keyset, whose keys count only without held keys', async () => {
+test('the command accepts one file with lease and keyset, whose keys count only without held keys', async () => {
   const first = bundle(leaseOf('1'), keysetOf(KEY));
   expect(await run(first)).toEqual({ lease: 'written', keyset: 'written' });
   expect(await heldId()).toBe('1');
@@ -76,7 +76,7 @@ test('accepts one file with lease and keyset, whose keys count only without held
   expect(await heldId()).toBe('2');
 });
 
-test('keeps a renewed lease when a container restarts with old values', async () => {
+test('the command keeps a renewed lease when a container restarts with old values', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const [renewed, keys] = [leaseOf('2', 3, {}, testKey(2)), keysetOf(testKey(2))];
   place.put(place.files.lease, renewed);
@@ -112,7 +112,7 @@ test.each([
   },
 );
 
-test('replaces the lease by a newer injected one, even under another key', async () => {
+test('the command replaces the lease by a newer injected one, even under another key', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const next = leaseOf('2', 3, {}, testKey(2));
   expect(await run(next, keysetOf(testKey(2)))).toMatchObject({
@@ -127,7 +127,7 @@ test('replaces the lease by a newer injected one, even under another key', async
   expect(await heldId()).toBe('3');
 });
 
-test('refuses a lease of another installation while the held one works', async () => {
+test('the command rejects a lease of another installation while the held one works', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const other = { deployment_id: 'elsewhere' };
   for (const days of [-1, 3]) {
@@ -142,7 +142,7 @@ test('refuses a lease of another installation while the held one works', async (
   expect(await run(leaseOf('2', 3, other))).toMatchObject({ lease: 'written' });
 });
 
-test('keeps additional keys in the keyset file', async () => {
+test('the command keeps additional keys in the keyset file', async () => {
   place.put(place.files.keyset, keysetOf(KEY, testKey(2)));
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({
     lease: 'written',
@@ -151,7 +151,7 @@ test('keeps additional keys in the keyset file', async () => {
   expect(read('keyset')).toBe(keysetOf(KEY, testKey(2)));
 });
 
-test('writes keys without a lease if no lease needs the former ones', async () => {
+test('the command writes keys without a lease if no lease needs the former ones', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   const more = keysetOf(KEY, testKey(2));
   expect(await run(undefined, more)).toMatchObject({ keyset: 'written' });
@@ -160,18 +160,18 @@ test('writes keys without a lease if no lease needs the former ones', async () =
   expect(read('keyset')).toBe(more);
 });
 
-test('writes keys without a lease on a machine without a lease', async () => {
+test('the command writes keys without a lease on a machine without a lease', async () => {
   expect(await run(undefined, keysetOf(KEY))).toEqual({ lease: 'not_given', keyset: 'written' });
 });
 
-test('replaces truncated files by the injected ones', async () => {
+test('the command replaces truncated files by the injected ones', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   writeFileSync(place.files.lease, '');
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({ lease: 'written' });
   expect(read('lease')).toBe(leaseOf('1'));
 });
 
-test('keeps a renewed lease even if its keys are missing', async () => {
+test('the command keeps a renewed lease even if its keys are missing', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
   place.put(place.files.lease, leaseOf('2', 3));
   place.put(place.files.keyset, '');
@@ -182,7 +182,7 @@ test('keeps a renewed lease even if its keys are missing', async () => {
   expect(await heldId()).toBe('2');
 });
 
-test('writes an expired lease on a machine without a lease', async () => {
+test('the command writes an expired lease on a machine without a lease', async () => {
   expect(await run(leaseOf('old', -30), keysetOf(KEY))).toMatchObject({ lease: 'written' });
   expect(await heldId()).toBe('old');
 });
@@ -191,9 +191,9 @@ test.each([
   ['half of a lease', leaseOf('2', 3).slice(0, 100), keysetOf(KEY), 'not_json'],
   ['a lease by another key', leaseOf('2', 3, {}, testKey(2)), keysetOf(KEY), 'unknown_key'],
   ['half of a keyset', leaseOf('2', 3), keysetOf(KEY).slice(0, 60), 'not_json'],
-  ['what is no base64', '%%%%', undefined, 'not_json'],
+  ['invalid base64', '%%%%', undefined, 'not_json'],
   ['a private key', undefined, JSON.stringify({ ...KEY.jwk, d: 'a' }), 'private_key'],
-])('refuses %s, and touches nothing', async (_, lease, keys, reason) => {
+])('the command rejects %s, and changes nothing', async (_, lease, keys, reason) => {
   await run(leaseOf('1'), keysetOf(KEY));
   const before = readdirSync(place.home);
   await expect(run(lease, keys)).rejects.toMatchObject({ code: 'invalid_data', reason });
@@ -201,13 +201,13 @@ test.each([
   expect(readdirSync(place.home)).toEqual(before);
 });
 
-test('refuses a lease without a key that verifies it, and an environment without values', async () => {
+test('the command rejects a lease without a key that verifies it, and an environment without values', async () => {
   await expect(run(leaseOf('1'))).rejects.toMatchObject({ reason: 'unknown_key' });
   await expect(run(' ', '')).rejects.toMatchObject({ code: 'usage' });
   expect(readdirSync(place.home).filter((name) => name !== 'license.lock')).toEqual([]);
 });
 
-test('works with a read-only home if both files have other paths', async () => {
+test('the command works with a read-only home if both files have other paths', async () => {
   writeFileSync(join(place.home, 'no-directory'), '');
   const files = { ...place.files, lock: join(place.home, 'no-directory', 'license.lock') };
   const env = { SERVICE_LICENSE_LEASE: leaseOf('1'), SERVICE_LICENSE_PUBLIC_KEY: keysetOf(KEY) };

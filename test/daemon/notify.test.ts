@@ -12,7 +12,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 it.each([
   ['in a file system', () => join(directory, 'notify')],
   ['in none', () => `@service-local-${process.pid}`],
-])('tells a service manager with a socket %s', async (_, name) => {
+])('a service manager with a socket %s is notified', async (_, name) => {
   const manager = listenAt(name());
   const env = { NOTIFY_SOCKET: name(), WATCHDOG_USEC: '3000000', PATH: '/bin' };
   const warned: string[] = [];

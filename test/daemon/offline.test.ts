@@ -89,7 +89,7 @@ describe('a request', () => {
   });
 });
 
-describe('a lease that somebody brings', () => {
+describe('an imported lease', () => {
   test('an imported lease is stored with its keys and clears earlier failures', async () => {
     const last_error = { at: 'then', code: 'license_revoked', reason: null, message: 'revoked' };
     await writeState(files.state, { ...NO_STATE, last_error, failures_in_row: 3 });
@@ -158,7 +158,7 @@ describe('a lease that somebody brings', () => {
     ['installation', { deployment_id: 'old' }, 'other_installation'],
     ['issuer', { issuer: 'old' }, 'other_issuer'],
   ])(
-    'of another %s replaces that of this machine only if a person says so',
+    'a lease of another %s replaces the held one only if a person requests it',
     async (_what, claims, reason) => {
       await bring(lease(claims), keyset(KEY));
       const text = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 11 * DAY) });
@@ -186,28 +186,32 @@ describe('a lease that somebody brings', () => {
     });
 
   test.each<[what: string, text: string, error: object]>([
-    ['no lease', '{}', { code: 'invalid_data', reason: 'not_an_envelope' }],
+    ['a file without a lease', '{}', { code: 'invalid_data', reason: 'not_an_envelope' }],
     ['half a lease', lease().slice(0, 99), { code: 'invalid_data', reason: 'not_json' }],
-    ['a forged one', forged(), { code: 'invalid_data', reason: 'bad_signature' }],
-    ['one by an unknown key', lease({}, NEXT_KEY), { code: 'invalid_data', reason: 'unknown_key' }],
-    ['that of another device', lease(OTHER), { reason: 'other_device' }],
-    ['one bound to another machine', lease(ELSEWHERE), { code: 'invalid_data', reason: WHERE }],
+    ['a forged lease', forged(), { code: 'invalid_data', reason: 'bad_signature' }],
     [
-      'that of another installation',
+      'a lease by an unknown key',
+      lease({}, NEXT_KEY),
+      { code: 'invalid_data', reason: 'unknown_key' },
+    ],
+    ['a lease of another device', lease(OTHER), { reason: 'other_device' }],
+    ['a lease bound to another machine', lease(ELSEWHERE), { code: 'invalid_data', reason: WHERE }],
+    [
+      'a lease of another installation',
       lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),
       { code: 'conflict', reason: 'other_installation' },
     ],
     [
-      'an older one',
+      'an older lease',
       lease({ lease_id: 'lease-0', issued_at: formatTime(NOW - 1000) }),
       { code: 'conflict', reason: 'older_lease' },
     ],
     [
-      'one that has ended',
+      'a lease that has ended',
       lease({ issued_at: formatTime(NOW - 10 * DAY) }),
       { code: 'license_invalid', reason: 'expired' },
     ],
-  ])('is refused and changes nothing when it is %s', async (_what, text, error) => {
+  ])('the import of %s fails and changes nothing', async (_what, text, error) => {
     await bring(lease(), keyset(KEY));
     await deviceKeyAt(files.key);
     const before = content();

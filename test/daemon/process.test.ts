@@ -177,7 +177,7 @@ test('a daemon starts after another one was killed', async () => {
   expect(await statusOf()).toMatchObject({ running: true, pid, stopped_at: null });
 });
 
-describe('who it is', () => {
+describe('the identity of the daemon', () => {
   const noteFile = (): string => join(home, 'daemon.json');
   const note = (): Record<string, unknown> =>
     JSON.parse(readFileSync(noteFile(), 'utf8')) as Record<string, unknown>;

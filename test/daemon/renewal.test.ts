@@ -123,24 +123,39 @@ describe('a renewal', () => {
     expect(new Set(ids()).size).toBe(2);
   });
 
+  test('a renewal is repeated only once with a new id', async () => {
+    rig.fault = refusing(422, 'idempotency_mismatch');
+    expect(await now()).toMatchObject({ error: { code: 'idempotency_mismatch' } });
+    expect(rig.asked).toHaveLength(2);
+  });
+
+  test('a renewal rejected for another reason than its lease is not repeated', async () => {
+    rig.fault = refusing(400, 'invalid_request', 'not_json');
+    expect(await now()).toMatchObject({ error: { code: 'invalid_request' } });
+    expect(rig.asked).toHaveLength(1);
+  });
+
   test.each([
     [403, 'not_allowed', 'other_device'],
     [403, 'not_allowed', 'other_deployment'],
     [400, 'invalid_request', 'unknown_lease'],
-  ])('presents no lease after status %i %s %s, until it has one', async (status, code, reason) => {
-    times(1, async (request) => {
-      await refusing(status, code, reason)(request);
-      times(1, refusing(503, 'overloaded'));
-    });
-    expect(await now()).toMatchObject({ status: 'failed', error: { code: 'overloaded' } });
-    expect(await now()).toMatchObject({ status: 'renewed' });
-    expect(rig.asked.map(({ lease }) => lease === undefined)).toEqual([false, true, true]);
-    const [first, ...others] = ids();
-    expect(others).toEqual([others[0], others[0]]);
-    expect(first).not.toBe(others[0]);
-    await now();
-    expect(rig.asked.at(-1)).toHaveProperty('lease');
-  });
+  ])(
+    'after status %i %s %s, a renewal presents no lease until it has a new one',
+    async (status, code, reason) => {
+      times(1, async (request) => {
+        await refusing(status, code, reason)(request);
+        times(1, refusing(503, 'overloaded'));
+      });
+      expect(await now()).toMatchObject({ status: 'failed', error: { code: 'overloaded' } });
+      expect(await now()).toMatchObject({ status: 'renewed' });
+      expect(rig.asked.map(({ lease }) => lease === undefined)).toEqual([false, true, true]);
+      const [first, ...others] = ids();
+      expect(others).toEqual([others[0], others[0]]);
+      expect(first).not.toBe(others[0]);
+      await now();
+      expect(rig.asked.at(-1)).toHaveProperty('lease');
+    },
+  );
 
   test('a second renewal does not start while one runs', async () => {
     rig.pass(7 * DAY);
@@ -177,6 +192,21 @@ describe('a renewal', () => {
     rmSync(rig.machine.files.keyset);
     expect(await now()).toMatchObject({ status: 'renewed' });
     expect(rig.asked[0]).toHaveProperty('lease');
+  });
+
+  test('a machine without keys stores none that verify neither its lease nor a new one', async () => {
+    const { keyset } = rig.machine.files;
+    rmSync(keyset);
+    const foreign = testKey(2);
+    rig.fault = async (request) => {
+      const isKeyset = request.renewal_id === undefined;
+      const answer = isKeyset
+        ? givingLease(() => '', JSON.stringify({ keys: [foreign.jwk] }))
+        : refusing(503, 'overloaded');
+      await answer(request);
+    };
+    expect(await now()).toMatchObject({ status: 'failed', error: { code: 'overloaded' } });
+    expect(existsSync(keyset)).toBe(false);
   });
 
   test('a renewal does not wait if the lease is lost', async () => {
@@ -249,6 +279,20 @@ describe('without a trust anchor', () => {
       expect(leaseFile()).toBe(before);
     },
   );
+
+  test('a lease of another issuer is stored if a person names its keys', async () => {
+    const other = testKey(2);
+    const keyset = JSON.stringify({ keys: [other.jwk] });
+    const issuer = 'https://elsewhere.example';
+    rig.fault = givingLease(
+      ({ renewal_id }) => rig.newLease({ renewal_id: renewal_id!, issuer }, other),
+      keyset,
+    );
+    expect(await renew(rig.machine, { force: true, keyset })).toMatchObject({
+      status: 'renewed',
+      lease: { claims: { issuer } },
+    });
+  });
 
   test('rejected keys change neither the keyset file nor the trust, while the held keys renew', async () => {
     const { files } = rig.machine;
@@ -348,20 +392,23 @@ describe('a failure', () => {
     [409, 'credential_cloned', undefined],
     [401, 'invalid_device_proof', 'unknown_device'],
     [401, 'invalid_device_proof', 'revoked_device'],
-  ])('of status %i %s %s is a denial: asked rarely', async (status, code, reason) => {
-    const before = leaseFile();
-    rig.fault = refusing(status, code, reason);
-    expect(await now()).toMatchObject({ status: 'failed', error: { code } });
-    expect(leaseFile()).toBe(before);
-    const { next_attempt_because, next_attempt_at } = await state();
-    expect(next_attempt_because).toBe('denied');
-    expect(Date.parse(next_attempt_at!)).toBeGreaterThan(rig.now + 4 * HOUR);
-  });
+  ])(
+    'a failure with status %i %s %s is a denial, after which retries are rare',
+    async (status, code, reason) => {
+      const before = leaseFile();
+      rig.fault = refusing(status, code, reason);
+      expect(await now()).toMatchObject({ status: 'failed', error: { code } });
+      expect(leaseFile()).toBe(before);
+      const { next_attempt_because, next_attempt_at } = await state();
+      expect(next_attempt_because).toBe('denied');
+      expect(Date.parse(next_attempt_at!)).toBeGreaterThan(rig.now + 4 * HOUR);
+    },
+  );
 
   test.each([
-    ['which the request states', 'a'.repeat(43), 'machine_id_required'],
+    ['which the request then contains', 'a'.repeat(43), 'machine_id_required'],
     ['which this machine cannot read', undefined, 'no_machine_id'],
-  ])('for want of the machine id, %s, is no denial', async (_which, hash, reason) => {
+  ])('a failure for a missing machine id, %s, is not a denial', async (_which, hash, reason) => {
     rig.fault = refusing(403, 'not_allowed', 'machine_id_required');
     const machine = { ...rig.machine, machineHash: async () => hash };
     expect(await renew(machine, { force: true })).toMatchObject({ error: { reason } });
@@ -447,7 +494,7 @@ describe('a failure', () => {
   });
 });
 
-describe('what this machine trusts', () => {
+describe('trust', () => {
   const [KEY, NEXT, FOREIGN] = [testKey(1), testKey(2), testKey(3)];
   const ISSUER = 'https://licenses.example';
   const publish = (published: string, change: Partial<LeaseClaims> = {}, key = KEY): void => {
@@ -501,7 +548,7 @@ describe('what this machine trusts', () => {
       rooted([KEY], { version: 2 }),
       { deployment_id: 'elsewhere' },
     ],
-  ])('refuses %s, and nothing changes', async (_what, reason, published, change) => {
+  ])('a renewal rejects %s and changes nothing', async (_what, reason, published, change) => {
     const before = files();
     publish(published, change);
     expect(await now()).toMatchObject({
@@ -521,11 +568,7 @@ describe('what this machine trusts', () => {
 
   const yesterday = () => formatTime(rig.now - DAY);
   test.each<[what: string, reason: string, published: () => string]>([
-    [
-      'keys that nobody signs',
-      'not_vouched_for',
-      () => JSON.stringify({ keys: [KEY.jwk, NEXT.jwk] }),
-    ],
+    ['unsigned keys', 'not_vouched_for', () => JSON.stringify({ keys: [KEY.jwk, NEXT.jwk] })],
     ['an older keyset', 'keyset_rollback', () => rooted([KEY, NEXT], { version: 1 })],
     ['another root', 'other_root', () => rooted([KEY, NEXT], { version: 3 }, testKey(5))],
     [
@@ -538,7 +581,7 @@ describe('what this machine trusts', () => {
       'keyset_expired',
       () => rooted([KEY, NEXT], { version: 3, expires_at: yesterday() }),
     ],
-  ])('of %s accepts no key, and renews by the keys held', async (_what, reason, published) => {
+  ])('a renewal rejects %s and uses the held keys', async (_what, reason, published) => {
     const before = files();
     publish(published(), {}, NEXT);
     expect(await now()).toMatchObject({
@@ -564,7 +607,7 @@ describe('what this machine trusts', () => {
     ['is missing', undefined],
     ['is damaged', '{"keys":'],
     ['holds foreign keys', JSON.stringify({ keys: [FOREIGN.jwk] })],
-  ])('puts the keyset back that %s, without asking a server', async (_what, text) => {
+  ])('a keyset file that %s is restored without a request', async (_what, text) => {
     const { keyset } = rig.machine.files;
     const before = files();
     if (text === undefined) rmSync(keyset);

@@ -16,21 +16,21 @@ const counts = fc.integer({ min: 1, max: 1000 });
 const waits = (failure: Partial<Failure>, left = DAY): number[] =>
   [0, 0.5, 1].map((chance) => retryDelayMs({ count: 1, denied: false, ...failure }, left, chance));
 
-test('waits longer and longer, at random from half a minute on', () => {
+test('waits grow with each failure, at random from half a minute', () => {
   expect(waits({ count: 1 })).toEqual([MINUTE / 2, 0.75 * MINUTE, MINUTE]);
   expect(waits({ count: 2 })).toEqual([MINUTE / 2, 1.25 * MINUTE, 2 * MINUTE]);
   const longest = [3, 7, 100].map((count) => waits({ count })[2]);
   expect(longest).toEqual([4 * MINUTE, HOUR, HOUR]);
 });
 
-test('waits an eighth of the time left at most, but not less than five minutes', () => {
+test('a wait lasts at most an eighth of the time left, or five minutes if that is longer', () => {
   const longest = (left: number) => waits({ count: 100 }, left)[2]! / MINUTE;
   const left = [30 * DAY, 8 * HOUR, 4 * HOUR, 40 * MINUTE, MINUTE, 1];
   expect(left.map(longest)).toEqual([60, 60, 30, 5, 5, 5]);
-  expect([0, -DAY].map(longest), 'nothing to lose any more').toEqual([30, 30]);
+  expect([0, -DAY].map(longest), 'without a valid lease').toEqual([30, 30]);
 });
 
-test('notices a server that is back before the lease ends, with time to spare', () => {
+test('the daemon notices a server that is back before the lease ends, with time to spare', () => {
   const losses = fc.record({
     left: fc.integer({ min: MINUTE, max: 30 * DAY }),
     down: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -49,7 +49,7 @@ test('notices a server that is back before the lease ends, with time to spare', 
   );
 });
 
-test('follows Retry-After within bounds, with random spread', () => {
+test('a wait follows Retry-After within bounds, with random spread', () => {
   const after = (retryAfterSeconds: number): number[] => waits({ retryAfterSeconds });
   expect(after(1)).toEqual(waits({}));
   expect(after(600)).toEqual([10 * MINUTE, 10.5 * MINUTE, 11 * MINUTE]);
@@ -59,7 +59,7 @@ test('follows Retry-After within bounds, with random spread', () => {
   expect(shortest).toBeGreaterThan(54 * MINUTE);
 });
 
-test('retries rarely after a denial', () => {
+test('retries are rare after a denial', () => {
   fc.assert(
     fc.property(counts, chances, (count, chance) => {
       const wait = retryDelayMs({ count, denied: true }, DAY, chance);
@@ -69,7 +69,7 @@ test('retries rarely after a denial', () => {
   );
 });
 
-test('sends at most 30 requests in any hour', () => {
+test('at most 30 requests are sent in any hour', () => {
   const anyWait = fc.oneof(
     fc.constant(0),
     fc.nat({ max: 2 * HOUR }),
@@ -96,7 +96,7 @@ test('sends at most 30 requests in any hour', () => {
   );
 });
 
-test('waits an hour at most after a clock was ahead', () => {
+test('the wait after a clock was ahead lasts at most an hour', () => {
   const clockAhead = Array.from({ length: 30 }, (_, i) => 30 * DAY + i * MINUTE);
   expect(earliestRequest(clockAhead, 0)).toBe(Number.NEGATIVE_INFINITY);
   expect(earliestRequest(clockAhead, clockAhead.at(-1)!)).toBe(30 * DAY + HOUR);

@@ -75,7 +75,7 @@ it.each(['linux', 'darwin'] as const)(
   },
 );
 
-it('services are refused on other platforms', () => {
+it('services are rejected on other platforms', () => {
   expect(() => serviceManager('win32', 'user', {})).toThrow('services are not supported on win32');
 });
 
