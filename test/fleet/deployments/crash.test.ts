@@ -186,7 +186,7 @@ async function claimByAnotherClock(deployment_id: string): Promise<void> {
 }
 
 describe.each(mainlyOn('postgres'))('a deployment whose server on %s is killed', (kind) => {
-  it('continues on one other server without duplicates, and can be halted there', async () => {
+  it('a deployment of a killed server continues on one other server without duplicates, and can be halted there', async () => {
     database = await newTables(kind);
     const storage = await openStorage(database.location);
     authorization = await addTrader(storage, Date.now());

@@ -17,7 +17,7 @@ async function deployed(slug: string) {
 }
 
 describe('the runners of a deployment', () => {
-  it('hold the claim one at a time, and lose it to the next holder', async () => {
+  it('the runners of a deployment hold the claim one at a time, and lose it to the next holder', async () => {
     const { deployment_id } = await deployed('claims');
     const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
     expect(await one.report()).toMatchObject({
@@ -47,7 +47,7 @@ describe('the runners of a deployment', () => {
     });
   });
 
-  it('leave the claim free at once when its holder has ended', async () => {
+  it('the runners of a deployment leave the claim free at once when its holder has ended', async () => {
     const { deployment_id } = await deployed('leaves');
     const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
     await one.report();
@@ -60,7 +60,7 @@ describe('the runners of a deployment', () => {
     });
   });
 
-  it('have each batch recorded once and in order, and no event of other kinds', async () => {
+  it('the runners of a deployment have each batch recorded once and in order, and no event of other kinds', async () => {
     const { deployment_id, task_id } = await deployed('batches');
     const one = world.instance(deployment_id);
     await one.report();
@@ -92,7 +92,7 @@ describe('the runners of a deployment', () => {
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });
 
-  it('keep their claim when they request it again, and their reported end', async () => {
+  it('the runners of a deployment keep their claim when they request it again, and their reported end', async () => {
     const { deployment_id } = await deployed('twice');
     const one = world.instance(deployment_id);
     expect(await one.report()).toMatchObject({ epoch: 1 });
@@ -107,7 +107,7 @@ describe('the runners of a deployment', () => {
     });
   });
 
-  it('do not trade after one of them has failed, even before the deployment has ended', async () => {
+  it('the runners of a deployment do not trade after one of them has failed, even before the deployment has ended', async () => {
     const { deployment_id, task_id } = await deployed('fails');
     const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
     await one.report();
@@ -130,7 +130,7 @@ describe('the runners of a deployment', () => {
     expect(last!.payload).toMatchObject({ verified: true });
   });
 
-  it('cannot record events or states that could not be read later', async () => {
+  it('the runners of a deployment cannot record events or states that could not be read later', async () => {
     const { deployment_id } = await deployed('poison');
     const one = world.instance(deployment_id);
     await one.report();
@@ -150,7 +150,7 @@ describe('the runners of a deployment', () => {
     expect(await one.report({ batch })).toMatchObject({ recorded: 1 });
   });
 
-  it('must send the token of their deployment', async () => {
+  it('the runners of a deployment must send the token of their deployment', async () => {
     const { deployment_id } = await deployed('tokens');
     const token = world.cluster.token(deployment_id);
     const one = world.instance(deployment_id);
@@ -170,7 +170,7 @@ describe('the runners of a deployment', () => {
     });
   });
 
-  it('receive a halt, and have the end of their orders recorded', async () => {
+  it('the runners of a deployment receive a halt, and have the end of their orders recorded', async () => {
     const { deployment_id, task_id } = await deployed('halted');
     const one = world.instance(deployment_id);
     await one.report();
@@ -194,7 +194,7 @@ describe('the runners of a deployment', () => {
     expect(kinds.slice(-3)).toEqual(['deploy.scaled_down', 'deploy.ended', 'run.ended']);
   });
 
-  it('stop all trading with a database once one knows of an adopted copy, until the database is adopted', async () => {
+  it('the runners of a deployment stop all trading with a database once one knows of an adopted copy, until the database is adopted', async () => {
     const { identity } = world.services;
     const { deployment_id } = await deployed('copied');
     const one = world.instance(deployment_id);
@@ -223,7 +223,7 @@ describe('the runners of a deployment', () => {
     );
   });
 
-  it('are halted even by a server whose database is not adopted', async () => {
+  it('the runners of a deployment are halted even by a server whose database is not adopted', async () => {
     const { storage } = world.services.identity;
     const { deployment_id } = await deployed('held');
     const one = world.instance(deployment_id);

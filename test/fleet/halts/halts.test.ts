@@ -146,7 +146,7 @@ const faultsOf = ({ deployments }: HaltReport) =>
 describe.each(DATABASES)('halts on %s', (kind) => {
   useDatabase(kind);
 
-  it('ends the trading of one bot only, and logs each canceled order', async () => {
+  it('a halt ends the trading of one bot only, and logs each canceled order', async () => {
     const [mine, other] = await makeSessions(storage, { count: 2 });
     const report = await haltBot(service, BY, 'bot-0', WHY);
     const { halt_id } = report.halt;
@@ -188,7 +188,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(await statusOf(other!)).toEqual(['running', 'running', WORKER, null]);
   });
 
-  it('repeats a halt without ending anything twice, and verifies it again', async () => {
+  it('a repeated halt ends nothing twice, and is verified again', async () => {
     const [mine] = await makeSessions(storage, { count: 1 });
     const first = await haltBot(service, BY, 'bot-0', WHY);
     const told = await toldOf(mine!);
@@ -211,7 +211,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(items).toMatchObject([{ halt_id, deployments: 1, lifted_at: null }]);
   });
 
-  it('ends no session that started after the halt was lifted', async () => {
+  it('a halt ends no session that started after it was lifted', async () => {
     let writes = 0;
     let started: readonly MadeSession[] = [];
     const late: Storage = {
@@ -231,7 +231,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect((await statusOf(started[0]!)).slice(0, 2)).toEqual(['running', 'running']);
   });
 
-  it('ends all running and queued sessions, and prevents new ones until all bots are resumed', async () => {
+  it('a halt of all bots ends all running and queued sessions, and prevents new ones until all bots are resumed', async () => {
     const running = await makeSessions(storage, { count: 300 });
     const waiting = await makeSessions(storage, { count: 2, slug: 'new', waiting: true });
     const report = await haltAll(service, BY, WHY);
@@ -280,7 +280,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     ]);
   });
 
-  it('lists halts in force first', async () => {
+  it('the list of halts begins with those in force', async () => {
     await makeSessions(storage, { count: 3 });
     for (const n of [0, 1, 2]) await haltBot(service, BY, `bot-${n}`, `${(now += 1)}`);
     await resumeBot(service, BY, 'bot-2', 'mended');
@@ -294,7 +294,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(found).toEqual([now - 1, now - 2, now].map(String));
   });
 
-  it('ends sessions with an unreadable record, and reports their orders as unknown', async () => {
+  it('a halt ends sessions with an unreadable record, and reports their orders as unknown', async () => {
     const [lost, mine] = await makeSessions(storage, { count: 2 });
     await database.execute(
       `update trading_sessions set state = '{"working":' where task_id = '${lost!.task_id}'`,
@@ -308,7 +308,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   });
 
   it.each(['bot', 'all'] as const)(
-    'requires an interrupted halt of %s to be repeated before resuming',
+    'an interrupted halt of %s must be repeated before resuming',
     async (scope) => {
       const [mine] = await makeSessions(storage, { count: 1 });
       const ask = (on: Storage) =>
@@ -328,7 +328,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     },
   );
 
-  it('retries a session that could not be ended at first', async () => {
+  it('a halt retries a session that could not be ended at first', async () => {
     await makeSessions(storage, { count: 3 });
     // Of all at once, of fewer and fewer, and of the first by itself.
     const on = refusing((count) => count > 1 && count < 7);
@@ -336,7 +336,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(log).toHaveLength(1);
   });
 
-  it('leaves nothing running when sessions start during the halt', async () => {
+  it('a halt leaves nothing running when sessions start during the halt', async () => {
     const count = kind === 'sqlite' && isAtLength ? 1000 : 100;
     await createBot(service, BY, { document: tradingDocument('sma', 'SPX', '1d', 10) });
     const starts = Array.from({ length: count }, () =>
@@ -356,7 +356,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(await claim()).toEqual([]);
   });
 
-  it('takes precedence over waiting writes, and does not overload the database', async () => {
+  it('a halt takes precedence over waiting writes, and does not overload the database', async () => {
     const [mine] = await makeSessions(storage, { count: 1 });
     let before = 0;
     const look = async (tx: Db): Promise<void> => {
@@ -389,7 +389,7 @@ const KEEPING = {
 describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
   useDatabase(kind, newDatabase);
 
-  it('reports a deployment that is not halted because a write was lost', async () => {
+  it('a halt reports a deployment that is not halted because a write was lost', async () => {
     const [kept, mine] = await makeSessions(storage, { count: 2 });
     await database.execute(KEEPING[kind]('quietly', kept!.deployment_id));
     const report = await haltAll(service, BY, WHY);
@@ -407,7 +407,7 @@ describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
     expect(orders.map(({ order }) => order)).toEqual([3, 4]);
   });
 
-  it('ends all other deployments when one write is rejected', async () => {
+  it('a halt ends all other deployments when one write is rejected', async () => {
     const sessions = await makeSessions(storage, { count: 20 });
     const kept = sessions[7]!;
     await database.execute(KEEPING[kind]('loudly', kept.deployment_id));
@@ -427,7 +427,7 @@ describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
     expect(await record(kept)).toBe(false);
   });
 
-  it('finds altered events and orders that work again', async () => {
+  it('the verification of a halt finds altered events and orders that work again', async () => {
     const sessions = await makeSessions(storage, { count: 3 });
     await haltAll(service, BY, WHY);
     const [altered, working, lifted] = sessions as [MadeSession, MadeSession, MadeSession];
@@ -455,7 +455,7 @@ describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
 describe('halts on one PostgreSQL', () => {
   useDatabase('postgres', newDatabase);
 
-  it('waits for a slow database, and ends sessions of another server', async () => {
+  it('a halt waits for a slow database, and ends sessions of another server', async () => {
     const elsewhere = await openStorage(database.location);
     const [mine] = await makeSessions(elsewhere, { count: 1 });
     const { promise: isHeld, resolve: hold } = Promise.withResolvers<void>();

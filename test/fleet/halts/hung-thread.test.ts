@@ -59,7 +59,7 @@ async function timeOf(slug: string, task_id: string): Promise<string | null> {
 }
 
 // As the app of the test knows nothing of the runner, it is as though it were elsewhere.
-it('halts a session whose thread hangs from another server, and restarts the other sessions of the thread', async () => {
+it('another server halts a session whose thread hangs, and the other sessions of the thread restart', async () => {
   const [hung, other] = [await start('hung'), await start('other')];
   const haveBegun = async (): Promise<void> => {
     expect(await timeOf('hung', hung)).not.toBeNull();

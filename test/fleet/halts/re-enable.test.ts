@@ -73,7 +73,7 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     );
   const kindsOf = (events: readonly BotEvent[]): string[] => events.map((event) => event.kind);
 
-  it('stays latched after a restart and for other sessions until a person re-enables it', async () => {
+  it('a bot stays latched after a restart and for other sessions until a person re-enables it', async () => {
     const { task_id } = await start(DAYS_PER_SECOND * 60);
     await until(async () => expect(kindsOf(await told(task_id))).toContain('account.latched'));
     await runner.stop();
@@ -135,7 +135,7 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
   });
 
-  it('continues to trade in the latched session after it is re-enabled, and replays the same', async () => {
+  it('a bot continues to trade in the latched session after it is re-enabled, and a re-run gives the same events', async () => {
     const { task_id } = await start(DAYS_PER_SECOND * 60);
     const latched = async (): Promise<number> =>
       kindsOf(await told(task_id)).filter((its) => its === 'account.latched').length;

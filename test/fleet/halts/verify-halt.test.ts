@@ -76,7 +76,7 @@ it.each([
     (id: string) =>
       `update trading_sessions set state = '${JSON.stringify({ ...STATE, working: [{ ...STATE.working[0], order: 9 }] })}' where task_id = '${id}'`,
   ],
-] as const)('reports %s if %s', async (fault, _, change) => {
+] as const)('a halt reports %s if %s', async (fault, _, change) => {
   expect(await faultsAfter(change)).toEqual([fault]);
 });
 
@@ -104,7 +104,7 @@ it('resuming a bot is logged with its reason', async () => {
   });
 });
 
-it('verifies every deployment, before and after their end, on several pages', async () => {
+it('a halt verifies every deployment, before and after its end, on several pages', async () => {
   await makeSessions(storage, { count: 501 });
   const latched = await halt();
   const before = await verifyHalt(storage.read, latched, NOW);
@@ -116,7 +116,7 @@ it('verifies every deployment, before and after their end, on several pages', as
   expect(after.deployments).toHaveLength(501);
 });
 
-it('ends no production deployment as if it were a paper session', async () => {
+it('a halt ends no production deployment as if it were a paper session', async () => {
   const [session] = await makeSessions(storage, { count: 1 });
   await database.execute(`update bot_deployments set target = 'k8s'`);
   const latched = await halt();
@@ -127,7 +127,7 @@ it('ends no production deployment as if it were a paper session', async () => {
   ]);
 });
 
-it('deletes the files of the tasks that it ends', async () => {
+it('a halt deletes the files of the tasks that it ends', async () => {
   const [session] = await makeSessions(storage, { count: 1 });
   const { task_id } = session!;
   const file = { task_id, name: 'summary.json', place: 0, data: 'H4sI' };
@@ -136,7 +136,7 @@ it('deletes the files of the tasks that it ends', async () => {
   expect(await storage.read.selectFrom('task_files').select('name').execute()).toEqual([]);
 });
 
-it('raises an alert for a halt of all bots, and wakes the controllers for each halt', async () => {
+it('a halt of all bots raises an alert, and every halt wakes the controllers', async () => {
   await makeSessions(storage, { count: 1 });
   const alerts: RaisedAlert[] = [];
   const close = onAlert((alert) => alerts.push(alert));
@@ -150,7 +150,7 @@ it('raises an alert for a halt of all bots, and wakes the controllers for each h
   }
 });
 
-it('retries the record of a halt while the database does not answer', async () => {
+it('a halt retries its record while the database does not answer', async () => {
   await makeSessions(storage, { count: 1 });
   let count = 0;
   const write: Storage['write'] = async (work, options) => {

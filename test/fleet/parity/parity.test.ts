@@ -56,7 +56,7 @@ function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Ch
 }
 
 describe('a session and its backtest', () => {
-  it('finds no difference between equal bars and events', () => {
+  it('a comparison finds no difference between equal bars and events', () => {
     expect(find()).toEqual({ bars: 3, events: 2, first_difference: null });
     const none = { instruments: [on('A', barsOn([]))], end: undefined };
     const nothing = { recorded: none, orders: [], lines: [] };
@@ -68,7 +68,7 @@ describe('a session and its backtest', () => {
     );
   });
 
-  it('reports a different bar even if it caused no event', () => {
+  it('a comparison reports a different bar even if it caused no event', () => {
     const bars = barsOn([1, 2, 3]);
     bars.close[2] = 11;
     expect(find({ instruments: [on('A', bars)] })).toEqual({
@@ -101,7 +101,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('reports a different bar before a different event at the same time', () => {
+  it('a comparison reports a different bar before a different event at the same time', () => {
     const bars = barsOn([1, 2, 3]);
     bars.volume[1] = 5;
     const {
@@ -119,7 +119,7 @@ describe('a session and its backtest', () => {
     ]);
   });
 
-  it('reports a bar that one side lacks', () => {
+  it('a comparison reports a bar that one side lacks', () => {
     const missed = { instruments: [on('A', barsOn([1, 3]))] };
     expect(find({ recorded: missed, lines: LINES, orders: LINES.slice(0, 1) })).toMatchObject({
       bars: 1,
@@ -146,7 +146,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('reports the earliest different bar of all instruments', () => {
+  it('a comparison reports the earliest different bar of all instruments', () => {
     const recorded = { instruments: [on('A', barsOn([1, 3])), on('B', barsOn([1, 2], 9))] };
     const instruments = [on('A', barsOn([1, 3], 9)), on('B', barsOn([1, 2, 3]))];
     const sides = { recorded, instruments };
@@ -165,7 +165,7 @@ describe('a session and its backtest', () => {
     ['version', 'the backtest uses another version than the session'],
     ['params', 'the backtest uses other parameters than the session'],
     ['engine', 'the session ran on another version of the engine'],
-  ] as const)('reports another %s as the cause of a difference', (other, detail) => {
+  ] as const)('a comparison reports another %s as the cause of a difference', (other, detail) => {
     const lines = [LINES[0]!, event(2, 2, { kind: 'order.filled', price: 11 })];
     expect(find({ others: [other], lines }).first_difference).toMatchObject({
       cause: other,
@@ -174,7 +174,7 @@ describe('a session and its backtest', () => {
     expect(find({ others: [other] }).first_difference).toBeNull();
   });
 
-  it('reports a different fill or order over equal bars', () => {
+  it('a comparison reports a different fill or order over equal bars', () => {
     const lines = [LINES[0]!, event(2, 2, { kind: 'order.filled', price: 11 })];
     expect(find({ lines })).toMatchObject({
       bars: 1,
@@ -195,30 +195,33 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it.each(['halt', 'stop', 'failure'] as const)('reports the end of the session by a %s', (end) => {
-    const longer = [on('A', barsOn([1, 2, 3, 4]))];
-    expect(find({ recorded: { end }, instruments: longer }).first_difference).toMatchObject({
-      cause: end,
-      time: timeOf(4),
-      recorded: null,
-      backtest: { symbol: 'A' },
-    });
-    const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
-    const orders = [...LINES, canceled];
-    expect(find({ recorded: { end }, orders, instruments: longer }).first_difference).toMatchObject(
-      {
+  it.each(['halt', 'stop', 'failure'] as const)(
+    'a comparison reports the end of the session by a %s',
+    (end) => {
+      const longer = [on('A', barsOn([1, 2, 3, 4]))];
+      expect(find({ recorded: { end }, instruments: longer }).first_difference).toMatchObject({
+        cause: end,
+        time: timeOf(4),
+        recorded: null,
+        backtest: { symbol: 'A' },
+      });
+      const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
+      const orders = [...LINES, canceled];
+      expect(
+        find({ recorded: { end }, orders, instruments: longer }).first_difference,
+      ).toMatchObject({
         cause: end,
         time: timeOf(3),
         seq: 12,
         recorded: { kind: 'order.canceled' },
         backtest: null,
-      },
-    );
-    // It was over anyway.
-    expect(find({ recorded: { end } }).first_difference).toBeNull();
-  });
+      });
+      // It was over anyway.
+      expect(find({ recorded: { end } }).first_difference).toBeNull();
+    },
+  );
 
-  it('reports a strategy failure on one side', () => {
+  it('a comparison reports a strategy failure on one side', () => {
     expect(find({ lines: LINES.slice(0, 1), failure: 'it threw' }).first_difference).toMatchObject({
       cause: 'failure',
       detail: 'the backtest failed: it threw',
@@ -233,7 +236,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('reports a failure on one side although neither has events', () => {
+  it('a comparison reports a failure on one side although neither has events', () => {
     const failed = { status: 'failed', end: 'failure' } as const;
     expect(find({ recorded: failed }).first_difference).toMatchObject({
       cause: 'failure',
@@ -251,7 +254,7 @@ describe('a session and its backtest', () => {
     expect(find({ recorded: failed, failure, instruments: longer }).first_difference).toBeNull();
   });
 
-  it('reports a halt even if the settings of the backtest differ', () => {
+  it('a comparison reports a halt even if the settings of the backtest differ', () => {
     const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
     const sides = { recorded: { end: 'halt' }, orders: [...LINES, canceled] } as const;
     expect(find({ ...sides, others: ['version'] }).first_difference).toMatchObject({
@@ -260,7 +263,7 @@ describe('a session and its backtest', () => {
     });
   });
 
-  it('compares an active session up to its last bar', () => {
+  it('an active session is compared up to its last bar', () => {
     const longer = on('A', barsOn([1, 2, 3, 4, 5]));
     expect(
       find({ recorded: { end: undefined }, instruments: [longer] }).first_difference,
@@ -271,7 +274,7 @@ describe('a session and its backtest', () => {
 });
 
 describe('events', () => {
-  it('compares events as written, in their order', () => {
+  it('events are compared as written, in their order', () => {
     const recorded = LINES.map((line, at) => ({ seq: at + 5, line }));
     expect(firstDifferentEvent(recorded, LINES)).toBeUndefined();
     expect(firstDifferentEvent(recorded, LINES.slice(0, 1))).toEqual({

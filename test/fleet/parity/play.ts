@@ -39,7 +39,11 @@ export async function play(
   const { from, to, params } = JSON.parse(task.input) as SpecChanges;
   const bot = hostedBot(readChangedSpec(JSON.parse(document), { from, to, params }));
   const { job } = await prepare(bot, { catalogueDir, assertions: [] });
-  const session = new TradingSession({ ...job, symbols: bot.spec.spec.universe.symbols, timeoutMs: 5000 });
+  const session = new TradingSession({
+    ...job,
+    symbols: bot.spec.spec.universe.symbols,
+    timeoutMs: 5000,
+  });
   const events: SessionEvent[] = [];
   let steps = 0;
   for (const step of change([...stepsOf(job.instruments)])) {

@@ -71,7 +71,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     expect(await verifyEvents(db(), bot_id)).toMatchObject({ state, fault: undefined });
   }
 
-  test('creates a bot as a draft at version 1', async () => {
+  test('the registry creates a bot as a draft at version 1', async () => {
     const bot = await create();
     expect(bot).toEqual({
       bot_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -93,7 +93,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(bot);
   });
 
-  test('adds a version only for a document with another hash', async () => {
+  test('the registry adds a version only for a document with another hash', async () => {
     const bot = await create();
     world.now += MINUTE;
     const { document } = sent(10) as { document: object };
@@ -114,7 +114,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(bot);
   });
 
-  test('keeps old versions unchanged, and compares two of them', async () => {
+  test('the registry keeps old versions unchanged, and compares two of them', async () => {
     const bot = await create();
     await update(sent(11));
     await update(sent(12));
@@ -137,7 +137,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     }
   });
 
-  test('renames a bot, and frees its old slug', async () => {
+  test('the registry renames a bot, and frees its old slug', async () => {
     const bot = await create();
     const other = `${slug}-renamed`;
     const renamed = exampleDocument(other, 10);
@@ -156,7 +156,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(bot);
   });
 
-  test('rejects a slug that another bot has, even an archived one', async () => {
+  test('the registry rejects a slug that another bot has, even an archived one', async () => {
     const bot = await create();
     await archive();
     const taken = { code: 'conflict', reason: 'slug_taken' };
@@ -171,7 +171,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(other);
   });
 
-  test('keeps an archived bot, and reactivates it with the next update', async () => {
+  test('the registry keeps an archived bot, and reactivates it with the next update', async () => {
     const bot = await create();
     world.now += MINUTE;
     await archive();
@@ -199,7 +199,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(bot);
   });
 
-  test('rejects a change without If-Match or with a stale ETag', async () => {
+  test('the registry rejects a change without If-Match or with a stale ETag', async () => {
     const bot = await create();
     const changed = await update(sent(11), formatEtag(bot));
     expect(formatEtag(changed)).not.toBe(formatEtag(bot));
@@ -218,7 +218,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expect(archiveBot(registry, BY, slug, undefined)).rejects.toMatchObject(required);
   });
 
-  test('rejects another kind for a bot', async () => {
+  test('the registry rejects another kind for a bot', async () => {
     await create();
     const document = exampleDocument(slug, 10);
     const research = { ...document, spec: { ...(document['spec'] as object), kind: 'research' } };
@@ -228,7 +228,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     });
   });
 
-  test('makes no change whose event cannot be recorded', async () => {
+  test('the registry makes no change whose event cannot be recorded', async () => {
     const bot = await create();
     await world.database.execute('alter table bot_events rename to elsewhere');
     const attempts = [create(`${slug}-other`), update(sent(11)), archive()];
@@ -240,7 +240,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expect(getBot(db(), `${slug}-other`)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('lets one of 50 simultaneous changes on two servers succeed in each round', async () => {
+  test('the registry lets one of 50 simultaneous changes on two servers succeed in each round', async () => {
     let tag = formatEtag(await create());
     const servers = [registry, kind === 'postgres' ? await world.another() : registry];
     for (const round of [1, 2, 3]) {
@@ -264,7 +264,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expectSound(await getBot(db(), slug));
   });
 
-  test('lists bots by slug in pages, with filters', async () => {
+  test('the registry lists bots by slug in pages, with filters', async () => {
     const named = async (as: string, name: string, of = 'trading'): Promise<void> => {
       const document = exampleDocument(as, 10);
       const spec = { ...(document['spec'] as object), kind: of };

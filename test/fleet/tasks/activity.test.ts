@@ -25,7 +25,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     await database.remove();
   });
 
-  it('lists bots with their active deployments, halt and last ended deployment', async () => {
+  it('the list of bots has their active deployments, halt and last ended deployment', async () => {
     const made = await makeSessions(storage, { count: 3 });
     const ids = made.map(({ bot_id }) => bot_id);
     const [first, second] = made as [(typeof made)[number], (typeof made)[number]];
@@ -46,7 +46,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     expect((await readActivity(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
   });
 
-  it('reads the last events of a bot, of all kinds or of some', async () => {
+  it('the last events of a bot are read, of all kinds or of some', async () => {
     const [made] = await makeSessions(storage, { count: 1 });
     const last = async (limit: number, kinds?: readonly string[]): Promise<number[]> => {
       const request = { after_seq: 0, limit, last: true, ...(kinds && { kinds }) };

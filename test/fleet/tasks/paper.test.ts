@@ -135,7 +135,7 @@ async function runEvents(bot_id: string, task_id: string) {
 describe('paper sessions', () => {
   useDatabase('sqlite');
 
-  it('gives the same result as a backtest of the same bars, for built-in strategies', async () => {
+  it('a paper session gives the same result as a backtest of the same bars, for built-in strategies', async () => {
     // Those that read models are tried with these.
     const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
     expect(Object.keys(STRATEGIES).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
@@ -169,7 +169,7 @@ describe('a paper session on PostgreSQL', () => {
   // On SQLite, servers are killed in the tests of the command line.
   useDatabase('postgres');
 
-  it('resumes from its last recorded batch in any worker', async () => {
+  it('a paper session resumes from its last recorded batch in any worker', async () => {
     const bot_id = await addBot('sma_crossover');
     // Three seconds, in which a server stops, and a thread of the next one ends.
     const task_id = await start(bot_id, { speed: 8_640_000 });
@@ -203,12 +203,12 @@ describe('a paper session on PostgreSQL', () => {
 describe('a paper session', () => {
   useDatabase('sqlite');
 
-  it('is canceled when it is stopped before its first bars', async () => {
+  it('a paper session is canceled when it is stopped before its first bars', async () => {
     const task_id = await start(await addBot('sma_crossover'));
     expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
   });
 
-  it('is rejected for a bot without risk limits and for a research bot', async () => {
+  it('a paper session is rejected for a bot without risk limits and for a research bot', async () => {
     const document = tradingDocument('bare', 'buy_and_hold', {});
     const { risk, ...spec } = document['spec'] as { risk: Record<string, unknown> };
     await createBot(service, 'operator', { document: { ...document, spec } });

@@ -137,7 +137,7 @@ async function runEvents(task_id: string) {
 describe.each(DATABASES)('tasks on %s', (kind) => {
   useDatabase(kind);
 
-  it('runs a backtest and stores its files, events and deployment', async () => {
+  it('a worker runs a backtest and stores its files, events and deployment', async () => {
     run();
     const task_id = await start({ params: { fast: 12 } });
     expect(await ended(task_id)).toMatchObject({
@@ -171,7 +171,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(log).toEqual([]);
   });
 
-  it('rejects a backtest without data or with invalid changes', async () => {
+  it('a backtest without data or with invalid changes is rejected', async () => {
     await expect(start({ params: { fsat: 3 }, from: 'soon' })).rejects.toMatchObject({
       code: 'invalid_spec',
       problems: expect.arrayContaining([
@@ -189,7 +189,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(await listRunningTasks(service.storage.read)).toEqual([]);
   });
 
-  it('restarts a task of dead workers, with three attempts in all', async () => {
+  it('a task of dead workers is restarted, with three attempts in all', async () => {
     const task_id = await start();
     const { storage } = service;
     for (const attempt of [1, 2, 3]) {
@@ -210,7 +210,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
   });
 
-  it('does not restart a task of a dead worker whose cancellation was requested', async () => {
+  it('a task whose cancellation was requested is not restarted after its worker died', async () => {
     const { storage } = service;
     const [returned, dead] = [await start(), await start()];
     const claims = [(await claimAs(DEAD))!, (await claimAs(DEAD))!];
@@ -231,7 +231,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     }
   });
 
-  it('never changes the status of an ended task', async () => {
+  it('the status of an ended task never changes', async () => {
     const task_id = await start();
     await cancelTask(service, 'operator', task_id);
     for (const table of ['tasks', 'bot_deployments']) {
@@ -245,7 +245,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
 describe('tasks', () => {
   useDatabase('sqlite');
 
-  it('fails a task that cannot succeed, with the reason', async () => {
+  it('a task that cannot succeed fails with the reason', async () => {
     run();
     // Between two daily bars.
     const task_id = await start({ from: '2000-01-03T01:00:00Z', to: '2000-01-03T02:00:00Z' });
@@ -259,7 +259,7 @@ describe('tasks', () => {
     });
   });
 
-  it('cancels queued and running tasks', async () => {
+  it('queued and running tasks can be canceled', async () => {
     const waiting = await start();
     expect(await cancelTask(service, 'operator', waiting)).toMatchObject({ status: 'canceled' });
     const running = await start();
@@ -282,7 +282,7 @@ describe('tasks', () => {
     expect(items.map(({ status }) => status)).toEqual(['halted', 'halted']);
   });
 
-  it('returns the tasks of a stopping server to the queue for the next server', async () => {
+  it('the tasks of a stopping server return to the queue for the next server', async () => {
     const task_id = await start();
     const first = run();
     await vi.waitFor(async () => expect(await find(task_id)).toMatchObject({ status: 'running' }), {
@@ -308,7 +308,7 @@ describe('tasks', () => {
   /** Once the runner has looked at the tasks of all others, at least once. */
   const looked = async (): Promise<unknown> => start().then(ended);
 
-  it('restarts tasks of silent workers only', async () => {
+  it('only tasks of silent workers are restarted', async () => {
     const [lost, kept] = [await start(), await start()];
     const { storage } = service;
     for (let i = 0; i < 2; i += 1) await claimAs(ELSEWHERE);
@@ -331,7 +331,7 @@ describe('tasks', () => {
     ['ahead', 3_600_000],
     ['behind', -3_600_000],
   ])(
-    'reclaims tasks of a worker whose clock is an hour %s only after it has died',
+    'tasks of a worker whose clock is an hour %s are reclaimed only after it has died',
     async (_, skew) => {
       const { storage } = service;
       const task_id = await start();
@@ -354,7 +354,7 @@ describe('tasks', () => {
     },
   );
 
-  it('does not reclaim tasks of a live worker when its own clock is set ahead', async () => {
+  it('a worker does not reclaim tasks of a live worker when its own clock is set ahead', async () => {
     const task_id = await start();
     await claimAs(ELSEWHERE);
     run();
@@ -370,7 +370,7 @@ describe('a worker whose database does not answer', () => {
 
   const unavailable = (): ServiceError => storageUnavailable(new Error('it hangs'));
 
-  it('takes no worker for dead that could not write heartbeats during an outage', async () => {
+  it('a worker that could not write heartbeats during an outage does not count as dead', async () => {
     const task_id = await start();
     await claimAs(ELSEWHERE);
     let isOut = false;
@@ -396,7 +396,7 @@ describe('a worker whose database does not answer', () => {
     expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
   });
 
-  it('releases at once a task that it claimed unknowingly', async () => {
+  it('a worker releases at once a task that it claimed unknowingly', async () => {
     const { storage } = service;
     let isLost = false;
     const write: Storage['write'] = async (work, options) => {
@@ -465,7 +465,7 @@ describe('paper sessions on one PostgreSQL', () => {
       expect(rows).toHaveLength(count);
     });
 
-  it('spreads paper sessions over the workers, within the capacity of each', async () => {
+  it('paper sessions are spread over the workers, within the capacity of each', async () => {
     await Promise.all([addWorker(100), addWorker(2), addWorker(100)]);
     await announced(3);
     await makeSessions(12);
@@ -476,7 +476,7 @@ describe('paper sessions on one PostgreSQL', () => {
     expect(Math.min(...others)).toBeGreaterThanOrEqual(3);
   });
 
-  it('gives all sessions to a single worker, and those of a stopped worker to the others', async () => {
+  it('a single worker gets all sessions, and the others get those of a stopped worker', async () => {
     const first = await addWorker(100);
     await makeSessions(6);
     expect(await counts()).toEqual([6]);
@@ -489,7 +489,7 @@ describe('paper sessions on one PostgreSQL', () => {
     expect(Math.min(...halves)).toBeGreaterThanOrEqual(2);
   });
 
-  it('starts sessions soon although another worker does not take its share', async () => {
+  it('sessions start soon although another worker does not take its share', async () => {
     const room = { paper: 100, production: 0 };
     await service.storage.write((tx) => announceWorker(tx, now, ELSEWHERE, room));
     const runner = await addWorker(100);
@@ -506,7 +506,7 @@ describe('paper sessions on one PostgreSQL', () => {
 describe('tasks on one PostgreSQL', () => {
   useDatabase('postgres');
 
-  it('shares tasks between servers, and runs each once', async () => {
+  it('servers share tasks, and run each once', async () => {
     run();
     run(await open());
     const tasks = [await start(), await start()];

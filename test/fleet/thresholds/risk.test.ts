@@ -80,7 +80,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
   const set = (level: 'desk' | 'trader' | 'firm', subject: string, limits: object | null) =>
     setThreshold(service, ADA, { level, subject, currency: 'USD', limits, rationale: 'a test' });
 
-  it('keeps sessions within their shares of the tightest thresholds, and replays the same', async () => {
+  it('the server keeps sessions within their shares of the tightest thresholds, and re-runs give the same events', async () => {
     await set('firm', 'firm', { max_gross_exposure: 4, max_order_value: 3 });
     await set('desk', 'index', { max_gross_exposure: 2 });
     await set('trader', 'ada', { max_order_value: 1 });
@@ -107,7 +107,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
     expect(await listThresholds(storage.read, { history: true })).toHaveLength(4);
   });
 
-  it('starts no session without attribution while thresholds exist, and denies orders of running ones', async () => {
+  it('the server starts no session without attribution while thresholds exist, and denies orders of running ones', async () => {
     const { spec, ...rest } = document('unnamed');
     const { attribution: _attribution, ...unnamed } = spec as Record<string, unknown>;
     await createBot(service, 'operator', { document: { ...rest, spec: unnamed } });
@@ -160,7 +160,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
     await start('max');
   });
 
-  it('lets one order pass that three persons have approved, and changes no limit', async () => {
+  it('the server lets one order pass that three persons have approved, and changes no limit', async () => {
     await set('firm', 'firm', { max_order_value: 3 });
     const task_id = await start(86_400 * 60);
     await until(async () => expect(await told(task_id, 'order.denied')).not.toHaveLength(0));
