@@ -188,3 +188,24 @@ it.each([
   expect(parseState(JSON.stringify(STATE))).toEqual(STATE);
   expect(parseState(JSON.stringify({ ...STATE, time: null, working: [] }))).toBeDefined();
 });
+
+// A retry would last longer than the time limit.
+it('a halt of an unknown bot fails without a retry', { timeout: 10_000 }, async () => {
+  await expect(haltBot(serviceOn(storage), BY, 'unknown', WHY)).rejects.toMatchObject({
+    code: 'not_found',
+  });
+});
+
+it('a production deployment without pod or runner has only the faults of one that has not ended', async () => {
+  const [session] = await makeSessions(storage, { count: 1 });
+  const { deployment_id, bot_id } = session!;
+  await database.execute(`update bot_deployments set target = 'k8s'`);
+  await database.execute(
+    `insert into production_deployments (deployment_id, bot_id, cluster, namespace, plan, waits, begun_at)
+     values ('${deployment_id}', '${bot_id}', 'c', 'n', '{}', 0, ${NOW})`,
+  );
+  const { deployments } = await verifyHalt(storage.read, await halt(), NOW);
+  expect(deployments.map(({ faults }) => faults)).toEqual([
+    ['deployment_not_halted', 'task_not_ended', 'not_in_log'],
+  ]);
+});
