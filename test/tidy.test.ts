@@ -84,7 +84,6 @@ const SHARED_NAMES: Readonly<Record<string, string>> = {
   'api.ts': 'what a program imports from the package: the gate and the verification of leases',
   'device-proof.ts': 'the proof of a device, as the client makes it and as the issuer checks it',
   'enrollment.ts': 'the enrollment of a device, on the machine and at the issuer',
-  'style.ts': 'the style sheet of a report',
 };
 
 /** Turns of phrase that have no legitimate sense in this project. */

@@ -11,7 +11,7 @@ import {
   formatPercent,
   formatPrice,
 } from '../../src/base/format.ts';
-import { html } from '../../src/backtest/report/html.ts';
+import { html } from '../../src/base/html.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';

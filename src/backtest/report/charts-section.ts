@@ -9,7 +9,7 @@ import {
   formatPrice,
   NO_VALUE,
 } from '../../base/format.ts';
-import { html, type Html, nothing } from './html.ts';
+import { html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
 

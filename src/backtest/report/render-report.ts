@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { type Child, embeddedJson, html, Html, nothing } from './html.ts';
-import { STYLE } from './style.ts';
+import { type Child, embeddedJson, html, Html, nothing } from '../../base/html.ts';
+import { STYLE } from '../../base/report-style.ts';
 
 export interface Page {
   readonly title: string;

@@ -9,7 +9,7 @@ import {
 } from '../../base/run-figures.ts';
 import { UNDEFINED_REASONS } from '../summary.ts';
 import type { Summary } from '../summary.ts';
-import { type Child, html, type Html } from './html.ts';
+import { type Child, html, type Html } from '../../base/html.ts';
 
 /** The figure, or a dash that gives the reason on hover and focus. */
 export function showFigure(summary: Summary, name: FigureName): Child {

@@ -12,9 +12,9 @@ import {
   NO_VALUE,
 } from '../../base/format.ts';
 import { formatFigure, RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
-import { html, type Html, nothing } from './html.ts';
+import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
-import { PRINTED_ROWS } from './style.ts';
+import { PRINTED_ROWS } from '../../base/report-style.ts';
 
 export interface SweepReportInput {
   readonly bot: Summary['bot'];

@@ -8,11 +8,11 @@ import {
   formatPrice,
   formatQuantity,
 } from '../../base/format.ts';
-import { type Child, html, type Html, nothing } from './html.ts';
+import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { type Column, sortableTable } from './render-report.ts';
 import { candleAt } from './series.ts';
-import { PRINTED_ROWS } from './style.ts';
+import { PRINTED_ROWS } from '../../base/report-style.ts';
 
 const MAX_TRADE_ROWS = 2000;
 

@@ -1,4 +1,4 @@
-import { html, type Child, type Html } from '../../backtest/report/html.ts';
+import { html, type Child, type Html } from '../../base/html.ts';
 import { isField } from './report-fields.ts';
 import type { Field } from './validation-report.ts';
 

@@ -1,5 +1,5 @@
 /** The sections of the page of a validation report, in order. */
-import { html, nothing, type Html } from '../../backtest/report/html.ts';
+import { html, nothing, type Html } from '../../base/html.ts';
 import { ATTESTING_ROLES, type SectionName } from '../../base/validation-report-fields.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
 import { renderField, renderFieldTable, renderTable, toWords } from './page-parts.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { html, Html, nothing } from '../../backtest/report/html.ts';
+import { html, Html, nothing } from '../../base/html.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import { formatCountOf } from '../../base/format.ts';
 import type { Report } from './validation-report.ts';

@@ -1,4 +1,4 @@
-import { STYLE as REPORT_STYLE } from '../../backtest/report/style.ts';
+import { STYLE as REPORT_STYLE } from '../../base/report-style.ts';
 
 /** Style of the backtest report, extended for long tables and for printing on A4. */
 export const STYLE = `${REPORT_STYLE}

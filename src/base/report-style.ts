@@ -1,4 +1,4 @@
-import { THEME_CSS } from '../../base/theme.ts';
+import { THEME_CSS } from './theme.ts';
 
 /** Maximum number of rows of a table when printed. */
 export const PRINTED_ROWS = 60;
