@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'trading',
   ],
   compliance: [
-    'backtest',
+    'api',
     'base',
     'bots',
     'engine',

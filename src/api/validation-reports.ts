@@ -294,6 +294,8 @@ const Freeze = z
   })
   .openapi('FreezeReport');
 
+export type FreezeRequest = z.infer<typeof Freeze>;
+
 const Attest = z
   .strictObject({
     attest: z.enum(ATTESTING_ROLES),
@@ -301,6 +303,8 @@ const Attest = z
     content_hash: sha256.describe('`content_hash` of the version that the caller has read.'),
   })
   .openapi('AttestReport');
+
+export type AttestRequest = z.infer<typeof Attest>;
 
 export const freezeValidationReport = defineRoute({
   tags: ['Compliance'],

@@ -5,18 +5,12 @@ import { countOrderEvents } from './event-counts.ts';
 import { draft, figure, human } from './report-fields.ts';
 import type { Records } from './records.ts';
 import { listPlaces, listPositions } from './traded-deployments.ts';
-import type { Criterion, Draft, Figure, Report } from './validation-report.ts';
+import type { Draft, Figure, Report } from './validation-report.ts';
 import { getStrategyName } from './version-changes.ts';
 
-/** @param asked parameters of queries for the bot in the period. @param log the same with the events. */
-export function buildAnnexI(
-  records: Records,
-  fleet: Figure,
-  asked: object,
-  log: object,
-): Report['annex_i'] {
-  const known = collectFacts(records, fleet, asked, log);
-  const listCriteria = (number: 1 | 2 | 3): Criterion[] =>
+export function buildAnnexI(records: Records): Report['annex_i'] {
+  const known = collectFacts(records);
+  const listCriteria = (number: 1 | 2 | 3) =>
     ARTICLES.filter(({ ref }) => ref.startsWith(`I(${number})`)).map(({ ref, requirement }) => {
       const fact = known[ref];
       return {
@@ -32,24 +26,22 @@ export function buildAnnexI(
 }
 
 /** Facts and drafts by citation; people assess the other criteria without them. */
-function collectFacts(
-  { bot: { bot_id }, document: { spec }, deployments, counts, environments }: Records,
-  fleet: Figure,
-  asked: object,
-  log: object,
-): Readonly<Record<string, Figure | Draft>> {
+function collectFacts(records: Records): Readonly<Record<string, Figure | Draft>> {
+  const { bot, params, document, deployments, counts, environments } = records;
+  const { bot_id } = bot;
+  const { spec } = document;
   const symbols = spec.universe?.symbols ?? [];
   const timeframe = spec.data?.timeframe ?? 'unknown';
   const strategy = getStrategyName(spec) ?? 'unknown';
   const ofBot = (value: unknown) => figure('bot.current', { bot_id }, value);
-  const ofDeployments = (value: unknown) => figure('bot.deployments', { ...asked }, value);
-  const targets = [...Map.groupBy(deployments, ({ target }) => target)].map(([target, all]) => ({
-    target,
-    deployments: all.length,
-  }));
+  const ofDeployments = (value: unknown) => figure('bot.deployments', params.asked, value);
   const clusters = listPlaces(deployments, 'cluster');
   const venues = listPlaces(deployments, 'exchange');
-  const traded = { venues, deployments: targets };
+  const targets = [...Map.groupBy(deployments, ({ target }) => target)];
+  const traded = {
+    venues,
+    deployments: targets.map(([target, own]) => ({ target, deployments: own.length })),
+  };
   return {
     'I(1)(c)': draft(
       'Fully automated: the bot decides and its engine submits orders without human intervention.',
@@ -61,11 +53,11 @@ function collectFacts(
     'I(1)(g)': ofDeployments(traded),
     'I(1)(h)': ofDeployments({ clusters, venues }),
     'I(1)(i)': draft('List the exchange libraries and the data sources that the spec names.'),
-    'I(2)(a)': fleet,
+    'I(2)(a)': figure('bots.list', params.at, records.fleet),
     'I(2)(b)': ofBot({ instruments: symbols.length }),
     'I(2)(c)': ofBot({ bot_id, strategy }),
-    'I(2)(d)': figure('log.counts', { ...log }, countOrderEvents(counts, environments)),
-    'I(2)(e)': figure('bot.positions', { ...asked }, listPositions(deployments)),
+    'I(2)(d)': figure('log.counts', params.log, countOrderEvents(counts, environments)),
+    'I(2)(e)': figure('bot.positions', params.asked, listPositions(deployments)),
     'I(2)(f)': ofDeployments(traded),
     'I(3)(a)': ofBot({ strategy, instruments: symbols.length, venues: venues.length }),
     'I(3)(b)': ofBot({

@@ -1,6 +1,6 @@
 import { ARTICLES } from '../articles.ts';
 import { human } from './report-fields.ts';
-import type { ArticleRow, Gap } from './validation-report.ts';
+import type { Gap, Report } from './validation-report.ts';
 
 /** JSON pointers to the parts of the report that concern a paragraph or all paragraphs of an article. */
 const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
@@ -30,7 +30,7 @@ const EVIDENCE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Lists each paragraph of RTS 6 with its evidence and gaps; people assess it later. */
-export function listArticleRows(gaps: readonly Gap[]): ArticleRow[] {
+export function listArticleRows(gaps: readonly Gap[]): Report['articles'] {
   return ARTICLES.filter(
     ({ instrument, ref }) => instrument === 'RTS 6' && !ref.startsWith('I'),
   ).map(({ ref, requirement }) => ({

@@ -6,18 +6,16 @@ import { ENGINE_VERSION } from '../../engine/version.ts';
 import { buildAnnexI } from './annex.ts';
 import { listArticleRows } from './article-rows.ts';
 import * as counts from './event-counts.ts';
-import { composeFields, figure, human, QUERIES } from './report-fields.ts';
 import { findGaps } from './gaps.ts';
-import { cutList, MOST_LISTED } from './listed.ts';
-import { formatInstant } from './period.ts';
 import { readRecords, type FailedTask, type Records, type ReportService } from './records.ts';
+import { composeFields, figure, human, QUERIES, withHashes } from './report-fields.ts';
+import { cutList, MOST_LISTED } from './report-values.ts';
 import {
   listThresholdChanges,
   reportLimit,
   reportSpecLimits,
   reportThresholds,
 } from './reported-limits.ts';
-import { withHashes } from './hashes.ts';
 import { describeEnvironment } from './test-results.ts';
 import { listPlaces } from './traded-deployments.ts';
 import type { Incident, Report } from './validation-report.ts';
@@ -26,10 +24,7 @@ import {
   draftOperators,
   getStrategyName,
   listLimitChanges,
-  type Document,
 } from './version-changes.ts';
-
-type Params = Readonly<Record<string, unknown>>;
 
 const NOTICE =
   'Facts about one bot, drafted as an annex to the yearly self-assessment of a firm under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589). It is not a statement of compliance: nothing in it is assessed until people have assessed it, and a test against a simulated venue does not discharge Article 6, which requires a test against the system of the venue or of the access provider. It is not legal advice.';
@@ -72,15 +67,11 @@ export async function deriveReport(
 }
 
 function composeReport(records: Records): Report {
-  const { bot, period, range, made } = records;
+  const { bot, period, made } = records;
   const { bot_id } = bot;
+  const { at, asked, log } = records.params;
   const gaps = findGaps(records);
-  const at = { at: formatInstant(records.now) };
-  const asked = { bot_id, from: formatInstant(period.from), to: formatInstant(period.to) };
-  const log = { ...asked, ...range };
-  const fleet = figure('bots.list', at, records.fleet);
   const overrides = figure('overrides.of_bot', asked, records.overrides);
-  const overridesLimit = reportLimit('overrides', ['15(6)'], overrides);
   return withHashes({
     schema: 'rts6-validation/1',
     status: 'draft',
@@ -89,41 +80,38 @@ function composeReport(records: Records): Report {
     content_hash: '',
     period: { year: period.year, from: asked.from, to: asked.to },
     as_of: at.at,
-    scope: { bot_ref: bot.slug, bot_id, name: bot.name, firm: human(), fleet },
+    scope: {
+      bot_ref: bot.slug,
+      bot_id,
+      name: bot.name,
+      firm: human(),
+      fleet: figure('bots.list', at, records.fleet),
+    },
     generated_by: {
       version: packageVersion(),
       engine: ENGINE_VERSION,
-      log: figure('log.head', log, records.head ?? null),
+      log: figure('log.head', log, records.head),
       inputs_hash: '',
       gaps,
     },
     queries: QUERIES,
     house_numbers: HOUSE_NUMBERS,
     summary: composeFields(SECTION_FIELDS.summary, { method: METHOD, prior_year_actions: null }),
-    annex_i: buildAnnexI(records, fleet, asked, log),
+    annex_i: buildAnnexI(records),
     inventory: composeInventory(records),
     risk_controls: [
       ...reportSpecLimits(bot_id, records.versions),
       ...reportThresholds(records.thresholds, asked),
-      overridesLimit,
+      reportLimit('overrides', ['15(6)'], overrides),
     ],
     governance: composeFields(SECTION_FIELDS.governance, {
       administrators: figure('administrators.list', at, records.administrators),
       separation_evidence: null,
       holders_of_halt: figure('tokens.with_halt', at, records.haltHolders),
     }),
-    testing: composeTesting(records, { bot_id, to: asked.to, ...at }),
+    testing: composeTesting(records),
     changes: made.map((version) => describeChange(bot_id, version)),
-    kill: composeFields(SECTION_FIELDS.kill, {
-      live_activations: figure('halts.of_bot', asked, cutList(records.halts)),
-      drills: figure(
-        'halts.of_drills',
-        { from: asked.from, to: asked.to },
-        cutList(records.drills),
-      ),
-      attribution_coverage: figure('log.counts', log, records.attribution),
-    }),
-    ...composeEvents(records, asked, log),
+    ...composeEvents(records),
     surveillance: composeFields(SECTION_FIELDS.surveillance, {}),
     incidents: records.failed.slice(0, MOST_LISTED).map((task) => describeIncident(task)),
     articles: listArticleRows(gaps),
@@ -141,6 +129,7 @@ function composeReport(records: Records): Report {
 function composeInventory({ bot, current, document, deployments, made }: Records) {
   const { bot_id, slug, name, status } = bot;
   const { metadata, spec } = document;
+  const { ml_models: models = [], agents = [] } = spec;
   const venues = listPlaces(deployments, 'exchange');
   const params = { bot_id, version: current?.version ?? 0 };
   const facts = figure('bot.current', params, {
@@ -157,46 +146,48 @@ function composeInventory({ bot, current, document, deployments, made }: Records
     instruments: spec.universe?.symbols ?? [],
     venues,
     limits_art8: spec.risk ?? null,
-    model_ids: (spec.ml_models ?? []).map((model) => `${model.name} ${model.digest}`),
+    model_ids: models.map((model) => `${model.name} ${model.digest}`),
   });
   return composeFields(SECTION_FIELDS.inventory, {
     facts,
     type: 'decision and execution: the bot decides, and its engine creates the orders',
     owner: metadata?.owner ?? null,
     approved_operators: draftOperators(made),
-    uses_ai: describeAiUse(document),
+    uses_ai:
+      models.length + agents.length === 0
+        ? 'The spec names neither models nor agents.'
+        : `The spec names ${formatCountOf(models.length, 'model')} and ${formatCountOf(agents.length, 'agent')}.`,
     third_party: venues.length === 0 ? null : `Venues and data providers: ${venues.join(', ')}.`,
   });
 }
 
-function describeAiUse({ spec }: Document): string {
-  const models = spec.ml_models?.length ?? 0;
-  const agents = spec.agents?.length ?? 0;
-  if (models + agents === 0) return 'The spec names neither models nor agents.';
-  return `The spec names ${formatCountOf(models, 'model')} and ${formatCountOf(agents, 'agent')}.`;
-}
-
-/** @param tried parameters of queries for tests of the bot. */
-function composeTesting({ tests, conformance, stress, drills }: Records, tried: object) {
+function composeTesting({ bot, params, tests, conformance, stress, drills }: Records) {
+  const tried = { bot_id: bot.bot_id, to: params.asked.to, ...params.at };
   const kinds = ['conformance', 'stress'];
-  const [drill] = drills.length === 0 ? [] : [formatCountOf(drills.length, 'halt drill')];
+  const halts = formatCountOf(drills.length, 'halt drill');
   return composeFields(SECTION_FIELDS.testing, {
     env_separation_7: figure('tasks.of_kind', { ...tried, kinds }, tests.map(describeEnvironment)),
     conformance: figure('tasks.of_kind', { ...tried, kind: 'conformance' }, conformance),
     stress: figure('tasks.of_kind', { ...tried, kind: 'stress' }, stress),
-    bcp_test_14_4: drill === undefined ? null : `${drill} in the period; see section kill.`,
+    bcp_test_14_4: drills.length === 0 ? null : `${halts} in the period; see section kill.`,
   });
 }
 
-/** @param asked parameters of queries for the bot in the period. @param log the same with the events. */
-function composeEvents(records: Records, asked: Params, log: Params) {
+function composeEvents(records: Records) {
   const { bot, current, document, environments, made, thresholds } = records;
+  const { asked, log } = records.params;
+  const { from, to } = asked;
   const count = (value: unknown) => figure('log.counts', log, value);
   const countKinds = (kinds: RegExp) => counts.countKinds(records.counts, kinds);
   const latches = countKinds(counts.LATCHES);
   const limit = 'max_position_pct';
   const ofSpec = { bot_id: bot.bot_id, version: current?.version ?? 0, limit };
   return {
+    kill: composeFields(SECTION_FIELDS.kill, {
+      live_activations: figure('halts.of_bot', asked, cutList(records.halts)),
+      drills: figure('halts.of_drills', { from, to }, cutList(records.drills)),
+      attribution_coverage: count(records.attribution),
+    }),
     pretrade: composeFields(SECTION_FIELDS.pretrade, {
       messages: count(counts.countOrderEvents(records.counts, environments)),
       breaches: count(counts.countBreaches(records.counts, environments)),

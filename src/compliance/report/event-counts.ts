@@ -1,15 +1,14 @@
 /** Counts of the events that a bot recorded in a period. */
 import { sql } from 'kysely';
 import type { Storage } from '../../storage/storage.ts';
-import type { Db } from '../../storage/tables.ts';
-import type { Deployment } from './traded-deployments.ts';
 import type { SeqRange } from './period.ts';
+import type { Deployment } from './traded-deployments.ts';
 
 export interface EventCount {
   readonly kind: string;
   readonly run_id: string | null;
-  /** Null unless an order was denied or rejected. */
-  readonly reason: string | null;
+  /** Reason of a denied or rejected order, latency of an alert (ms); null if missing or for other kinds. */
+  readonly detail: string | number | null;
   readonly count: number;
 }
 
@@ -22,7 +21,21 @@ export const BREAKS = /^(venue\.(mismatch|orphan)|account\.margin_call)$/;
 /** SQLite blocks the server's thread while it reads; this number of events takes about 10 ms. */
 const EVENTS_AT_ONCE = 8192;
 
-/** Counts the events of each kind, run and reason, in pages between which other work continues. */
+/** A payload that was tampered with may not be JSON; the event still counts. */
+const DETAILS = {
+  sqlite: sql`case when json_valid(payload) then case
+    when kind in ('order.denied', 'order.rejected') then json_extract(payload, '$.reason')
+    when kind = 'alert.raised' and json_type(payload, '$.latency_ms') in ('integer', 'real')
+      then json_extract(payload, '$.latency_ms')
+    end end`,
+  postgres: sql`case
+    when kind in ('order.denied', 'order.rejected')
+      then substring(payload from '"reason":"([a-z0-9_]+)"')
+    when kind = 'alert.raised' then substring(payload from '"latency_ms":(-?[0-9.eE+-]+)')
+    end`,
+};
+
+/** Counts the events of each kind, run and detail, in pages between which other work continues. */
 export async function countEvents(
   storage: Storage,
   bot_id: string,
@@ -30,60 +43,63 @@ export async function countEvents(
   atOnce = EVENTS_AT_ONCE,
 ): Promise<EventCount[]> {
   const counts = new Map<string, EventCount>();
-  // A payload that was tampered with may not be JSON; the event still counts.
-  const reasonIn =
-    storage.kind === 'sqlite'
-      ? sql`case when json_valid(payload) then json_extract(payload, '$.reason') end`
-      : sql`substring(payload from '"reason":"([a-z0-9_]+)"')`;
-  const reason = sql<
-    string | null
-  >`case when kind in ('order.denied', 'order.rejected') then ${reasonIn} end`;
+  const detail = sql<EventCount['detail']>`${DETAILS[storage.kind]}`;
   for (let after = after_seq; after < through_seq; after += atOnce) {
     const rows = await storage.read
       .selectFrom('bot_events')
-      .select(['kind', 'run_id', reason.as('reason')])
+      .select(['kind', 'run_id', detail.as('detail')])
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .where('bot_id', '=', bot_id)
       .where('seq', '>', after)
       .where('seq', '<=', Math.min(after + atOnce, through_seq))
-      .groupBy(['kind', 'run_id', reason])
+      .groupBy(['kind', 'run_id', detail])
       .execute();
     for (const row of rows) {
-      const key = JSON.stringify([row.kind, row.run_id, row.reason]);
-      const before = counts.get(key)?.count ?? 0;
-      counts.set(key, { ...row, count: before + row.count });
+      const key = JSON.stringify([row.kind, row.run_id, row.detail]);
+      counts.set(key, { ...row, count: row.count + (counts.get(key)?.count ?? 0) });
     }
     await new Promise(setImmediate);
   }
-  return [...counts.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count);
+  return [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count);
 }
 
 /** Deployment targets by run id. */
-export type Environments = ReadonlyMap<string, Deployment['target']>;
+export type Environments = ReadonlyMap<string | null, Deployment['target']>;
 
 /** Counts order events by deployment target and kind. */
 export function countOrderEvents(counts: readonly EventCount[], environments: Environments) {
-  const ofOrders = counts.filter(({ kind }) => kind.startsWith('order.'));
-  return sumBy(ofOrders, ({ kind, run_id }) => ({
-    environment: environments.get(run_id ?? '') ?? 'unknown',
+  return countBy(counts, /^order\./, ({ kind, run_id }) => ({
+    environment: environments.get(run_id) ?? 'unknown',
     kind,
   }));
 }
 
 /** Counts orders that were denied before they were sent, by limit and deployment target. */
 export function countBreaches(counts: readonly EventCount[], environments: Environments) {
-  const denied = counts.filter(({ kind }) => kind === 'order.denied');
-  return sumBy(denied, ({ reason, run_id }) => ({
-    control: reason ?? 'unknown',
-    environment: environments.get(run_id ?? '') ?? 'unknown',
-  })).map(({ count, ...row }) => ({ ...row, count, blocked: count, missed: null }));
+  return countBy(counts, /^order\.denied$/, ({ detail, run_id }) => ({
+    control: detail ?? 'unknown',
+    environment: environments.get(run_id) ?? 'unknown',
+  })).map((row) => ({ ...row, blocked: row.count, missed: null }));
 }
 
 export function countKinds(counts: readonly EventCount[], kinds: RegExp) {
-  return sumBy(
-    counts.filter(({ kind }) => kinds.test(kind)),
-    ({ kind }) => ({ kind }),
-  );
+  return countBy(counts, kinds, ({ kind }) => ({ kind }));
+}
+
+/** Sums the counts of events of some kinds with the same key, in the order of the keys. */
+function countBy<K extends object>(
+  counts: readonly EventCount[],
+  kinds: RegExp,
+  keyOf: (one: EventCount) => K,
+): (K & { readonly count: number })[] {
+  const chosen = counts.filter(({ kind }) => kinds.test(kind));
+  return [...Map.groupBy(chosen, (one) => JSON.stringify(keyOf(one)))]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, group]) => ({ ...(JSON.parse(key) as K), count: sum(group) }));
+}
+
+function sum(counts: readonly EventCount[]): number {
+  return counts.reduce((total, { count }) => total + count, 0);
 }
 
 /**
@@ -94,85 +110,44 @@ export function countAttribution(
   counts: readonly EventCount[],
   deployments: readonly Deployment[],
 ) {
-  const subjects = new Map(deployments.map(({ task_id, subjects: own }) => [task_id, own]));
-  const sum = {
-    orders: 0,
-    with_run: 0,
-    with_trader: 0,
-    with_desk: 0,
-    with_client: 0,
-    attributed: 0,
+  const subjects = new Map(deployments.map((one) => [one.task_id as string | null, one.subjects]));
+  const submitted = counts.filter(({ kind }) => kind === 'order.submitted');
+  const orders = sum(submitted);
+  const countWith = (...names: readonly ('trader' | 'desk' | 'client')[]): number =>
+    sum(
+      submitted.filter(({ run_id }) =>
+        names.some((name) => (subjects.get(run_id)?.[name] ?? null) !== null),
+      ),
+    );
+  const attributed = countWith('trader', 'desk', 'client');
+  return {
+    orders,
+    with_run: sum(submitted.filter(({ run_id }) => run_id !== null)),
+    with_trader: countWith('trader'),
+    with_desk: countWith('desk'),
+    with_client: countWith('client'),
+    attributed,
+    pct: orders === 0 ? null : (100 * attributed) / orders,
   };
-  for (const { kind, run_id, count } of counts) {
-    if (kind !== 'order.submitted') continue;
-    const { trader = null, desk = null, client = null } = subjects.get(run_id ?? '') ?? {};
-    sum.orders += count;
-    if (run_id !== null) sum.with_run += count;
-    if (trader !== null) sum.with_trader += count;
-    if (desk !== null) sum.with_desk += count;
-    if (client !== null) sum.with_client += count;
-    if ((trader ?? desk ?? client) !== null) sum.attributed += count;
-  }
-  return { ...sum, pct: sum.orders === 0 ? null : (100 * sum.attributed) / sum.orders };
-}
-
-/** Sums the counts of events with the same key, in the order of the keys. */
-function sumBy<K extends object>(
-  counts: readonly EventCount[],
-  keyOf: (one: EventCount) => K,
-): (K & { readonly count: number })[] {
-  const groups = Map.groupBy(counts, (one) => JSON.stringify(keyOf(one)));
-  return [...groups]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, group]) => ({
-      ...(JSON.parse(key) as K),
-      count: group.reduce((sum, { count }) => sum + count, 0),
-    }));
 }
 
 /** Maximum latency of an alert under Article 16(5). */
 const LATEST_MS = 5000;
-const ALERTS_AT_ONCE = 4096;
 
 /** Counts alerts and their latency; null without alerts, as the bot may not produce any. */
-export async function countAlerts(db: Db, bot_id: string, { after_seq, through_seq }: SeqRange) {
-  const found = {
-    raised: 0,
-    latency_unknown: 0,
-    latency_max_ms: null as number | null,
-    over_5s: 0,
+export function countAlerts(counts: readonly EventCount[]) {
+  const raised = counts.filter(({ kind }) => kind === 'alert.raised');
+  if (raised.length === 0) return null;
+  const [unknown = [], known = []] = [true, false].map((isUnknown) =>
+    raised.filter(({ detail }) => (detail === null) === isUnknown),
+  );
+  return {
+    raised: sum(raised),
+    latency_unknown: sum(unknown),
+    latency_max_ms: known.reduce<number | null>(
+      (most, { detail }) => Math.max(most ?? 0, Number(detail)),
+      null,
+    ),
+    over_5s: sum(known.filter(({ detail }) => Number(detail) > LATEST_MS)),
   };
-  for (let after = after_seq; ;) {
-    const rows = await db
-      .selectFrom('bot_events')
-      .select(['seq', 'payload'])
-      .where('bot_id', '=', bot_id)
-      .where('kind', '=', 'alert.raised')
-      .where('seq', '>', after)
-      .where('seq', '<=', through_seq)
-      .orderBy('seq')
-      .limit(ALERTS_AT_ONCE)
-      .execute();
-    for (const { payload } of rows) {
-      const ms = readLatency(payload);
-      found.raised += 1;
-      if (ms === null) found.latency_unknown += 1;
-      else {
-        found.latency_max_ms = Math.max(found.latency_max_ms ?? 0, ms);
-        if (ms > LATEST_MS) found.over_5s += 1;
-      }
-    }
-    if (rows.length < ALERTS_AT_ONCE) return found.raised === 0 ? null : found;
-    after = rows.at(-1)!.seq;
-  }
-}
-
-/** Returns null also for a payload that is not JSON because it was tampered with. */
-function readLatency(payload: string): number | null {
-  try {
-    const { latency_ms } = JSON.parse(payload) as { readonly latency_ms?: unknown };
-    return typeof latency_ms === 'number' ? latency_ms : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,40 +1,22 @@
 import canonicalize from 'canonicalize';
-import { getBotId } from '../../fleet/registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { listOpenItems } from '../../base/validation-report-status.ts';
+import { getBotId } from '../../fleet/registry/bots.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
-import { listOpenItems } from '../../base/validation-report-status.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
 import { deriveReport } from './derive.ts';
-import { withHashes } from './hashes.ts';
-import type { ReportService } from './records.ts';
-import { fillReport, type Filling } from './fill.ts';
-import type { Attestation, Deficiency, Report, Role } from './validation-report.ts';
+import { fillReport } from './fill.ts';
 import { formatInstant } from './period.ts';
+import type { ReportService } from './records.ts';
+import { withHashes } from './report-fields.ts';
+import type { Attesting, Freezing, Report } from './validation-report.ts';
 
 export interface FrozenReport {
   readonly report: Report;
   /** SHA-256, in hex, of the report in canonical JSON (RFC 8785). */
   readonly hash: string;
-}
-
-export interface FreezeRequest {
-  /** The current year by default. */
-  readonly year?: number | undefined;
-  /** The newest version of the year; null before the first one. */
-  readonly supersedes?: number | null | undefined;
-  readonly human?: Filling | undefined;
-  /** Replaces all deficiencies; by default the previous version's are kept. */
-  readonly deficiencies?: readonly Omit<Deficiency, 'id'>[] | undefined;
-}
-
-export interface AttestRequest {
-  readonly attest: Role;
-  /** The newest version of its year. */
-  readonly version: number;
-  /** Content that the caller has read; the step-up must name it. */
-  readonly content_hash: string;
 }
 
 /** Step-up action for attesting; the target is `validation_report:` followed by the `content_hash`. */
@@ -50,23 +32,19 @@ export async function freezeReport(
   service: ReportService,
   administrator_id: string,
   ref: string,
-  { year, supersedes = null, human = {}, deficiencies }: FreezeRequest,
+  request: Freezing,
 ): Promise<FrozenReport> {
-  const derived = await deriveReport(service, ref, year);
-  const { bot_id } = derived.scope;
+  const derived = await deriveReport(service, ref, request.year);
+  const { scope, period } = derived;
   return service.storage.write(async (tx) => {
-    const now = service.clock();
-    const before = await findNewest(tx, bot_id, derived.period.year);
-    requireNewest(before, supersedes);
+    const author = await readAuthor(tx, service.clock(), administrator_id);
+    const before = await findNewest(tx, scope.bot_id, period.year);
+    requireNewest(before, request.supersedes ?? null);
     const former = before && (JSON.parse(before.document) as Report);
-    const by = `${await getName(tx, administrator_id)} (administrator:${administrator_id})`;
-    const filled = fillReport(derived, former, human, deficiencies, by, formatInstant(now));
-    return storeVersion(tx, withHashes({ ...filled, status: 'frozen' }), before, by, {
-      now,
-      administrator_id,
-      action: 'bots.validation_report.freeze',
-      details: { filled: Object.keys(human).length },
-    });
+    const filled = fillReport(derived, former, request, author);
+    const report = withHashes({ ...filled, status: 'frozen' });
+    const details = { filled: Object.keys(request.human ?? {}).length };
+    return storeVersion(tx, report, before, author, 'bots.validation_report.freeze', details);
   });
 }
 
@@ -80,14 +58,14 @@ export async function attestReport(
   { storage, clock }: ReportService,
   administrator_id: string,
   ref: string,
-  { attest, version, content_hash }: AttestRequest,
+  { attest: role, version, content_hash }: Attesting,
   stepUp: string | undefined,
 ): Promise<FrozenReport> {
   return storage.write(async (tx) => {
-    const now = clock();
+    const author = await readAuthor(tx, clock(), administrator_id);
+    const { now, name, at } = author;
     const row = await getRow(tx, ref, version);
-    const newest = await findNewest(tx, row.bot_id, row.year);
-    requireNewest(newest, version);
+    requireNewest(await findNewest(tx, row.bot_id, row.year), version);
     if (row.content_hash !== content_hash) {
       throw new ServiceError('conflict', `version ${version} has a different content_hash`, {
         reason: 'other_content',
@@ -95,33 +73,16 @@ export async function attestReport(
       });
     }
     const report = JSON.parse(row.document) as Report;
-    requireNewAttester(report, attest, administrator_id);
-    await consumeStepUp(
-      tx,
-      now,
-      administrator_id,
-      stepUp,
-      ATTEST_ACTION,
-      `validation_report:${content_hash}`,
-    );
-    const name = await getName(tx, administrator_id);
-    const attestation: Attestation = {
-      administrator_id,
-      name,
-      at: formatInstant(now),
-      content_hash,
-    };
-    const attestations = { ...report.attestations, [attest]: attestation };
+    requireNewAttester(report, role, administrator_id);
+    const target = `validation_report:${content_hash}`;
+    await consumeStepUp(tx, now, administrator_id, stepUp, ATTEST_ACTION, target);
+    const attestation = { administrator_id, name, at, content_hash };
+    const attestations = { ...report.attestations, [role]: attestation };
     const signed = isSigned(attestations)
       ? { status: 'signed' as const, signed_with_open: listOpenItems(report) }
       : { status: 'frozen' as const };
-    const by = `${name} (administrator:${administrator_id})`;
-    return storeVersion(tx, { ...report, ...signed, attestations }, row, by, {
-      now,
-      administrator_id,
-      action: ATTEST_ACTION,
-      details: { role: attest },
-    });
+    const attested = { ...report, ...signed, attestations };
+    return storeVersion(tx, attested, row, author, ATTEST_ACTION, { role });
   });
 }
 
@@ -131,23 +92,9 @@ export async function getFrozenReport(db: Db, ref: string, version: number): Pro
   return { report: JSON.parse(document) as Report, hash };
 }
 
-export type FrozenVersion = Pick<
-  ValidationReportsTable,
-  'version' | 'year' | 'hash' | 'content_hash' | 'frozen_at'
-> &
-  Pick<Report, 'status'> & {
-    /** See `listOpenItems`; empty unless the report is signed. */
-    readonly signed_with_open: readonly string[];
-  };
-
 /** Lists all versions of a bot, newest first. @throws ServiceError `not_found` for the bot. */
-export async function listFrozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
-  const rows = await db
-    .selectFrom('validation_reports')
-    .selectAll()
-    .where('bot_id', '=', await getBotId(db, ref))
-    .orderBy('version', 'desc')
-    .execute();
+export async function listFrozenVersions(db: Db, ref: string) {
+  const rows = await selectVersions(db, await getBotId(db, ref)).execute();
   return rows.map(({ bot_id: _bot, document, ...row }) => {
     const report = JSON.parse(document) as Report;
     const { status } = report;
@@ -157,54 +104,32 @@ export async function listFrozenVersions(db: Db, ref: string): Promise<FrozenVer
 
 /** Whether all roles of Article 9 have attested; a reason for the lack of an internal audit is enough. */
 function isSigned({
-  risk_management_9_2: risk,
-  technical_staff_involved_9_2: technical,
   internal_audit_9_3: audit,
   internal_audit_absent_reason: absent,
-  senior_management_9_3: management,
+  ...others
 }: Report['attestations']): boolean {
   const isAudited = audit !== null || absent.value !== null;
-  return risk !== null && technical !== null && management !== null && isAudited;
+  return isAudited && Object.values(others).every((one) => one !== null);
 }
 
 async function storeVersion(
   tx: Db,
   content: Report,
   before: ValidationReportsTable | undefined,
-  frozen_by: string,
-  {
-    now,
-    administrator_id,
-    action,
-    details,
-  }: {
-    readonly now: number;
-    readonly administrator_id: string;
-    readonly action: string;
-    readonly details: Readonly<Record<string, unknown>>;
-  },
+  { now, at, by, actor }: Author,
+  action: string,
+  more: Readonly<Record<string, unknown>>,
 ): Promise<FrozenReport> {
-  const {
-    scope: { bot_id },
-    content_hash,
-  } = content;
-  const { last } = await tx
-    .selectFrom('validation_reports')
-    .select(({ fn }) => fn.max('version').as('last'))
-    .where('bot_id', '=', bot_id)
-    .executeTakeFirstOrThrow();
-  const version = (last ?? 0) + 1;
+  const { content_hash, period, scope } = content;
+  const { bot_id } = scope;
+  const last = await selectVersions(tx, bot_id).limit(1).executeTakeFirst();
+  const version = (last?.version ?? 0) + 1;
   const supersedes = before ? { version: before.version, hash: before.hash } : null;
-  const number = { version, supersedes, frozen_at: formatInstant(now), frozen_by };
-  const report: Report = { ...content, number };
+  const report = { ...content, number: { version, supersedes, frozen_at: at, frozen_by: by } };
   const hash = digest(report);
-  await appendAudit(tx, now, {
-    actor: `administrator:${administrator_id}`,
-    action,
-    target: `bot:${bot_id}`,
-    details: { version, supersedes, hash, content_hash, ...details },
-  });
-  const row = { bot_id, version, year: report.period.year, hash, content_hash, frozen_at: now };
+  const details = { version, supersedes, hash, content_hash, ...more };
+  await appendAudit(tx, now, { actor, action, target: `bot:${bot_id}`, details });
+  const row = { bot_id, version, year: period.year, hash, content_hash, frozen_at: now };
   await tx
     .insertInto('validation_reports')
     .values({ ...row, document: canonicalize(report)! })
@@ -212,37 +137,39 @@ async function storeVersion(
   return { report, hash };
 }
 
-async function getRow(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
-  const bot_id = await getBotId(db, ref);
-  const row = await db
-    .selectFrom('validation_reports')
-    .selectAll()
-    .where('bot_id', '=', bot_id)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  if (row !== undefined) return row;
-  throw new ServiceError(
-    'not_found',
-    `bot ${ref} has no validation report with version ${version}`,
-    {
-      remedy: `List the versions with \`service-local bots validation-report list ${ref}\`.`,
-    },
-  );
+type Author = Awaited<ReturnType<typeof readAuthor>>;
+
+/** Reads how a report and the audit log name an administrator who acts at a time (ms since epoch). */
+async function readAuthor(tx: Db, now: number, administrator_id: string) {
+  const { name } = await tx
+    .selectFrom('administrators')
+    .select('name')
+    .where('administrator_id', '=', administrator_id)
+    .executeTakeFirstOrThrow();
+  const actor = `administrator:${administrator_id}` as const;
+  return { now, at: formatInstant(now), name, actor, by: `${name} (${actor})` };
 }
 
-async function findNewest(
-  db: Db,
-  bot_id: string,
-  year: number,
-): Promise<ValidationReportsTable | undefined> {
+function selectVersions(db: Db, bot_id: string) {
   return db
     .selectFrom('validation_reports')
     .selectAll()
     .where('bot_id', '=', bot_id)
-    .where('year', '=', year)
-    .orderBy('version', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+    .orderBy('version', 'desc');
+}
+
+async function getRow(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
+  const all = selectVersions(db, await getBotId(db, ref));
+  const row = await all.where('version', '=', version).executeTakeFirst();
+  if (row !== undefined) return row;
+  const message = `bot ${ref} has no validation report with version ${version}`;
+  throw new ServiceError('not_found', message, {
+    remedy: `List the versions with \`service-local bots validation-report list ${ref}\`.`,
+  });
+}
+
+async function findNewest(db: Db, bot_id: string, year: number) {
+  return selectVersions(db, bot_id).where('year', '=', year).limit(1).executeTakeFirst();
 }
 
 function requireNewest(newest: ValidationReportsTable | undefined, expected: number | null): void {
@@ -261,7 +188,11 @@ function requireNewest(newest: ValidationReportsTable | undefined, expected: num
   });
 }
 
-function requireNewAttester({ attestations }: Report, role: Role, administrator_id: string): void {
+function requireNewAttester(
+  { attestations }: Report,
+  role: Attesting['attest'],
+  administrator_id: string,
+): void {
   const { internal_audit_absent_reason: _reason, ...all } = attestations;
   if (all[role] !== null) {
     throw new ServiceError('conflict', `${all[role].name} has already attested as ${role}`, {
@@ -276,13 +207,4 @@ function requireNewAttester({ attestations }: Report, role: Role, administrator_
     reason: 'same_person',
     remedy: 'Have another person attest: each role needs a different person.',
   });
-}
-
-async function getName(tx: Db, administrator_id: string): Promise<string> {
-  const { name } = await tx
-    .selectFrom('administrators')
-    .select('name')
-    .where('administrator_id', '=', administrator_id)
-    .executeTakeFirstOrThrow();
-  return name;
 }

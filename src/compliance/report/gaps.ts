@@ -1,137 +1,117 @@
-/** Rules that find what the records lack, in the order in which a report lists the gaps. */
+/** Finds what the records lack. */
 import { formatCountOf } from '../../base/format.ts';
 import { article } from '../articles.ts';
-import { ALERTS, LATCHES } from './event-counts.ts';
-import { MOST_LISTED } from './listed.ts';
+import { ALERTS, countKinds, LATCHES } from './event-counts.ts';
 import type { Records } from './records.ts';
+import { MOST_LISTED } from './report-values.ts';
 import { findLimitGaps, findThresholdGaps } from './reported-limits.ts';
 import type { ConformanceSummary } from './test-results.ts';
 import type { Gap } from './validation-report.ts';
 import { toChangeId } from './version-changes.ts';
 
-type Rule = (records: Records) => readonly Gap[];
+/** One gap per line: its id, the affected paragraphs, and what is missing. */
+const GAPS = `
+period_not_over 9(1): the year {year} is not over
+no_events 9(1)(a): the log of the bot has no event in the period
+versions_cut 5(7) 11: only the last ${MOST_LISTED} versions were examined
+no_production 9(1)(a): the log has no production event; all counts come from paper trading
+halt_of_subjects 12(2): a halt for one trader, desk or client; halts stop one bot or all bots
+unattributed_orders 12(3): the trader, desk or client of {unattributed}
+no_drill 12 14(4): no halt drill in the period
+halts_cut 12: only the first ${MOST_LISTED} halts are listed
+missed_breaches 15(1): how many breaches of a limit went unnoticed; the log has only denied orders
+no_alerts 16(5): the log has no alerts, so their latency is unknown
+no_latches 15(3): the log has no stops after repeated execution
+no_surveillance 13(1) 13(2): surveillance for market abuse, which this program does not perform
+no_external_reconciliation 17(3): reconciliation with clearers, brokers and data providers
+conformance_not_run 6(1) 6(2): conformance: not run
+conformance_stale 6(1) 6(2): conformance: not run on the current version and program
+conformance_at_venue 6(1)(a): the venue's own report of a conformance test, which no test of this program replaces
+stress_not_run 10: stress test: not run
+stress_stale 10: stress test: not run on the current version and program
+stress_not_passed 10: stress test: the newest has the verdict {verdict}, which does not count as passed
+stress_of_firm 10: a stress test of this bot with the load of the whole firm
+incidents_cut: more than ${MOST_LISTED} runs failed; the remaining ones are not listed
+`;
 
-/** @param missing what is missing; undefined if nothing is. */
-function rule(
-  id: string,
-  articles: readonly string[],
-  missing: (records: Records) => string | undefined,
-): Rule {
-  return (records) => {
-    const text = missing(records);
-    return text === undefined ? [] : [{ id, missing: text, articles }];
+/** Returns a gap of the table by id, with its placeholders replaced. */
+function toGap(id: string, values: Readonly<Record<string, string>>): Gap {
+  const [, articles = '', missing = ''] = new RegExp(`^${id}([^:]*): (.*)$`, 'm').exec(GAPS)!;
+  return {
+    id,
+    missing: missing.replace(/\{(\w+)\}/, (_, name: string) => values[name]!),
+    articles: articles.split(' ').slice(1),
   };
 }
 
-const RULES: readonly Rule[] = [
-  rule('period_not_over', ['9(1)'], ({ period: { year, isOver } }) =>
-    isOver ? undefined : `the year ${year} is not over`,
-  ),
-  rule('no_events', ['9(1)(a)'], ({ range }) =>
-    range.through_seq === range.after_seq
-      ? 'the log of the bot has no event in the period'
-      : undefined,
-  ),
-  rule('versions_cut', ['5(7)', '11'], ({ versions }) =>
-    versions.length > MOST_LISTED
-      ? `only the last ${MOST_LISTED} versions were examined`
-      : undefined,
-  ),
-  ({ current }) => findLimitGaps(current),
-  ({ thresholds }) => findThresholdGaps(thresholds),
-  rule('no_production', ['9(1)(a)'], ({ counts, environments }) =>
-    counts.some(({ run_id }) => environments.get(run_id ?? '') === 'k8s')
-      ? undefined
-      : 'the log has no production event; all counts come from paper trading',
-  ),
-  rule(
-    'halt_of_subjects',
-    ['12(2)'],
-    () => 'a halt for one trader, desk or client; halts stop one bot or all bots',
-  ),
-  rule('unattributed_orders', ['12(3)'], ({ attribution: { orders, attributed } }) =>
-    orders > attributed
-      ? `the trader, desk or client of ${formatCountOf(orders - attributed, 'order')}`
-      : undefined,
-  ),
-  rule('no_drill', ['12', '14(4)'], ({ drills }) =>
-    drills.length === 0 ? 'no halt drill in the period' : undefined,
-  ),
-  rule('halts_cut', ['12'], ({ drills, halts }) =>
-    Math.max(drills.length, halts.length) > MOST_LISTED
-      ? `only the first ${MOST_LISTED} halts are listed`
-      : undefined,
-  ),
-  rule(
-    'missed_breaches',
-    ['15(1)'],
-    () => 'how many breaches of a limit went unnoticed; the log has only denied orders',
-  ),
-  // Either no such event occurred, or the bot does not produce them.
-  rule('no_alerts', ['16(5)'], ({ counts }) =>
-    counts.some(({ kind }) => ALERTS.test(kind))
-      ? undefined
-      : 'the log has no alerts, so their latency is unknown',
-  ),
-  rule('no_latches', ['15(3)'], ({ counts }) =>
-    counts.some(({ kind }) => LATCHES.test(kind))
-      ? undefined
-      : 'the log has no stops after repeated execution',
-  ),
-  rule(
-    'no_surveillance',
-    ['13(1)', '13(2)'],
-    () => 'surveillance for market abuse, which this program does not perform',
-  ),
-  rule(
-    'no_external_reconciliation',
-    ['17(3)'],
-    () => 'reconciliation with clearers, brokers and data providers',
-  ),
-  findConformanceGaps,
-  rule(
-    'conformance_at_venue',
-    ['6(1)(a)'],
-    () => "the venue's own report of a conformance test, which no test of this program replaces",
-  ),
-  findStressGaps,
-  rule('stress_of_firm', ['10'], ({ stress }) =>
-    stress.some(({ stale, scope }) => !stale && scope === 'firm')
-      ? undefined
-      : 'a stress test of this bot with the load of the whole firm',
-  ),
-  rule('incidents_cut', [], ({ failed }) =>
-    failed.length > MOST_LISTED
-      ? `more than ${MOST_LISTED} runs failed; the remaining ones are not listed`
-      : undefined,
-  ),
-  ({ made }) =>
-    made.map(toChangeId).map((id) => ({
+/**
+ * Lists the gaps in the order of the report.
+ *
+ * @throws Error if a gap cites a paragraph that does not exist, which is a bug in the program.
+ */
+export function findGaps(records: Records): Gap[] {
+  const { period, range, versions, counts, attribution, drills, halts } = records;
+  const { conformance, stress, failed, made } = records;
+  const unattributed = attribution.orders - attribution.attributed;
+  const lacks = (kinds: RegExp): boolean => countKinds(counts, kinds).length === 0;
+  const isProduction = (run: string | null): boolean => records.environments.get(run) === 'k8s';
+  const newestStress = stress.find(({ stale }) => !stale);
+  const found: Readonly<Record<string, boolean | readonly Gap[]>> = {
+    period_not_over: !period.isOver,
+    no_events: range.through_seq === range.after_seq,
+    versions_cut: versions.length > MOST_LISTED,
+    limits: findLimitGaps(records.current),
+    thresholds: findThresholdGaps(records.thresholds),
+    no_production: !counts.some(({ run_id }) => isProduction(run_id)),
+    halt_of_subjects: true,
+    unattributed_orders: unattributed > 0,
+    no_drill: drills.length === 0,
+    halts_cut: Math.max(drills.length, halts.length) > MOST_LISTED,
+    missed_breaches: true,
+    // Either no such event occurred, or the bot does not produce them.
+    no_alerts: lacks(ALERTS),
+    no_latches: lacks(LATCHES),
+    no_surveillance: true,
+    no_external_reconciliation: true,
+    conformance_not_run: conformance.length === 0,
+    conformance_stale: conformance.length > 0 && conformance.every(({ stale }) => stale),
+    cases: findCaseGaps(records),
+    conformance_at_venue: true,
+    stress_not_run: stress.length === 0,
+    stress_stale: stress.length > 0 && newestStress === undefined,
+    stress_not_passed: newestStress !== undefined && newestStress.verdict !== 'pass',
+    stress_of_firm: !stress.some(({ stale, scope }) => !stale && scope === 'firm'),
+    incidents_cut: failed.length > MOST_LISTED,
+    approvals: made.map(toChangeId).map((id) => ({
       id: `approval_${id}`,
       missing: `who approved version ${id}`,
       articles: ['5(2)', '5(7)'],
     })),
-];
-
-/** @throws Error if a gap cites a paragraph that does not exist, which is a bug in the program. */
-export function findGaps(records: Records): Gap[] {
-  const gaps = RULES.flatMap((find) => find(records));
+  };
+  const values = {
+    year: String(period.year),
+    unattributed: formatCountOf(unattributed, 'order'),
+    verdict: String(newestStress?.verdict),
+  };
+  const gaps = Object.entries(found).flatMap(([id, one]) =>
+    one === true ? [toGap(id, values)] : one || [],
+  );
   for (const { articles } of gaps) for (const one of articles) article(one);
   return gaps;
 }
 
-function findConformanceGaps({ conformance, catalogue }: Records): Gap[] {
+/** Finds the cases that were not run or did not pass, unless all tests are stale. */
+function findCaseGaps({ conformance, catalogue }: Records): Gap[] {
+  const current = conformance.filter(({ stale }) => !stale);
+  if (current.length === 0) return [];
+  const last = listLastStatuses(current);
+  const notRun = catalogue.filter((id) => !last.has(id));
+  const inPart = `${notRun.length} of ${catalogue.length} cases not run on the current version and program: ${notRun.join(', ')}`;
   const gap = (id: string, missing: string): Gap => ({
     id: `conformance_${id}`,
     missing: `conformance: ${missing}`,
     articles: ['6(1)', '6(2)'],
   });
-  if (conformance.length === 0) return [gap('not_run', 'not run')];
-  const current = conformance.filter(({ stale }) => !stale);
-  if (current.length === 0) return [gap('stale', 'not run on the current version and program')];
-  const last = listLastStatuses(current);
-  const notRun = catalogue.filter((id) => !last.has(id));
-  const inPart = `${notRun.length} of ${catalogue.length} cases not run on the current version and program: ${notRun.join(', ')}`;
   const open = [...last].flatMap(([id, status]) => {
     if (status === 'fail') return [gap(id, `${id} failed`)];
     if (status !== 'inconclusive') return [];
@@ -149,20 +129,4 @@ function listLastStatuses(tests: readonly ConformanceSummary[]): ReadonlyMap<str
       ...not_passed.map(({ id, status }) => [id, status] as const),
     ]);
   return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
-}
-
-function findStressGaps({ stress }: Records): Gap[] {
-  const gap = (id: string, missing: string): Gap => ({
-    id: `stress_${id}`,
-    missing: `stress test: ${missing}`,
-    articles: ['10'],
-  });
-  if (stress.length === 0) return [gap('not_run', 'not run')];
-  const newest = stress.find(({ stale }) => !stale);
-  if (newest === undefined) return [gap('stale', 'not run on the current version and program')];
-  if (newest.verdict === 'pass') return [];
-  const verdict = String(newest.verdict);
-  return [
-    gap('not_passed', `the newest has the verdict ${verdict}, which does not count as passed`),
-  ];
 }

@@ -27,13 +27,16 @@ export function periodOf(year: number | undefined, now: number): Period {
   const asked = year ?? new Date(now).getUTCFullYear();
   const from = Date.UTC(asked, 0);
   const end = Date.UTC(asked + 1, 0);
-  if (from > now) throw invalidYear(`the year ${asked} has not begun`);
+  if (from > now) throw invalidField('/year', `the year ${asked} has not begun`);
   return { year: asked, from, to: Math.min(end, now + 1), isOver: end <= now };
 }
 
-export function invalidYear(message: string): ServiceError {
-  const problems = [{ code: 'invalid_value', message, pointer: '/year' }];
-  return new ServiceError('invalid_request', message, { problems });
+export function invalidField(
+  pointer: string,
+  message: string,
+  code = 'invalid_value',
+): ServiceError {
+  return new ServiceError('invalid_request', message, { problems: [{ code, message, pointer }] });
 }
 
 /** The events with `after_seq` < `seq` ≤ `through_seq`. */

@@ -1,37 +1,25 @@
 /** Reads the records from which a validation report is drafted. */
-import { ServiceError } from '../../base/errors.ts';
-import { getBot } from '../../fleet/registry/bots.ts';
-import type { Storage } from '../../storage/storage.ts';
+import { getBot, type Bot, type BotRegistry } from '../../fleet/registry/bots.ts';
 import type { Db } from '../../storage/tables.ts';
 import { createStalenessCheck } from '../tests/current-staleness.ts';
-import type { TestKind } from '../tests/result.ts';
 import { countAlerts, countAttribution, countEvents, type Environments } from './event-counts.ts';
-import { listDrills, listHalts } from './halt-activations.ts';
-import { MOST_LISTED } from './listed.ts';
+import { listHalts } from './halt-activations.ts';
 import {
   findHead,
   formatInstant,
   formatInstantOrNull,
-  invalidYear,
+  invalidField,
   periodOf,
   rangeOf,
   type Period,
 } from './period.ts';
+import { MOST_LISTED } from './report-values.ts';
 import { listOverrides, readThresholds, subjectsIn } from './reported-limits.ts';
-import {
-  listEndedTests,
-  summarizeConformance,
-  summarizeStress,
-  type EndedTest,
-} from './test-results.ts';
+import { listTests, summarizeConformance, summarizeStress } from './test-results.ts';
 import { listDeployments } from './traded-deployments.ts';
 import { getStrategyName, listVersions, type Document } from './version-changes.ts';
 
-export interface ReportService {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
+export type ReportService = Pick<BotRegistry, 'storage' | 'clock'>;
 
 /** @throws ServiceError as `deriveReport`. */
 export async function readRecords(
@@ -47,43 +35,37 @@ export async function readRecords(
   const { bot_id } = bot;
   const range = await rangeOf(db, bot_id, period);
   const versions = await listVersions(db, bot_id, period.to);
-  const document: Document = versions.at(-1)?.document ?? { spec: {} };
+  const current = versions.at(-1);
+  const document: Document = current?.document ?? { spec: {} };
   const deployments = await listDeployments(db, bot_id, period);
-  const environments: Environments = new Map(
-    deployments.map(({ task_id, target }) => [task_id, target]),
-  );
+  const environments: Environments = new Map(deployments.map((one) => [one.task_id, one.target]));
   const counts = await countEvents(storage, bot_id, range);
-  const staleness = createStalenessCheck({ storage, clock: () => now }, bot);
-  const listTests = async (kind: TestKind): Promise<EndedTest[]> => {
-    const tests = [];
-    for (const test of await listEndedTests(db, bot_id, kind, period.to)) {
-      tests.push({ ...test, staleness: await staleness(test) });
-    }
-    return tests;
-  };
+  const checkStaleness = createStalenessCheck({ storage, clock: () => now }, bot);
+  const conformance = await listTests(db, bot_id, 'conformance', period.to, checkStaleness);
+  const stress = await listTests(db, bot_id, 'stress', period.to, checkStaleness);
   // Imported here because it loads the conformance cases, which a server does not need otherwise.
   const { CATALOGUE } = await import('../conformance/case-catalogue.ts');
-  const conformance = await listTests('conformance');
-  const stress = await listTests('stress');
+  const asked = { bot_id, from: formatInstant(period.from), to: formatInstant(period.to) };
   return {
     now,
+    /** Parameters of queries: of the current state, of the bot in the period, and of its events. */
+    params: { at: { at: formatInstant(now) }, asked, log: { ...asked, ...range } },
     period,
     bot,
     range,
-    head: await findHead(db, bot_id, range),
+    head: (await findHead(db, bot_id, range)) ?? null,
     versions,
-    current: versions.at(-1),
+    current,
     /** Versions created in the period. */
     made: versions.filter(({ created_at }) => created_at >= period.from),
     document,
     deployments,
     environments,
     counts,
-    alerts: await countAlerts(db, bot_id, range),
+    alerts: countAlerts(counts),
     attribution: countAttribution(counts, deployments),
     failed: await listFailedTasks(db, bot_id, period),
-    halts: await listHalts(db, bot_id, period),
-    drills: await listDrills(db, period),
+    ...(await listHalts(db, bot_id, period)),
     thresholds: await readThresholds(db, subjectsIn(document), period),
     overrides: await listOverrides(db, bot_id, period),
     tests: [...conformance, ...stress],
@@ -92,26 +74,21 @@ export async function readRecords(
     /** Ids of all conformance cases. */
     catalogue: CATALOGUE.map(({ id }) => id),
     fleet: await readFleet(db),
-    administrators: await listAdministrators(db),
-    haltHolders: await listHaltHolders(db, now),
+    ...(await listAdministrators(db, now)),
   };
 }
 
 export type Records = Awaited<ReturnType<typeof readRecords>>;
 
-function requireReportable(
-  { slug, kind, created_at }: Awaited<ReturnType<typeof getBot>>,
-  { year, to }: Period,
-): void {
+function requireReportable({ slug, kind, created_at }: Bot, { year, to }: Period): void {
   if (kind === 'research') {
     const message =
       'a research bot sends no orders, so RTS 6 does not apply; ask for the report of a trading bot';
-    const problems = [{ code: 'not_trading', message, pointer: '/bot_ref' }];
-    throw new ServiceError('invalid_request', message, { problems });
+    throw invalidField('/bot_ref', message, 'not_trading');
   }
   if (created_at < to) return;
   const created = formatInstant(created_at).slice(0, 10);
-  throw invalidYear(`bot ${slug} did not exist in ${year}; it was created on ${created}`);
+  throw invalidField('/year', `bot ${slug} did not exist in ${year}; it was created on ${created}`);
 }
 
 async function listFailedTasks(db: Db, bot_id: string, { from, to }: Period) {
@@ -126,17 +103,11 @@ async function listFailedTasks(db: Db, bot_id: string, { from, to }: Period) {
     .limit(MOST_LISTED + 1)
     .execute();
   return rows.map(({ started_at, ended_at, error, ...row }) => {
-    const { code = null, message = null } = JSON.parse(error ?? '{}') as {
-      readonly code?: string;
-      readonly message?: string;
-    };
-    return {
-      ...row,
-      begun_at: formatInstantOrNull(started_at),
-      ended_at: formatInstantOrNull(ended_at),
-      code,
-      detail: message,
-    };
+    const { code = null, message: detail = null } = JSON.parse(error ?? '{}') as Partial<
+      Record<'code' | 'message', string>
+    >;
+    const begun_at = formatInstantOrNull(started_at);
+    return { ...row, begun_at, ended_at: formatInstantOrNull(ended_at), code, detail };
   });
 }
 
@@ -175,33 +146,34 @@ async function readFleet(db: Db) {
   return { total, items };
 }
 
-async function listAdministrators(db: Db) {
+/**
+ * Lists administrators who are not disabled, and those with a token that may halt; in the console every
+ * administrator may halt.
+ */
+async function listAdministrators(db: Db, now: number) {
   const rows = await db
-    .selectFrom('administrators')
-    .select(['administrator_id', 'name', 'created_at'])
+    .selectFrom('administrators as holder')
+    .leftJoin('api_tokens as token', (join) =>
+      join
+        .onRef('token.administrator_id', '=', 'holder.administrator_id')
+        .on('revoked_at', 'is', null)
+        .on('expires_at', '>', now)
+        .on('scopes', 'like', '%"halt"%'),
+    )
+    .select(['holder.administrator_id', 'holder.name', 'holder.created_at'])
+    .select(({ fn }) => fn.count<number>('token_id').as('tokens'))
     .where('disabled_at', 'is', null)
-    .orderBy('administrator_id')
-    .limit(MOST_LISTED)
+    .groupBy(['holder.administrator_id', 'holder.name', 'holder.created_at'])
+    .orderBy('holder.administrator_id')
     .execute();
-  return rows.map(({ created_at, ...row }) => ({ ...row, since: formatInstant(created_at) }));
-}
-
-/** Lists administrators with a token that may halt; in the console every administrator may halt. */
-async function listHaltHolders(db: Db, now: number) {
-  const rows = await db
-    .selectFrom('api_tokens as token')
-    .innerJoin('administrators as holder', 'holder.administrator_id', 'token.administrator_id')
-    .select(['holder.administrator_id', 'holder.name', 'scopes'])
-    .where('revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .where('disabled_at', 'is', null)
-    .execute();
-  const holders = rows.filter(({ scopes }) => (JSON.parse(scopes) as string[]).includes('halt'));
-  return [...Map.groupBy(holders, ({ administrator_id }) => administrator_id)]
-    .map(([administrator_id, tokens]) => ({
+  return {
+    administrators: rows.slice(0, MOST_LISTED).map(({ administrator_id, name, created_at }) => ({
       administrator_id,
-      name: tokens[0]!.name,
-      tokens: tokens.length,
-    }))
-    .toSorted((a, b) => (a.administrator_id < b.administrator_id ? -1 : 1));
+      name,
+      since: formatInstant(created_at),
+    })),
+    haltHolders: rows
+      .filter(({ tokens }) => tokens > 0)
+      .map(({ administrator_id, name, tokens }) => ({ administrator_id, name, tokens })),
+  };
 }

@@ -1,6 +1,6 @@
 import type { Origin } from '../../base/validation-report-fields.ts';
 import { digest } from '../evidence-digest.ts';
-import type { Draft, Field, Fields, Figure, Human } from './validation-report.ts';
+import type { Draft, Field, Figure, Human, Report } from './validation-report.ts';
 
 /** Descriptions of the queries by name, from which an auditor can reproduce every figure. */
 export const QUERIES = {
@@ -55,15 +55,20 @@ type Known<F> = { readonly [N in keyof F as F[N] extends 'A' ? N : never]: Figur
   readonly [N in keyof F as F[N] extends 'M' ? N : never]: string | null;
 };
 
+type Fields<F> = {
+  readonly [N in keyof F]: Extract<Field, { readonly marker: F[N] }>;
+};
+
 /** Creates the fields of a section or list item in the order of their table. */
 export function composeFields<F extends Readonly<Record<string, Origin>>>(
   origins: F,
   known: Known<F>,
 ) {
   const values: Readonly<Record<string, unknown>> = known;
+  const make = { A: (value: unknown) => value, M: draft, H: human } as const;
   const made = Object.entries(origins).map(([name, origin]) => [
     name,
-    origin === 'H' ? human() : origin === 'M' ? draft(values[name] as string | null) : values[name],
+    make[origin](values[name] as string | null),
   ]);
   return Object.fromEntries(made) as Fields<F>;
 }
@@ -73,26 +78,37 @@ export function isField(value: unknown): value is Field {
 }
 
 /**
- * Yields all fields below a value, each with its path. A path is a JSON pointer, except that it names a
+ * Lists all fields below a value, each with its path. A path is a JSON pointer, except that it names a
  * list item by its `id`, which stays the same when the report is drafted again.
  */
-export function* fieldsIn(
-  value: unknown,
-  at = '',
-): Generator<readonly [place: string, field: Field]> {
-  if (isField(value)) yield [at, value];
-  else if (Array.isArray(value)) {
-    for (const item of value as readonly { readonly id?: string }[]) {
-      if (item.id !== undefined) yield* fieldsIn(item, `${at}/${item.id}`);
-    }
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [name, child] of Object.entries(value)) yield* fieldsIn(child, `${at}/${name}`);
-  }
+export function fieldsIn(value: unknown, at = ''): (readonly [place: string, field: Field])[] {
+  if (isField(value)) return [[at, value]];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, child]) => {
+    const id = Array.isArray(value) ? (child as { readonly id?: string }).id : name;
+    return id === undefined ? [] : fieldsIn(child, `${at}/${id}`);
+  });
 }
 
 /** Lists the figures below a value with their paths, see `fieldsIn`. */
 export function figuresIn(value: unknown): (readonly [place: string, figure: Figure])[] {
-  return [...fieldsIn(value)].flatMap(([place, field]) =>
+  return fieldsIn(value).flatMap(([place, field]) =>
     field.marker === 'A' ? [[place, field] as const] : [],
   );
+}
+
+/** Sets `inputs_hash`, and `content_hash` of all but what freezing and attesting add. */
+export function withHashes(report: Report): Report {
+  const inputs_hash = digest(figuresIn(report).map(([, { hash }]) => hash));
+  const {
+    status: _status,
+    signed_with_open: _open,
+    number: _number,
+    content_hash: _hash,
+    attestations: { internal_audit_absent_reason },
+    ...content
+  } = report;
+  const generated_by = { ...report.generated_by, inputs_hash };
+  const content_hash = digest({ ...content, generated_by, internal_audit_absent_reason });
+  return { ...report, generated_by, content_hash };
 }

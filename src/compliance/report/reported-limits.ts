@@ -6,9 +6,8 @@ import { findUnattributed, listThresholds } from '../../fleet/thresholds/thresho
 import type { Db } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
 import { composeFields, figure } from './report-fields.ts';
-import { cutList } from './listed.ts';
-import { nameActors } from './named-actors.ts';
 import { formatInstant, formatInstantOrNull, type Period } from './period.ts';
+import { cutList, nameActors } from './report-values.ts';
 import type { Figure, Gap, ReportedLimit } from './validation-report.ts';
 import type { Document, Version } from './version-changes.ts';
 

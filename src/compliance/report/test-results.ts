@@ -1,13 +1,19 @@
 /** Conformance and stress tests of a bot, as the report lists them. */
 import type { Db } from '../../storage/tables.ts';
-import type { Staleness } from '../stress/staleness.ts';
+import type { createStalenessCheck } from '../tests/current-staleness.ts';
 import type { TestKind } from '../tests/result.ts';
 import { formatInstant } from './period.ts';
 
 const MOST_TESTS = 5;
 
 /** Lists the newest tests of a kind that succeeded before a time (ms since epoch). */
-export async function listEndedTests(db: Db, bot_id: string, kind: TestKind, before: number) {
+export async function listTests(
+  db: Db,
+  bot_id: string,
+  kind: TestKind,
+  before: number,
+  checkStaleness: ReturnType<typeof createStalenessCheck>,
+) {
   const rows = await db
     .selectFrom('tasks')
     .select(['task_id', 'version', 'ended_at', 'result'])
@@ -18,40 +24,37 @@ export async function listEndedTests(db: Db, bot_id: string, kind: TestKind, bef
     .orderBy('task_id', 'desc')
     .limit(MOST_TESTS)
     .execute();
-  return rows.map(({ task_id, version, ended_at, result }) => ({
-    kind,
-    run_id: task_id,
-    version,
-    ended_at: ended_at!,
-    result: JSON.parse(result!) as Readonly<Record<string, unknown>>,
-  }));
+  const tests = [];
+  for (const { task_id: run_id, version, ...row } of rows) {
+    const ended_at = row.ended_at!;
+    const result = JSON.parse(row.result!) as Readonly<Record<string, unknown>>;
+    const { stale, reasons: stale_reasons } = await checkStaleness({ ended_at, result });
+    const facts = { run_id, version, ended_at: formatInstant(ended_at) };
+    tests.push({ kind, facts, result, staleness: { stale, stale_reasons } });
+  }
+  return tests;
 }
 
-export type EndedTest = Awaited<ReturnType<typeof listEndedTests>>[number] & {
-  readonly staleness: Staleness;
-};
+type Test = Awaited<ReturnType<typeof listTests>>[number];
 
 /** Describes where a test ran, with the proof that it was isolated from production. */
-export function describeEnvironment({ kind, run_id, result }: EndedTest) {
+export function describeEnvironment({ kind, facts: { run_id }, result }: Test) {
   return { kind, run_id, ...pick(result, 'environment', 'isolation') };
 }
 
 /** Summarizes a conformance test, which never discharges Article 6. */
-export function summarizeConformance({ result, staleness, ...test }: EndedTest) {
+export function summarizeConformance({ facts, result, staleness }: Test) {
   const cases = (result['cases'] ?? []) as readonly {
     readonly id: string;
     readonly status: string;
     readonly reason?: string | null;
   }[];
   return {
-    run_id: test.run_id,
-    version: test.version,
-    ended_at: formatInstant(test.ended_at),
+    ...facts,
     ...pick(result, 'environment'),
     discharges_art6: false,
     ...pick(result, 'seed', 'evidence_hash'),
-    stale: staleness.stale,
-    stale_reasons: staleness.reasons,
+    ...staleness,
     ...pick(result, 'counts'),
     passed: cases.filter(({ status }) => status === 'pass').map(({ id }) => id),
     not_passed: cases
@@ -62,22 +65,17 @@ export function summarizeConformance({ result, staleness, ...test }: EndedTest) 
 
 export type ConformanceSummary = ReturnType<typeof summarizeConformance>;
 
-export function summarizeStress({ result, staleness, ...test }: EndedTest) {
+export function summarizeStress({ facts, result, staleness }: Test) {
   return {
-    run_id: test.run_id,
-    version: test.version,
-    ended_at: formatInstant(test.ended_at),
+    ...facts,
     ...pick(result, 'scope', 'coverage', 'multiplier', 'house_numbers', 'basis', 'coverage_days'),
     ...pick(result, 'peaks', 'targets', 'passes', 'verdict', 'reasons', 'not_judged', 'assumption'),
-    stale: staleness.stale,
-    stale_reasons: staleness.reasons,
+    ...staleness,
   };
 }
 
 /** Copies fields of a stored result; null for those that an older result does not have. */
-function pick<N extends string>(result: EndedTest['result'], ...names: readonly N[]) {
-  return Object.fromEntries(names.map((name) => [name, result[name] ?? null])) as Record<
-    N,
-    unknown
-  >;
+function pick<N extends string>(result: Test['result'], ...names: readonly N[]) {
+  const values = names.map((name) => [name, result[name] ?? null]);
+  return Object.fromEntries(values) as Record<N, unknown>;
 }

@@ -1,17 +1,16 @@
 /** Deployments in which a bot traded, on paper or in production. */
+import type { SessionState } from '../../events/session-state.ts';
 import type { Subjects } from '../../fleet/thresholds/subjects.ts';
 import type { BotDeploymentsTable, Db } from '../../storage/tables.ts';
-import { cutList, MOST_LISTED } from './listed.ts';
 import type { Period } from './period.ts';
+import { cutList, MOST_LISTED } from './report-values.ts';
 
 /** Lists the deployments of a bot that were open at some time in the period, newest first. */
 export async function listDeployments(db: Db, bot_id: string, { from, to }: Period) {
   const rows = await db
     .selectFrom('bot_deployments as deployment')
-    .leftJoin(
-      'production_deployments as production',
-      'production.deployment_id',
-      'deployment.deployment_id',
+    .leftJoin('production_deployments as production', (join) =>
+      join.onRef('production.deployment_id', '=', 'deployment.deployment_id'),
     )
     .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
@@ -29,24 +28,17 @@ export async function listDeployments(db: Db, bot_id: string, { from, to }: Peri
     .execute();
   return rows.map(({ plan, input, state, subjects, ...row }) => ({
     ...row,
-    exchange: exchangeIn(plan) ?? exchangeIn(input),
+    exchange: readExchange(plan) ?? readExchange(input),
     /** The trader, desk and client of its trading session; null if unknown. */
     subjects: JSON.parse(subjects ?? 'null') as Subjects | null,
-    state: JSON.parse(state ?? 'null') as Account | null,
+    state: JSON.parse(state ?? 'null') as Partial<SessionState> | null,
   }));
 }
 
 export type Deployment = Awaited<ReturnType<typeof listDeployments>>[number];
 
-/** The part of the state of a trading session that the report reads. */
-export interface Account {
-  readonly time?: string | null;
-  readonly equity?: number;
-  readonly positions?: Readonly<Record<string, number>>;
-}
-
 /** Reads the exchange from a production plan or from the input of a paper session. */
-function exchangeIn(text: string | null): string | null {
+function readExchange(text: string | null): string | null {
   const { exchange, live } = JSON.parse(text ?? '{}') as {
     readonly exchange?: { readonly name?: string };
     readonly live?: { readonly exchange?: string };

@@ -1,33 +1,21 @@
 /** Versions of a bot, and what each changed. */
 import { diffDocuments } from '../../bots/diff-documents.ts';
+import type { BotSpec } from '../../bots/spec.ts';
 import { ITEM_FIELDS } from '../../base/validation-report-fields.ts';
 import type { Db } from '../../storage/tables.ts';
 import { composeFields, figure } from './report-fields.ts';
-import { cutList, MOST_LISTED } from './listed.ts';
-import { nameActors } from './named-actors.ts';
 import { formatInstant } from './period.ts';
+import { cutList, MOST_LISTED, nameActors } from './report-values.ts';
 import type { VersionChange } from './validation-report.ts';
 
-/** The parts of a stored bot document that the report reads. */
+type Spec = BotSpec['spec'];
+
+/** A stored bot document, which may be older than the schema. */
 export interface Document {
-  readonly metadata?: { readonly owner?: string; readonly description?: string };
-  readonly spec: {
-    readonly universe?: { readonly symbols?: readonly string[]; readonly currency?: string };
-    readonly data?: {
-      readonly timeframe?: string;
-      readonly source?: string;
-      readonly sources?: Readonly<Record<string, string>>;
-    };
-    readonly strategy?: {
-      readonly name?: string;
-      readonly module?: string;
-      readonly params?: object;
-    };
-    readonly risk?: Readonly<Record<string, unknown>>;
-    readonly attribution?: Partial<Record<'trader' | 'desk' | 'client', string>>;
-    readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
-    readonly agents?: readonly unknown[];
-  };
+  readonly metadata?: Partial<BotSpec['metadata']>;
+  readonly spec: Partial<Pick<Spec, 'ml_models' | 'agents'>> & {
+    readonly [N in 'universe' | 'data' | 'strategy' | 'attribution']?: Partial<Spec[N]>;
+  } & { readonly risk?: Readonly<Record<string, unknown>> };
 }
 
 export function getStrategyName({ strategy }: Document['spec']): string | null {
