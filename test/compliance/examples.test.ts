@@ -3,12 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadBot } from '../../src/bots/load-bot.ts';
-import { engineConfig } from '../../src/bots/spec.ts';
 import { findLimitGaps } from '../../src/compliance/report/reported-limits.ts';
-import { planStress } from '../../src/compliance/stress/stress-plan.ts';
 import { runStress } from '../../src/compliance/stress/run.ts';
 import { EXAMPLES } from '../bots/example-bots.ts';
-import { busyHistory, idleMeters } from './stress/fixtures.ts';
+import { busyHistory, idleMeters, planFor } from './stress/fixtures.ts';
 
 const PAPER = join(EXAMPLES, 'paper.yaml');
 
@@ -21,8 +19,7 @@ test('paper.yaml sets every limit that a validation report requires', () => {
 test('paper.yaml passes the stress test', async () => {
   const tried = { bot: loadBot(PAPER) };
   const history = busyHistory(4);
-  const { risk } = engineConfig(tried.bot.spec);
-  const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
+  const plan = planFor(history, tried);
   const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters: idleMeters() };
   expect(await runStress(tried, history, plan, options)).toMatchObject({
     verdict: 'pass',

@@ -5,7 +5,7 @@ import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
 import { findHead, formatInstant, rangeOf } from '../report/period.ts';
-import { Activity, MESSAGE_KINDS, type Peaks, type Target } from './peaks.ts';
+import { Activity, MESSAGE_KINDS, type Target } from './peaks.ts';
 
 /** A part of the period for which the log is incomplete. */
 export interface LogGap {
@@ -16,29 +16,7 @@ export interface LogGap {
   readonly first: string;
 }
 
-export interface History {
-  readonly scope: 'bot' | 'firm';
-  /** RFC 3339 UTC; `to` is exclusive. */
-  readonly window: { readonly from: string; readonly to: string };
-  readonly production: Peaks;
-  /** Peaks of paper sessions, which are used only for assumptions. */
-  readonly paper: Peaks;
-  /** Number of days within the window on which a production run was open. */
-  readonly coverage_days: number;
-  /** Length of the window. */
-  readonly days: number;
-  /** Start of the first production run within the window; null without production runs. */
-  readonly since: string | null;
-  readonly gaps: readonly LogGap[];
-  readonly counted: string;
-  /** The query, so that it can be repeated; `hash` covers its parameters and the peaks. */
-  readonly query: { readonly name: 'stress.peaks'; readonly params: object; readonly hash: string };
-}
-
-/**
- * States what counts as a message, and what the log cannot show. A paper session receives no venue reports,
- * so its order events count instead.
- */
+/** What counts as a message, and what the log cannot show. */
 const COUNTED =
   'Each event in the log counts as one message: orders and cancels are outgoing; venue reports are incoming; closed bars are market data, one message per instrument. All actions of a strategy at one bar count at the same time. The log does not contain, and the count omits: heartbeats, order status requests, retries of unanswered requests, and market data within a bar.';
 
@@ -50,7 +28,7 @@ const KINDS = [...MESSAGE_KINDS, ...Object.keys(GAPS)];
 
 /** SQLite blocks the server's thread while it reads; this number of events takes a few milliseconds. */
 const EVENTS_AT_ONCE = 4096;
-/** Bounds the memory used in a server that also trades; each message or fill takes 16 to 32 bytes. */
+/** Bounds the memory used in a server that also trades; each message takes 24 bytes, and each fill 72. */
 const MOST_ROWS = 2 ** 25;
 
 export interface HistoryRequest {
@@ -71,11 +49,16 @@ export interface HistoryRequest {
 export async function readHistory(
   { read }: Storage,
   { bot_id, asOf, eventsAtOnce = EVENTS_AT_ONCE, mostRows = MOST_ROWS }: HistoryRequest,
-): Promise<History> {
+) {
   const window = { from: sixMonthsBefore(asOf), to: asOf };
   const runs = await listRuns(read, bot_id, window);
   const made = { k8s: new Activity('k8s'), paper: new Activity('paper') };
-  const gaps = new LogGaps();
+  const gaps = new Map<string, LogGap>();
+  const addGap = (id: string, why: LogGap['why'], time: number): void => {
+    const { count, first } = gaps.get(`${id} ${why}`) ?? { count: 0, first: formatInstant(time) };
+    const earliest = [first, formatInstant(time)].sort()[0]!;
+    gaps.set(`${id} ${why}`, { bot_id: id, why, count: count + 1, first: earliest });
+  };
   const logs: object[] = [];
   for (const [id, own] of [...Map.groupBy(runs, (run) => run.bot_id)].toSorted(byFirst)) {
     const range = await rangeOf(read, id, window);
@@ -91,35 +74,45 @@ export async function readHistory(
           continue;
         const why = GAPS[row.kind];
         if (why === undefined) made[target].add(row, currencies.get(row.version) ?? '');
-        else if (target === 'k8s') gaps.add(id, why, row.occurred_at);
+        else if (target === 'k8s') addGap(id, why, row.occurred_at);
       }
       if (made.k8s.rows + made.paper.rows > mostRows) throw tooMuchHistory(mostRows);
       await new Promise(setImmediate);
     }
     for (const { target, ended_at, error } of own) {
-      if (target === 'k8s' && isLogLost(error)) gaps.add(id, 'log_lost', ended_at ?? asOf);
+      if (target === 'k8s' && isLogLost(error)) addGap(id, 'log_lost', ended_at ?? asOf);
     }
   }
-  const scope = bot_id === undefined ? 'firm' : 'bot';
+  const scope = bot_id === undefined ? ('firm' as const) : ('bot' as const);
   const params = { scope, ...window, kinds: KINDS, logs };
   const [production, paper] = [await made.k8s.findPeaks(), await made.paper.findPeaks()];
   const ran = runs.filter(({ target }) => target === 'k8s');
   const days = Math.round((asOf - window.from) / DAY);
-  const since = Math.min(...ran.map(({ begun }) => begun));
   return {
     scope,
+    /** RFC 3339 UTC; `to` is exclusive. */
     window: { from: formatInstant(window.from), to: formatInstant(asOf) },
     production,
+    /** Peaks of paper sessions, which are used only for assumptions. */
     paper,
-    // The first and the last day are only partly in the window.
+    /** Number of days on which a production run was open. The first and the last day are only partly in the window. */
     coverage_days: Math.min(countDays(ran), days),
+    /** Length of the window. */
     days,
-    since: ran.length === 0 ? null : formatInstant(since),
-    gaps: gaps.list(),
+    /** Start of the first production run within the window; null without production runs. */
+    since: ran.length === 0 ? null : formatInstant(Math.min(...ran.map(({ begun }) => begun))),
+    gaps: [...gaps.values()] as readonly LogGap[],
     counted: COUNTED,
-    query: { name: 'stress.peaks', params, hash: digest({ params, production, paper }) },
+    /** The query, so that it can be repeated; `hash` covers its parameters and the peaks. */
+    query: {
+      name: 'stress.peaks' as const,
+      params: params as object,
+      hash: digest({ params, production, paper }),
+    },
   };
 }
+
+export type History = Awaited<ReturnType<typeof readHistory>>;
 
 function byFirst([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
@@ -137,11 +130,8 @@ function tooMuchHistory(most: number): ServiceError {
 export function sixMonthsBefore(time: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();
-  date.setUTCDate(1);
   date.setUTCMonth(date.getUTCMonth() - 6);
-  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
-  date.setUTCDate(Math.min(day, last));
-  return date.getTime();
+  return date.getUTCDate() === day ? date.getTime() : date.setUTCDate(0);
 }
 
 async function listRuns(
@@ -173,20 +163,21 @@ async function listRuns(
 
 type Run = Awaited<ReturnType<typeof listRuns>>[number];
 
+/** Account currencies by version. */
 async function readCurrencies(db: Db, bot_id: string): Promise<ReadonlyMap<number, string>> {
   const rows = await db
     .selectFrom('bot_versions')
     .select(['version', 'document'])
     .where('bot_id', '=', bot_id)
     .execute();
-  return new Map(rows.map(({ version, document }) => [version, readCurrency(document)]));
-}
-
-function readCurrency(document: string): string {
-  const { spec } = JSON.parse(document) as {
-    readonly spec?: { readonly universe?: { readonly currency?: string } };
-  };
-  return spec?.universe?.currency ?? '';
+  return new Map(
+    rows.map(({ version, document }) => {
+      const { spec } = JSON.parse(document) as {
+        readonly spec?: { readonly universe?: { readonly currency?: string } };
+      };
+      return [version, spec?.universe?.currency ?? ''];
+    }),
+  );
 }
 
 async function readPage(db: Db, bot_id: string, after: number, through: number) {
@@ -208,28 +199,9 @@ function isLogLost(error: string | null): boolean {
 
 /** Counts the UTC days on which at least one run was open. */
 function countDays(runs: readonly Run[]): number {
-  let days = 0;
-  let last = -Infinity;
-  for (const { begun, over } of runs.toSorted((a, b) => a.begun - b.begun)) {
-    const first = Math.max(Math.floor(begun / DAY), last + 1);
-    const end = Math.ceil(over / DAY) - 1;
-    if (end < first) continue;
-    days += end - first + 1;
-    last = end;
+  const days = new Set<number>();
+  for (const { begun, over } of runs) {
+    for (let day = Math.floor(begun / DAY); day * DAY < over; day += 1) days.add(day);
   }
-  return days;
-}
-
-class LogGaps {
-  readonly #all = new Map<string, Omit<LogGap, 'first'> & { readonly first: number }>();
-
-  add(bot_id: string, why: LogGap['why'], time: number): void {
-    const key = `${bot_id} ${why}`;
-    const { count, first } = this.#all.get(key) ?? { count: 0, first: time };
-    this.#all.set(key, { bot_id, why, count: count + 1, first: Math.min(first, time) });
-  }
-
-  list(): LogGap[] {
-    return [...this.#all.values()].map((gap) => ({ ...gap, first: formatInstant(gap.first) }));
-  }
+  return days.size;
 }

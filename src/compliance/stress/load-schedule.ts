@@ -2,19 +2,12 @@
 import type { EngineConfig } from '../../engine/config.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Sizes } from '../conformance/sizes.ts';
+import { findMessages, WINDOWS, type Mix, type WindowSeconds } from './peaks.ts';
+import { sum } from './samples.ts';
 import type { Load, Lot, Shares } from './stress-load.ts';
-import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';
-import type { MessageTarget, Plan } from './stress-plan.ts';
+import type { Plan, VolumeTarget } from './stress-plan.ts';
 
-export type Phase =
-  | 'warm-up'
-  | 'ramp'
-  | 'hold'
-  | 'pulse'
-  | 'volume'
-  | 'volume-day'
-  | 'soak'
-  | 'recovery';
+type Phase = 'warm-up' | 'ramp' | 'hold' | 'pulse' | 'volume' | 'volume-day' | 'soak' | 'recovery';
 
 export interface Scheduled {
   readonly phase: Phase;
@@ -59,44 +52,41 @@ export function requirePlayable(schedule: readonly Scheduled[]): void {
 export function planSchedule(plan: Plan, options: ScheduleOptions): Scheduled[] {
   const { symbols, holdBars, mostMessages } = options;
   const { multiplier } = plan;
-  const second = findTarget(plan, 'out', 1)?.count ?? 0;
-  const minute = findTarget(plan, 'out', 60)?.count ?? 0;
-  const day = findTarget(plan, 'out', 86_400)?.count ?? 0;
-  const all: Scheduled[] = [];
-  const add = (phase: Phase, bars: number, load: (bar: number) => Load): void => {
-    for (let bar = 0; bar < bars; bar += 1) all.push({ phase, load: load(bar) });
-  };
+  const [second, minute, day] = WINDOWS.map((one) => countOut(plan, one)) as [
+    number,
+    number,
+    number,
+  ];
+  const repeat = (phase: Phase, bars: number, load: (bar: number) => Load): Scheduled[] =>
+    Array.from({ length: bars }, (_, bar) => ({ phase, load: load(bar) }));
   const share = (part: number): Load => createLoad(plan, symbols, Math.ceil(minute * part), 60);
-  add('warm-up', WARM_UP_BARS, () => share(1 / multiplier));
-  add('ramp', RAMP_BARS, (bar) =>
-    share((1 + (bar / (RAMP_BARS - 1)) * (multiplier - 1)) / multiplier),
-  );
-  // A strategy sends all messages of a minute at the close of its bar.
-  add('hold', holdBars, () => createLoad(plan, symbols, Math.max(minute, second), 60));
-  add('pulse', PULSES, () => createLoad(plan, symbols, second, 1));
-  for (const { phase, lots } of planVolumeBars(plan, options)) {
-    const out = lots.reduce((sum, { orders }) => sum + orders, 0);
-    all.push({ phase, load: { out, cancels: 0, fills: out, trades: 0, lots } });
-  }
-  const planned = all.reduce((sum, { load }) => sum + load.out, 0);
-  const left = Math.max(0, Math.min(day, mostMessages) - planned);
-  const bars = Math.min(DAY_BARS, Math.ceil(left / Math.max(1, minute)));
-  add('soak', bars, () => createLoad(plan, symbols, minute, 86_400));
-  add('recovery', RECOVERY_BARS, () => share(0.5 / multiplier));
-  return all;
+  const short = [
+    ...repeat('warm-up', WARM_UP_BARS, () => share(1 / multiplier)),
+    ...repeat('ramp', RAMP_BARS, (bar) =>
+      share((1 + (bar / (RAMP_BARS - 1)) * (multiplier - 1)) / multiplier),
+    ),
+    // A strategy sends all messages of a minute at the close of its bar.
+    ...repeat('hold', holdBars, () => createLoad(plan, symbols, Math.max(minute, second), 60)),
+    ...repeat('pulse', PULSES, () => createLoad(plan, symbols, second, 1)),
+    ...planVolumeBars(plan, options),
+  ];
+  const left = Math.min(day, mostMessages) - sum(short, ({ load }) => load.out);
+  const bars = Math.min(DAY_BARS, Math.max(0, Math.ceil(left / Math.max(1, minute))));
+  return [
+    ...short,
+    ...repeat('soak', bars, () => createLoad(plan, symbols, minute, 86_400)),
+    ...repeat('recovery', RECOVERY_BARS, () => share(0.5 / multiplier)),
+  ];
 }
 
-export function findTarget(
-  plan: Plan,
-  of: MessageClass,
-  window_s: WindowSeconds,
-): MessageTarget | undefined {
-  return plan.messages.find((one) => one.class === of && one.window_s === window_s);
+/** Counts the outgoing messages of a target. */
+export function countOut({ messages }: Plan, window_s: WindowSeconds): number {
+  return findMessages(messages, 'out', window_s)?.count ?? 0;
 }
 
-/** The largest number of outgoing messages of a second or a minute. */
+/** Returns the largest number of outgoing messages of a second or a minute. */
 export function findBurst(plan: Plan): number {
-  return Math.max(...([1, 60] as const).map((one) => findTarget(plan, 'out', one)?.count ?? 0));
+  return Math.max(countOut(plan, 1), countOut(plan, 60));
 }
 
 /** Creates the load of one bar with `out` messages, in the mix of the peak, with matching market data. */
@@ -106,31 +96,29 @@ export function createLoad(
   out: number,
   window_s: WindowSeconds,
 ): Load {
-  const mix = findTarget(plan, 'out', window_s)?.mix ?? [];
+  const { mix = [] } = findMessages(plan.messages, 'out', window_s) ?? {};
   const ordered = mix.filter(({ kind }) => kind === 'order.submitted');
   const others = mix.filter(({ kind }) => kind !== 'order.submitted');
   const all = sumCounts(mix);
-  const cancelShare = all === 0 ? 0.5 : Math.min(0.5, sumCounts(others) / all);
-  const cancels = Math.floor(out * cancelShare);
-  const market = findTarget(plan, 'in_md', 60);
-  const md = market?.count ?? 0;
-  const minute = findTarget(plan, 'out', 60)?.count ?? 0;
+  const cancels = Math.floor(out * (all === 0 ? 0.5 : Math.min(0.5, sumCounts(others) / all)));
+  const market = findMessages(plan.messages, 'in_md', 60) ?? { count: 0, mix: [] };
+  const minute = countOut(plan, 60);
   return {
     out,
     cancels,
     // The remaining orders rest until the next bar cancels them.
     fills: Math.max(0, out - 2 * cancels),
-    trades: minute === 0 ? md : Math.ceil(md * (out / minute)),
+    trades: minute === 0 ? market.count : Math.ceil(market.count * (out / minute)),
     mix: {
       orders: toShares(ordered, symbols),
       cancels: toShares(others, symbols),
-      trades: toShares(market?.mix ?? [], symbols),
+      trades: toShares(market.mix, symbols),
     },
   };
 }
 
 function sumCounts(mix: readonly Mix[]): number {
-  return mix.reduce((sum, { count }) => sum + count, 0);
+  return sum(mix, ({ count }) => count);
 }
 
 /** Returns the shares of the peak; messages of other or unknown instruments are spread evenly. */
@@ -145,41 +133,71 @@ function toShares(mix: readonly Mix[], symbols: readonly string[]): Shares {
 }
 
 /** Plans bars that trade the target volume of a second and of a minute, and then of a day. */
-function planVolumeBars(
-  plan: Plan,
-  { symbols, sizes, config, mostMessages }: ScheduleOptions,
-): { readonly phase: 'volume' | 'volume-day'; readonly lots: readonly Lot[] }[] {
+function planVolumeBars(plan: Plan, options: ScheduleOptions): Scheduled[] {
   if (plan.volume.length === 0) return [];
-  const most = getLargestQuantity(sizes, config);
-  const short = getVolume(plan, [1, 60]);
-  const lots = createLots(short, symbols, sizes, most);
-  // The first bar buys, and the second one sells what the first bought.
-  const bars: { phase: 'volume' | 'volume-day'; lots: readonly Lot[] }[] = [
-    { phase: 'volume', lots },
-    { phase: 'volume', lots },
-  ];
-  const fills = lots.reduce((sum, { orders }) => sum + orders, 0);
-  const traded = (of: string): number =>
-    lots.reduce(
-      (sum, { symbol, orders, quantity }) => sum + (symbol === of ? orders * quantity : 0),
-      0,
-    );
+  const { symbols, sizes, mostMessages } = options;
+  const lots = createLots(getVolume(plan, [1, 60]), options);
+  const fills = sum(lots, ({ orders }) => orders);
+  const traded = new Map(
+    lots.map(({ symbol, orders, quantity }) => [symbol, orders * quantity] as const),
+  );
+  const value = sum(symbols, (symbol) => (traded.get(symbol) ?? 0) * sizes.price);
   const long = getVolume(plan, [86_400]);
-  const value = symbols.reduce((sum, symbol) => sum + traded(symbol) * sizes.price, 0);
   const days = [
     long.fills / fills,
     value === 0 ? 0 : long.value / value,
-    ...symbols.map((symbol) =>
-      traded(symbol) === 0 ? 0 : (long.quantity.get(symbol) ?? 0) / traded(symbol),
-    ),
+    ...[...traded].map(([symbol, units]) => (long.quantity.get(symbol) ?? 0) / units),
   ];
+  // The first bar buys, and the second one sells what the first bought.
+  const firstBars = 2;
   const needed = Math.min(
-    Math.ceil(Math.max(...days)) - bars.length,
+    Math.ceil(Math.max(...days)) - firstBars,
     DAY_BARS,
     Math.floor(mostMessages / Math.max(1, fills)),
   );
-  for (let bar = 0; bar < needed; bar += 1) bars.push({ phase: 'volume-day', lots });
-  return bars;
+  const load = { out: fills, cancels: 0, fills, trades: 0, lots };
+  return Array.from({ length: firstBars + Math.max(0, needed) }, (_, bar) => ({
+    phase: bar < firstBars ? 'volume' : 'volume-day',
+    load,
+  }));
+}
+
+/** Returns the target volume in some windows: of each instrument, and the total value of all currencies. */
+function getVolume({ volume }: Plan, windows: readonly WindowSeconds[]) {
+  const largest = (measure: VolumeTarget['measure']): ReadonlyMap<string | null, number> => {
+    const own = volume.filter((one) => one.measure === measure && windows.includes(one.window_s));
+    return new Map(
+      [...Map.groupBy(own, ({ of }) => of)].map(([of, all]) => [
+        of,
+        Math.max(...all.map(({ amount }) => amount)),
+      ]),
+    );
+  };
+  const total = (measure: VolumeTarget['measure']): number =>
+    sum([...largest(measure).values()], (amount) => amount);
+  return { fills: total('fills'), value: total('value'), quantity: largest('quantity') };
+}
+
+/** Creates orders that reach the quantity of each instrument, and the total value and number of fills. */
+function createLots(
+  { fills, value, quantity }: ReturnType<typeof getVolume>,
+  { symbols, sizes, config }: ScheduleOptions,
+): Lot[] {
+  const { unit, price } = sizes;
+  const most = getLargestQuantity(sizes, config);
+  const asked = symbols.filter((symbol) => (quantity.get(symbol) ?? 0) > 0);
+  const traded = asked.length === 0 ? symbols.slice(0, 1) : asked;
+  const known = sum(asked, (symbol) => quantity.get(symbol)!);
+  // Prices of the test differ from the market's, so quantities are raised to reach the value.
+  const factor = known === 0 ? 0 : Math.max(1, value / (known * price));
+  return traded.map((symbol) => {
+    const units = quantity.get(symbol) ?? 0;
+    const wanted = known === 0 ? value / price / traded.length : units * factor;
+    const share = known === 0 ? 1 / traded.length : units / known;
+    const orders = Math.max(1, Math.ceil(fills * share - 1e-9), Math.ceil(wanted / most - 1e-9));
+    const each = Math.max(unit, Math.ceil(wanted / orders / unit - 1e-9) * unit);
+    return { symbol, orders, quantity: roundToGrid(Math.min(each, most)) };
+  });
 }
 
 /** Returns the maximum quantity of one order. */
@@ -191,52 +209,6 @@ function getLargestQuantity(sizes: Sizes, { risk, units }: ScheduleOptions['conf
   );
   const step = units === 'whole' ? 1 : sizes.unit;
   return Math.max(step, roundToGrid(Math.floor(limit / step + 1e-9) * step));
-}
-
-interface Volume {
-  readonly fills: number;
-  /** Sum over all currencies. */
-  readonly value: number;
-  /** Keys are instruments. */
-  readonly quantity: ReadonlyMap<string, number>;
-}
-
-function getVolume({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
-  const own = volume.filter(({ window_s }) => windows.includes(window_s));
-  const most = (measure: string): Map<string, number> => {
-    const amounts = new Map<string, number>();
-    for (const one of own) {
-      if (one.measure !== measure) continue;
-      const of = one.of ?? '';
-      amounts.set(of, Math.max(amounts.get(of) ?? 0, one.amount));
-    }
-    return amounts;
-  };
-  const sum = (amounts: Map<string, number>): number =>
-    [...amounts.values()].reduce((all, amount) => all + amount, 0);
-  return { fills: sum(most('fills')), value: sum(most('value')), quantity: most('quantity') };
-}
-
-/** Creates orders that reach the quantity of each instrument, and the total value and number of fills. */
-function createLots(
-  { fills, value, quantity }: Volume,
-  symbols: readonly string[],
-  { unit, price }: Sizes,
-  most: number,
-): Lot[] {
-  const asked = symbols.filter((symbol) => (quantity.get(symbol) ?? 0) > 0);
-  const those = asked.length === 0 ? symbols.slice(0, 1) : asked;
-  const units = those.map((symbol) => quantity.get(symbol) ?? 0);
-  const known = units.reduce((sum, one) => sum + one, 0);
-  // Prices of the test differ from the market's, so quantities are raised to reach the value.
-  const factor = known === 0 ? 0 : Math.max(1, value / (known * price));
-  return those.map((symbol, at) => {
-    const wanted = known === 0 ? value / price / those.length : units[at]! * factor;
-    const share = known === 0 ? 1 / those.length : units[at]! / known;
-    const orders = Math.max(1, Math.ceil(fills * share - 1e-9), Math.ceil(wanted / most - 1e-9));
-    const each = Math.max(unit, Math.ceil(wanted / orders / unit - 1e-9) * unit);
-    return { symbol, orders, quantity: roundToGrid(Math.min(each, most)) };
-  });
 }
 
 /** Removes the binary rounding error of a product of decimal numbers. */

@@ -1,13 +1,13 @@
-/** Summarizes the bars of a pass of a stress test. */
+/** The figures of a pass of a stress test, by real time and by net time (see `Span`). */
 import type { EngineConfig } from '../../engine/config.ts';
-import type { Phase } from './load-schedule.ts';
-import { computeQueue, computeReached, computeVolumeReached, sum } from './reached.ts';
-import { computePercentiles, computeSlope, rounded } from './samples.ts';
+import type { Scheduled } from './load-schedule.ts';
+import { CLASSES, findMessages, WINDOWS, type MessageClass } from './peaks.ts';
+import { computePercentiles, computeSlope, rounded, sum } from './samples.ts';
 import type { BarResult } from './stress-load.ts';
 import type { Plan } from './stress-plan.ts';
 
 export type PlayedBar = BarResult & {
-  readonly phase: Phase;
+  readonly phase: Scheduled['phase'];
   /** Durations until the venue answered the orders of this bar, ms. */
   readonly ackMs: readonly number[];
   /** Resident memory after the bar, bytes. */
@@ -16,109 +16,104 @@ export type PlayedBar = BarResult & {
   readonly heap: number | null;
 };
 
-/** Facts about a pass as a whole. */
-interface PassRecord {
-  readonly limits: 'on' | 'lifted';
-  /** Differences from production that apply only to this pass. */
-  readonly lifted: readonly string[];
-  /** SHA-256 of the planned load, which depends only on plan, limits and seed. */
-  readonly schedule_hash: string;
-  /** SHA-256 of the results of all bars without times; null if the pass was cut short. */
-  readonly evidence_hash: string | null;
-  /** Maximum real time of the pass, ms. */
-  readonly budgetMs: number;
-  /** Number of orders that neither reached the venue nor were closed. */
-  readonly drops: number;
-  /** Number of order events that the session generated, and of those that its log contains. */
-  readonly log: { readonly generated: number; readonly persisted: number };
-  /** Whether orders, positions and cash of venue and session match at the end. */
-  readonly agreesWithVenue: boolean;
-  /** ms. */
-  readonly durations: Readonly<Record<'decision' | 'check' | 'ack', readonly number[]>>;
-  /** Bytes. */
-  readonly rssAtStart: number;
-  readonly gcMs: number;
-  readonly longestGcMs: number;
-  readonly cpuMs: number;
-  readonly hasEnded: boolean;
+const BAR_S = 60;
+const DAY_S = 86_400;
+
+/** Returns the part of `amount` that was completed within the window by work of duration `ms`. */
+function getDoneWithin(window_s: number, ms: number, amount: number): number {
+  return amount * Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
 }
 
-export function summarizePass(
-  plan: Plan,
-  config: EngineConfig,
-  bars: readonly PlayedBar[],
-  record: PassRecord,
+/** Counts the messages of a bar that were completed within one second. @param ms duration of the bar. */
+export function countDoneInSecond({ counts }: Pick<BarResult, 'counts'>, ms: number): number {
+  return Math.floor(getDoneWithin(1, ms, counts.out));
+}
+
+/** Returns how much of the amounts of the bars was done within the best window of that length. */
+function computeAchieved(
+  bars: readonly BarResult[],
+  amounts: readonly number[],
+  window_s: number,
+  round: (amount: number) => number,
 ) {
-  const { limits, lifted, schedule_hash, evidence_hash, drops, log } = record;
-  const mostPosition = config.risk.max_position_pct;
+  const doneBy = (clock: 'realMs' | 'netMs'): number =>
+    window_s === DAY_S
+      ? getDoneWithin(
+          DAY_S,
+          sum(bars, (bar) => bar[clock]),
+          sum(amounts, (amount) => amount),
+        )
+      : Math.max(0, ...amounts.map((one, at) => getDoneWithin(window_s, bars[at]![clock], one)));
+  return { achieved: round(doneBy('realMs')), achieved_net: round(doneBy('netMs')) };
+}
+
+export function computeReached(plan: Plan, bars: readonly BarResult[]) {
+  return CLASSES.flatMap((one: MessageClass) =>
+    WINDOWS.map((window_s) => {
+      const target = findMessages(plan.messages, one, window_s)?.count ?? 0;
+      const counts = bars.map((bar) => bar.counts[one]);
+      // Denied orders count as offered, too.
+      const amounts = one === 'out' ? bars.map(countAsked) : counts;
+      const offered =
+        window_s === DAY_S ? sum(amounts, (amount) => amount) : Math.max(0, ...amounts);
+      const done = computeAchieved(bars, counts, window_s, Math.floor);
+      return {
+        class: one,
+        window_s,
+        target,
+        offered,
+        ...done,
+        is_reached: done.achieved >= target,
+      };
+    }),
+  );
+}
+
+export function computeVolumeReached(plan: Plan, bars: readonly BarResult[]) {
+  return plan.volume.map(({ measure, of, window_s, amount: target }) => {
+    // The test trades in one currency, so each currency of the target gets its share of the value.
+    const same = plan.volume.filter((one) => one.measure === measure && one.window_s === window_s);
+    const total = sum(same, ({ amount }) => amount);
+    const part = total > 0 ? target / total : 1;
+    const amounts = bars.map(({ fills }) => {
+      if (measure === 'quantity') return fills[of!]?.quantity ?? 0;
+      return sum(Object.values(fills), ({ count, value }) =>
+        measure === 'fills' ? count : value * part,
+      );
+    });
+    const done = computeAchieved(bars, amounts, window_s, rounded);
+    const is_reached = done.achieved >= target * (1 - 1e-9);
+    return { measure, of, window_s, target, ...done, is_reached };
+  });
+}
+
+function countAsked({ asked }: BarResult): number {
+  return asked.orders + asked.cancels;
+}
+
+export function summarizeQueue(bars: readonly BarResult[]) {
+  const waiting = bars.map((bar) => bar.counts.out - countDoneInSecond(bar, bar.realMs));
   return {
-    limits,
-    lifted,
-    schedule_hash,
-    evidence_hash,
-    phases: summarizePhases(bars),
-    reached: computeReached(plan, bars),
-    volume: computeVolumeReached(plan, bars),
-    orders: {
-      asked: sum(bars, ({ asked }) => asked.orders),
-      sent: sum(bars, ({ sent }) => sent.orders),
-      denied: sumAll(sumCounts(bars, 'denied')),
-    },
-    limiter: summarizeLimiter(config, bars),
-    /** Number of orders that the venue rejected, by reason. */
-    venue_rejects: sumCounts(bars, 'rejected'),
-    drops,
-    log,
-    reconciliation: {
-      /** Number of differences found between venue and session. */
-      breaks: sum(bars, ({ breaks }) => breaks),
-      agrees: record.agreesWithVenue,
-    },
-    positions: {
-      /** Largest position in one instrument, as a share of the equity. */
-      largest: rounded(Math.max(0, ...bars.map(({ position }) => position))),
-      limit: Number.isFinite(mostPosition) ? mostPosition : null,
-    },
-    queue: computeQueue(bars),
-    durations_ms: {
-      decision: computePercentiles(record.durations.decision),
-      check: computePercentiles(record.durations.check),
-      ack: computePercentiles(record.durations.ack),
-      alert: computePercentiles(bars.flatMap(({ alertMs }) => alertMs ?? [])),
-      alert_net: computePercentiles(bars.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
-    },
-    host: {
-      real_ms: rounded(sum(bars, ({ realMs }) => realMs)),
-      /** The part in which the host ran other work. */
-      withheld_ms: rounded(sum(bars, ({ withheldMs }) => withheldMs)),
-      net_ms: rounded(sum(bars, ({ netMs }) => netMs)),
-      /** Whether the pass was cut short, but would not have been without the withheld time. */
-      has_cut_short: evidence_hash === null && sum(bars, ({ netMs }) => netMs) < record.budgetMs,
-    },
-    memory: summarizeMemory(bars, record),
-    cpu_ms: rounded(record.cpuMs),
-    /** Whether the session ran until the end. */
-    went_on: !record.hasEnded,
+    /** Maximum number of messages that still waited one second after they were requested. */
+    depth_max: Math.max(0, ...waiting),
+    /** Maximum time until all messages of a bar were done, ms. */
+    drain_max_ms: rounded(Math.max(0, ...bars.map(({ realMs }) => realMs))),
+    drain_net_max_ms: rounded(Math.max(0, ...bars.map(({ netMs }) => netMs))),
   };
 }
 
-export type PassResult = ReturnType<typeof summarizePass>;
-
-const BAR_S = 60;
-
-function summarizePhases(bars: readonly PlayedBar[]) {
+export function summarizePhases(bars: readonly PlayedBar[]) {
   return [...Map.groupBy(bars, ({ phase }) => phase)].map(([phase, own]) => ({
     phase,
     bars: own.length,
     /** Virtual time at the venue. */
     virtual_s: own.length * BAR_S,
-    asked: sum(own, ({ asked: { orders, cancels } }) => orders + cancels),
+    asked: sum(own, countAsked),
     sent: sum(own, ({ counts }) => counts.out),
-    denied: sumCounts(own, 'denied'),
+    denied: addCounts(own.map(({ denied }) => denied)),
     real_ms: rounded(sum(own, ({ realMs }) => realMs)),
     withheld_ms: rounded(sum(own, ({ withheldMs }) => withheldMs)),
     ack_ms: computePercentiles(own.flatMap(({ ackMs }) => ackMs)),
-    /** `ack_ms` by net time, see `Span`. */
     ack_net_ms: computePercentiles(
       own.flatMap(({ ackMs, realMs, netMs }) =>
         ackMs.map((ms) => Math.max(0, ms - (realMs - netMs))),
@@ -127,7 +122,10 @@ function summarizePhases(bars: readonly PlayedBar[]) {
   }));
 }
 
-function summarizeLimiter({ risk, optionalLimits }: EngineConfig, bars: readonly BarResult[]) {
+export function summarizeLimiter(
+  { risk, optionalLimits }: EngineConfig,
+  bars: readonly BarResult[],
+) {
   const isLimited = Number.isFinite(risk.max_messages_per_second);
   const most = risk.max_messages_per_second - (optionalLimits?.messages_kept_for_cancels ?? 0);
   const orders = (isLimited ? bars : []).map(({ asked, sent, denied }) => {
@@ -136,7 +134,7 @@ function summarizeLimiter({ risk, optionalLimits }: EngineConfig, bars: readonly
     const caught =
       (denied['max_messages_per_second'] ?? 0) + (denied['messages_kept_for_cancels'] ?? 0);
     // An order that another limit denied is not counted here.
-    const asking = asked.orders - (sumAll(denied) - caught);
+    const asking = asked.orders - (sumOf(denied) - caught);
     return { asking, room, caught, sent: sent.orders };
   });
   return {
@@ -154,21 +152,17 @@ function summarizeLimiter({ risk, optionalLimits }: EngineConfig, bars: readonly
   };
 }
 
-function summarizeMemory(
-  bars: readonly PlayedBar[],
-  { rssAtStart, gcMs, longestGcMs }: PassRecord,
-) {
+export function summarizeMemory(bars: readonly PlayedBar[]) {
   let messages = 0;
-  const points = bars.flatMap(({ asked, rss, heap }) => {
-    messages += asked.orders + asked.cancels;
-    return heap === null ? [] : [{ messages, rss, heap }];
+  const points = bars.flatMap((bar) => {
+    messages += countAsked(bar);
+    return bar.heap === null ? [] : [{ messages, rss: bar.rss, heap: bar.heap }];
   });
   const slopeOf = (what: 'rss' | 'heap'): number | null => {
     const slope = computeSlope(points.map((at) => [at.messages, at[what]]));
     return slope === null ? null : Math.round(slope * 1000);
   };
   return {
-    rss_start: rssAtStart,
     rss_max: Math.max(0, ...bars.map(({ rss }) => rss)),
     /** Growth of process memory during the hold, bytes per 1,000 messages; null below three bars. */
     rss_slope: slopeOf('rss'),
@@ -176,24 +170,18 @@ function summarizeMemory(
     heap_slope: slopeOf('heap'),
     /** Number of messages during the measurement. */
     messages: (points.at(-1)?.messages ?? 0) - (points[0]?.messages ?? 0),
-    gc_ms: rounded(gcMs),
-    gc_longest_ms: rounded(longestGcMs),
   };
 }
 
-function sumCounts(
-  bars: readonly BarResult[],
-  what: 'denied' | 'rejected',
-): Record<string, number> {
-  const all: Record<string, number> = {};
-  for (const bar of bars) {
-    for (const [reason, count] of Object.entries(bar[what])) {
-      all[reason] = (all[reason] ?? 0) + count;
-    }
+/** Adds counts by reason. */
+export function addCounts(all: readonly Readonly<Record<string, number>>[]) {
+  const total: Record<string, number> = {};
+  for (const [reason, count] of all.flatMap((counts) => Object.entries(counts))) {
+    total[reason] = (total[reason] ?? 0) + count;
   }
-  return all;
+  return total;
 }
 
-function sumAll(counts: Readonly<Record<string, number>>): number {
+export function sumOf(counts: Readonly<Record<string, number>>): number {
   return sum(Object.values(counts), (count) => count);
 }

@@ -1,6 +1,5 @@
 /** The peaks of what a bot or a firm sent, received and traded. */
 import { formatInstant } from '../report/period.ts';
-import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
 
 /** Outgoing messages, incoming messages about orders, and incoming market data. */
 export const CLASSES = ['out', 'in_order', 'in_md'] as const;
@@ -16,32 +15,48 @@ export interface Mix {
   readonly count: number;
 }
 
-export interface MessagePeak {
-  readonly class: MessageClass;
+interface Peak {
   readonly window_s: WindowSeconds;
-  /** Maximum number of messages in any window of that length. */
+  /** Maximum in any window of that length. */
   readonly M: number;
-  /** Start of the window, RFC 3339 UTC; null without messages. */
+  /** Start of the window, RFC 3339 UTC; null for an empty log. */
   readonly peak_ts: string | null;
   readonly instruments: readonly string[];
-  /** The messages in that window, by kind and instrument. */
+}
+
+export interface MessagePeak extends Peak {
+  readonly class: MessageClass;
+  /** The messages in the window, by kind and instrument. */
   readonly mix: readonly Mix[];
 }
 
-export interface VolumePeak {
+export interface VolumePeak extends Peak {
   readonly measure: 'value' | 'quantity' | 'fills';
   /** Currency of a value, instrument of a quantity; null for fills. */
   readonly of: string | null;
-  readonly window_s: WindowSeconds;
-  readonly M: number;
-  readonly peak_ts: string | null;
-  readonly instruments: readonly string[];
 }
 
 export interface Peaks {
   readonly messages: readonly MessagePeak[];
   readonly volume: readonly VolumePeak[];
 }
+
+/** Finds the messages of a class in a window among peaks, targets or results. */
+export function findMessages<T extends Pick<MessagePeak, 'class' | 'window_s'>>(
+  all: readonly T[],
+  of: MessageClass,
+  window_s: WindowSeconds,
+): T | undefined {
+  return all.find((one) => one.class === of && one.window_s === window_s);
+}
+
+/** Names a measure and its currency or instrument. */
+export function nameVolume({ measure, of }: Pick<VolumePeak, 'measure' | 'of'>): string {
+  return of === null ? measure : `${measure} of ${of}`;
+}
+
+/** Deployment target of a run. A paper session receives no venue reports, so its order events count instead. */
+export type Target = 'k8s' | 'paper';
 
 const OUT = {
   k8s: ['order.submitted', 'order.pending_cancel'],
@@ -51,15 +66,10 @@ const IN_ORDER = {
   k8s: ['venue.report'],
   paper: ['order.submitted', 'order.filled', 'order.canceled', 'order.expired', 'order.rejected'],
 };
-const FILL = 'order.filled';
-const BARS = 'data.bars';
 
 export const MESSAGE_KINDS: readonly string[] = [
-  ...new Set([...OUT.k8s, ...OUT.paper, ...IN_ORDER.k8s, ...IN_ORDER.paper, BARS]),
+  ...new Set([...Object.values(OUT), ...Object.values(IN_ORDER), 'data.bars'].flat()),
 ];
-
-/** Deployment target of a run. */
-export type Target = 'k8s' | 'paper';
 
 interface Event {
   readonly kind: string;
@@ -68,141 +78,157 @@ interface Event {
   readonly payload: string;
 }
 
+/** What happened to an instrument, or the currency in which it was traded. */
+type Key = readonly [what: string, instrument: string];
+
+/** Events whose amounts can be added, in columns, because there may be tens of millions. */
+class Series {
+  /** ms since the epoch. */
+  readonly times: number[] = [];
+  /** Never negative. */
+  readonly amounts: number[] = [];
+  readonly keys: Key[] = [];
+
+  push(time: number, amount: number, key: Key): void {
+    this.times.push(time);
+    this.amounts.push(amount);
+    this.keys.push(key);
+  }
+}
+
 /** Messages and fills of runs on one target. */
 export class Activity {
   readonly #target: Target;
-  /** Columns: time; index of kind and instrument in `keys`. */
-  readonly #messages = { out: new Columns(2), in_order: new Columns(2), in_md: new Columns(2) };
-  /** Columns: time; index of currency and instrument in `keys`; value; quantity. */
-  readonly #fills = new Columns(4);
-  readonly #keys = new Map<string, number>();
-  readonly #names: (readonly [what: string, instrument: string])[] = [];
+  readonly #messages = { out: new Series(), in_order: new Series(), in_md: new Series() };
+  readonly #fills = new Series();
+  /** By currency. */
+  readonly #values = new Map<string, Series>();
+  /** By instrument. */
+  readonly #quantities = new Map<string, Series>();
+  /** Equal keys are one object. */
+  readonly #keys = new Map<string, Key>();
 
   constructor(target: Target) {
     this.#target = target;
   }
 
+  /** Number of messages and fills. */
   get rows(): number {
-    const { out, in_order, in_md } = this.#messages;
-    return out.count + in_order.count + in_md.count + this.#fills.count;
+    const all = [...Object.values(this.#messages), this.#fills];
+    return all.reduce((sum, { times }) => sum + times.length, 0);
   }
 
   /** @param currency the account currency of the bot. */
   add({ kind, occurred_at: time, payload }: Event, currency: string): void {
-    const { status, bars, ...fields } = parsePayload(payload);
-    const symbol = fields.symbol ?? '';
+    const { status, bars = {}, symbol = '', quantity = 0, price = 0 } = parsePayload(payload);
     const { out, in_order, in_md } = this.#messages;
-    if (kind === BARS) {
-      for (const instrument of Object.keys(bars ?? {}))
-        in_md.push(time, this.#keyOf('bar', instrument));
+    if (kind === 'data.bars') {
+      for (const name of Object.keys(bars)) in_md.push(time, 1, this.#keyOf('bar', name));
       return;
     }
-    if (OUT[this.#target].includes(kind)) out.push(time, this.#keyOf(kind, symbol));
+    if (OUT[this.#target].includes(kind)) out.push(time, 1, this.#keyOf(kind, symbol));
     if (IN_ORDER[this.#target].includes(kind)) {
       // A venue report names only the order; its instrument is in another event.
-      in_order.push(time, this.#keyOf(status === undefined ? kind : `report.${status}`, symbol));
+      in_order.push(time, 1, this.#keyOf(status === undefined ? kind : `report.${status}`, symbol));
     }
-    if (kind === FILL) {
-      const units = Math.abs(fields.quantity ?? 0);
-      this.#fills.push(time, this.#keyOf(currency, symbol), units * (fields.price ?? 0), units);
+    if (kind === 'order.filled') {
+      const units = Math.abs(quantity);
+      const key = this.#keyOf(currency, symbol);
+      this.#fills.push(time, 1, key);
+      getSeries(this.#values, currency).push(time, units * price, key);
+      getSeries(this.#quantities, symbol).push(time, units, key);
     }
   }
 
-  #keyOf(what: string, instrument: string): number {
-    const key = `${what} ${instrument}`;
-    const known = this.#keys.get(key);
-    if (known !== undefined) return known;
-    this.#keys.set(key, this.#names.length);
-    return this.#names.push([what, instrument]) - 1;
+  #keyOf(...key: Key): Key {
+    const name = key.join(' ');
+    const known = this.#keys.get(name) ?? key;
+    this.#keys.set(name, known);
+    return known;
   }
 
   async findPeaks(): Promise<Peaks> {
-    return { messages: await this.#findMessagePeaks(), volume: await this.#findVolumePeaks() };
-  }
-
-  async #findMessagePeaks(): Promise<MessagePeak[]> {
-    const peaks: MessagePeak[] = [];
+    const messages: MessagePeak[] = [];
     for (const one of CLASSES) {
-      const [times, keys] = [this.#messages[one].column(0), this.#messages[one].column(1)];
-      for (const { window_s, amount: M, from, isIn } of await findBusiest({ times })) {
-        const mix = this.#countMix(keys, isIn);
-        const instruments = [...new Set(mix.map(({ instrument }) => instrument))].filter(Boolean);
-        const peak_ts = from === undefined ? null : formatInstant(from);
-        peaks.push({ class: one, window_s, M, peak_ts, instruments: instruments.sort(), mix });
+      for (const { keys, ...peak } of await findPeaks(this.#messages[one])) {
+        messages.push({ class: one, ...peak, mix: countMix(keys) });
       }
     }
-    return peaks;
-  }
-
-  /** @param isIn whether the message at an index counts. */
-  #countMix(keys: Float64Array, isIn: (at: number) => boolean): Mix[] {
-    const counts = new Map<number, number>();
-    for (const [at, key] of keys.entries()) {
-      if (isIn(at)) counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    return [...counts]
-      .map(([key, count]) => {
-        const [kind, instrument] = this.#names[key]!;
-        return { kind, instrument, count };
-      })
-      .sort(
-        (a, b) =>
-          b.count - a.count || (`${a.kind} ${a.instrument}` < `${b.kind} ${b.instrument}` ? -1 : 1),
-      );
-  }
-
-  async #findVolumePeaks(): Promise<VolumePeak[]> {
-    const [times, keys] = [this.#fills.column(0), this.#fills.column(1)];
-    const rows = [...times.keys()];
-    const peaksOf = async (
-      measure: VolumePeak['measure'],
-      of: string | null,
-      some: readonly number[],
-      amounts?: Float64Array,
-    ): Promise<VolumePeak[]> => {
-      const series = {
-        times: Float64Array.from(some, (row) => times[row]!),
-        ...(amounts && { amounts: Float64Array.from(some, (row) => amounts[row]!) }),
-      };
-      const busiest = await findBusiest(series);
-      return busiest.map(({ window_s, amount, from, isIn }) => {
-        const own = some.filter((_, at) => isIn(at));
-        const instruments = new Set(own.map((row) => this.#names[keys[row]!]![1]));
-        return {
-          measure,
-          of,
-          window_s,
-          M: Number(amount.toPrecision(12)),
-          peak_ts: from === undefined ? null : formatInstant(from),
-          instruments: [...instruments].sort(),
-        };
-      });
-    };
-    const peaks = await peaksOf('fills', null, rows);
+    const volume: VolumePeak[] = [];
     // Values in different currencies, and quantities of different instruments, cannot be added.
-    for (const [currency, some] of Map.groupBy(rows, (row) => this.#names[keys[row]!]![0])) {
-      peaks.push(...(await peaksOf('value', currency, some, this.#fills.column(2))));
+    for (const [measure, all] of [
+      ['fills', [[null, this.#fills]]],
+      ['value', this.#values],
+      ['quantity', this.#quantities],
+    ] as const) {
+      for (const [of, series] of all) {
+        for (const { keys: _, ...peak } of await findPeaks(series)) {
+          volume.push({ measure, of, ...peak });
+        }
+      }
     }
-    for (const [symbol, some] of Map.groupBy(rows, (row) => this.#names[keys[row]!]![1])) {
-      peaks.push(...(await peaksOf('quantity', symbol, some, this.#fills.column(3))));
-    }
-    return peaks;
+    return { messages, volume };
   }
 }
 
-/** Finds the busiest window of each length, between which other work of the thread continues. */
-async function findBusiest(series: Series) {
-  const { times } = series;
-  const order = await orderInTime(times);
-  const found = [];
+function getSeries(all: Map<string, Series>, of: string): Series {
+  const series = all.get(of) ?? new Series();
+  all.set(of, series);
+  return series;
+}
+
+/** Finds the peak in windows of each length, between which other work of the thread continues. */
+async function findPeaks(series: Series) {
+  const rows = [...series.times.keys()].sort((a, b) => series.times[a]! - series.times[b]!);
+  const times = rows.map((row) => series.times[row]!);
+  const amounts = rows.map((row) => series.amounts[row]!);
+  const peaks = [];
   for (const window_s of WINDOWS) {
     await new Promise(setImmediate);
-    const { amount, from } = busiestWindow(series, order, window_s * 1000);
-    const isIn = (at: number): boolean =>
-      from !== undefined && times[at]! >= from && times[at]! < from + window_s * 1000;
-    found.push({ window_s, amount, from, isIn });
+    const { amount, first, end } = findBusiestWindow(times, amounts, window_s * 1000);
+    const keys = rows.slice(first, end).map((row) => series.keys[row]!);
+    const instruments = new Set(keys.map(([, instrument]) => instrument));
+    peaks.push({
+      window_s,
+      M: Number(amount.toPrecision(12)),
+      peak_ts: end === 0 ? null : formatInstant(times[first]!),
+      instruments: [...instruments].filter(Boolean).sort(),
+      keys,
+    });
   }
-  return found;
+  return peaks;
+}
+
+/**
+ * Finds the window `[t, t + width)` with the exact maximum; fixed buckets could show as little as half of
+ * it. Returns the earliest of equal windows, as the rows from `first` to before `end`.
+ *
+ * @param times whole milliseconds, ascending. @param amounts never negative. @param width ms.
+ */
+export function findBusiestWindow(
+  times: readonly number[],
+  amounts: readonly number[],
+  width: number,
+) {
+  let busiest = { amount: 0, first: 0, end: 0 };
+  let first = 0;
+  let sum = 0;
+  for (const [last, time] of times.entries()) {
+    sum += amounts[last]!;
+    for (; times[first]! <= time - width; first += 1) sum -= amounts[first]!;
+    // A running sum accumulates rounding errors over millions of additions.
+    if (sum > busiest.amount * (1 + 1e-12)) busiest = { amount: sum, first, end: last + 1 };
+  }
+  // Rows without an amount may follow.
+  while (busiest.end > 0 && times[busiest.end]! < times[busiest.first]! + width) busiest.end += 1;
+  return busiest;
+}
+
+function countMix(keys: readonly Key[]): Mix[] {
+  const nameOf = ({ kind, instrument }: Mix): string => `${kind} ${instrument}`;
+  return [...Map.groupBy(keys, (key) => key)]
+    .map(([[kind, instrument], { length: count }]) => ({ kind, instrument, count }))
+    .sort((a, b) => b.count - a.count || (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
 interface EventPayload {

@@ -3,7 +3,8 @@ import { ACCOUNT, type World } from '../conformance/world.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import { rounded } from './samples.ts';
-import { LoadPlayer, type BarResult, type Load, type Meters } from './stress-load.ts';
+import type { Meters } from './meters.ts';
+import { LoadPlayer, type BarResult, type Load } from './stress-load.ts';
 import { agreesWithVenue } from './venue-agreement.ts';
 
 /** Result of a trial. */

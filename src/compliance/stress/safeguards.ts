@@ -5,11 +5,11 @@ import type { Hands } from '../conformance/exerciser.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
 import { ACCOUNT, inWorld, type World } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
-import { openSpan } from './host.ts';
 import { MOST_AT_ONCE } from './load-schedule.ts';
 import { rebuildFromLog } from './rebuild-from-log.ts';
 import { Trial, type Finding } from './safeguard-trial.ts';
-import type { Load, Meters } from './stress-load.ts';
+import { openSpan, type Meters } from './meters.ts';
+import type { Load } from './stress-load.ts';
 
 /** Variants of the bot under test. */
 export interface BotVariants {
@@ -308,7 +308,7 @@ async function tryReconciliation(trial: Trial): Promise<void> {
   trial.world.exchange.do({ do: 'cut' });
   await trial.playLoad();
   await trial.settle();
-  trial.measure({ lost: trial.player.countLost() });
+  trial.measure({ lost: trial.player.lost });
   trial.checkAgreement('after a lost connection');
 }
 

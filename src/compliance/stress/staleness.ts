@@ -1,5 +1,5 @@
 import canonicalize from 'canonicalize';
-import type { Peaks } from './peaks.ts';
+import { findMessages, nameVolume, type Peaks } from './peaks.ts';
 import type { StressResult } from './run.ts';
 
 /** The tested parts: JSON values by name. */
@@ -32,37 +32,36 @@ export function checkStaleness(
   livePeaks: Peaks,
   lock: TestedLock,
 ): Staleness {
-  const reasons: string[] = [];
-  for (const part of [...new Set([...Object.keys(result.lock), ...Object.keys(lock)])].sort()) {
-    if (canonicalize(result.lock[part]) !== canonicalize(lock[part])) {
-      reasons.push(`${part} has changed since the test`);
-    }
-  }
+  const parts = [...new Set([...Object.keys(result.lock), ...Object.keys(lock)])].sort();
+  const changed = parts.filter(
+    (part) => canonicalize(result.lock[part]) !== canonicalize(lock[part]),
+  );
   // The load in the pass with limits does not show what the bot can withstand.
-  const pass = result.passes.find(({ limits }) => limits === 'lifted');
-  for (const { class: of, window_s, M, peak_ts } of livePeaks.messages) {
-    const reached = pass?.reached.find((one) => one.class === of && one.window_s === window_s);
-    const tested = reached?.achieved ?? 0;
-    if (M > SHARE * tested) {
-      reasons.push(
-        `live peak: ${M} messages (${of}) in ${window_s} s at ${peak_ts}, more than half of the tested ${tested}`,
-      );
-    }
-  }
-  for (const { measure, of, window_s, M, peak_ts } of livePeaks.volume) {
-    const reached = pass?.volume.find(
-      (one) => one.measure === measure && one.of === of && one.window_s === window_s,
-    );
-    const tested = reached?.achieved ?? 0;
-    if (M > SHARE * tested) {
-      const named = of === null ? measure : `${measure} of ${of}`;
-      reasons.push(
-        `live peak: ${named} ${M} in ${window_s} s at ${peak_ts}, more than half of the tested ${tested}`,
-      );
-    }
-  }
+  const { reached = [], volume = [] } =
+    result.passes.find(({ limits }) => limits === 'lifted') ?? {};
+  const high = [
+    ...livePeaks.messages.map((peak) => ({
+      ...peak,
+      what: `${peak.M} messages (${peak.class})`,
+      tested: findMessages(reached, peak.class, peak.window_s)?.achieved ?? 0,
+    })),
+    ...livePeaks.volume.map((peak) => ({
+      ...peak,
+      what: `${nameVolume(peak)} ${peak.M}`,
+      tested:
+        volume.find((one) => nameVolume(one) === nameVolume(peak) && one.window_s === peak.window_s)
+          ?.achieved ?? 0,
+    })),
+  ].filter(({ M, tested }) => M > SHARE * tested);
   const due = new Date(result.peaks.window.to);
   due.setUTCFullYear(due.getUTCFullYear() + 1);
-  if (now >= due.getTime()) reasons.push('the test is twelve months old');
+  const reasons = [
+    ...changed.map((part) => `${part} has changed since the test`),
+    ...high.map(
+      ({ what, window_s, peak_ts, tested }) =>
+        `live peak: ${what} in ${window_s} s at ${peak_ts}, more than half of the tested ${tested}`,
+    ),
+    ...(now >= due.getTime() ? ['the test is twelve months old'] : []),
+  ];
   return { stale: reasons.length > 0, reasons };
 }

@@ -1,19 +1,11 @@
 /** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
+import type { SessionEvent } from '../../trading/session-events.ts';
 import type { World } from '../conformance/world.ts';
 import type { ExchangeLine } from '../venue/simulated-exchange.ts';
-import { openSpan, type HostMeters } from './host.ts';
-
-/** Counters of the real world, which continue in virtual time. */
-export interface Meters extends HostMeters {
-  /** Resident memory of the process, bytes. */
-  readonly rss: () => number;
-  /** Memory in use by this thread after a forced garbage collection, bytes. */
-  readonly heap: () => number;
-  /** Time spent on garbage collection so far, ms, without the collections that `heap` forces. */
-  readonly gc: () => { readonly total: number; readonly longest: number };
-}
+import { openSpan, type Meters } from './meters.ts';
+import { sum } from './samples.ts';
 
 /** Relative weights of the instruments. */
 export type Shares = readonly (readonly [symbol: string, weight: number])[];
@@ -42,27 +34,29 @@ export interface Lot {
 
 type SidedLot = Lot & { readonly side: 'buy' | 'sell' };
 
-type Events = World['journal']['events'];
-
 /** Plays bars with a load; the exerciser of the world creates the orders. */
 export class LoadPlayer {
   /** Durations of a strategy's decision at a bar, including all its orders, ms. */
   readonly decisionMs: number[] = [];
   /** Durations of submitting one order to the engine, with all pre-trade checks, ms. */
   readonly checkMs: number[] = [];
+  /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
+  lost = 0;
   readonly #world: World;
   readonly #meters: Meters;
-  readonly #onEvents: (events: Events) => void;
+  readonly #onEvents: (events: readonly SessionEvent[]) => void;
   readonly #evenly: Shares;
   readonly #resting: Map<string, Readonly<Order>[]>;
-  /** Messages that the venue and the bot have exchanged so far. */
+  /** Messages that the venue and the bot have exchanged in this bar. */
   #exchanged = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
   #logged = 0;
-  /** Number of submitted orders that neither reached the venue nor are closed. */
-  #lost = 0;
 
   /** @param onEvents receives the events that the bot logged during a bar. */
-  constructor(world: World, meters: Meters, onEvents: (events: Events) => void = () => {}) {
+  constructor(
+    world: World,
+    meters: Meters,
+    onEvents: (events: readonly SessionEvent[]) => void = () => {},
+  ) {
     this.#world = world;
     this.#meters = meters;
     this.#onEvents = onEvents;
@@ -81,7 +75,7 @@ export class LoadPlayer {
 
   async playBar(load: Load) {
     const world = this.#world;
-    const before = { ...this.#exchanged };
+    this.#exchanged = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
     const earlierAlerts = world.alerts.length;
     const lots = this.#planLots(load);
     this.#quote(lots, load);
@@ -92,24 +86,20 @@ export class LoadPlayer {
     await world.time.pass(2000);
     const took = span();
     for (const { symbol } of lots) world.others.quote(symbol, undefined, undefined);
-    const { submitted, unsent, logged, ...made } = countEvents(world);
-    this.#onEvents(world.journal.events);
+    const { events } = world.journal;
+    const { submitted, unsent, ...made } = countEvents(events);
+    this.#onEvents(events);
     const alerts = world.alerts.slice(earlierAlerts).filter(({ time }) => time >= end);
     const latest = Math.max(...alerts.map(({ time }) => time - end));
     const { orders, cancels, in_order, in_md } = this.#exchanged;
-    const sent = { orders: orders - before.orders, cancels: cancels - before.cancels };
-    this.#lost += submitted - unsent - sent.orders;
-    this.#logged += logged;
+    this.lost += submitted - unsent - orders;
+    this.#logged += countLogged(events);
     clearLogs(world);
     return {
       asked,
-      sent,
+      sent: { orders, cancels },
       /** Messages of each class that the venue and the bot have exchanged. */
-      counts: {
-        out: sent.orders + sent.cancels,
-        in_order: in_order - before.in_order,
-        in_md: in_md - before.in_md,
-      },
+      counts: { out: orders + cancels, in_order, in_md },
       ...made,
       /** The largest position, as a share of the equity. */
       position: findLargestPosition(world),
@@ -121,23 +111,22 @@ export class LoadPlayer {
     };
   }
 
-  /** Number of orders that the session submitted, that never reached the venue and that are not closed. */
-  countLost(): number {
-    return this.#lost;
-  }
-
   /** Counts the order events that the session generated, and those that its log contains. */
   countLogged(): { readonly generated: number; readonly persisted: number } {
-    const left = countEvents(this.#world).logged;
+    const left = countLogged(this.#world.journal.events);
     return { generated: this.#world.state()?.seq ?? 0, persisted: this.#logged + left };
   }
 
   /** Sells what earlier bars bought as soon as the position is large enough; buys otherwise. */
   #planLots({ lots, fills, mix }: Load): SidedLot[] {
     const world = this.#world;
-    const { unit } = world.sizes;
-    const wanted = lots ?? groupLots(distribute(fills, mix?.orders ?? this.#evenly), unit);
-    return wanted.map((lot) => {
+    const symbols = distribute(lots === undefined ? fills : 0, mix?.orders ?? this.#evenly);
+    const smallest = [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, own]) => ({
+      symbol,
+      orders: own.length,
+      quantity: world.sizes.unit,
+    }));
+    return (lots ?? smallest).map((lot) => {
       const held = world.state()?.positions[lot.symbol] ?? 0;
       const isHeld = held >= lot.orders * lot.quantity * (1 - 1e-9);
       return { ...lot, side: isHeld ? 'sell' : 'buy' };
@@ -163,7 +152,6 @@ export class LoadPlayer {
   #submit(load: Load, lots: readonly SidedLot[]) {
     const { sizes, exerciser } = this.#world;
     const { now } = this.#meters;
-    const resting = this.#resting;
     const asked = { orders: 0, cancels: 0 };
     exerciser.tell(({ broker, instruments }) => {
       const begun = now();
@@ -176,7 +164,6 @@ export class LoadPlayer {
         asked.orders += 1;
         return order;
       };
-      this.#dropClosed();
       for (const symbol of distribute(load.cancels, load.mix?.cancels ?? this.#evenly)) {
         const order = this.#takeOldest(symbol);
         if (order === undefined) break;
@@ -186,31 +173,25 @@ export class LoadPlayer {
       for (const { symbol, side, orders, quantity } of lots) {
         for (let i = 0; i < orders; i += 1) place(symbol, { side, quantity });
       }
-      for (const symbol of distribute(load.out, load.mix?.orders ?? this.#evenly).slice(
-        load.fills,
-      )) {
+      const symbols = distribute(load.out, load.mix?.orders ?? this.#evenly);
+      for (const symbol of symbols.slice(load.fills)) {
         if (asked.orders + asked.cancels >= load.out) break;
         const order = place(symbol, { type: 'limit', limit: sizes.below });
-        if (order.status === 'working') resting.get(symbol)!.push(order);
+        if (order.status === 'working') this.#resting.get(symbol)!.push(order);
       }
       this.decisionMs.push(now() - begun);
     });
     return asked;
   }
 
-  #dropClosed(): void {
-    for (const [symbol, orders] of this.#resting) {
-      this.#resting.set(
-        symbol,
-        orders.filter(({ status }) => status === 'working'),
-      );
-    }
-  }
-
   /** Takes the oldest working order of the instrument, or else of any instrument. */
   #takeOldest(symbol: string): Readonly<Order> | undefined {
-    const all = [...this.#resting.values()];
-    return this.#resting.get(symbol)!.shift() ?? all.find((own) => own.length > 0)?.shift();
+    for (const resting of [this.#resting.get(symbol)!, ...this.#resting.values()]) {
+      const at = resting.findIndex(({ status }) => status === 'working');
+      const [order] = at < 0 ? [] : resting.splice(0, at + 1).slice(-1);
+      if (order !== undefined) return order;
+    }
+    return undefined;
   }
 }
 
@@ -221,7 +202,7 @@ export type BarResult = Awaited<ReturnType<LoadPlayer['playBar']>>;
  * share, so that every prefix has the same mix as the whole.
  */
 function distribute(count: number, shares: Shares): string[] {
-  const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
+  const total = sum(shares, ([, weight]) => weight);
   const given = shares.map(() => 0);
   return Array.from({ length: count }, (_, place) => {
     let most = -Infinity;
@@ -235,54 +216,48 @@ function distribute(count: number, shares: Shares): string[] {
   });
 }
 
-function groupLots(symbols: readonly string[], quantity: number): Lot[] {
-  return [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, own]) => ({
-    symbol,
-    orders: own.length,
-    quantity,
-  }));
-}
-
 function findLargestPosition(world: World): number {
   const { positions, equity } = world.state() ?? { positions: {}, equity: 0 };
   const most = Math.max(0, ...Object.values(positions).map(Math.abs));
   return equity > 0 ? (most * world.sizes.price) / equity : 0;
 }
 
-/** Counts the bot's log events since the last call of `clearLogs`. */
-function countEvents({ journal }: World) {
-  const made = {
-    /** Orders that the session submitted, and those that it closed before they reached the venue. */
-    submitted: 0,
-    unsent: 0,
-    /** Order events in the log. */
-    logged: 0,
+function countLogged(events: readonly SessionEvent[]): number {
+  return events.filter(({ payload }) => 'seq' in payload).length;
+}
+
+function countEvents(events: readonly SessionEvent[]) {
+  const of = (kind: string) => events.filter((event) => event.kind === kind);
+  const count = (some: readonly SessionEvent[]): Record<string, number> =>
+    Object.fromEntries(
+      [...Map.groupBy(some, ({ payload }) => String(payload['reason']))].map(([reason, own]) => [
+        reason,
+        own.length,
+      ]),
+    );
+  const fills = Map.groupBy(of('order.filled'), ({ payload }) => String(payload['symbol']));
+  const unitsOf = ({ payload }: SessionEvent): number => Math.abs(Number(payload['quantity']));
+  return {
+    submitted: of('order.submitted').length,
+    /** Orders that the session closed before they reached the venue. */
+    unsent: count(of('order.canceled'))['not_at_venue'] ?? 0,
     /** Orders that a limit denied and that the venue rejected, by reason. */
-    denied: {} as Record<string, number>,
-    rejected: {} as Record<string, number>,
+    denied: count(of('order.denied')),
+    rejected: count(of('order.rejected')),
     /** Number of differences found between venue and session. */
-    breaks: 0,
+    breaks: of('venue.mismatch').length + of('venue.orphan').length,
     /** Fills by instrument. */
-    fills: {} as Record<string, { count: number; value: number; quantity: number }>,
+    fills: Object.fromEntries(
+      [...fills].map(([symbol, own]) => [
+        symbol,
+        {
+          count: own.length,
+          value: sum(own, (fill) => unitsOf(fill) * Number(fill.payload['price'])),
+          quantity: sum(own, unitsOf),
+        },
+      ]),
+    ),
   };
-  const add = (to: Record<string, number>, reason: unknown): void => {
-    to[String(reason)] = (to[String(reason)] ?? 0) + 1;
-  };
-  for (const { kind, payload } of journal.events) {
-    if ('seq' in payload) made.logged += 1;
-    if (kind === 'order.submitted') made.submitted += 1;
-    else if (kind === 'order.denied') add(made.denied, payload['reason']);
-    else if (kind === 'order.rejected') add(made.rejected, payload['reason']);
-    else if (kind === 'order.filled') {
-      const quantity = Math.abs(Number(payload['quantity']));
-      const own = (made.fills[String(payload['symbol'])] ??= { count: 0, value: 0, quantity: 0 });
-      own.count += 1;
-      own.quantity += quantity;
-      own.value += quantity * Number(payload['price']);
-    } else if (kind === 'order.canceled' && payload['reason'] === 'not_at_venue') made.unsent += 1;
-    else if (kind === 'venue.mismatch' || kind === 'venue.orphan') made.breaks += 1;
-  }
-  return made;
 }
 
 /** Clears the logs of the test, so that memory measurements cover only the bot. */

@@ -2,11 +2,9 @@ import { appendFileSync } from 'node:fs';
 import type { Bundle } from '../../bots/bundle.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { hostedBot } from '../../bots/load-bot.ts';
-import { engineConfig } from '../../bots/spec.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { MINUTE } from '../../market/bar-time.ts';
-import { parseTimeframe } from '../../market/timeframe.ts';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { runConformance, type ConformanceResult } from '../conformance/run-conformance.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
@@ -67,14 +65,7 @@ async function runStressTest(
   { history, seed, duration_s, multiplier, declared_peak, directory }: StressWork,
   onProgress: (done: number, of: number) => void,
 ): Promise<StressResult> {
-  const { spec } = tried.bot;
-  const plan = planStress(history, {
-    multiplier,
-    risk: engineConfig(spec).risk,
-    instruments: spec.spec.universe.symbols.length,
-    timeframeMs: parseTimeframe(spec.spec.data.timeframe).ms,
-    declaredPeak: declared_peak,
-  });
+  const plan = planStress(history, tried.bot.spec, { multiplier, declaredPeak: declared_peak });
   const short = `the load was held for only ${duration_s} s of virtual time (internal threshold: ${HOLD_S} s)`;
   const provisional = [...plan.provisional, ...(duration_s < HOLD_S ? [short] : [])];
   const holdBars = Math.ceil((duration_s * 1000) / MINUTE);

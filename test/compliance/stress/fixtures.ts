@@ -1,4 +1,7 @@
-import type { Meters } from '../../../src/compliance/stress/stress-load.ts';
+import type { BotSpec } from '../../../src/bots/spec.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
+import type { Meters } from '../../../src/compliance/stress/meters.ts';
+import { planStress, type Plan } from '../../../src/compliance/stress/stress-plan.ts';
 import type { History } from '../../../src/compliance/stress/history.ts';
 import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 
@@ -54,3 +57,16 @@ export const idleMeters = (): Meters => {
     slowdown: () => 1,
   };
 };
+
+/** Returns the spec of a bot that decides every minute, with changed limits. */
+export const minuteSpec = ({ bot: { spec } }: TriedBot, risk = {}): BotSpec => ({
+  ...spec,
+  spec: {
+    ...spec.spec,
+    data: { ...spec.spec.data, timeframe: '1m' },
+    risk: { ...spec.spec.risk, ...risk },
+  },
+});
+
+export const planFor = (history: History, tried: TriedBot): Plan =>
+  planStress(history, minuteSpec(tried));

@@ -2,16 +2,13 @@ import { availableParallelism } from 'node:os';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
-import { engineConfig } from '../../../src/bots/spec.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
 import { inWorld } from '../../../src/compliance/conformance/world.ts';
 import { trySafeguard } from '../../../src/compliance/stress/safeguards.ts';
-import { openHost, openSpan } from '../../../src/compliance/stress/host.ts';
-import type { Meters } from '../../../src/compliance/stress/stress-load.ts';
-import { planStress } from '../../../src/compliance/stress/stress-plan.ts';
+import { openMeters, openSpan, type Meters } from '../../../src/compliance/stress/meters.ts';
 import { runStress } from '../../../src/compliance/stress/run.ts';
 import * as bots from '../bots/bots.ts';
-import { busyHistory } from './fixtures.ts';
+import { busyHistory, planFor } from './fixtures.ts';
 
 type Cause = 'computes' | 'waits' | 'is kept waiting' | 'computes and is kept waiting';
 
@@ -76,8 +73,7 @@ test.each<[Cause, string, RegExp]>([
   async (cause, verdict, reason) => {
     const { tried, meters } = slowBot(400, cause);
     const history = busyHistory(4);
-    const { risk } = engineConfig(tried.bot.spec);
-    const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
+    const plan = planFor(history, tried);
     const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters };
     const result = await runStress(tried, history, plan, options);
     expect(result.reasons.join('\n')).toMatch(reason);
@@ -121,13 +117,10 @@ test('the host meter detects that a busy host withholds the processor', async ()
   );
   onTestFinished(async () => void (await Promise.all(threads.map((thread) => thread.terminate()))));
   await Promise.all(threads.map((thread) => once(thread, 'message')));
-  const cpu = (): number => {
-    const { user, system } = process.threadCpuUsage();
-    return (user + system) / 1000;
-  };
-  const now = (): number => performance.now();
-  const span = openSpan({ now, cpu, ...openHost(now, cpu) });
-  for (const begun = cpu(); cpu() - begun < 100;);
+  const meters = openMeters();
+  onTestFinished(() => meters.close());
+  const span = openSpan(meters);
+  for (const begun = meters.cpu(); meters.cpu() - begun < 100;);
   const { realMs, withheldMs, netMs } = span();
   expect(withheldMs).toBeGreaterThan(0.1 * realMs);
   expect(netMs).toBeLessThan(0.9 * realMs);

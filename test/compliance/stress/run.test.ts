@@ -3,24 +3,16 @@ import { article } from '../../../src/compliance/articles.ts';
 import { engineConfig } from '../../../src/bots/spec.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
 import type { History } from '../../../src/compliance/stress/history.ts';
-import { planStress, type Plan } from '../../../src/compliance/stress/stress-plan.ts';
+import { planStress } from '../../../src/compliance/stress/stress-plan.ts';
 import { trySafeguard } from '../../../src/compliance/stress/safeguards.ts';
 import { judge } from '../../../src/compliance/stress/judge.ts';
 import { openMeters } from '../../../src/compliance/stress/meters.ts';
-import type { PassResult } from '../../../src/compliance/stress/pass-result.ts';
+import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { runStress, type StressResult } from '../../../src/compliance/stress/run.ts';
 import { planSchedule } from '../../../src/compliance/stress/load-schedule.ts';
 import { computePercentiles, computeSlope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
-import { busyHistory, HISTORY, idleMeters } from './fixtures.ts';
-
-const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
-  planStress(history, {
-    risk: engineConfig(bot.spec).risk,
-    instruments: 1,
-    timeframeMs: 60_000,
-    floor,
-  });
+import { busyHistory, HISTORY, idleMeters, minuteSpec, planFor } from './fixtures.ts';
 
 const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
@@ -198,14 +190,12 @@ test('a bot that ignores cancels fails the kill test, and a bot without limits f
 });
 
 test('a load above the maximum of a test is rejected', async () => {
-  const { risk } = engineConfig(bots.correct.bot.spec);
-  const asked = { risk, instruments: 1, timeframeMs: 60_000 };
   const options = { ...SHORT, meters: idleMeters() };
   const refused = { code: 'invalid_request', reason: 'too_much_load' };
   for (const plan of [
-    planStress(HISTORY, { ...asked, declaredPeak: 1e12 }),
-    planStress(HISTORY, { ...asked, risk: { ...risk, max_messages_per_second: 1e9 } }),
-    planStress(busyHistory(1000), { ...asked, multiplier: 100 }),
+    planStress(HISTORY, minuteSpec(bots.correct), { declaredPeak: 1e12 }),
+    planStress(HISTORY, minuteSpec(bots.correct, { max_messages_per_second: 1e9 })),
+    planStress(busyHistory(1000), minuteSpec(bots.correct), { multiplier: 100 }),
     {
       ...planFor(busyHistory(4), bots.correct),
       volume: [{ measure: 'quantity', of: 'SPX', window_s: 60, amount: 1e15 }] as const,
@@ -224,10 +214,10 @@ test('a load above the maximum of a test is rejected', async () => {
 });
 
 test('a test without full production history states its assumption and never passes', () => {
-  const plan = planFor(HISTORY, bots.correct, 40);
+  const plan = planFor(HISTORY, bots.correct);
   expect(plan.basis).toBe('assumed');
-  expect(plan.messages.slice(0, 3).map(({ count }) => count)).toEqual([40, 40, 28_800]);
-  expect(plan.assumption).toMatchObject({ floor: 40, owner: null });
+  expect(plan.messages.slice(0, 3).map(({ count }) => count)).toEqual([1000, 1000, 28_800]);
+  expect(plan.assumption).toMatchObject({ floor: 1000, owner: null });
   expect(plan.assumption?.candidates.map(({ source, counts }) => [source, ...counts])).toEqual([
     ['paper_peak', 0, 0, 0],
     ['order_limits', 2, 2, 2880],

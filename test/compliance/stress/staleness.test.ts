@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
-import type { PassResult } from '../../../src/compliance/stress/pass-result.ts';
+import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { checkStaleness } from '../../../src/compliance/stress/staleness.ts';
 import { createStalenessCheck } from '../../../src/compliance/tests/current-staleness.ts';
 import { openStorage } from '../../../src/storage/storage.ts';
