@@ -1,10 +1,11 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
+import { fromErrorData, type ErrorData } from '../base/error-data.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { THREAD_ENV } from '../base/thread-env.ts';
 import { chooseExchange, noExchange, type Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
-import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
+import type { LiveAnswer, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
 
 /** Live market data of a process. Its thread starts with the first request. */
 export interface LiveMarkets {
@@ -38,7 +39,7 @@ export const NO_LIVE_MARKETS: LiveMarkets = {
 
 export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   let running: Worker | undefined;
-  const waiting = new Map<number, (error: LiveError | undefined) => void>();
+  const waiting = new Map<number, (error: ErrorData | undefined) => void>();
   let last = 0;
 
   const thread = (): Worker => (running ??= start());
@@ -57,13 +58,13 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
       const error = {
         code: 'exchange_unavailable',
         message: 'the live market data thread has stopped',
+        remedy: 'Try again.',
       } as const;
-      const rest = { reason: undefined, remedy: 'Try again.', problems: [] };
-      for (const id of waiting.keys()) settle(id, { ...error, ...rest });
+      for (const id of waiting.keys()) settle(id, error);
     });
     return worker;
   };
-  const settle = (id: number, error: LiveError | undefined): void => {
+  const settle = (id: number, error: ErrorData | undefined): void => {
     waiting.get(id)?.(error);
     waiting.delete(id);
   };
@@ -74,11 +75,11 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
       const source = { exchange, symbols, timeframe };
       last += 1;
       const id = last;
-      const { promise, resolve } = Promise.withResolvers<LiveError | undefined>();
+      const { promise, resolve } = Promise.withResolvers<ErrorData | undefined>();
       waiting.set(id, resolve);
       thread().postMessage({ check: id, ...source } satisfies LiveRequest);
       const error = await promise;
-      if (error !== undefined) throw errorFrom(error);
+      if (error !== undefined) throw fromErrorData(error);
       return source;
     },
     open(source) {
@@ -128,18 +129,10 @@ export async function* liveItems(
         await arrival.promise;
         arrival = Promise.withResolvers();
       } else if ('item' in message) yield message.item;
-      else throw errorFrom(message.error);
+      else throw fromErrorData(message.error);
     }
   } finally {
     signal.removeEventListener('abort', wake);
     port.close();
   }
-}
-
-function errorFrom({ code, message, reason, remedy, problems }: LiveError): ServiceError {
-  return new ServiceError(code, message, {
-    problems,
-    ...(reason !== undefined && { reason }),
-    ...(remedy !== undefined && { remedy }),
-  });
 }

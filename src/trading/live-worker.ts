@@ -3,6 +3,7 @@
  * process.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { toErrorData, type ErrorData } from '../base/error-data.ts';
 import { ServiceError } from '../base/errors.ts';
 import { parseTimeframe, type TimeframeName } from '../market/timeframe.ts';
 import { openExchange, type Exchange } from './venues/market-data.ts';
@@ -22,15 +23,12 @@ export interface LiveSource {
 export type LiveRequest = LiveSource &
   ({ readonly check: number } | { readonly port: MessagePort });
 
-/** Fields of an error that are sent between threads. */
-export type LiveError = Pick<ServiceError, 'code' | 'message' | 'reason' | 'remedy' | 'problems'>;
-
 export type LiveAnswer =
-  | { readonly checked: number; readonly error?: LiveError }
+  | { readonly checked: number; readonly error?: ErrorData }
   | { readonly trouble: string };
 
 /** Sent to a port, after the port has sent the time of its last step. */
-export type LiveMessage = { readonly item: FeedItem } | { readonly error: LiveError };
+export type LiveMessage = { readonly item: FeedItem } | { readonly error: ErrorData };
 
 const exchanges = workerData as Exchanges;
 const opened = new Map<string, Exchange>();
@@ -83,18 +81,9 @@ function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): 
   });
 }
 
-function errorOf(error: unknown): LiveError {
-  if (!(error instanceof ServiceError)) {
-    return {
-      code: 'failure',
-      message: String(error),
-      reason: undefined,
-      remedy: undefined,
-      problems: [],
-    };
-  }
-  const { code, message, reason, remedy, problems } = error;
-  return { code, message, reason, remedy, problems };
+function errorOf(error: unknown): ErrorData {
+  if (error instanceof ServiceError) return toErrorData(error).error;
+  return { code: 'failure', message: String(error) };
 }
 
 parentPort!.on('message', (request: LiveRequest) => {

@@ -2,14 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { notAtVenue, NOT_AT_VENUE } from './reconcile.ts';
 import type { VenueOrder, VenueOrderId, VenueReport } from '../venue.ts';
 import type { AskOptions } from './ccxt-client.ts';
-import type { ClientOrder } from './ccxt-types.ts';
-import type { OrderReader } from './order-reader.ts';
+import type { Ccxt, ClientOrder } from './ccxt-types.ts';
+import { OrderReader } from './order-reader.ts';
 import { decide, evolve, initialState, isRelevant } from './order-state.ts';
-import type { OrderEvent, OrderState, Step } from './order-state.ts';
-import { failureOf } from './send-failure.ts';
+import type { OrderEvent, OrderState, SendFailure, Step } from './order-state.ts';
 import { OrderNotSent, RECEIVE_WINDOW_MS, URGENT, type VenueClient } from './venue-client.ts';
 import type { VenueMarkets } from './venue-markets.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
 
 /** Adds two seconds for a clock that is ahead. */
 const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
@@ -21,7 +19,6 @@ const QUERY_AGAIN = { shortestMs: 250, longestMs: 2000 };
  * is not.
  */
 export class ExchangeOrders {
-  readonly #options: ExchangeVenueOptions;
   readonly #client: VenueClient;
   readonly #markets: VenueMarkets;
   readonly #reader: OrderReader;
@@ -33,17 +30,11 @@ export class ExchangeOrders {
   /** Aborted when an order is canceled while it is being placed. */
   readonly #placing = new Map<string, AbortController>();
 
-  constructor(
-    options: ExchangeVenueOptions,
-    client: VenueClient,
-    markets: VenueMarkets,
-    reader: OrderReader,
-  ) {
-    this.#options = options;
+  constructor(client: VenueClient, markets: VenueMarkets) {
     this.#client = client;
     this.#markets = markets;
-    this.#reader = reader;
-    this.#settleMs = options.settleMs ?? SETTLE_MS;
+    this.#reader = new OrderReader(client, markets);
+    this.#settleMs = client.options.settleMs ?? SETTLE_MS;
   }
 
   /** Orders that have not ended, as far as is known. */
@@ -198,7 +189,7 @@ export class ExchangeOrders {
         this.#record(order, { kind: 'missing' });
         return step;
       }
-      await delay(Math.min(wait, step.afterMs), undefined, { signal: this.#options.signal });
+      await delay(Math.min(wait, step.afterMs), undefined, { signal: this.#client.options.signal });
     }
   }
 
@@ -266,4 +257,42 @@ function paramsOf(order: VenueOrder): object {
     // Post-only orders have no time in force.
     ...(limit === undefined || post_only ? {} : { timeInForce: time_in_force.toUpperCase() }),
   };
+}
+
+/** Classifies the error of a request that placed an order. */
+function failureOf(client: VenueClient, error: unknown, order: VenueOrder): SendFailure {
+  const { ccxt } = client;
+  if (client.isRateLimit(error)) return { kind: 'limited', error };
+  // A duplicate is rejected because the order exists.
+  if (!(error instanceof ccxt.ExchangeError) || isDuplicate(ccxt, error)) {
+    return { kind: 'in_doubt', error };
+  }
+  const reason = knownReason(ccxt, error, order);
+  return {
+    kind: 'rejected',
+    reason: reason ?? 'refused_by_venue',
+    isCertain: reason !== undefined,
+  };
+}
+
+function isDuplicate(ccxt: Ccxt, error: Error): boolean {
+  const { message } = error;
+  return error instanceof ccxt.DuplicateOrderId || /duplicate/i.test(message);
+}
+
+/** Maps errors to a fixed set of reasons, whatever the text of the exchange. */
+function knownReason(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string | undefined {
+  const { message } = error;
+  const causes = [
+    [ccxt.InsufficientFunds, 'insufficient_funds'],
+    [ccxt.OrderImmediatelyFillable, post_only ? 'post_only_would_cross' : 'would_trigger'],
+    [ccxt.OrderNotFillable, 'not_fillable'],
+    [ccxt.InvalidOrder, 'invalid_order'],
+    [ccxt.MarketClosed, 'market_closed'],
+    [ccxt.BadSymbol, 'unknown_symbol'],
+    [ccxt.AuthenticationError, 'not_permitted'],
+  ] as const;
+  const known = causes.find(([cause]) => error instanceof cause)?.[1];
+  // ccxt has no class for violated limits of quantity, price and value.
+  return known ?? (/filter failure/i.test(message) ? 'invalid_order' : undefined);
 }

@@ -11,10 +11,8 @@ import type {
 import type { AskOptions } from './ccxt-client.ts';
 import type { ClientOrder } from './ccxt-types.ts';
 import { ExchangeOrders } from './exchange-orders.ts';
-import { OrderReader } from './order-reader.ts';
-import { URGENT, VenueClient, WATCHING } from './venue-client.ts';
+import { URGENT, VenueClient, WATCHING, type ExchangeVenueOptions } from './venue-client.ts';
 import { invalidBot, VenueMarkets } from './venue-markets.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
 import { watchReports, type ReportSource, type StreamedOrder } from './venue-reports.ts';
 
 /**
@@ -35,9 +33,9 @@ const RESYNC_MS = 15_000;
  */
 export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<Venue> {
   const client = new VenueClient(options);
-  const venue = new ExchangeVenue(options, client);
+  const venue = new ExchangeVenue(client);
   try {
-    checkSupport(options, client);
+    checkSupport(client);
     await venue.load();
     return venue;
   } catch (error) {
@@ -46,10 +44,7 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   }
 }
 
-function checkSupport(
-  { name, definition, account }: ExchangeVenueOptions,
-  { exchange }: VenueClient,
-): void {
+function checkSupport({ exchange, options: { name, definition, account } }: VenueClient): void {
   const needed = ['spot', 'createOrder', 'cancelOrder', 'fetchOrder', 'fetchOpenOrders'];
   const all = [...needed, 'fetchOrderTrades', 'fetchBalance', 'fetchOHLCV', 'watchOrders'];
   const lacks = all.filter((feature) => exchange.has[feature] !== true);
@@ -73,19 +68,16 @@ function checkSupport(
 
 class ExchangeVenue implements Venue {
   readonly name: string;
-  readonly #options: ExchangeVenueOptions;
   readonly #client: VenueClient;
   readonly #markets: VenueMarkets;
   readonly #orders: ExchangeOrders;
   readonly #closed = new AbortController();
 
-  constructor(options: ExchangeVenueOptions, client: VenueClient) {
-    this.name = options.name;
-    this.#options = options;
+  constructor(client: VenueClient) {
+    this.name = client.options.name;
     this.#client = client;
-    this.#markets = new VenueMarkets(options, client);
-    const reader = new OrderReader(options, client, this.#markets);
-    this.#orders = new ExchangeOrders(options, client, this.#markets, reader);
+    this.#markets = new VenueMarkets(client);
+    this.#orders = new ExchangeOrders(client, this.#markets);
   }
 
   async load(): Promise<void> {
@@ -136,7 +128,7 @@ class ExchangeVenue implements Venue {
 
   /** Returns no id for an order of another deployment. */
   #idOf({ clientOrderId: id = '' }: ClientOrder, symbol: string): VenueOrderId[] {
-    const order = orderOfClientId(this.#options.deploymentId, id);
+    const order = orderOfClientId(this.#client.options.deploymentId, id);
     return order === undefined ? [] : [{ order, client_order_id: id, symbol }];
   }
 
@@ -147,11 +139,11 @@ class ExchangeVenue implements Venue {
     );
     const symbols = this.#markets.symbols();
     const held = symbols.map((symbol) => [symbol, total[this.#markets.baseOf(symbol)] ?? 0]);
-    return { balances: Object.fromEntries(held), cash: total[this.#options.currency] ?? 0 };
+    return { balances: Object.fromEntries(held), cash: total[this.#client.options.currency] ?? 0 };
   }
 
   reports(signal: AbortSignal): AsyncIterable<VenueReport> {
-    const { resyncMs = RESYNC_MS, onTrouble } = this.#options;
+    const { resyncMs = RESYNC_MS, onTrouble } = this.#client.options;
     const source: ReportSource = {
       nextOrders: () => this.#nextOrders(),
       drop: () => this.#client.drop(),
@@ -188,7 +180,7 @@ class ExchangeVenue implements Venue {
   }
 
   #until(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, this.#options.signal, this.#closed.signal]);
+    return AbortSignal.any([signal, this.#client.options.signal, this.#closed.signal]);
   }
 
   close(): Promise<void> {

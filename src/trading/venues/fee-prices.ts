@@ -1,7 +1,6 @@
 import { MINUTE } from '../../market/bar-time.ts';
 import type { AskOptions } from './ccxt-client.ts';
 import type { VenueClient } from './venue-client.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
 
 /** Minutes before a trade that are searched for a price of the fee currency. */
 const PRICE_MINUTES = 900;
@@ -9,13 +8,11 @@ const MOST_PRICES = 1000;
 
 /** Prices of currencies in which an exchange charges fees. */
 export class FeePrices {
-  readonly #options: ExchangeVenueOptions;
   readonly #client: VenueClient;
   readonly #prices = new Map<string, number>();
   readonly #worthless = new Set<string>();
 
-  constructor(options: ExchangeVenueOptions, client: VenueClient) {
-    this.#options = options;
+  constructor(client: VenueClient) {
     this.#client = client;
   }
 
@@ -44,8 +41,8 @@ export class FeePrices {
     minute: number,
     options?: AskOptions,
   ): Promise<number | undefined> {
-    const { exchange } = this.#client;
-    const { currency: account } = this.#options;
+    const { exchange, options: venue } = this.#client;
+    const account = venue.currency;
     for (const [symbol, isInverse] of [
       [`${currency}/${account}`, false],
       [`${account}/${currency}`, true],
@@ -63,7 +60,7 @@ export class FeePrices {
   #warnOnce(currency: string): void {
     if (this.#worthless.has(currency)) return;
     this.#worthless.add(currency);
-    const { name, onTrouble } = this.#options;
+    const { name, onTrouble } = this.#client.options;
     onTrouble?.(`${name} has no price of ${currency}: its fees are counted as 0`);
   }
 }

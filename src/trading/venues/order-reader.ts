@@ -6,7 +6,6 @@ import type { ClientOrder, ClientTrade } from './ccxt-types.ts';
 import { FeePrices } from './fee-prices.ts';
 import type { VenueClient } from './venue-client.ts';
 import type { VenueMarkets } from './venue-markets.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
 
 const TRADES_PER_PAGE = 1000;
 /** Trades may become visible later than the fills of their order. */
@@ -14,16 +13,14 @@ const TRADE_ATTEMPTS = 6;
 
 /** Completes the state of an order at an exchange with its trades and fees. */
 export class OrderReader {
-  readonly #options: ExchangeVenueOptions;
   readonly #client: VenueClient;
   readonly #markets: VenueMarkets;
   readonly #prices: FeePrices;
 
-  constructor(options: ExchangeVenueOptions, client: VenueClient, markets: VenueMarkets) {
-    this.#options = options;
+  constructor(client: VenueClient, markets: VenueMarkets) {
     this.#client = client;
     this.#markets = markets;
-    this.#prices = new FeePrices(options, client);
+    this.#prices = new FeePrices(client);
   }
 
   /** @throws ServiceError `exchange_unavailable` if the exchange does not report all values. */
@@ -77,7 +74,7 @@ export class OrderReader {
     for (let attempt = 1; attempt <= TRADE_ATTEMPTS; attempt += 1) {
       const fetched = await this.#fetchTrades(symbol, answer, options);
       if (isAll(fetched)) return fetched;
-      await delay(50 * 2 ** attempt, undefined, { signal: this.#options.signal });
+      await delay(50 * 2 ** attempt, undefined, { signal: this.#client.options.signal });
     }
     throw this.#unclear('all trades of an order');
   }
@@ -106,7 +103,7 @@ export class OrderReader {
     options?: AskOptions,
   ): Promise<Pick<VenueReport, 'fee' | 'fee_units'>> {
     const base = this.#markets.baseOf(symbol);
-    const { currency: account } = this.#options;
+    const { currency: account } = this.#client.options;
     let fee = 0;
     let fee_units = 0;
     for (const { fee: taken, timestamp = Date.now() } of trades) {
@@ -120,7 +117,7 @@ export class OrderReader {
   }
 
   #unclear(what: string): ServiceError {
-    const { name } = this.#options;
+    const { name } = this.#client.options;
     return new ServiceError('exchange_unavailable', `${name} did not report ${what}`, {
       remedy: 'Try again later.',
     });

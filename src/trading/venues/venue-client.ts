@@ -1,7 +1,41 @@
 import { ServiceError } from '../../base/errors.ts';
 import { CcxtClient, describeCcxtError, type AskOptions } from './ccxt-client.ts';
+import type { CcxtExchange } from './ccxt-types.ts';
 import { createRedactor, readCredentials, type Credentials } from './credentials.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
+import type { ExchangeDefinition } from './exchanges-file.ts';
+
+export interface ExchangeVenueOptions {
+  /** Name of the exchange in exchanges_file. */
+  readonly name: string;
+  readonly definition: ExchangeDefinition;
+  /** See `readCredentials`. */
+  readonly credentialsDir: string;
+  readonly deploymentId: string;
+  /** Symbols of the universe, as named in the bot. */
+  readonly symbols: readonly string[];
+  /** Currency of the account, in which every symbol must be quoted. */
+  readonly currency: string;
+  readonly account: 'cash' | 'margin';
+  /** Aborts running requests and all waits. */
+  readonly signal: AbortSignal;
+  /** Replaces the network of the exchange, for example by one in this process. */
+  readonly connect?: (exchange: CcxtExchange) => void;
+  /** Receives problems that are retried, without secrets. */
+  readonly onTrouble?: (message: string) => void;
+  /**
+   * Decides whether an order may still be sent. Called right before it is sent, however long it
+   * waited.
+   */
+  readonly mayPlace?: (client_order_id: string) => boolean;
+  /** Time after which an unanswered order can no longer reach the exchange, ms. */
+  readonly settleMs?: number;
+  /** Interval of queries of working orders, ms. */
+  readonly resyncMs?: number;
+  /** Interval of queries of the rules, ms. */
+  readonly termsMs?: number;
+  /** Timeout of a request, ms. */
+  readonly timeoutMs?: number;
+}
 
 /** The exchange rejects requests that arrive later than this after they were signed. */
 export const RECEIVE_WINDOW_MS = 5000;
@@ -15,12 +49,10 @@ export const WATCHING: AskOptions = { attempts: 2 };
 
 /** Connection to a spot account at an exchange. */
 export class VenueClient extends CcxtClient {
-  readonly #options: ExchangeVenueOptions;
+  readonly options: ExchangeVenueOptions;
   readonly #redact: (text: string) => string;
 
-  /**
-   * @throws ServiceError as `CcxtClient` and `readCredentials`
-   */
+  /** @throws ServiceError as `CcxtClient` and `readCredentials` */
   constructor(options: ExchangeVenueOptions) {
     const { name, definition, signal, timeoutMs = LOAD_TIMEOUT_MS, onTrouble } = options;
     const credentials: Credentials = readCredentials(options.credentialsDir);
@@ -39,7 +71,7 @@ export class VenueClient extends CcxtClient {
         fetchMargins: false,
       },
     });
-    this.#options = options;
+    this.options = options;
     this.#redact = createRedactor(credentials);
     this.#requireLists();
     this.#guardOrders();
@@ -48,7 +80,7 @@ export class VenueClient extends CcxtClient {
   /** Loads the markets; later requests have a shorter timeout. */
   async load(): Promise<void> {
     await this.translateErrors(() => this.ask(() => this.exchange.loadMarkets()));
-    this.exchange.timeout = this.#options.timeoutMs ?? TIMEOUT_MS;
+    this.exchange.timeout = this.options.timeoutMs ?? TIMEOUT_MS;
   }
 
   describe(error: unknown): string {
@@ -60,7 +92,7 @@ export class VenueClient extends CcxtClient {
     try {
       return await operation();
     } catch (error) {
-      const { name, signal } = this.#options;
+      const { name, signal } = this.options;
       signal.throwIfAborted();
       if (error instanceof ServiceError) throw error;
       const why = this.describe(error);
@@ -96,7 +128,7 @@ export class VenueClient extends CcxtClient {
     const sign = exchange.sign.bind(exchange);
     exchange.sign = (path, api, method, params, ...rest) => {
       const isOrder = method === 'POST' && path === 'order';
-      if (isOrder && this.#options.mayPlace?.(String(params['newClientOrderId'])) === false) {
+      if (isOrder && this.options.mayPlace?.(String(params['newClientOrderId'])) === false) {
         throw new OrderNotSent();
       }
       return sign(path, api, method, params, ...rest);

@@ -3,7 +3,6 @@ import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { MarketPhase, VenueOrder, VenueRules } from '../venue.ts';
 import type { Ccxt, Market } from './ccxt-types.ts';
 import { WATCHING, type VenueClient } from './venue-client.ts';
-import type { ExchangeVenueOptions } from './venue-options.ts';
 
 /**
  * Interval of queries of the rules. No stream reports halts, so the interval is shorter than the 5 s
@@ -13,21 +12,19 @@ const TERMS_MS = 4000;
 
 /** Markets of the universe at an exchange, and their trading rules. */
 export class VenueMarkets {
-  readonly #options: ExchangeVenueOptions;
   readonly #client: VenueClient;
   /** Keyed by symbol of the bot. */
   readonly #markets = new Map<string, Market>();
   /** Symbols that the exchange has delisted. It may still report their orders and holdings. */
   readonly #gone = new Set<string>();
 
-  constructor(options: ExchangeVenueOptions, client: VenueClient) {
-    this.#options = options;
+  constructor(client: VenueClient) {
     this.#client = client;
   }
 
   /** @throws ServiceError `invalid_spec` if the bot cannot trade its symbols. */
   async load(): Promise<void> {
-    const { name, symbols, onTrouble } = this.#options;
+    const { name, symbols, onTrouble } = this.#client.options;
     await this.#client.load();
     const { markets = {} } = this.#client.exchange;
     const problems = symbols.flatMap((symbol, at): Problem[] => {
@@ -47,7 +44,7 @@ export class VenueMarkets {
   }
 
   #problemOf(symbol: string, market: Market | undefined): string | undefined {
-    const { name, currency } = this.#options;
+    const { name, currency } = this.#client.options;
     if (market === undefined) return `${name} has no symbol ${JSON.stringify(symbol)}`;
     if (market.spot !== true) return `${symbol} is not a spot market`;
     if (market.quote !== currency) {
@@ -104,7 +101,7 @@ export class VenueMarkets {
 
   /** Yields the rules, and then every change of them, until `over` is aborted. */
   async *watch(over: AbortSignal): AsyncGenerator<VenueRules, void> {
-    const { termsMs = TERMS_MS, onTrouble } = this.#options;
+    const { termsMs = TERMS_MS, onTrouble } = this.#client.options;
     let last = '';
     while (!over.aborted) {
       try {
@@ -125,7 +122,7 @@ export class VenueMarkets {
   async #reload(): Promise<void> {
     const known = this.#client.exchange.markets!;
     const idOf = (symbol: string): string => this.#client.exchangeSymbol(symbol);
-    const { symbols } = this.#options;
+    const { symbols } = this.#client.options;
     const gone = symbols.filter((symbol) => this.#gone.has(symbol));
     const had = symbols.filter((symbol) => !this.#gone.has(symbol));
     // A request fails for all symbols if one is delisted.

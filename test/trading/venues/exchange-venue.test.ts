@@ -7,7 +7,7 @@ import { describe, expect, it, vi, type TestContext } from 'vitest';
 import { MINUTE } from '../../../src/market/bar-time.ts';
 import { openExchangeVenue } from '../../../src/trading/venues/exchange-venue.ts';
 import { phaseOf, stepOf } from '../../../src/trading/venues/venue-markets.ts';
-import type { ExchangeVenueOptions } from '../../../src/trading/venues/venue-options.ts';
+import type { ExchangeVenueOptions } from '../../../src/trading/venues/venue-client.ts';
 import { reconcileHoldings, reconcileOrders } from '../../../src/trading/venues/reconcile.ts';
 import { clientOrderId } from '../../../src/trading/venue.ts';
 import type { Venue, VenueOrder, VenueReport } from '../../../src/trading/venue.ts';

@@ -3,7 +3,7 @@ import type { Log } from '../../../base/log.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import type { LicenseGate } from '../../../gate/gate.ts';
 import type { openExchangeVenue } from '../../venues/exchange-venue.ts';
-import type { ExchangeVenueOptions } from '../../venues/venue-options.ts';
+import type { ExchangeVenueOptions } from '../../venues/venue-client.ts';
 import type { openFeed, RunningBot } from './deployed-bot.ts';
 import type { Journal } from './runner-journal.ts';
 import type { RunConfig } from './run-config.ts';
