@@ -30,32 +30,7 @@ export interface LoggedEnd {
   readonly outcome: string;
 }
 
-export interface Journal {
-  /** State after the newest entry; undefined before the first. */
-  readonly state: SessionState | undefined;
-  /** Count of bar steps taken. */
-  readonly steps: number;
-  /** Rules of the venue with which the session began. */
-  readonly rules: VenueRules | undefined;
-  /** Set once the deployment has ended for good. */
-  readonly end: LoggedEnd | undefined;
-  /** Count of latches because the venue held too little. */
-  readonly latches: number;
-  /** Inputs of the session, oldest first. */
-  inputs(): AsyncGenerator<SessionInput>;
-  /** Adds events and the state after them; resolves when they are on disk. */
-  append(events: readonly SessionEvent[], state: SessionState, steps: number): Promise<void>;
-  keepRules(rules: VenueRules): Promise<void>;
-  keepEnd(end: LoggedEnd): Promise<void>;
-  /**
-   * The batch after those that the server has recorded; undefined if there is nothing to report. A
-   * batch keeps its number and its events, even after a crash.
-   * @throws ServiceError `conflict`, reason `log_lost`, if the server has recorded more batches.
-   */
-  nextBatch(recorded: number): Promise<LogBatch | undefined>;
-  close(): Promise<void>;
-}
-
+const LATCHED = 'account.latched';
 const ARCHIVE_EVERY = 10_000;
 const LATEST_KINDS = ['session.state', 'venue.rules', 'runner.begun', 'runner.ended'];
 const MOST_EVENTS = 512;
@@ -96,101 +71,92 @@ export async function openJournal(
   try {
     const isNew = await store.begin([ownEvent('runner.begun', owner)]);
     if (!isNew) await check(store, directory, owner);
-    const journal = new RunnerJournal(store, directory, owner.deployment_id);
-    await journal.load();
-    return journal;
+    return await RunnerJournal.load(store, directory, owner);
   } catch (error) {
     await store.close();
     throw error;
   }
 }
 
-class RunnerJournal implements Journal {
+/** The log of a deployment. */
+export class RunnerJournal {
+  /** State after the newest entry; undefined before the first. */
+  state: SessionState | undefined;
+  /** Count of bar steps taken. */
+  steps = 0;
+  /** Rules of the venue with which the session began. */
+  rules: VenueRules | undefined;
+  /** Set once the deployment has ended for good. */
+  end: LoggedEnd | undefined;
+  /** Count of latches because the venue held too little. */
+  latches = 0;
   readonly #store: JournalStore;
   readonly #directory: string;
   readonly #deploymentId: string;
   /** Last event of each batch, in the order of their numbers. A year has half a million batches. */
-  readonly #cuts: number[] = [];
-  #state: SessionState | undefined;
-  #steps = 0;
-  #rules: VenueRules | undefined;
-  #latches = 0;
-  #end: LoggedEnd | undefined;
+  readonly #cuts: number[];
 
-  constructor(store: JournalStore, directory: string, deploymentId: string) {
+  private constructor(store: JournalStore, directory: string, owner: Owner, cuts: number[]) {
     this.#store = store;
     this.#directory = directory;
-    this.#deploymentId = deploymentId;
+    this.#deploymentId = owner.deployment_id;
+    this.#cuts = cuts;
   }
 
-  async load(): Promise<void> {
-    const store = this.#store;
-    for await (const { kind, payload } of store.rows(0, undefined, [
-      'batch.cut',
-      'account.latched',
-    ])) {
-      if (kind === 'batch.cut') this.#cuts.push((JSON.parse(payload) as Cut).through);
-      else if (isOwnLatch(JSON.parse(payload) as object)) this.#latches += 1;
+  static async load(store: JournalStore, directory: string, owner: Owner): Promise<RunnerJournal> {
+    const cuts: number[] = [];
+    const journal = new RunnerJournal(store, directory, owner, cuts);
+    for await (const { kind, payload } of store.rows(0, undefined, ['batch.cut', LATCHED])) {
+      if (kind === 'batch.cut') cuts.push((JSON.parse(payload) as Cut).through);
+      else if (isOwnLatch(JSON.parse(payload) as object)) journal.latches += 1;
     }
-    ({ state: this.#state, steps: this.#steps } = splitState(await store.latest('session.state')));
-    this.#rules = (await store.latest('venue.rules')) as VenueRules | undefined;
-    this.#end = (await store.latest('runner.ended')) as LoggedEnd | undefined;
+    Object.assign(journal, splitState(await store.latest('session.state')));
+    journal.rules = (await store.latest('venue.rules')) as VenueRules | undefined;
+    journal.end = (await store.latest('runner.ended')) as LoggedEnd | undefined;
+    return journal;
   }
 
-  get state(): SessionState | undefined {
-    return this.#state;
-  }
-
-  get steps(): number {
-    return this.#steps;
-  }
-
-  get rules(): VenueRules | undefined {
-    return this.#rules;
-  }
-
-  get latches(): number {
-    return this.#latches;
-  }
-
-  get end(): LoggedEnd | undefined {
-    return this.#end;
-  }
-
+  /** Inputs of the session, oldest first. */
   async *inputs(): AsyncGenerator<SessionInput> {
     for await (const { kind, payload } of this.#store.rows(0, undefined, INPUT_KINDS)) {
       yield parseInput(kind as SessionInput['kind'], payload);
     }
   }
 
+  /** Adds events and the state after them; resolves when they are on disk. */
   async append(events: readonly SessionEvent[], state: SessionState, steps: number): Promise<void> {
-    const isChanged = JSON.stringify(state) !== JSON.stringify(this.#state);
+    const isChanged = JSON.stringify(state) !== JSON.stringify(this.state);
     const logged = { deployment_id: this.#deploymentId, steps, ...state };
     const change = isChanged ? [ownEvent('session.state', logged)] : [];
     if (events.length + change.length === 0) return;
     await this.#store.append([...events, ...change]);
-    this.#state = state;
-    this.#steps = steps;
-    this.#latches += events.filter(
-      ({ kind, payload }) => kind === 'account.latched' && isOwnLatch(payload),
+    this.state = state;
+    this.steps = steps;
+    this.latches += events.filter(
+      ({ kind, payload }) => kind === LATCHED && isOwnLatch(payload),
     ).length;
   }
 
   async keepRules(rules: VenueRules): Promise<void> {
     await this.#store.append([ownEvent('venue.rules', rules)]);
-    this.#rules = rules;
+    this.rules = rules;
   }
 
   async keepEnd(end: LoggedEnd): Promise<void> {
     await this.#store.append([ownEvent('runner.ended', end)]);
-    this.#end = end;
+    this.end = end;
   }
 
+  /**
+   * The batch after those that the server has recorded; undefined if there is nothing to report. A
+   * batch keeps its number and its events, even after a crash.
+   * @throws ServiceError `conflict`, reason `log_lost`, if the server has recorded more batches.
+   */
   async nextBatch(recorded: number): Promise<LogBatch | undefined> {
     if (recorded > this.#cuts.length) throw logLost(this.#directory, recorded);
     const after = this.#cuts[recorded - 1] ?? 0;
     await this.#rotate(after);
-    if (this.#state === undefined) return undefined;
+    if (this.state === undefined) return undefined;
     const number = recorded + 1;
     const cut = this.#cuts[recorded];
     const { events, made_at, through } = await this.#part(after, cut);
@@ -250,6 +216,9 @@ class RunnerJournal implements Journal {
     return splitState(await this.#store.latest('session.state', seq));
   }
 }
+
+/** A journal; other implementations keep it elsewhere than on disk. */
+export type Journal = Readonly<Pick<RunnerJournal, keyof RunnerJournal>>;
 
 function ownEvent(kind: string, payload: object): SessionEvent {
   return { kind, occurred_at: Date.now(), payload: { ...payload } };

@@ -25,22 +25,6 @@ export type ServerNews =
   /** The runner cannot continue. */
   | { readonly fault: ServiceError };
 
-export interface ServerConnection {
-  /** Whether the claim is held, and was renewed recently enough to trade by it. */
-  mayTrade(): boolean;
-  /** Time at which the last answered report was sent; undefined before the first. */
-  readonly answeredAt: Moment | undefined;
-  readonly hasClaim: boolean;
-  /** Reports without waiting for the next interval. */
-  report(): void;
-  /**
-   * Reports the rest of the log and the end, and then nothing further.
-   * @returns undefined if the server cannot be reached, does not know the deployment, or lacks a part
-   *   of the log, which another process may report.
-   */
-  end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined>;
-}
-
 export interface ServerConnectionOptions {
   readonly control: NonNullable<RunConfig['control']>;
   readonly deploymentId: string;
@@ -77,7 +61,11 @@ export function connectToServer(options: ServerConnectionOptions): ServerConnect
   return new Reports(options);
 }
 
-class Reports implements ServerConnection {
+export type ServerConnection = Readonly<Pick<Reports, keyof Reports>>;
+
+class Reports {
+  /** Time at which the last answered report was sent; undefined before the first. */
+  answeredAt: Moment | undefined;
   readonly #options: ServerConnectionOptions;
   readonly #client: RunnerClient;
   readonly #running: Promise<void>;
@@ -86,7 +74,6 @@ class Reports implements ServerConnection {
   #recorded = 0;
   #claimMs = 0;
   #reportMs = REPORT_SECONDS * 1000;
-  #answeredAt: Moment | undefined;
   /** The log can never be reported again; reports then carry no batch. */
   #isLogBroken = false;
   /** The next batch could not be read, for example because the disk is full. */
@@ -113,23 +100,26 @@ class Reports implements ServerConnection {
     });
   }
 
+  /** Whether the claim is held, and was renewed recently enough to trade by it. */
   mayTrade(): boolean {
-    const answered = this.#answeredAt;
-    return answered !== undefined && msSince(answered) < this.#claimMs * SHARE_OF_CLAIM;
-  }
-
-  get answeredAt(): Moment | undefined {
-    return this.#answeredAt;
+    const { answeredAt } = this;
+    return answeredAt !== undefined && msSince(answeredAt) < this.#claimMs * SHARE_OF_CLAIM;
   }
 
   get hasClaim(): boolean {
     return this.#epoch !== null;
   }
 
+  /** Reports without waiting for the next interval. */
   report(): void {
     this.#wake.resolve();
   }
 
+  /**
+   * Reports the rest of the log and the end, and then nothing further.
+   * @returns undefined if the server cannot be reached, does not know the deployment, or lacks a part
+   *   of the log, which another process may report.
+   */
   async end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined> {
     const { signal } = this.#options;
     const until = performance.now() + withinMs;
@@ -232,8 +222,8 @@ class Reports implements ServerConnection {
   }
 
   async #takeAnswer(answer: RunnerAnswer, sent: Moment): Promise<void> {
-    const isFirst = this.#epoch === null;
-    this.#answeredAt = sent;
+    const isFirst = !this.hasClaim;
+    this.answeredAt = sent;
     this.#epoch = answer.epoch;
     this.#recorded = answer.recorded;
     this.#claimMs = answer.claim_seconds * 1000;
