@@ -1,5 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
-import type { Progress } from '../../events/session-state.ts';
+import type { Progress, SessionState } from '../../events/session-state.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { DataEvent } from '../feed.ts';
 import { dataEvent, inputEvent, progressEvents, type SessionEvent } from '../session-events.ts';
@@ -30,6 +30,8 @@ export interface SessionHost {
 export class HostedSession {
   /** Undefined until it is restored. */
   session: TradingSession | undefined;
+  /** Recorded orders that have not ended, as far as is known, until the session is restored. */
+  unrestored: SessionState['working'] = [];
   #life: SessionLife;
   readonly #host: SessionHost;
   #events: SessionEvent[] = [];
@@ -42,6 +44,11 @@ export class HostedSession {
 
   get life(): SessionLife {
     return this.#life;
+  }
+
+  /** Orders that have not ended, as far as is known. */
+  get working(): SessionState['working'] {
+    return this.session?.state().working ?? this.unrestored;
   }
 
   dispatch(event: LifeEvent): void {

@@ -28,13 +28,13 @@ export interface ExchangeVenueOptions {
    */
   readonly mayPlace?: (client_order_id: string) => boolean;
   /** Time after which an unanswered order can no longer reach the exchange, ms. */
-  readonly settleMs?: number;
+  readonly settleMs?: number | undefined;
   /** Interval of queries of working orders, ms. */
   readonly resyncMs?: number;
   /** Interval of queries of the rules, ms. */
   readonly termsMs?: number;
   /** Timeout of a request, ms. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The exchange rejects requests that arrive later than this after they were signed. */

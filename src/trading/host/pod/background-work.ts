@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { engineConfig } from '../../../bots/spec.ts';
-import type { SessionState } from '../../../events/session-state.ts';
 import { missingShare, type NextComparison } from '../../holdings-check.ts';
 import { restoreSession } from '../../restore-session.ts';
 import type { TradingSession } from '../../trading-session.ts';
@@ -11,7 +10,8 @@ import type { LifeEvent } from '../../session-lifecycle.ts';
 import type { HostedSession } from '../hosted-session.ts';
 import type { RunningFeed } from './deployed-bot.ts';
 import type { ServerConnection } from './server-connection.ts';
-import type { Connections, TradeOptions } from './trade-options.ts';
+import { Inbox } from './inbox.ts';
+import type { TradeOptions } from './trade-options.ts';
 import { untilAnswered, VenueConnection } from './venue-connection.ts';
 
 /** A later order would trade at a price that is no longer current, ms. */
@@ -42,50 +42,32 @@ export interface RestoredSession {
   readonly foreignEpoch: number;
 }
 
-export interface WorkContext {
-  readonly options: TradeOptions;
-  readonly connections: Connections;
-  /** Aborted when everything is over. */
-  readonly signal: AbortSignal;
-  readonly hosted: HostedSession;
-  /** Orders that have not ended, as far as is known. */
-  readonly working: () => SessionState['working'];
-  readonly server: () => ServerConnection | undefined;
-  readonly post: (result: WorkResult) => void;
-  /** Resolves when there is room for more results that may wait. */
-  readonly postBehind: (result: WorkResult) => Promise<void>;
-}
-
-/** Work of a runner that waits for the venue, the feed or the server. */
+/** Work of a runner that waits for the venue, the feed or the server. Its results go to the inbox. */
 export class BackgroundWork {
-  readonly #context: WorkContext;
-  readonly #claimed = Promise.withResolvers<void>();
+  readonly inbox = new Inbox<WorkResult>();
+  /** Undefined if no server supervises the deployment. */
+  server: ServerConnection | undefined;
+  /** Undefined until it is open, and for a simulated venue. */
+  connection: VenueConnection | undefined;
+  /** Resolved to allow restoring the session and canceling its orders. */
+  readonly claimed = Promise.withResolvers<void>();
   /** Aborted when the runner needs no further bars. */
-  readonly #feeding = new AbortController();
+  readonly feeding = new AbortController();
+  readonly #options: TradeOptions;
+  readonly #hosted: HostedSession;
+  readonly #signal: AbortSignal;
   #restoring: Promise<unknown> = Promise.resolve();
-  #connection: VenueConnection | undefined;
 
-  constructor(context: WorkContext) {
-    this.#context = context;
-  }
-
-  /** Undefined until the venue is open, and for a simulated venue. */
-  get connection(): VenueConnection | undefined {
-    return this.#connection;
-  }
-
-  /** Allows restoring the session and canceling its orders. */
-  settleClaim(): void {
-    this.#claimed.resolve();
-  }
-
-  stopFeed(): void {
-    this.#feeding.abort();
+  /** @param signal aborted when everything is over. */
+  constructor(options: TradeOptions, hosted: HostedSession, signal: AbortSignal) {
+    this.#options = options;
+    this.#hosted = hosted;
+    this.#signal = signal;
   }
 
   /** Restores the session once the claim is settled. */
   restore(): void {
-    const opened = this.#claimed.promise.then(() => this.#openVenue());
+    const opened = this.claimed.promise.then(() => this.#openVenue());
     this.#start(async () => {
       this.#restoring = opened.then(() => this.#restore());
       await this.#restoring;
@@ -97,59 +79,55 @@ export class BackgroundWork {
    * of both, which needs reports of all working orders.
    */
   compareHoldings(work: 'reconcile' | 'compare' | 'compare_again'): void {
-    const { post } = this.#context;
-    const connection = this.#connection!;
+    const { inbox } = this;
+    const connection = this.connection!;
     this.#start(async () => {
       if (work === 'reconcile') {
         const reconciliation = await connection.reconcile(this.#workingAtVenue());
-        return post({ kind: 'orders_reconciled', reconciliation });
+        return inbox.put({ kind: 'orders_reconciled', reconciliation });
       }
-      const onReport = (report: VenueReport): void => post({ kind: 'report', report });
+      const onReport = (report: VenueReport): void => inbox.put({ kind: 'report', report });
       const isKnown =
         work === 'compare' || (await connection.refresh(this.#workingAtVenue(), onReport));
-      const session = this.#context.hosted.session!;
+      const session = this.#hosted.session!;
       const found = isKnown ? await connection.compare(() => session.state()) : undefined;
       const share = missingShare(session.state(), found ?? []);
-      post({ kind: 'compared', found, share, hasSteps: session.steps > 0 });
+      inbox.put({ kind: 'compared', found, share, hasSteps: session.steps > 0 });
     });
   }
 
   scheduleComparison(next: NextComparison): void {
-    const { options, signal, post } = this.#context;
     const { confirmMs = CONFIRM_AFTER_MS, reconcileMs = COMPARE_EVERY_MS } =
-      options.venueTimes ?? {};
+      this.#options.venueTimes ?? {};
     const waits = {
       confirm: confirmMs,
       recheck: Math.min(RECHECK_EVERY_MS, reconcileMs),
       routine: reconcileMs,
     };
-    setTimeout(() => !signal.aborted && post({ kind: 'comparison_due' }), waits[next]).unref();
+    const post = () => !this.#signal.aborted && this.inbox.put({ kind: 'comparison_due' });
+    setTimeout(post, waits[next]).unref();
   }
 
   connectFeed(): void {
-    const { options, connections, signal, post } = this.#context;
-    const { config, bot, catalogueDir, log } = options;
+    const { config, bot, catalogueDir, log, connections } = this.#options;
     this.#start(async () => {
       const open = () => connections.openFeed(config, bot.bot, catalogueDir, log);
-      const feed = await untilAnswered(open, 'the feed of bars is unavailable', { log, signal });
-      post({ kind: 'feed_opened', feed });
+      const feed = await this.#answered('the feed of bars is unavailable', open);
+      this.inbox.put({ kind: 'feed_opened', feed });
     });
   }
 
   followFeed(feed: RunningFeed): void {
-    const { signal, hosted, postBehind } = this.#context;
-    const { time } = hosted.session!.state();
-    const stopped = AbortSignal.any([signal, this.#feeding.signal]);
+    const { time } = this.#hosted.session!.state();
+    const after = time === null ? undefined : Date.parse(time);
+    const stopped = AbortSignal.any([this.#signal, this.feeding.signal]);
     this.#start(async () => {
       try {
-        for await (const item of feed.items(
-          time === null ? undefined : Date.parse(time),
-          stopped,
-        )) {
-          await postBehind({ kind: 'feed_item', item });
+        for await (const item of feed.items(after, stopped)) {
+          await this.inbox.putBehind({ kind: 'feed_item', item });
           stopped.throwIfAborted();
         }
-        await postBehind({ kind: 'feed_ended' });
+        await this.inbox.putBehind({ kind: 'feed_ended' });
       } catch (error) {
         if (!stopped.aborted) throw error;
       }
@@ -157,33 +135,39 @@ export class BackgroundWork {
   }
 
   followVenue(): void {
-    const { signal, post } = this.#context;
-    const connection = this.#connection!;
+    const { inbox } = this;
+    const connection = this.connection!;
     this.#start(async () => {
-      for await (const report of connection.reports()) post({ kind: 'report', report });
+      for await (const report of connection.reports()) inbox.put({ kind: 'report', report });
     });
     this.#start(async () => {
-      for await (const rules of connection.venue.terms(signal)) post({ kind: 'rules', rules });
+      for await (const rules of connection.venue.terms(this.#signal))
+        inbox.put({ kind: 'rules', rules });
     });
   }
 
   /** Cancels all orders before the end, and reports whether the venue confirmed that. */
   cancelOrders(): void {
     this.#start(async () => {
-      this.#context.post({ kind: 'orders_canceled', verified: await this.#cancelOrders() });
+      this.inbox.put({ kind: 'orders_canceled', verified: await this.#cancelOrders() });
     });
   }
 
   #start(work: () => Promise<void>): void {
-    const { signal, post } = this.#context;
     work().catch((fault: unknown) => {
-      if (!signal.aborted) post({ kind: 'fault', fault });
+      if (!this.#signal.aborted) this.inbox.put({ kind: 'fault', fault });
     });
   }
 
+  #answered<T>(problem: string, work: () => Promise<T>): Promise<T> {
+    return untilAnswered(work, problem, { log: this.#options.log, signal: this.#signal });
+  }
+
   async #openVenue(): Promise<void> {
-    const { options, connections, signal, hosted, post } = this.#context;
-    const { config, bot, journal, log, venueTimes = {} } = options;
+    const { config, bot, journal, log, venueTimes = {}, connections } = this.#options;
+    const { inbox } = this;
+    const hosted = this.#hosted;
+    const signal = this.#signal;
     const { venue: chosen, exchange, deployment_id: deploymentId } = config;
     if (chosen.type !== 'exchange') return;
     const { name, ...definition } = exchange!;
@@ -201,33 +185,28 @@ export class BackgroundWork {
         account: engineConfig(bot.bot.spec).account.model,
         onTrouble: (text) => log.warn(`${name}: ${text}`),
         // Checked right before sending, because the machine may have slept while the order waited.
-        mayPlace: (id) => hosted.mayPlace() && this.#connection?.gateway.isTimely(id) === true,
-        ...(settleMs !== undefined && { settleMs }),
-        ...(timeoutMs !== undefined && { timeoutMs }),
+        mayPlace: (id) => hosted.mayPlace() && this.connection?.gateway.isTimely(id) === true,
+        settleMs,
+        timeoutMs,
       });
-    this.#connection = new VenueConnection(deploymentId, {
-      venue: await untilAnswered(open, 'the venue is unavailable', { log, signal }),
+    this.connection = new VenueConnection(deploymentId, {
+      venue: await this.#answered('the venue is unavailable', open),
       log,
       signal,
       mayPlace: (order) => hosted.mayPlace(order),
       placeWithinMs,
-      onReport: (report) => post({ kind: 'report', report }),
-      onRetry: () => post({ kind: 'ticked' }),
+      onReport: (report) => inbox.put({ kind: 'report', report }),
+      onRetry: () => inbox.put({ kind: 'ticked' }),
     });
     if (journal.rules !== undefined) return;
-    const { venue } = this.#connection;
-    const rules = await untilAnswered(() => venue.rules(), 'the rules of the venue', {
-      log,
-      signal,
-    });
-    await journal.keepRules(rules);
+    const { venue } = this.connection;
+    await journal.keepRules(await this.#answered('the rules of the venue', () => venue.rules()));
   }
 
   async #restore(): Promise<void> {
-    const { options, hosted, post } = this.#context;
     // With an empty journal, the session would start again, with order numbers that exist.
-    if (hosted.life.isLost) return;
-    const { journal, bot, config, timeoutMs } = options;
+    if (this.#hosted.life.isLost) return;
+    const { journal, bot, config, timeoutMs } = this.#options;
     let denying: DenyReason | null = null;
     let epoch = 1;
     let foreignEpoch = 0;
@@ -249,29 +228,30 @@ export class BackgroundWork {
       timeoutMs,
       opening: config.opening,
       signals: bot.signals,
-      venue: this.#connection && {
+      venue: this.connection && {
         deployment_id: config.deployment_id,
         rules: journal.rules!,
       },
     };
     const session = await restoreSession(setup, inputs(), bot.take, journal.state);
-    post({ kind: 'session_restored', restored: { session, denying, foreignEpoch } });
+    this.inbox.put({ kind: 'session_restored', restored: { session, denying, foreignEpoch } });
   }
 
   async #cancelOrders(): Promise<boolean> {
-    const { options, signal, hosted, working } = this.#context;
-    const { config, journal, venueTimes, log, stop } = options;
+    const { journal, venueTimes, log, stop } = this.#options;
+    const hosted = this.#hosted;
+    const signal = this.#signal;
     const withinMs = venueTimes?.cancelWithinMs ?? CANCEL_WITHIN_MS;
     const until = performance.now() + withinMs;
     const late = delay(withinMs, undefined, { signal }).catch(() => {});
     if (!this.#isClaimed()) {
       // Open orders may be another instance's, or an earlier process's whose claim expires soon.
-      if (working().length > 0) await Promise.race([this.#claimed.promise, late]);
-      if (!this.#isClaimed()) return working().length === 0;
+      if (hosted.working.length > 0) await Promise.race([this.claimed.promise, late]);
+      if (!this.#isClaimed()) return hosted.working.length === 0;
     }
     // A session that is still being restored must be halted too.
     const restored = Promise.race([this.#restoring.catch(() => {}), late]);
-    if (config.venue.type !== 'exchange') {
+    if (!hosted.life.isAtVenue) {
       await restored;
       return true;
     }
@@ -295,29 +275,26 @@ export class BackgroundWork {
   }
 
   async #cancelWithin(withinMs: number): Promise<boolean> {
-    const { signal } = this.#context;
+    const signal = this.#signal;
     const until = performance.now() + withinMs;
     for (let wait = 50; !signal.aborted; wait = Math.min(2 * wait, 1000)) {
       const left = until - performance.now();
       if (left <= 0) return false;
       const workingAtVenue = () => this.#workingAtVenue();
-      if ((await this.#connection?.cancelOnce(workingAtVenue, left)) === true) return true;
+      if ((await this.connection?.cancelOnce(workingAtVenue, left)) === true) return true;
       await delay(Math.min(wait, Math.max(0, until - performance.now())), undefined, { signal });
     }
     return false;
   }
 
   #isClaimed(): boolean {
-    const { hosted, server } = this.#context;
-    return server()?.hasClaim !== false || hosted.life.claim === 'gone';
+    return this.server?.hasClaim !== false || this.#hosted.life.claim === 'gone';
   }
 
   /** Working orders that the venue may know. */
   #workingAtVenue(): readonly VenueOrderId[] {
-    return this.#context
-      .working()
-      .flatMap(({ order, symbol, client_order_id }) =>
-        client_order_id === undefined ? [] : [{ order, symbol, client_order_id }],
-      );
+    return this.#hosted.working.flatMap(({ order, symbol, client_order_id }) =>
+      client_order_id === undefined ? [] : [{ order, symbol, client_order_id }],
+    );
   }
 }

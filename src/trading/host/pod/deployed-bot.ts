@@ -89,6 +89,11 @@ export interface RunningFeed {
   readonly close: () => Promise<void>;
 }
 
+/** Length of a bar, ms. */
+export function barMsOf({ spec }: Bot): number {
+  return parseTimeframe(spec.spec.data.timeframe).ms;
+}
+
 /**
  * Opens the bars of the exchange, or replays the data of the spec.
  *

@@ -1,6 +1,6 @@
 import { serveProbes, type ProbeServer } from '../../../base/probe-server.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
-import type { Missing } from './runner-status.ts';
+import type { Missing } from './trade-options.ts';
 
 /**
  * Serves liveness, readiness and metrics of a runner over HTTP.

@@ -1,7 +1,6 @@
-import { thisMoment, type Moment } from '../../../base/elapsed.ts';
+import { thisMoment } from '../../../base/elapsed.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { SessionState } from '../../../events/session-state.ts';
-import { parseTimeframe } from '../../../market/timeframe.ts';
 import { alertsOf } from '../../alerts.ts';
 import type { FeedItem } from '../../feed.ts';
 import { newLife, type Stage } from '../../session-life.ts';
@@ -11,12 +10,11 @@ import type { MarketPhase, VenueReport, VenueRules } from '../../venue.ts';
 import type { OrderReconciliation } from '../../venues/reconcile.ts';
 import { HostedSession } from '../hosted-session.ts';
 import { BackgroundWork, type RestoredSession, type WorkResult } from './background-work.ts';
-import type { RunningFeed } from './deployed-bot.ts';
-import { Inbox } from './inbox.ts';
+import { barMsOf, type RunningFeed } from './deployed-bot.ts';
 import { logDecision } from './log-decision.ts';
-import { describeRunner, type RunnerParts } from './runner-status.ts';
+import { RunnerStatus } from './runner-status.ts';
 import type { ServerConnection, ServerNews } from './server-connection.ts';
-import type { Connections, TradeOptions } from './trade-options.ts';
+import type { TradeOptions } from './trade-options.ts';
 
 const LICENSED_FEATURE = 'live_trading';
 /** Bars are taken for this long before a turn is recorded, ms. */
@@ -32,82 +30,44 @@ export class PodRunner {
   readonly hosted: HostedSession;
   /** Orders that were working when the end began. */
   workingAtEnd: SessionState['working'] = [];
+  readonly work: BackgroundWork;
+  readonly status: RunnerStatus;
   readonly #options: TradeOptions;
-  readonly #isExchange: boolean;
-  readonly #barMs: number;
-  readonly #inbox = new Inbox<WorkResult>();
-  readonly #work: BackgroundWork;
-  #server: ServerConnection | undefined;
   #feed: RunningFeed | undefined;
-  #feedAt = thisMoment();
-  #barAt: Moment | undefined;
-  /** Orders whose end the venue reported before the session was restored. */
-  readonly #endedBefore = new Set<number>();
 
   /** @param signal aborted when everything is over. */
-  constructor(options: TradeOptions, connections: Connections, signal: AbortSignal) {
-    const { config, bot, journal, gate, metrics } = options;
+  constructor(options: TradeOptions, signal: AbortSignal) {
+    const { config, journal, gate, metrics } = options;
     this.#options = options;
-    this.#isExchange = config.venue.type === 'exchange';
-    this.#barMs = parseTimeframe(bot.bot.spec.spec.data.timeframe).ms;
-    this.hosted = new HostedSession(newLife(this.#isExchange, journal.latches), {
+    this.hosted = new HostedSession(newLife(config.venue.type === 'exchange', journal.latches), {
       recordsHalts: true,
       observe: () => ({
         isLicensed: gate?.check(LICENSED_FEATURE).allowed !== false,
-        isClaimFresh: this.#server?.mayTrade() !== false,
+        isClaimFresh: this.work.server?.mayTrade() !== false,
       }),
       perform: (decision) => this.#perform(decision),
       onProgress: ({ events }) => metrics.count(events),
     });
-    this.#work = new BackgroundWork({
-      options,
-      connections,
-      signal,
-      hosted: this.hosted,
-      working: () => this.working,
-      server: () => this.#server,
-      post: (result) => this.#inbox.put(result),
-      postBehind: (result) => this.#inbox.putBehind(result),
-    });
-    this.#server = this.#connectToServer(connections, signal);
-    if (this.#server === undefined) this.post({ kind: 'claimed' });
-    this.#work.restore();
+    this.hosted.unrestored = journal.state?.working ?? [];
+    this.work = new BackgroundWork(options, this.hosted, signal);
+    this.status = new RunnerStatus(options, this.hosted, this.work);
+    this.work.server = this.#connectToServer(signal);
+    if (this.work.server === undefined) this.post({ kind: 'claimed' });
+    this.work.restore();
   }
 
   post(event: LifeEvent): void {
-    this.#inbox.put(event);
-  }
-
-  get parts(): RunnerParts {
-    const isLive = this.#feed !== undefined && this.#options.config.exchange !== undefined;
-    return {
-      hosted: this.hosted,
-      isExchange: this.#isExchange,
-      server: this.#server,
-      connection: this.#work.connection,
-      working: this.working,
-      hasFeed: this.#feed !== undefined,
-      barAt: this.#barAt,
-      barsSince: isLive ? (this.#barAt ?? this.#feedAt) : undefined,
-      barMs: this.#barMs,
-    };
-  }
-
-  /** Orders that have not ended, as far as is known. */
-  get working(): SessionState['working'] {
-    const { session } = this.hosted;
-    if (session !== undefined) return session.state().working;
-    const recorded = this.#options.journal.state?.working ?? [];
-    return recorded.filter(({ order }) => !this.#endedBefore.has(order));
+    this.work.inbox.put(event);
   }
 
   /** Takes what has arrived, records it, and then sends requests to the venue. */
   async turn(): Promise<void> {
     const { hosted } = this;
-    await this.#inbox.news();
+    const { inbox } = this.work;
+    await inbox.news();
     const until = performance.now() + TURN_MS;
     try {
-      for (let item = this.#inbox.take(); item !== undefined; item = this.#inbox.take()) {
+      for (let item = inbox.take(); item !== undefined; item = inbox.take()) {
         hosted.dispatch({ kind: 'ticked' });
         await this.#handle(item);
         if (hosted.life.claim === 'fenced' || performance.now() >= until) break;
@@ -118,21 +78,21 @@ export class PodRunner {
       hosted.dispatch({ kind: 'write_failed', error: this.#failureOf(error) });
     }
     if (hosted.life.claim === 'fenced' || hosted.life.isBroken) return;
-    this.#work.connection?.gateway.send(hosted.session?.outbox() ?? []);
+    this.work.connection?.gateway.send(hosted.session?.outbox() ?? []);
   }
 
   close(): Promise<unknown> {
-    return Promise.allSettled([this.#feed?.close(), this.#work.connection?.venue.close()]);
+    return Promise.allSettled([this.#feed?.close(), this.work.connection?.venue.close()]);
   }
 
-  #connectToServer(connections: Connections, signal: AbortSignal): ServerConnection | undefined {
-    const { config, instanceId, log, journal } = this.#options;
+  #connectToServer(signal: AbortSignal): ServerConnection | undefined {
+    const { config, instanceId, log, journal, connections } = this.#options;
     if (config.control === undefined) return undefined;
     return connections.connectToServer({
       control: config.control,
       deploymentId: config.deployment_id,
       instanceId,
-      describeRunner: () => describeRunner(this.parts),
+      describeRunner: () => this.status.describe(),
       log,
       signal,
       nextBatch: (recorded) => journal.nextBatch(recorded),
@@ -152,7 +112,7 @@ export class PodRunner {
     const alerts = alertsOf(events);
     for (const alert of alerts) metrics.alerted(alert);
     // The server raises the alerts, and should not wait for the next report.
-    if (alerts.length > 0) this.#server?.report();
+    if (alerts.length > 0) this.work.server?.report();
   }
 
   async #handle(item: WorkResult): Promise<void> {
@@ -172,22 +132,25 @@ export class PodRunner {
     const { hosted } = this;
     if (hosted.life.ending !== undefined || hosted.session === undefined) return;
     if (item.kind !== 'data.bars') return hosted.noteData(item);
-    this.#barAt = thisMoment();
-    await this.#options.bot.take([item.step]);
-    const { freshForMs = this.#barMs } = this.#options.venueTimes ?? {};
+    this.status.barAt = thisMoment();
+    const { bot, venueTimes } = this.#options;
+    await bot.take([item.step]);
+    const barMs = barMsOf(bot.bot);
+    const closedFor = Date.now() - item.step.time - barMs;
     // If the next bars have closed too, orders would trade at outdated prices.
-    const isStale = this.#isExchange && Date.now() >= item.step.time + this.#barMs + freshForMs;
+    const isStale = hosted.life.isAtVenue && closedFor >= (venueTimes?.freshForMs ?? barMs);
     if (hosted.takeBars(item.step, isStale) || hosted.life.isBroken) return;
     hosted.dispatch({ kind: 'failed', error: this.#failureOf(hosted.failure) });
   }
 
   #takeReport(report: VenueReport): void {
     const { hosted } = this;
-    const connection = this.#work.connection!;
+    const connection = this.work.connection!;
     const isNews = connection.isNews(report);
     if (hosted.session === undefined) {
       // Once the session is restored, the order is queried again.
-      if (report.status !== 'open') this.#endedBefore.add(report.order);
+      if (report.status === 'open') return;
+      hosted.unrestored = hosted.unrestored.filter(({ order }) => order !== report.order);
       return;
     }
     if (!isNews) return;
@@ -223,14 +186,14 @@ export class PodRunner {
       if (this.#isForeign(orphan)) continue;
       const { client_order_id: id } = orphan;
       this.#options.log.warn(`order ${id} is open at the venue and not known: it is canceled`);
-      this.#work.connection!.gateway.cancel(orphan);
+      this.work.connection!.gateway.cancel(orphan);
     }
     this.hosted.dispatch({ kind: 'reconciled' });
   }
 
   /** Whether the order belongs to another runner, which then must not be disturbed. */
   #isForeign({ order, client_order_id }: Pick<VenueReport, 'order' | 'client_order_id'>): boolean {
-    const epoch = this.#work.connection!.epochOf({ client_order_id });
+    const epoch = this.work.connection!.epochOf({ client_order_id });
     if (epoch <= this.hosted.epoch) return false;
     this.hosted.dispatch({ kind: 'foreign_order_seen', order, client_order_id, epoch });
     return true;
@@ -243,42 +206,42 @@ export class PodRunner {
     this.#options.log.info(
       `resumed: ${session.steps} steps, until ${time}, ${working.length} working orders`,
     );
-    if (this.#work.connection !== undefined) this.#work.followVenue();
+    if (this.work.connection !== undefined) this.work.followVenue();
     const error = status === 'running' || status === 'halted' ? undefined : hosted.failure;
     hosted.dispatch({ kind: 'restored', denying, foreignEpoch, error });
   }
 
   #adoptFeed(feed: RunningFeed): void {
     this.#feed = feed;
-    this.#feedAt = thisMoment();
+    this.status.feedAt = thisMoment();
     this.hosted.dispatch({ kind: 'feed_connected' });
-    this.#server?.report();
+    this.work.server?.report();
   }
 
   #perform(decision: Decision): void {
     const { metrics, log } = this.#options;
     logDecision(log, decision, this.hosted.epoch);
     const { kind } = decision;
-    if (kind === 'claim_settled' && decision.claim !== 'fenced') this.#work.settleClaim();
+    if (kind === 'claim_settled' && decision.claim !== 'fenced') this.work.claimed.resolve();
     else if (kind === 'restoration_adopted') metrics.denying(decision.denying);
     else if (kind === 'input_decided' && decision.input.kind === 'control.denying') {
       metrics.denying(decision.input.reason);
-      this.#server?.report();
+      this.work.server?.report();
     } else if (kind === 'stage_entered') this.#enter(decision.stage);
-    else if (kind === 'work_due') this.#work.compareHoldings(decision.work);
-    else if (kind === 'comparison_scheduled') this.#work.scheduleComparison(decision.next);
-    else if (kind === 'superseded') this.#server?.report();
+    else if (kind === 'work_due') this.work.compareHoldings(decision.work);
+    else if (kind === 'comparison_scheduled') this.work.scheduleComparison(decision.next);
+    else if (kind === 'superseded') this.work.server?.report();
     else if (kind === 'ending_began') {
-      this.workingAtEnd = this.working;
-      this.#work.stopFeed();
-      this.#work.cancelOrders();
+      this.workingAtEnd = this.hosted.working;
+      this.work.feeding.abort();
+      this.work.cancelOrders();
     }
   }
 
   #enter(stage: Stage): void {
-    if (stage === 'reconciling') this.#work.compareHoldings('reconcile');
-    else if (stage === 'connecting') this.#work.connectFeed();
-    else if (stage === 'trading') this.#work.followFeed(this.#feed!);
+    if (stage === 'reconciling') this.work.compareHoldings('reconcile');
+    else if (stage === 'connecting') this.work.connectFeed();
+    else if (stage === 'trading') this.work.followFeed(this.#feed!);
   }
 
   #failureOf(fault: unknown): ServiceError {

@@ -9,13 +9,13 @@ const REPORT_WITHIN_MS = 25_000;
 
 /** Reports to the server how the deployment ended, and records an end that is final. */
 export async function reportEnd(
-  { hosted, parts, workingAtEnd }: PodRunner,
+  { hosted, work, workingAtEnd }: PodRunner,
   { journal, log }: TradeOptions,
 ): Promise<RunEnd> {
   const { claim, verified = false } = hosted.life;
   const { outcome, isFinal, error } = hosted.life.ending!;
-  const { server, isExchange, working } = parts;
-  const left = new Set(isExchange ? working.map(({ order }) => order) : []);
+  const { server } = work;
+  const left = new Set(hosted.life.isAtVenue ? hosted.working.map(({ order }) => order) : []);
   const orders = workingAtEnd.map(({ order, symbol }) => ({
     order,
     symbol,

@@ -7,11 +7,13 @@ import { openLicenseGate, type LicenseGate } from '../../../gate/gate.ts';
 import { licenseFiles } from '../../../gate/license-files.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Settings } from '../../../base/settings.ts';
-import { openBot } from './deployed-bot.ts';
+import { openExchangeVenue } from '../../venues/exchange-venue.ts';
+import { openBot, openFeed } from './deployed-bot.ts';
 import type { RunConfig } from './run-config.ts';
 import { serveHealth } from './health-server.ts';
 import { openJournal } from './runner-journal.ts';
 import { createRunnerMetrics } from './runner-metrics.ts';
+import { connectToServer } from './server-connection.ts';
 import { trade } from './trade.ts';
 import type { RunEnd, VenueTimes, RunnerView } from './trade-options.ts';
 
@@ -83,6 +85,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
       catalogueDir: settings.catalogue_dir,
       timeoutMs: limits.timeoutMs,
       venueTimes: options.venueTimes,
+      connections: { openExchangeVenue, openFeed, connectToServer },
       onView(its) {
         view = its;
         options.onView?.(its);

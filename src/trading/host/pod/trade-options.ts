@@ -8,7 +8,6 @@ import type { openFeed, RunningBot } from './deployed-bot.ts';
 import type { Journal } from './runner-journal.ts';
 import type { RunConfig } from './run-config.ts';
 import type { RunnerMetrics, Times } from './runner-metrics.ts';
-import type { Missing } from './runner-status.ts';
 import type { connectToServer, Ended } from './server-connection.ts';
 
 export interface TradeOptions {
@@ -26,8 +25,7 @@ export interface TradeOptions {
   readonly log: Log;
   /** Defaults to the times of the venue. */
   readonly venueTimes?: VenueTimes | undefined;
-  /** Replaces exchange, server and bars, for example in virtual time. */
-  readonly connections?: Connections | undefined;
+  readonly connections: Connections;
   /** Aborted to end the process in good order. */
   readonly stop: AbortSignal;
   readonly onView: (view: RunnerView) => void;
@@ -46,11 +44,15 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
   readonly freshForMs?: number;
 }
 
+/** Exchange, server and bars; others replace them, for example in virtual time. */
 export interface Connections {
   readonly openExchangeVenue: typeof openExchangeVenue;
   readonly openFeed: typeof openFeed;
   readonly connectToServer: typeof connectToServer;
 }
+
+/** Obstacles to trading, as sentences by topic; empty while the deployment trades. */
+export type Missing = Readonly<Record<string, string>>;
 
 /** A view of the running deployment, for health checks and people. */
 export interface RunnerView {

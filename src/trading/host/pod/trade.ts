@@ -1,14 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../base/errors.ts';
-import { openExchangeVenue } from '../../venues/exchange-venue.ts';
-import { openFeed } from './deployed-bot.ts';
 import { reportEnd } from './report-end.ts';
 import { PodRunner } from './pod-runner.ts';
-import { describeMissing } from './runner-status.ts';
-import { connectToServer } from './server-connection.ts';
-import type { Connections, RunEnd, TradeOptions } from './trade-options.ts';
-
-const CONNECTIONS: Connections = { openExchangeVenue, openFeed, connectToServer };
+import type { RunEnd, TradeOptions } from './trade-options.ts';
 
 const TICK_MS = 1000;
 /** Time for closing connections after everything was reported, ms. */
@@ -16,17 +10,14 @@ const CLOSE_WITHIN_MS = 2000;
 
 /** Trades for a deployment until it ends or is stopped. */
 export async function trade(options: TradeOptions): Promise<RunEnd> {
-  const { journal, stop, onView, connections = CONNECTIONS } = options;
+  const { journal, stop, onView } = options;
   const closing = new AbortController();
-  const runner = new PodRunner(options, connections, closing.signal);
-  const { hosted } = runner;
+  const runner = new PodRunner(options, closing.signal);
+  const { hosted, status } = runner;
   onView({
-    working: () => runner.working,
-    missing: () => describeMissing(runner.parts),
-    times: () => {
-      const { barAt, server, connection } = runner.parts;
-      return { bar: barAt, report: server?.answeredAt, venue: connection?.gateway.answeredAt };
-    },
+    working: () => hosted.working,
+    missing: () => status.missing(),
+    times: () => status.times(),
   });
   const tick = setInterval(() => runner.post({ kind: 'ticked' }), TICK_MS);
   // Another process may resume the session.
