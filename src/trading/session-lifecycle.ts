@@ -48,9 +48,7 @@ export type LifeEvent =
       /** Why it cannot trade, if it is neither running nor halted. */
       readonly error: ServiceError | undefined;
     }
-  | { readonly kind: 'reconciled' }
   | ({ readonly kind: 'compared' } & Omit<Comparison, 'isFirst'>)
-  | { readonly kind: 'comparison_due' }
   | { readonly kind: 'feed_connected' }
   | { readonly kind: 'feed_ended' }
   | { readonly kind: 'bars_arrived'; readonly isStale: boolean }
@@ -78,7 +76,6 @@ export type Decision =
     }
   /** Entering a stage starts its work. */
   | { readonly kind: 'stage_entered'; readonly stage: Stage }
-  | { readonly kind: 'work_due'; readonly work: 'reconcile' | 'compare' | 'compare_again' }
   | { readonly kind: 'staleness_changed'; readonly isStale: boolean }
   | { readonly kind: 'holdings_checked'; readonly holdings: HoldingsCheck }
   | { readonly kind: 'mismatches_changed'; readonly mismatches: readonly Mismatch[] }
@@ -130,9 +127,7 @@ const REACTIONS: {
     ...(error.retryable ? fail(life, error, facts) : failRecord(life, error, facts)),
   ],
   restored: decideRestored,
-  reconciled: () => [{ kind: 'work_due', work: 'compare' }],
   compared: decideCompared,
-  comparison_due: decideNextComparison,
   feed_connected: ({ ending }) =>
     ending === undefined ? [{ kind: 'stage_entered', stage: 'trading' }] : [],
   feed_ended: (life, _, facts) => end(life, { outcome: 'finished', isFinal: false }, facts),
@@ -240,12 +235,6 @@ function decideCompared(life: SessionLife, comparison: EventOf<'compared'>): Dec
       ? [{ kind: 'stage_entered', stage: 'connecting' } as const]
       : []),
   ];
-}
-
-function decideNextComparison({ ending, holdings }: SessionLife): Decision[] {
-  if (ending !== undefined) return [];
-  const isWhole = holdings.mismatches.length === 0;
-  return [{ kind: 'work_due', work: isWhole ? 'compare_again' : 'reconcile' }];
 }
 
 function decideBars(

@@ -33,11 +33,9 @@ export const EVENTS = {
   'server failed': { kind: 'server_failed', error: failure },
   'log lost': { kind: 'server_failed', error: lost },
   restored,
-  reconciled: { kind: 'reconciled' },
   'holdings match': { ...compared, found: [] },
   'holdings missing': { ...compared, found: missing, share: 0.5 },
   'holdings unknown': { ...compared, found: undefined },
-  'comparison due': { kind: 'comparison_due' },
   'feed connected': { kind: 'feed_connected' },
   'feed ended': { kind: 'feed_ended' },
   'fresh bars': { kind: 'bars_arrived', isStale: false },
@@ -91,7 +89,7 @@ const play = (...names: readonly EventName[]): Situation =>
   names.reduce((situation, name) => happen(situation, name).after, BEGINNING);
 
 const RECONCILING = ['answer trade', 'restored'] as const;
-const TRADING = [...RECONCILING, 'reconciled', 'holdings match', 'feed connected'] as const;
+const TRADING = [...RECONCILING, 'holdings match', 'feed connected'] as const;
 
 export const SITUATIONS: Readonly<Record<string, Situation>> = {
   new: BEGINNING,
@@ -133,11 +131,9 @@ const BARS: ReadonlySet<EventName> = new Set([
   'feed ended',
 ]);
 const COMPARISONS: ReadonlySet<EventName> = new Set([
-  'reconciled',
   'holdings match',
   'holdings missing',
   'holdings unknown',
-  'comparison due',
   'foreign order',
 ]);
 
@@ -154,7 +150,6 @@ function describeOne(decision: Decision): string {
     return input.kind === 'control.denying' ? `deny ${input.reason ?? 'nothing'}` : input.kind;
   }
   if (kind === 'stage_entered') return `enter ${decision.stage}`;
-  if (kind === 'work_due') return decision.work;
   if (kind === 'comparison_scheduled') return `compare to ${decision.next}`;
   if (kind === 'ending_began' || kind === 'ending_changed') {
     const { outcome, isFinal } = decision.ending;

@@ -32,6 +32,7 @@ export type WorkResult =
   | { readonly kind: 'orders_reconciled'; readonly reconciliation: OrderReconciliation }
   | { readonly kind: 'session_restored'; readonly restored: RestoredSession }
   | { readonly kind: 'feed_opened'; readonly feed: RunningFeed }
+  | { readonly kind: 'comparison_due' }
   | { readonly kind: 'fault'; readonly fault: unknown };
 
 export interface RestoredSession {

@@ -122,6 +122,7 @@ export class PodRunner {
     else if (item.kind === 'rules') this.#takeRules(item.rules);
     else if (item.kind === 'orders_reconciled') this.#takeReconciliation(item.reconciliation);
     else if (item.kind === 'session_restored') this.#adopt(item.restored);
+    else if (item.kind === 'comparison_due') this.#compareAgain();
     else if (item.kind === 'feed_opened') this.#adoptFeed(item.feed);
     else if (item.kind === 'fault') {
       hosted.dispatch({ kind: 'failed', error: this.#failureOf(item.fault) });
@@ -188,7 +189,13 @@ export class PodRunner {
       this.#options.log.warn(`order ${id} is open at the venue and not known: it is canceled`);
       this.work.connection!.gateway.cancel(orphan);
     }
-    this.hosted.dispatch({ kind: 'reconciled' });
+    this.work.compareHoldings('compare');
+  }
+
+  #compareAgain(): void {
+    const { ending, holdings } = this.hosted.life;
+    if (ending !== undefined) return;
+    this.work.compareHoldings(holdings.mismatches.length === 0 ? 'compare_again' : 'reconcile');
   }
 
   /** Whether the order belongs to another runner, which then must not be disturbed. */
@@ -228,7 +235,6 @@ export class PodRunner {
       metrics.denying(decision.input.reason);
       this.work.server?.report();
     } else if (kind === 'stage_entered') this.#enter(decision.stage);
-    else if (kind === 'work_due') this.work.compareHoldings(decision.work);
     else if (kind === 'comparison_scheduled') this.work.scheduleComparison(decision.next);
     else if (kind === 'superseded') this.work.server?.report();
     else if (kind === 'ending_began') {

@@ -3,12 +3,12 @@ import { toErrorData, fromErrorData } from '../../../base/error-data.ts';
 import { parseInput } from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
 import type {
-  Answers,
+  Call,
   FromSession,
-  Question,
   SessionWork,
   ToSession,
   ToThread,
+  WorkerCalls,
 } from './session-work.ts';
 import { runSession, type EndedSession, type UnnumberedBatch } from './threaded-session.ts';
 
@@ -37,9 +37,9 @@ async function serve<Done>(
   try {
     const ended = await runSession(work, {
       inputs: recordedInputs(worker),
-      load: (options) => worker.ask({ kind: 'load', options }),
-      live: (source) => worker.ask({ kind: 'live', source }),
-      readSupervision: () => worker.ask({ kind: 'supervision' }),
+      load: (options) => worker.call('load', options),
+      live: (source) => worker.call('live', source),
+      readSupervision: () => worker.call('readSupervision'),
       record: (batch) => batches.add(batch),
       stop: worker.stop.signal,
       gone: worker.gone.signal,
@@ -56,13 +56,13 @@ async function serve<Done>(
 
 async function* recordedInputs(worker: WorkerPort): AsyncGenerator<SessionInput> {
   for (;;) {
-    const recorded = await worker.ask({ kind: 'inputs' });
+    const recorded = await worker.call('inputs');
     if (recorded.length === 0) return;
     yield* recorded.map(({ kind, payload }) => parseInput(kind, payload));
   }
 }
 
-/** Questions to the worker, and its signals. */
+/** Calls of the worker, and its signals. */
 class WorkerPort {
   readonly stop = new AbortController();
   readonly gone = new AbortController();
@@ -86,12 +86,15 @@ class WorkerPort {
     });
   }
 
-  ask<K extends Question['kind']>(question: Question & { readonly kind: K }): Promise<Answers[K]> {
-    const waiting = Promise.withResolvers<Answers[K]>();
+  call<K extends keyof WorkerCalls>(
+    name: K,
+    argument?: Parameters<WorkerCalls[K]>[0],
+  ): ReturnType<WorkerCalls[K]> {
+    const waiting = Promise.withResolvers<never>();
     this.#count += 1;
-    this.#waiting.set(this.#count, waiting as unknown as PromiseWithResolvers<never>);
-    this.#port.postMessage({ question, id: this.#count } satisfies FromSession);
-    return waiting.promise;
+    this.#waiting.set(this.#count, waiting);
+    this.#port.postMessage({ id: this.#count, name, argument } satisfies Call);
+    return waiting.promise as ReturnType<WorkerCalls[K]>;
   }
 }
 
@@ -123,7 +126,7 @@ class BatchQueue {
       this.#number += 1;
       const batch = { ...this.#waiting, number: this.#number };
       this.#waiting = undefined;
-      await this.#worker.ask({ kind: 'record', batch });
+      await this.#worker.call('record', batch);
     }
     this.written = undefined;
   }

@@ -4,25 +4,18 @@ import { toErrorData } from '../../../base/error-data.ts';
 import { THREAD_ENV } from '../../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from '../../../base/thread-failures.ts';
 import type { LiveMarkets } from '../../live-markets.ts';
-import type { SessionSupervision } from '../../session-supervision.ts';
 import { DataShelf } from './data-shelf.ts';
 import type {
+  Call,
   FromSession,
-  Question,
-  RecordedInput,
-  SessionBatch,
   SessionWork,
   ToSession,
   ToThread,
+  WorkerCalls,
 } from './session-work.ts';
 
 /** Where a session is recorded, and who may end it. */
-export interface SessionStore {
-  /** Returns the next recorded inputs; none after the last. */
-  readonly inputs: () => Promise<readonly RecordedInput[]>;
-  readonly readSupervision: () => Promise<SessionSupervision>;
-  /** Resolves when the batch is written. If it throws, the session has ended. */
-  readonly record: (batch: SessionBatch) => Promise<void>;
+export interface SessionStore extends Pick<WorkerCalls, 'inputs' | 'readSupervision' | 'record'> {
   /** Aborted when the session must end with its present result. */
   readonly stop: AbortSignal;
   /** Aborted when the session no longer belongs to this worker. */
@@ -70,20 +63,25 @@ export class SessionThreads<Done> {
     const { worker, sessions } = this.#findThread();
     const { port1: port, port2 } = new MessageChannel();
     const { promise, resolve, reject } = Promise.withResolvers<Done | undefined>();
-    const answer = async (id: number, question: Question): Promise<void> => {
+    const calls: WorkerCalls = {
+      ...store,
+      load: (options) => this.#shelf.load(options, work.runId),
+      live: async (source) => this.#live.open(source),
+    };
+    const answerCall = async ({ id, name, argument }: Call): Promise<void> => {
       try {
-        const given = await this.#answer(question, work.runId, store);
-        port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []);
+        const answer = await calls[name](argument as never);
+        port.postMessage({ id, answer }, answer instanceof MessagePort ? [answer] : []);
       } catch (error) {
         const { error: data, bug } = toErrorData(error);
         // A batch that cannot be written, or a database that does not answer, is no failure of the session.
-        const isOurs = question.kind === 'record' || data.code === 'storage_unavailable';
+        const isOurs = name === 'record' || data.code === 'storage_unavailable';
         if (isOurs || bug !== undefined) reject(error);
         else port.postMessage({ id, error: data } satisfies ToSession);
       }
     };
     port.on('message', (message: FromSession<Done>) => {
-      if ('question' in message) void answer(message.id, message.question);
+      if ('name' in message) void answerCall(message);
       else if ('error' in message) reject(new TaskFailure(message.error, message.bug));
       else resolve(message.done);
     });
@@ -117,15 +115,6 @@ export class SessionThreads<Done> {
   async close(): Promise<void> {
     await Promise.all([...this.#threads].map(({ worker }) => worker.terminate()));
     await this.#shelf.close();
-  }
-
-  async #answer(question: Question, runId: string, store: SessionStore): Promise<unknown> {
-    if (question.kind === 'inputs') return store.inputs();
-    if (question.kind === 'supervision') return store.readSupervision();
-    if (question.kind === 'load') return this.#shelf.load(question.options, runId);
-    if (question.kind === 'live') return this.#live.open(question.source);
-    await store.record(question.batch);
-    return true;
   }
 
   /** The thread with the fewest sessions; a new one while more threads are allowed. */

@@ -59,31 +59,32 @@ export interface RecordedInput {
   readonly payload: string;
 }
 
-export type Question =
-  /** Asks for the next recorded inputs; none after the last. */
-  | { readonly kind: 'inputs' }
-  | { readonly kind: 'load'; readonly options: LoadOptions }
-  /** Asks for a port that receives live bars. */
-  | { readonly kind: 'live'; readonly source: LiveSource }
-  | { readonly kind: 'record'; readonly batch: SessionBatch }
-  | { readonly kind: 'supervision' };
+/** What a session asks its worker for. */
+export interface WorkerCalls {
+  /** Returns the next recorded inputs; none after the last. */
+  readonly inputs: () => Promise<readonly RecordedInput[]>;
+  readonly readSupervision: () => Promise<SessionSupervision>;
+  readonly load: (options: LoadOptions) => Promise<Dataset>;
+  /** Opens a port that receives live bars. */
+  readonly live: (source: LiveSource) => Promise<MessagePort>;
+  /** Resolves when the batch is written. If it throws, the session has ended. */
+  readonly record: (batch: SessionBatch) => Promise<void>;
+}
 
-export interface Answers {
-  readonly inputs: readonly RecordedInput[];
-  readonly load: Dataset;
-  readonly live: MessagePort;
-  readonly record: true;
-  readonly supervision: SessionSupervision;
+export interface Call {
+  readonly id: number;
+  readonly name: keyof WorkerCalls;
+  readonly argument: unknown;
 }
 
 export type FromSession<Done = unknown> =
-  | { readonly question: Question; readonly id: number }
+  | Call
   /** Undefined if the session was stopped before its first bars. */
   | { readonly done: Done | undefined }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
 export type ToSession =
-  | { readonly id: number; readonly answer: Answers[Question['kind']] }
+  | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly error: ErrorData }
   | 'stop';
 

@@ -1,36 +1,28 @@
-import type { MessagePort } from 'node:worker_threads';
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
 import { engineConfig } from '../../../bots/spec.ts';
-import type { loadDataset } from '../../../market/load-dataset.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import type { FeedItem } from '../../feed.ts';
 import { liveSessionFeed } from '../../live-session-feed.ts';
-import type { LiveSource } from '../../live-worker.ts';
 import { replaySessionFeed } from '../../replay-feed.ts';
 import { restoreSession } from '../../restore-session.ts';
 import { openHosted, type HostedRun } from '../../sandbox/hosted-run.ts';
 import type { SessionFeed } from '../../session-feed.ts';
 import type { SessionInput } from '../../session-input.ts';
 import { newLife } from '../../session-life.ts';
-import type { SessionSupervision } from '../../session-supervision.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import { HostedSession } from '../hosted-session.ts';
-import type { SessionBatch, SessionWork } from './session-work.ts';
+import type { SessionBatch, SessionWork, WorkerCalls } from './session-work.ts';
 
 /** A batch that may still be written together with others. */
 export type UnnumberedBatch = Omit<SessionBatch, 'number'>;
 
 /** Where the session gets its inputs, and where its durable writes go. */
-export interface SessionPorts {
+export interface SessionPorts extends Pick<WorkerCalls, 'readSupervision' | 'load' | 'live'> {
   /** The recorded inputs, oldest first. */
   readonly inputs: AsyncIterable<SessionInput>;
-  readonly readSupervision: () => Promise<SessionSupervision>;
-  readonly load: typeof loadDataset;
-  /** See `LiveMarkets`. */
-  readonly live: (source: LiveSource) => Promise<MessagePort>;
   /** Resolves when the session may continue. Batches are written in order, and may be joined. */
   readonly record: (batch: UnnumberedBatch) => Promise<void>;
   /** Aborted when the session must end with its present result. */
