@@ -1,7 +1,9 @@
+import { engineConfig } from '../bots/spec.ts';
 import type { Step } from '../engine/steps.ts';
 import { ServiceError } from '../base/errors.ts';
 import { stateHash, type SessionState } from '../events/session-state.ts';
 import type { SessionInput } from './session-input.ts';
+import type { HostedRun } from './sandbox/hosted-run.ts';
 import { TradingSession, type SessionSetup } from './trading-session.ts';
 
 /** Steps shown at once to a strategy in another process. */
@@ -10,17 +12,18 @@ const STEPS_AT_ONCE = 256;
 /**
  * Restores a session from its recorded inputs.
  *
- * @param show see `HostedRun.take`.
  * @param recorded the state after these inputs; undefined if none was recorded.
  * @throws ServiceError reason `not_reproducible` if the inputs lead to another state.
  */
 export async function restoreSession(
-  setup: SessionSetup,
+  { bot: { strategy, params, spec }, signals, take }: HostedRun,
+  terms: Pick<SessionSetup, 'timeoutMs' | 'opening' | 'venue'>,
   inputs: AsyncIterable<SessionInput>,
-  show: (steps: readonly Step[]) => Promise<void>,
   recorded: SessionState | undefined,
 ): Promise<TradingSession> {
-  const session = await TradingSession.resume(setup, showSteps(inputs, show));
+  const { symbols } = spec.spec.universe;
+  const setup = { symbols, strategy, params, config: engineConfig(spec), signals, ...terms };
+  const session = await TradingSession.resume(setup, showSteps(inputs, take));
   if (recorded === undefined || stateHash(session.state()) === stateHash(recorded)) return session;
   throw new ServiceError('failure', 'the recorded inputs lead to another state than was recorded', {
     reason: 'not_reproducible',

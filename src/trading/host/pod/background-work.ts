@@ -221,20 +221,10 @@ export class BackgroundWork {
         yield input;
       }
     };
-    const setup = {
-      symbols: bot.bot.spec.spec.universe.symbols,
-      strategy: bot.bot.strategy,
-      params: bot.bot.params,
-      config: engineConfig(bot.bot.spec),
-      timeoutMs,
-      opening: config.opening,
-      signals: bot.signals,
-      venue: this.connection && {
-        deployment_id: config.deployment_id,
-        rules: journal.rules!,
-      },
-    };
-    const session = await restoreSession(setup, inputs(), bot.take, journal.state);
+    const { opening, deployment_id } = config;
+    const venue = this.connection && { deployment_id, rules: journal.rules! };
+    const terms = { timeoutMs, opening, venue };
+    const session = await restoreSession(bot, terms, inputs(), journal.state);
     this.inbox.put({ kind: 'session_restored', restored: { session, denying, foreignEpoch } });
   }
 

@@ -2,7 +2,6 @@ import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
-import { engineConfig } from '../../../bots/spec.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import type { FeedItem } from '../../feed.ts';
 import { liveSessionFeed } from '../../live-session-feed.ts';
@@ -215,15 +214,11 @@ async function openFeed(
 function restore(
   { input: { opening }, recorded: { state }, timeoutMs }: SessionWork,
   ports: SessionPorts,
-  { bot, take, signals }: HostedRun,
+  run: HostedRun,
 ): Promise<TradingSession> {
-  const { strategy, params, spec } = bot;
-  const { symbols } = spec.spec.universe;
-  const config = engineConfig(spec);
-  const setup = { symbols, strategy, params, config, timeoutMs, signals, opening };
   const inputs = async function* (): AsyncGenerator<SessionInput> {
     yield* ports.inputs;
     if (state.status === 'halted' || state.status === 'failed') yield { kind: 'control.halted' };
   };
-  return restoreSession(setup, inputs(), take, state);
+  return restoreSession(run, { timeoutMs, opening }, inputs(), state);
 }
