@@ -445,11 +445,13 @@ test.concurrent('denies orders once it sees an order of an adopted copy of its s
   expect(exchange.orders.map(({ clientId, status }) => [clientId, status])).toEqual([
     [foreign, 'NEW'],
   ]);
-  expect(server.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
-    order: 1,
-    client_order_id: foreign,
-    epoch: 2,
-  });
+  await vi.waitFor(() => {
+    expect(server.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
+      order: 1,
+      client_order_id: foreign,
+      epoch: 2,
+    });
+  }, soon);
   expect(server.reports.at(-1)).toMatchObject({ database_epoch: 2, denying: 'superseded' });
 
   // Its server is adopted, too: orders of it have the new epoch from then on.
