@@ -19,9 +19,12 @@ import type { VenueOrderId } from '../venue.ts';
 export interface SessionHost {
   /** Conditions of trading that only the host can observe. */
   readonly observe: () => Pick<Facts, 'isLicensed' | 'isClaimFresh'>;
-  /** Performs what a decision requires outside the session. Must not dispatch events itself. */
-  readonly perform: (decision: Decision) => void;
-  readonly onProgress: (progress: Progress) => void;
+  /**
+   * Starts the work that a decision requires outside the session. Must not dispatch events itself. A
+   * host without background work reads `life` instead.
+   */
+  readonly perform?: (decision: Decision) => void;
+  readonly onProgress?: (progress: Progress) => void;
   /** Whether halts are recorded as events; otherwise only the state records them. */
   readonly recordsHalts: boolean;
 }
@@ -56,7 +59,7 @@ export class HostedSession {
       this.#life = evolve(this.#life, decision);
       if (decision.kind === 'input_decided') this.take(decision.input, decision.details);
       this.#noteDecision(decision);
-      this.#host.perform(decision);
+      this.#host.perform?.(decision);
     }
   }
 
@@ -148,7 +151,7 @@ export class HostedSession {
       this.#events.push(inputEvent(input, Date.now(), details));
     }
     this.#events.push(...progressEvents(progress));
-    this.#host.onProgress(progress);
+    this.#host.onProgress?.(progress);
     return progress;
   }
 

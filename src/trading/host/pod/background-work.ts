@@ -4,7 +4,11 @@ import { missingShare, type NextComparison } from '../../holdings-check.ts';
 import { restoreSession } from '../../restore-session.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import type { DenyReason, VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
-import type { OrderReconciliation } from '../../venues/reconcile.ts';
+import {
+  reconcileHoldings,
+  reconcileOrders,
+  type OrderReconciliation,
+} from '../../venues/reconcile.ts';
 import type { FeedItem } from '../../feed.ts';
 import type { LifeEvent } from '../../session-lifecycle.ts';
 import type { HostedSession } from '../hosted-session.ts';
@@ -81,17 +85,22 @@ export class BackgroundWork {
    */
   compareHoldings(work: 'reconcile' | 'compare' | 'compare_again'): void {
     const { inbox } = this;
+    const { config } = this.#options;
     const connection = this.connection!;
     this.#start(async () => {
       if (work === 'reconcile') {
-        const reconciliation = await connection.reconcile(this.#workingAtVenue());
+        const working = this.#workingAtVenue();
+        const reconciliation = await this.#answered('orders are not reconciled', () =>
+          reconcileOrders(connection.venue, config.deployment_id, working, Date.now()),
+        );
         return inbox.put({ kind: 'orders_reconciled', reconciliation });
       }
       const onReport = (report: VenueReport): void => inbox.put({ kind: 'report', report });
       const isKnown =
         work === 'compare' || (await connection.refresh(this.#workingAtVenue(), onReport));
       const session = this.#hosted.session!;
-      const found = isKnown ? await connection.compare(() => session.state()) : undefined;
+      const compare = () => reconcileHoldings(connection.venue, session.state());
+      const found = isKnown ? await this.#answered('holdings are not known', compare) : undefined;
       const share = missingShare(session.state(), found ?? []);
       inbox.put({ kind: 'compared', found, share, hasSteps: session.steps > 0 });
     });

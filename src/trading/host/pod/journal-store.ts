@@ -13,6 +13,8 @@ const FILE = 'runner.sqlite';
 /** The database has one log. */
 const ID = '00000000-0000-7000-8000-000000000000';
 const PAGE = 500;
+/** Kinds of which the newest event is needed after it was archived. */
+const LATEST_KINDS = ['session.state', 'venue.rules', 'runner.begun', 'runner.ended'];
 
 export type Payload = SessionEvent['payload'];
 
@@ -21,8 +23,6 @@ export interface StoreOptions {
   readonly run: Pick<NewEvent, 'version' | 'run_id'>;
   /** Count of events that move to the archive at a time. */
   readonly archiveEvery: number;
-  /** Kinds of which the newest event is needed after it was archived. */
-  readonly latestKinds: readonly string[];
 }
 
 /** A hash-chained log of events in a database, whose oldest events move to an archive beside it. */
@@ -53,8 +53,8 @@ export class JournalStore {
     }
   }
 
-  /** Begins a new log with these events. @returns false if the log already exists. */
-  async begin(events: readonly SessionEvent[]): Promise<boolean> {
+  /** Begins a new log with this event. @returns false if the log already exists. */
+  async begin(first: SessionEvent): Promise<boolean> {
     const { read } = this.#storage;
     const existing = await read.selectFrom('bots').select('bot_id').executeTakeFirst();
     if (existing !== undefined) return false;
@@ -73,7 +73,7 @@ export class JournalStore {
         tx,
         ID,
         now,
-        [created, ...events].map((one) => this.#entry(one)),
+        [created, first].map((one) => this.#entry(one)),
       );
     });
     return true;
@@ -138,7 +138,7 @@ export class JournalStore {
     }
   }
 
-  /** Newest payload of one of `latestKinds`. @param until_seq of the newest event by default. */
+  /** Newest payload of one of `LATEST_KINDS`. @param until_seq of the newest event by default. */
   async latest(kind: string, until_seq?: number): Promise<Payload | undefined> {
     const { seq: archived } = this.#archive.head;
     const range = { after_seq: archived, until_seq, kinds: [kind], limit: 1, last: true };
@@ -197,7 +197,7 @@ export class JournalStore {
   }
 
   #keepLatest({ kind, payload }: BotEventsTable): void {
-    if (!this.#options.latestKinds.includes(kind)) return;
+    if (!LATEST_KINDS.includes(kind)) return;
     this.#archivedLatest.set(kind, JSON.parse(payload) as Payload);
   }
 }

@@ -32,7 +32,6 @@ export interface LoggedEnd {
 
 const LATCHED = 'account.latched';
 const ARCHIVE_EVERY = 10_000;
-const LATEST_KINDS = ['session.state', 'venue.rules', 'runner.begun', 'runner.ended'];
 const MOST_EVENTS = 512;
 /** A server accepts twice as much, including the state. */
 const MOST_BYTES = 512 * 1024;
@@ -62,14 +61,9 @@ export async function openJournal(
   { archiveEvery = ARCHIVE_EVERY }: { readonly archiveEvery?: number } = {},
 ): Promise<Journal> {
   const run = { version: owner.version, run_id: owner.deployment_id };
-  const store = await JournalStore.open({
-    directory,
-    run,
-    archiveEvery,
-    latestKinds: LATEST_KINDS,
-  });
+  const store = await JournalStore.open({ directory, run, archiveEvery });
   try {
-    const isNew = await store.begin([ownEvent('runner.begun', owner)]);
+    const isNew = await store.begin(ownEvent('runner.begun', owner));
     if (!isNew) await check(store, directory, owner);
     return await RunnerJournal.load(store, directory, owner);
   } catch (error) {

@@ -1,4 +1,5 @@
 import { msSince, type Moment } from '../../../base/elapsed.ts';
+import type { SessionState } from '../../../events/session-state.ts';
 import { formatMismatches } from '../../holdings-check.ts';
 import type { HostedSession } from '../hosted-session.ts';
 import type { SessionLife } from '../../session-life.ts';
@@ -6,13 +7,13 @@ import type { BackgroundWork } from './background-work.ts';
 import { barMsOf } from './deployed-bot.ts';
 import type { Times } from './runner-metrics.ts';
 import type { RunnerState } from './server-connection.ts';
-import type { Missing, TradeOptions } from './trade-options.ts';
+import type { Missing, RunnerView, TradeOptions } from './trade-options.ts';
 
 /** Bars are overdue this long after the length of two bars, ms. */
 const SILENCE_MS = 60_000;
 
 /** What a runner reports about itself. */
-export class RunnerStatus {
+export class RunnerStatus implements RunnerView {
   /** Time at which the newest bars arrived. */
   barAt: Moment | undefined;
   /** Time at which the feed was opened; undefined before it. */
@@ -64,6 +65,10 @@ export class RunnerStatus {
       ...(denial !== null && { denying: denial }),
       ...(ending !== undefined && { ending: ending.outcome }),
     };
+  }
+
+  working(): SessionState['working'] {
+    return this.#hosted.working;
   }
 
   times(): Times {

@@ -13,12 +13,8 @@ export async function trade(options: TradeOptions): Promise<RunEnd> {
   const { journal, stop, onView } = options;
   const closing = new AbortController();
   const runner = new PodRunner(options, closing.signal);
-  const { hosted, status } = runner;
-  onView({
-    working: () => hosted.working,
-    missing: () => status.missing(),
-    times: () => status.times(),
-  });
+  const { hosted } = runner;
+  onView(runner.status);
   const tick = setInterval(() => runner.post({ kind: 'ticked' }), TICK_MS);
   // Another process may resume the session.
   const onStop = (): void => runner.post({ kind: 'stop_requested', isFinal: false });

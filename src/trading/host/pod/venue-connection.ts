@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { retry } from '../../../base/backoff.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import type { Log } from '../../../base/log.ts';
-import type { SessionState } from '../../../events/session-state.ts';
 import {
   epochOfClientId,
   orderOfClientId,
@@ -10,7 +8,6 @@ import {
   type VenueOrderId,
   type VenueReport,
 } from '../../venue.ts';
-import { reconcileHoldings, reconcileOrders, type Mismatch } from '../../venues/reconcile.ts';
 import { OrderGateway, type OrderGatewayOptions } from './order-gateway.ts';
 
 const RETRY = { shortestMs: 250, longestMs: 15_000 };
@@ -42,8 +39,7 @@ export class VenueConnection {
   readonly venue: Venue;
   readonly gateway: OrderGateway;
   readonly #deploymentId: string;
-  readonly #log: Log;
-  readonly #signal: AbortSignal;
+  readonly #options: OrderGatewayOptions;
   /** Newest report of each order. */
   readonly #reported = new Map<number, string>();
   /** Count of open orders at the last check; null before it. */
@@ -55,8 +51,7 @@ export class VenueConnection {
     this.venue = options.venue;
     this.gateway = new OrderGateway(options);
     this.#deploymentId = deploymentId;
-    this.#log = options.log;
-    this.#signal = options.signal;
+    this.#options = options;
   }
 
   epochOf({ client_order_id }: Pick<VenueOrderId, 'client_order_id'>): number {
@@ -75,16 +70,6 @@ export class VenueConnection {
     else this.#reported.delete(report.order);
   }
 
-  reconcile(working: readonly VenueOrderId[]): ReturnType<typeof reconcileOrders> {
-    return this.#answered('orders are not reconciled', () =>
-      reconcileOrders(this.venue, this.#deploymentId, working, Date.now()),
-    );
-  }
-
-  compare(state: () => SessionState): Promise<readonly Mismatch[]> {
-    return this.#answered('holdings are not known', () => reconcileHoldings(this.venue, state()));
-  }
-
   /**
    * Queries the working orders.
    *
@@ -97,14 +82,15 @@ export class VenueConnection {
   ): Promise<boolean> {
     if (working.some(({ order }) => !this.#reported.has(order))) return false;
     for (const order of working) {
-      const report = await this.#answered('an order is not known', () => this.venue.find(order));
+      const find = () => this.venue.find(order);
+      const report = await untilAnswered(find, 'an order is not known', this.#options);
       if (report !== undefined) onReport(report);
     }
     return true;
   }
 
   async *reports(): AsyncGenerator<VenueReport> {
-    for await (const report of this.venue.reports(this.#signal)) {
+    for await (const report of this.venue.reports(this.#options.signal)) {
       this.gateway.noteAnswer();
       yield report;
     }
@@ -143,10 +129,6 @@ export class VenueConnection {
     const open = await Promise.race([answer, never]);
     late.abort();
     return open;
-  }
-
-  #answered<T>(problem: string, work: () => Promise<T>): Promise<T> {
-    return untilAnswered(work, problem, { log: this.#log, signal: this.#signal });
   }
 }
 

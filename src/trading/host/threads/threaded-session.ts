@@ -106,8 +106,6 @@ class ThreadedSession {
       recordsHalts: false,
       // The worker holds the claim, and paper sessions need no license.
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
-      perform: () => {},
-      onProgress: () => {},
     });
     this.#hosted.session = session;
   }
