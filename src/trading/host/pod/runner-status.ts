@@ -12,7 +12,7 @@ import type { Missing, RunnerView, TradeOptions } from './trade-options.ts';
 /** Bars are overdue this long after the length of two bars, ms. */
 const SILENCE_MS = 60_000;
 
-/** What a runner reports about itself. */
+/** State of a runner, for its server, health checks and metrics. */
 export class RunnerStatus implements RunnerView {
   /** Time at which the newest bars arrived. */
   barAt: Moment | undefined;

@@ -59,7 +59,7 @@ export interface RecordedInput {
   readonly payload: string;
 }
 
-/** What a session asks its worker for. */
+/** Calls that a session makes to its worker. */
 export interface WorkerCalls {
   /** Returns the next recorded inputs; none after the last. */
   readonly inputs: () => Promise<readonly RecordedInput[]>;
