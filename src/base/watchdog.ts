@@ -18,11 +18,13 @@ const script = new Script(`globalThis[Symbol.for('service-local.watched')]()`, {
  * Calls `work` under V8's watchdog, because neither a timer nor a signal handler can interrupt an
  * endless loop. Interrupted code does not run its `finally` blocks.
  *
- * @param timeoutMs a whole number.
+ * @param timeoutMs a whole number; `Infinity` calls `work` without a watchdog, whose thread costs more
+ *   than a short step.
  * @throws `ERR_SCRIPT_EXECUTION_TIMEOUT`, in the main thread `ERR_SCRIPT_EXECUTION_INTERRUPTED` on
  *   Ctrl-C, and whatever `work` throws.
  */
 export function underWatchdog<T>(timeoutMs: number, work: () => T): T {
+  if (timeoutMs === Infinity) return work();
   watched = work;
   // A worker thread that handled Ctrl-C would keep it from the main thread.
   return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: isMainThread }) as T;

@@ -12,9 +12,9 @@ export interface Case {
   readonly articles: readonly string[];
   readonly stimulus: string;
   readonly expectation: string;
-  /** Modules of `src` that it tests, besides those of every case. */
+  /** Modules of `src` that it tests in addition to `EXERCISED`. */
   readonly exercises?: readonly string[];
-  /** What it does not test. */
+  /** Limit of the test: behavior that it does not cover. */
   readonly scope?: string;
   /** Why it applies to no bot of this engine, or only to bots with several instruments. */
   readonly notApplicable?: string | { readonly oneInstrument: string };
@@ -95,7 +95,7 @@ export type ExchangeDeed =
   | { readonly do: 'undo_trade' | 'correct_trade' }
   /** Takes all units of the first instrument, or all cash, out of the account of the bot. */
   | { readonly do: 'withdraw'; readonly what: 'units' | 'cash' }
-  /** The first instrument has no more bars. */
+  /** The bars of the first instrument end. */
   | { readonly do: 'freeze' }
   /** The next bar is streamed with a time that is off by `ms`. */
   | { readonly do: 'misdate'; readonly ms: number }
@@ -108,7 +108,7 @@ export type Step =
   | { readonly quietBars: number }
   /** Time that passes, ms. */
   | { readonly wait: number }
-  /** What the bot does at the end of a bar, and what happens while its orders are on their way. */
+  /** Actions of the bot at the end of a bar, and steps while its orders are on their way. */
   | {
       readonly act: readonly Ask[];
       /** Cancels all working orders first. */
@@ -164,7 +164,7 @@ export interface Condition {
   readonly is: Matcher;
 }
 
-/** What is measured; see `MEASURES`. `since` names a mark. */
+/** A measurement; see `MEASURES`. `since` names a mark. */
 export type Measure =
   /** Number of requests that the exchange received from the bot. */
   | {
@@ -200,7 +200,7 @@ export type Measure =
     }
   | { readonly of: 'alerts'; readonly like: string }
   | { readonly of: 'time'; readonly since: string }
-  /** Whether bars of the session are those of the exchange: all of them, or those it received. */
+  /** Whether the bars of the session equal the bars of the exchange: all bars, or those that it received. */
   | {
       readonly of: 'bars';
       readonly are: 'complete' | 'genuine' | 'ascending' | 'at price' | 'positive';

@@ -2,7 +2,7 @@ import type { Instrument } from '../../engine/instrument.ts';
 import type { Order, OrderRequest } from '../../engine/orders/order.ts';
 import { defineStrategy, type Broker, type Fill, type Strategy } from '../../engine/strategy.ts';
 
-/** What the bot can do at a bar. */
+/** Means of an action at a bar. */
 export interface Hands {
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];

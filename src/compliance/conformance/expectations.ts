@@ -1,4 +1,4 @@
-/** What is checked of a part, and what must hold after every part. */
+/** Checks of a part, and conditions that must hold after every part. */
 import { clientOrderId, orderOfClientId } from '../../trading/venue.ts';
 import type { Part } from './case.ts';
 import { ACCOUNT, type World } from './world.ts';

@@ -1,4 +1,4 @@
-/** What cases measure, and how it is compared with what they expect. */
+/** Measurements of cases, and their comparison with expectations. */
 import { stepOf } from '../../trading/session-events.ts';
 import { clientOrderId, type VenueRules } from '../../trading/venue.ts';
 import { MINUTE } from '../../market/bar-time.ts';
@@ -15,7 +15,7 @@ export interface Mark {
   readonly bars: number;
 }
 
-/** What a part has named and noted so far. */
+/** Marks and observations of a part so far. */
 export interface Notes {
   readonly marks: Map<string, Mark>;
   /** Reason for which the last order was denied. */
@@ -158,7 +158,7 @@ function eventsSince(world: World, kind: string, since: string | undefined, note
   return world.journal.events
     .slice(from)
     .filter((event) => event.kind === kind)
-    .map(({ payload }) => payload as Readonly<Record<string, unknown>>);
+    .map(({ payload }) => payload);
 }
 
 /** Bars that the session received. */
@@ -184,7 +184,7 @@ const BARS: Readonly<Record<Args<'bars'>['are'], (world: World) => boolean>> = {
         return JSON.stringify({ time, ...bar }) === JSON.stringify(made);
       }),
     ),
-  /** From the first one that the session received to the last closed one. */
+  /** Compares all bars from the first one that the session received to the last closed one. */
   complete(world) {
     const received = barsOfSession(world);
     const first = received[0]?.time ?? Infinity;

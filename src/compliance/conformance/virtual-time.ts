@@ -7,7 +7,7 @@ export interface Agenda {
   /** Milliseconds since the epoch. */
   readonly now: number;
   wake(time: number, task: () => void): void;
-  /** Runs the next task, unless it is due later; false if there is none. */
+  /** Runs the next task, unless it is due later. @returns false if no task was due. */
   step(until: number): boolean;
   /** Runs all tasks that are due by then, and advances the time to it. */
   run(until: number): void;
@@ -61,7 +61,7 @@ export async function inVirtualTime<T>(
   ): Timer => {
     const life = lives.getStore();
     const timer = new Timer();
-    // As Node.js does, in the asynchronous context of the caller.
+    // Node.js also runs callbacks in the asynchronous context of the caller.
     const call = AsyncLocalStorage.bind(callback);
     // Same rounding as Node.js.
     const every = isAtOnce ? 0 : Math.max(1, Math.trunc(ms || 0));

@@ -10,8 +10,8 @@ import type { RunEnd } from '../../trading/host/pod/trade-options.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
 import { Agenda } from '../venue/agenda.ts';
-import { decimal } from '../venue/matching.ts';
 import type { SelfTrade } from '../venue/book-order.ts';
+import { limitEndpoints } from '../venue/in-process.ts';
 import { SimulatedExchange, type ExchangeLine } from '../venue/simulated-exchange.ts';
 import { ControlServer } from './control-server.ts';
 import { newExerciser, type Exerciser, type Hands } from './exerciser.ts';
@@ -72,12 +72,14 @@ export function inWorld<T>(
   const agenda = new Agenda(START);
   const random = seededRandom(options.seed ^ 0x2545f491);
   return inVirtualTime(agenda, random, async (time) => {
+    const restore = limitEndpoints();
     const world = new World(tried, options, agenda, time);
     try {
       return await play(world);
     } finally {
       world.kill();
       await time.pass(10);
+      restore();
     }
   });
 }

@@ -1,5 +1,6 @@
 /** Runs the stress test: a multiple of the peaks of six months, on the session code of production. */
 import { availableParallelism, tmpdir } from 'node:os';
+import { requireCcxt } from '../../trading/venues/ccxt-client.ts';
 import { digest } from '../evidence-digest.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
 import { BOUNDS } from './bounds.ts';
@@ -39,6 +40,8 @@ const METHOD =
 /**
  * Tests a bot with its own load, or with the history of a firm, with the load of all bots in one session.
  * Replaces the clocks of its thread during the test (see `inVirtualTime`).
+ *
+ * @throws ServiceError `conflict` if ccxt, which the adapter of exchanges needs, is not installed.
  */
 export async function runStress(
   tried: TriedBot,
@@ -46,6 +49,7 @@ export async function runStress(
   plan: Plan,
   options: StressOptions,
 ) {
+  requireCcxt();
   const { seed, meters, holdBars = 30, mostMessages = 200_000, steps = 8 } = options;
   const { directory = tmpdir(), onProgress } = options;
   const report = (part: number, share = 0): void =>

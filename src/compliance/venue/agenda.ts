@@ -50,7 +50,7 @@ export class Agenda {
     entries[at] = entry;
   }
 
-  /** Runs the next task, unless it is due after `until`; false if there is none. */
+  /** Runs the next task, unless it is due after `until`. @returns false if no task was due. */
   step(until = Infinity): boolean {
     const next = this.#entries[0];
     if (next === undefined || next.time > until) return false;

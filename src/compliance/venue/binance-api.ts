@@ -271,7 +271,7 @@ export class BinanceApi {
     return order;
   }
 
-  /** Also returns delisted instruments. */
+  /** Returns the instrument even if it is delisted. */
   #listing(params: URLSearchParams): Listing {
     const listing = this.#matching.listing(params.get('symbol') ?? '');
     if (listing === undefined) throw new ApiError(...REJECTIONS.unknown_instrument);
@@ -320,7 +320,7 @@ function termsOf(params: URLSearchParams, { setup }: Listing): OrderTerms {
   };
 }
 
-/** Rounds a count of units, but leaves a count that is not whole as it is, to be rejected. */
+/** Removes the rounding error of a count of units. A count that is not whole stays so, and is rejected. */
 function ontoGrid(count: number): number {
   const whole = Math.round(count);
   return Math.abs(count - whole) < 1e-6 ? whole : count;

@@ -3,7 +3,7 @@ import type { Phase, Terms } from './listing.ts';
 import type { Side, TimeInForce } from './book-order.ts';
 import type { Throttle } from './binance-api.ts';
 
-/** What other participants, the operator of the exchange, and chance do. */
+/** An action of other participants or of the operator of the exchange, or a fault. */
 export type Deed =
   /** An order of another participant; price and quantity are in units of the instrument. */
   | {
@@ -45,7 +45,7 @@ export type Deed =
     }
   /** Disconnects all streams. */
   | { readonly do: 'cut' }
-  /** While the network is down, requests and streams fail: all, or those of accounts. */
+  /** While the network is down, requests and streams fail: all of them, or only the private ones. */
   | { readonly do: 'network'; readonly is_up: boolean; readonly of?: 'all' | 'accounts' }
   | { readonly do: 'throttle'; readonly throttle: Throttle | undefined }
   | { readonly do: 'fault'; readonly fault: Fault }

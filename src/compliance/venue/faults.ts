@@ -1,4 +1,4 @@
-/** What goes wrong with a request or a pushed message. */
+/** A fault of a request or a pushed message. */
 export type FaultAction =
   /** The connection breaks, or with `isSilent` hangs, before the request arrives. */
   | { readonly kind: 'lost_before'; readonly isSilent?: true }

@@ -1,5 +1,6 @@
 /** Connects clients of ccxt to a simulated exchange in this process, without a network. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { requireCcxt } from '../../trading/venues/ccxt-client.ts';
 import type { CcxtExchange } from '../../trading/venues/ccxt-types.ts';
 import { patchedBy, textOf, type FaultAction } from './faults.ts';
 import type { SimulatedExchange, Stream } from './simulated-exchange.ts';
@@ -43,8 +44,8 @@ export interface Connection {
 }
 
 /**
- * Replaces the network below a client: `fetch` and the sockets of its streams. Request signing,
- * parsing and errors remain those of ccxt. The client-side rate limit of ccxt is off, because its
+ * Replaces the network below a client: `fetch` and the sockets of its streams. ccxt still signs
+ * requests, parses responses and classifies errors. The client-side rate limit of ccxt is off, because its
  * timers ignore virtual time; the exchange itself enforces its limits.
  *
  * @param latency returns the one-way delay of the next message, ms.
@@ -211,3 +212,52 @@ class InProcessConnection implements Connection {
 }
 
 type StatusFault = Extract<FaultAction, { readonly kind: 'status' }>;
+
+/** Endpoints that ccxt uses at the simulated exchange, by access and method. */
+const ENDPOINTS = {
+  public: { get: ['time', 'exchangeInfo', 'klines'] },
+  private: {
+    get: ['order', 'openOrders', 'account', 'myTrades'],
+    post: ['order'],
+    delete: ['order'],
+  },
+} as const;
+
+type Endpoints = Readonly<Record<string, Readonly<Record<string, object | number>>>>;
+type Description = Readonly<Record<string, unknown>> & {
+  readonly api: Readonly<Record<string, Endpoints>>;
+};
+type ClientClass = new (config: object) => CcxtExchange & { describe(): Description };
+
+/**
+ * Makes ccxt construct Binance clients with the endpoints of the simulated exchange only: most of
+ * the time of constructing one goes to thousands of others.
+ *
+ * @returns a function that undoes it.
+ */
+export function limitEndpoints(): () => void {
+  const pro = requireCcxt().pro as Record<string, ClientClass>;
+  const Full = pro['binance']!;
+  let description: Description | undefined;
+  pro['binance'] = class extends Full {
+    override describe(): Description {
+      description ??= withFewEndpoints(super.describe());
+      return description;
+    }
+  };
+  return () => {
+    pro['binance'] = Full;
+  };
+}
+
+function withFewEndpoints(description: Description): Description {
+  const accesses = Object.entries(ENDPOINTS).map(([access, methods]) => {
+    const all = description.api[access]!;
+    const kept = Object.entries<readonly string[]>(methods).map(([method, paths]) => [
+      method,
+      Object.fromEntries(paths.map((path) => [path, all[method]![path]!])),
+    ]);
+    return [access, Object.fromEntries(kept)];
+  });
+  return { ...description, api: Object.fromEntries(accesses) };
+}

@@ -40,7 +40,7 @@ export interface InstrumentSetup extends Terms {
   readonly priceUnit: number;
   /** Quantities are whole numbers of it, in the base asset. */
   readonly quantityUnit: number;
-  /** In price units; NaN if there is none. */
+  /** In price units; NaN if unknown. */
   readonly referencePrice: number;
   /** An auction ends up to this much later than scheduled, at random, ms. */
   readonly randomEndMs: number;

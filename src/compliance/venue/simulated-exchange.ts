@@ -63,7 +63,7 @@ export class SimulatedExchange {
   readonly klines = new Klines();
   readonly faults = new Faults();
   readonly clock: Clock;
-  /** Connections that are down: all, or those of accounts. */
+  /** Connections that are down: all of them, or only the private ones. */
   #down: 'all' | 'accounts' | undefined;
   /** Whether pushed messages are lost. */
   isMute = false;
@@ -359,7 +359,7 @@ export class SimulatedExchange {
   }
 }
 
-/** Parameters of a request without those of its signature. */
+/** Parameters of a request without its signature and time. */
 function paramsOf({ query }: ApiRequest): object {
   const {
     timestamp: _,

@@ -52,7 +52,7 @@ const TIMEOUTS_PER_REQUEST = 6;
 
 /** Connection to an exchange through ccxt, which is loaded when the first one is opened. */
 export class CcxtClient {
-  readonly ccxt = loadCcxt();
+  readonly ccxt = requireCcxt();
   readonly exchange: CcxtExchange;
   readonly #definition: ExchangeDefinition;
   readonly #signal: AbortSignal;
@@ -250,11 +250,7 @@ function newExchange(
 }
 
 /** @throws ServiceError `conflict` if ccxt is not installed. */
-export function requireCcxt(): void {
-  loadCcxt();
-}
-
-function loadCcxt(): Ccxt {
+export function requireCcxt(): Ccxt {
   try {
     // The CommonJS build is one file, which loads faster than its thousand modules.
     return createRequire(import.meta.url)('ccxt') as Ccxt;
