@@ -3,7 +3,7 @@ import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
-import { ACCOUNT, inWorld, type World } from '../conformance/world.ts';
+import { inWorld, type World } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
 import { MOST_AT_ONCE } from './load-schedule.ts';
 import { rebuildFromLog } from './rebuild-from-log.ts';
