@@ -14,7 +14,7 @@ const FILE = 'runner.sqlite';
 const ID = '00000000-0000-7000-8000-000000000000';
 const PAGE = 500;
 /** Kinds of which the newest event is needed after it was archived. */
-const LATEST_KINDS = ['session.state', 'venue.rules', 'runner.begun', 'runner.ended'];
+const LATEST_KINDS = new Set(['session.state', 'venue.rules', 'runner.begun', 'runner.ended']);
 
 export type Payload = SessionEvent['payload'];
 
@@ -197,7 +197,7 @@ export class JournalStore {
   }
 
   #keepLatest({ kind, payload }: BotEventsTable): void {
-    if (!LATEST_KINDS.includes(kind)) return;
+    if (!LATEST_KINDS.has(kind)) return;
     this.#archivedLatest.set(kind, JSON.parse(payload) as Payload);
   }
 }
