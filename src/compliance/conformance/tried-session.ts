@@ -106,7 +106,7 @@ export class TriedSession {
       stop: this.#stop.signal,
       instanceId: 'conformance',
       catalogueDir: '',
-      // The strategy is the exerciser, or runs in a process with a timeout of its own.
+      // Only the exerciser and built-in strategies run here: code of users is never run.
       timeoutMs: Infinity,
       connections: this.#connect(),
       onView() {},
