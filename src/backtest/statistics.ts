@@ -1,4 +1,5 @@
-import type { RunResult, Trade } from '../engine/run-result.ts';
+import type { RunResult } from '../engine/run-result.ts';
+import type { Trade } from '../engine/round-trip.ts';
 import { tradingWeekdays } from '../market/data-gaps.ts';
 import { DAY } from '../market/bar-time.ts';
 import type { BacktestJob } from './job.ts';

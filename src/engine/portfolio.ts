@@ -1,6 +1,6 @@
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './number-rows.ts';
-import type { Trade } from './run-result.ts';
+import type { Trade } from './round-trip.ts';
 import type { RiskState } from './risk/risk-state.ts';
 
 /**

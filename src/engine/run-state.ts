@@ -6,7 +6,8 @@ import { Journal } from './journal.ts';
 import { EngineMemory } from './memory.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
 import { Portfolio, Booking } from './portfolio.ts';
-import type { RunResult, Trade } from './run-result.ts';
+import type { RunResult } from './run-result.ts';
+import type { Trade } from './round-trip.ts';
 import { mergeTimes, type Step } from './steps.ts';
 import type { Fill, StrategyRun } from './strategy.ts';
 

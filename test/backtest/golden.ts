@@ -1,4 +1,4 @@
-import type { Trade } from '../../src/engine/run-result.ts';
+import type { Trade } from '../../src/engine/round-trip.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import type { RunFigures } from '../../src/backtest/statistics.ts';
 import type { Conventions } from '../../src/backtest/summary.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Trade } from '../../src/engine/run-result.ts';
+import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';

@@ -6,7 +6,7 @@ import {
   toCandles,
   toMarkers,
 } from '../../src/backtest/report/series.ts';
-import type { Trade } from '../../src/engine/run-result.ts';
+import type { Trade } from '../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { randomWalk, syntheticRun } from './report-fixture.ts';
 

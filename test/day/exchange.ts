@@ -258,7 +258,7 @@ export class SimulatedExchange {
   }
 }
 
-export function isOpen({ status }: ExchangeOrder): boolean {
+function isOpen({ status }: ExchangeOrder): boolean {
   return status === 'open';
 }
 

@@ -391,6 +391,6 @@ export class World {
   }
 }
 
-export function unreachable(): ServiceError {
+function unreachable(): ServiceError {
   return new ServiceError('server_unreachable', 'no answer in time');
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineConfig } from '../../src/engine/config.ts';
-import type { Trade } from '../../src/engine/run-result.ts';
+import type { Trade } from '../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import { bars, DAY, flat, MARGIN, play, START } from './market.ts';

@@ -1,4 +1,4 @@
-import type { Trade } from '../../engine/run-result.ts';
+import type { Trade } from '../../engine/round-trip.ts';
 import type { Bars } from '../../market/bars.ts';
 import { drawdownsOf } from '../returns.ts';
 

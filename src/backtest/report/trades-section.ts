@@ -1,4 +1,4 @@
-import type { Trade } from '../../engine/run-result.ts';
+import type { Trade } from '../../engine/round-trip.ts';
 import type { PriceChart } from './client/charts.ts';
 import {
   formatCount,

@@ -184,7 +184,7 @@ function repeatReports(venue: Venue): Venue {
   };
 }
 
-export const TIMEFRAME = '1m';
+const TIMEFRAME = '1m';
 
 /** Replaces the timeframe of the bot by one minute, so that there are enough bars. */
 function inMinutes(spec: BotSpec): BotSpec {

@@ -71,17 +71,17 @@ export function inWorld<T>(
 ): Promise<T> {
   const agenda = new Agenda(START);
   const random = seededRandom(options.seed ^ 0x2545f491);
+  // ccxt keeps the timers that it finds when it is loaded: it must not find those of virtual time.
+  const restore = limitEndpoints();
   return inVirtualTime(agenda, random, async (time) => {
-    const restore = limitEndpoints();
     const world = new World(tried, options, agenda, time);
     try {
       return await play(world);
     } finally {
       world.kill();
       await time.pass(10);
-      restore();
     }
-  });
+  }).finally(restore);
 }
 
 export class World {

@@ -252,6 +252,6 @@ export class Matching {
 }
 
 /** Removes the rounding error of binary arithmetic. */
-export function decimal(value: number): number {
+function decimal(value: number): number {
   return Number(value.toFixed(9));
 }
