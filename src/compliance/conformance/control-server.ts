@@ -30,15 +30,14 @@ export class ControlServer {
   }
 
   readonly connect: typeof connectToServer = ({ onNews }) => {
-    const server = this;
     this.#command = 'trade';
     /** Virtual time of the last answer: `thisMoment` would read the uptime of the machine each time. */
     let answeredAt = Date.now();
     this.#publish = () => onNews({ answer: this.#answer() });
     this.#publish();
     return {
-      mayTrade() {
-        if (server.isReachable) answeredAt = Date.now();
+      mayTrade: () => {
+        if (this.isReachable) answeredAt = Date.now();
         return Date.now() - answeredAt < CLAIM_MS;
       },
       get answeredAt() {

@@ -218,7 +218,11 @@ class Player {
         const time = lasting === undefined ? {} : { time: [now, now + lasting] as const };
         return [{ do: 'fault', fault: { ...fault, ...time } }];
       }
-      default:
+      case 'clear_faults':
+      case 'cut':
+      case 'network':
+      case 'phase':
+      case 'throttle':
         return [deed];
     }
   }

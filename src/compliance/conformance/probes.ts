@@ -110,7 +110,7 @@ async function ask(
   const what = `${request.quantity} at ${request.limit}`;
   const seen = why.length === 0 ? 'it was not denied' : `denied as ${why.join(', ')}`;
   const wanted = `${what} is ${isDenied ? '' : 'not '}denied as ${reason}`;
-  check(why.includes(reason as string) === isDenied, wanted, seen);
+  check(why.includes(reason) === isDenied, wanted, seen);
   if (isDenied) check(sent(world) === before, `${what} is not sent`);
 }
 
