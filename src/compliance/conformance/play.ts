@@ -224,6 +224,8 @@ class Player {
       case 'phase':
       case 'throttle':
         return [deed];
+      default:
+        return deed satisfies never;
     }
   }
 
