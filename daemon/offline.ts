@@ -108,8 +108,8 @@ export interface VerifiedImport {
 }
 
 /**
- * Verifies a lease as `importLease` does: by the keys that the user named; otherwise by those in the
- * same file, if this machine trusts them or trusts no keys yet; otherwise by those of this machine.
+ * Verifies a lease as `importLease` does: by the keys that the user named; otherwise by the keys in the
+ * same file, if this machine trusts them or trusts no keys yet; otherwise by the keys of this machine.
  *
  * @param pin fingerprint of the pinned root.
  * @param now milliseconds since the Unix epoch.
@@ -303,7 +303,7 @@ export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): 
 }
 
 function otherOwner(reason: LeaseReason, what: string, expected: string): ServiceError {
-  return new ServiceError('conflict', `${what}, but this machine accepts those of ${expected}`, {
+  return new ServiceError('conflict', `${what}, but this machine accepts leases of ${expected}`, {
     reason,
     remedy: `${NOTHING_CHANGED} To move this machine to it, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
   });

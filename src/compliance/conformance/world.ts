@@ -71,7 +71,7 @@ export function inWorld<T>(
 ): Promise<T> {
   const agenda = new Agenda(START);
   const random = seededRandom(options.seed ^ 0x2545f491);
-  // ccxt keeps the timers that it finds when it is loaded: it must not find those of virtual time.
+  // ccxt keeps the timers that exist when it is loaded, so it must be loaded before virtual time begins.
   const restore = limitEndpoints();
   return inVirtualTime(agenda, random, async (time) => {
     const world = new World(tried, options, agenda, time);

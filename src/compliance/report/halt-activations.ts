@@ -99,7 +99,7 @@ async function readLatchTimes(db: Db, halts: readonly Halt[]) {
   return times;
 }
 
-/** Lists the deployments that halts ended: for a halt of all bots, only those of the bot. */
+/** Lists the deployments that halts ended: for a halt of all bots, only deployments of the bot. */
 async function listEndedDeployments(db: Db, bot_id: string, halts: readonly Halt[]) {
   const rows = await db
     .selectFrom('halted_deployments as halted')

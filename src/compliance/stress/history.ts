@@ -16,7 +16,7 @@ export interface LogGap {
   readonly first: string;
 }
 
-/** What counts as a message, and what the log cannot show. */
+/** Explanation in the result of what counts as a message and what the log cannot show. */
 const COUNTED =
   'Each event in the log counts as one message: orders and cancels are outgoing; venue reports are incoming; closed bars are market data, one message per instrument. All actions of a strategy at one bar count at the same time. The log does not contain, and the count omits: heartbeats, order status requests, retries of unanswered requests, and market data within a bar.';
 

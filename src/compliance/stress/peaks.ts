@@ -78,8 +78,8 @@ interface Event {
   readonly payload: string;
 }
 
-/** What happened to an instrument, or the currency in which it was traded. */
-type Key = readonly [what: string, instrument: string];
+/** The kind of a message, or the currency of a fill, and the instrument. */
+type Key = readonly [kindOrCurrency: string, instrument: string];
 
 /** Events whose amounts can be added, in columns, because there may be tens of millions. */
 class Series {
@@ -101,10 +101,8 @@ export class Activity {
   readonly #target: Target;
   readonly #messages = { out: new Series(), in_order: new Series(), in_md: new Series() };
   readonly #fills = new Series();
-  /** By currency. */
-  readonly #values = new Map<string, Series>();
-  /** By instrument. */
-  readonly #quantities = new Map<string, Series>();
+  readonly #valuesByCurrency = new Map<string, Series>();
+  readonly #quantitiesByInstrument = new Map<string, Series>();
   /** Equal keys are one object. */
   readonly #keys = new Map<string, Key>();
 
@@ -135,8 +133,8 @@ export class Activity {
       const units = Math.abs(quantity);
       const key = this.#keyOf(currency, symbol);
       this.#fills.push(time, 1, key);
-      getSeries(this.#values, currency).push(time, units * price, key);
-      getSeries(this.#quantities, symbol).push(time, units, key);
+      getSeries(this.#valuesByCurrency, currency).push(time, units * price, key);
+      getSeries(this.#quantitiesByInstrument, symbol).push(time, units, key);
     }
   }
 
@@ -158,8 +156,8 @@ export class Activity {
     // Values in different currencies, and quantities of different instruments, cannot be added.
     for (const [measure, all] of [
       ['fills', [[null, this.#fills]]],
-      ['value', this.#values],
-      ['quantity', this.#quantities],
+      ['value', this.#valuesByCurrency],
+      ['quantity', this.#quantitiesByInstrument],
     ] as const) {
       for (const [of, series] of all) {
         for (const { keys: _, ...peak } of await findPeaks(series)) {
