@@ -51,7 +51,12 @@ describe.each(DATABASES)('a validation report on %s', (kind) => {
     });
     const many = Array.from({ length: 5 }, () => event('order.denied', 'price_collar_bps'));
     const others = [event('order.submitted'), event('order.denied', 'max_order_value')];
-    await storage.write((tx) => appendEvents(tx, bot_id, NOW, [...many, ...others]));
+    const alert = (latency_ms?: number) => ({
+      ...event('alert.raised'),
+      payload: { control: 'loss_day', severity: 'critical', latency_ms },
+    });
+    const alerts = [alert(12.5), alert(5001), alert(1e-7), alert()];
+    await storage.write((tx) => appendEvents(tx, bot_id, NOW, [...many, ...others, ...alerts]));
     await haltBot(service(NOW + 250), 'operator', bot_id, 'it buys too much');
 
     const report = await deriveReport(service(NOW + 500), 'bot-0', undefined);
@@ -60,6 +65,11 @@ describe.each(DATABASES)('a validation report on %s', (kind) => {
       { control: 'max_order_value', ...paper, count: 1, blocked: 1 },
       { control: 'price_collar_bps', ...paper, count: 5, blocked: 5 },
     ]);
+    expect(report.monitoring.alerts.value).toMatchObject({
+      latency_unknown: 1,
+      latency_max_ms: 5001,
+      over_5s: 1,
+    });
     const range = await rangeOf(storage.read, bot_id, periodOf(undefined, NOW + 500));
     const whole = await countEvents(storage, bot_id, range);
     expect(await countEvents(storage, bot_id, range, 2)).toEqual(whole);
