@@ -106,13 +106,13 @@ const STEPS = html`<ol class="steps" data-steps hidden>
   <p class="failure" role="alert"></p>`;
 
 async function showHaltAll({ call, session }: Visit, form?: Form): Promise<Content> {
-  const query = { status: 'running', limit: 1000 } as const;
+  const query = { status: 'running', kind: 'paper,production', limit: 1000 } as const;
   const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', { query });
-  const count = items.filter(({ kind }) => kind === 'paper').length;
+  const count = items.length;
   const sessions =
     next_cursor === null
-      ? formatCountOf(count, 'paper session')
-      : `${formatCount(count)} paper sessions or more`;
+      ? formatCountOf(count, 'session')
+      : `${formatCount(count)} sessions or more`;
   return {
     title: 'Halt all bots',
     scripts: [HALTING],

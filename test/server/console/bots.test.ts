@@ -240,6 +240,13 @@ describe('a halt', () => {
     const wrong = await visitor.submit(path, { reason, confirm: 'halt' });
     expect(wrong.status).toBe(400);
     expect((await visitor.fetch('GET', '/halts')).text).toContain('"lifted_at":"');
+    const countRunning = async () =>
+      Number(/<strong>([\d,]+) sessions<\/strong>/.exec(await show(path))![1]!.replace(',', ''));
+    const running = await countRunning();
+    await server.execute(
+      `update tasks set kind = 'production' where task_id = '${made[6]!.task_id}'`,
+    );
+    expect(await countRunning()).toBe(running);
     const kept = made[5]!.deployment_id;
     await server.execute(
       `create trigger keep before update on bot_deployments
