@@ -283,6 +283,13 @@ describe('a bot with a history', () => {
     expect(await seqs('--kind', 'bot.created', '--kind', 'bot.archived')).toEqual([1]);
     expect(await seqs('--run', 'none')).toEqual([]);
     expect(await print('events', 'history', '--after-seq', '4')).toBe('No entries.\n');
+    const misspelled = await bots(['events', 'history', '--kind', 'version.creatd']);
+    expect(misspelled).toMatchObject({
+      code: 0,
+      stdout: 'No entries.\n',
+      stderr:
+        "None of the last 4 events is a 'version.creatd'; did you mean 'version.created'?\n",
+    });
   });
 
   test('has a hash chain, which reveals a tampered event', async () => {

@@ -1,5 +1,7 @@
 import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bot-state.ts';
 import type { Client } from '../../../client/client.ts';
+import { closest } from '../../../base/closest.ts';
+import { formatCountOf } from '../../../base/format.ts';
 import { readEvents } from '../../bot-events.ts';
 import { BOT_ARGUMENT, findBot } from '../../bots.ts';
 import { followStream } from '../../follow-stream.ts';
@@ -57,6 +59,7 @@ export const verb = defineServerVerb({
     const events = await Array.fromAsync(
       readEvents(server, bot_ref, { ...wanted, after_seq: first }),
     );
+    if (events.length === 0) await nameUnknownKinds(server, context, bot_ref, kinds);
     return {
       data: { events },
       show: (out) => showItems(out, events, EVENT_COLUMNS),
@@ -77,6 +80,32 @@ async function findStart(server: Client, bot_ref: string, wanted: Wanted): Promi
     { params: { bot_ref }, query: { ...wanted, last: 'true', limit: LAST } },
   );
   return items.length === 0 ? head_seq : items[0]!.seq - 1;
+}
+
+/** Number of last events whose kinds are compared with a kind that matched nothing. */
+const COMPARED = 1000;
+
+/** Says which of the kinds the last events do not have, as a kind may be misspelled. */
+async function nameUnknownKinds(
+  server: Client,
+  context: Context,
+  bot_ref: string,
+  kinds: readonly string[],
+): Promise<void> {
+  if (kinds.length === 0) return;
+  const { items } = await server.call<typeof listBotEvents>(
+    'get',
+    '/bots/{bot_ref}/state/events',
+    { params: { bot_ref }, query: { last: 'true', limit: COMPARED } },
+  );
+  const recorded = new Set(items.map(({ kind }) => kind));
+  for (const kind of kinds.filter((one) => !recorded.has(one))) {
+    const similar = closest(kind, recorded);
+    context.message(
+      `None of the last ${formatCountOf(items.length, 'event')} is a '${kind}'` +
+        (similar === undefined ? '.' : `; did you mean '${similar}'?`),
+    );
+  }
 }
 
 const EVENT_COLUMNS: Columns<BotEvent> = {
