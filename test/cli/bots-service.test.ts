@@ -287,8 +287,7 @@ describe('a bot with a history', () => {
     expect(misspelled).toMatchObject({
       code: 0,
       stdout: 'No entries.\n',
-      stderr:
-        "None of the last 4 events is a 'version.creatd'; did you mean 'version.created'?\n",
+      stderr: "None of the last 4 events is a 'version.creatd'; did you mean 'version.created'?\n",
     });
   });
 

@@ -93,11 +93,10 @@ async function nameUnknownKinds(
   kinds: readonly string[],
 ): Promise<void> {
   if (kinds.length === 0) return;
-  const { items } = await server.call<typeof listBotEvents>(
-    'get',
-    '/bots/{bot_ref}/state/events',
-    { params: { bot_ref }, query: { last: 'true', limit: COMPARED } },
-  );
+  const { items } = await server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
+    params: { bot_ref },
+    query: { last: 'true', limit: COMPARED },
+  });
   const recorded = new Set(items.map(({ kind }) => kind));
   for (const kind of kinds.filter((one) => !recorded.has(one))) {
     const similar = closest(kind, recorded);
