@@ -1,85 +1,75 @@
 import { html, type Child, type Html } from '../../base/html.ts';
-import { isField } from './report-fields.ts';
 import type { Field } from './validation-report.ts';
 
 export function toWords(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-export function renderFieldTable(
-  name: string,
-  rows: readonly (readonly [name: string, value: Child])[],
-): Html {
-  return html`<table class="plain fields">
-    <caption>
-      ${name}
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">What</th>
-        <th scope="col">Value</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map(
-        ([title, value]) =>
-          html`<tr>
-            <th scope="row">${title}</th>
-            <td>${value}</td>
-          </tr> `,
-      )}
-    </tbody>
-  </table>`;
+export function renderCode(text: string): Html {
+  return html`<code>${text}</code>`;
 }
 
-/** Renders a table whose first column names the row; browsers repeat its header on each printed page. */
-export function renderTable(
+/** The cell of a row in each column, by the title of the column. The first cell names its row. */
+export type Columns<T> = Readonly<Record<string, (row: T) => Child>>;
+
+/** Renders a table; browsers repeat its header on each printed page. */
+export function renderTable<T>(
   name: string,
-  titles: readonly string[],
-  rows: readonly (readonly Child[])[],
+  rows: readonly T[],
+  columns: Columns<T>,
+  kind: 'rows' | 'fields' = 'rows',
 ): Html {
-  return html`<table class="plain rows">
+  const [first, ...others] = Object.values(columns);
+  return html`<table class="plain ${kind}">
     <caption>
       ${name}${rows.length === 0 ? ': none' : ''}
     </caption>
     <thead>
       <tr>
-        ${titles.map((title) => html`<th scope="col">${title}</th>`)}
+        ${Object.keys(columns).map((title) => html`<th scope="col">${title}</th>`)}
       </tr>
     </thead>
     <tbody>
       ${rows.map(
-        ([first, ...rest]) =>
+        (row) =>
           html`<tr>
-            <th scope="row">${first ?? ''}</th>
-            ${rest.map((cell) => html`<td>${cell}</td>`)}
+            <th scope="row">${first!(row)}</th>
+            ${others.map((cell) => html`<td>${cell(row)}</td>`)}
           </tr> `,
       )}
     </tbody>
   </table>`;
 }
 
+export function renderFieldTable(name: string, values: Readonly<Record<string, Child>>): Html {
+  const columns = {
+    What: ([title]: readonly [string, Child]) => title,
+    Value: ([, value]: readonly [string, Child]) => value,
+  };
+  return renderTable(name, Object.entries(values), columns, 'fields');
+}
+
+export function renderFields(name: string, fields: Readonly<Record<string, Field>>): Html {
+  const values = Object.entries(fields).map(([key, field]) => [toWords(key), renderField(field)]);
+  return renderFieldTable(name, Object.fromEntries(values) as Record<string, Child>);
+}
+
 /** Renders a field with its marker, a letter that states its source. */
 export function renderField(field: Field): Html {
+  const marker = html`<span class="marker">${field.marker}</span>`;
   if (field.marker === 'A') {
-    return html`<span class="marker">A</span> ${renderValue(field.value)}
+    return html`${marker} ${renderValue(field.value)}
       <div class="source">${field.query.name}, ${field.hash.slice(0, 12)}…</div>`;
   }
-  const by =
-    field.by === null ? '' : html`<div class="source">${field.by}, ${field.at ?? ''}</div>`;
   if (field.value !== null) {
-    return html`<span class="marker">${field.marker}</span>
-      <span class="words">${field.value}</span>${by}`;
+    return html`${marker} <span class="words">${field.value}</span>
+      <div class="source">${field.by!}, ${field.at!}</div>`;
   }
-  const isDrafted = field.marker === 'M' && field.draft !== null;
-  return html`<span class="marker">${field.marker}</span> ${
-      isDrafted
-        ? html`<span class="words">Draft, for a person to edit: ${field.draft}</span>`
-        : html`<span class="empty"
-            >${field.marker === 'M' ? 'no records to draft it from; ' : ''}to be filled by a
-            person</span
-          >`
-    }`;
+  if (field.marker === 'M' && field.draft !== null) {
+    return html`${marker} <span class="words">Draft, for a person to edit: ${field.draft}</span>`;
+  }
+  const why = field.marker === 'M' ? 'no records to draft it from; ' : '';
+  return html`${marker} <span class="empty">${why}to be filled by a person</span>`;
 }
 
 const MOST_SHOWN = 50;
@@ -104,7 +94,7 @@ function renderValue(value: unknown): Child {
 }
 
 function renderInnerValue(value: unknown): Child {
-  return value === null || isField(value) ? 'none' : renderValue(value);
+  return value === null ? 'none' : renderValue(value);
 }
 
 function renderList(all: readonly unknown[]): Child {

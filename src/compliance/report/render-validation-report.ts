@@ -76,19 +76,23 @@ function describeOpenItems(report: Report): string {
 
 function renderCover(report: Report, hash: string | null): Html {
   const { number, period, as_of, scope, content_hash, generated_by } = report;
-  const rows: (readonly [name: string, value: string])[] = [
-    ['Bot', `${scope.bot_ref} (${scope.bot_id})`],
-    ['Period', `from ${period.from} to before ${period.to}`],
-    ['As of', as_of],
-    ['Version', number === null ? 'none (draft)' : String(number.version)],
-    ...(number === null ? [] : describeNumber(number)),
-    ['Missing', `${formatCountOf(generated_by.gaps.length, 'gap')}, see section 2`],
-    ['Hash of the report', hash ?? 'none (draft)'],
-    ['Hash of the attested content', content_hash],
-    ['Hash of all figures', generated_by.inputs_hash],
-    ['Engine', generated_by.engine],
-  ];
-  return html`${renderFieldTable('About this report', rows)}
+  const before = number?.supersedes;
+  const facts = {
+    Bot: `${scope.bot_ref} (${scope.bot_id})`,
+    Period: `from ${period.from} to before ${period.to}`,
+    'As of': as_of,
+    Version: number?.version ?? 'none (draft)',
+    ...(number !== null && {
+      Frozen: `${number.frozen_at} by ${number.frozen_by}`,
+      Supersedes: before ? `version ${before.version}, ${before.hash}` : 'none (first version)',
+    }),
+    Missing: `${formatCountOf(generated_by.gaps.length, 'gap')}, see section 2`,
+    'Hash of the report': hash ?? 'none (draft)',
+    'Hash of the attested content': content_hash,
+    'Hash of all figures': generated_by.inputs_hash,
+    Engine: generated_by.engine,
+  };
+  return html`${renderFieldTable('About this report', facts)}
     <h2>How to read it</h2>
     <ul>
       <li>
@@ -106,20 +110,4 @@ function renderCover(report: Report, hash: string | null): Html {
         ${PAGE_SECTIONS.map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}
       </ol>
     </nav>`;
-}
-
-function describeNumber({
-  frozen_at,
-  frozen_by,
-  supersedes,
-}: NonNullable<Report['number']>): (readonly [name: string, value: string])[] {
-  return [
-    ['Frozen', `${frozen_at} by ${frozen_by}`],
-    [
-      'Supersedes',
-      supersedes === null
-        ? 'none (first version)'
-        : `version ${supersedes.version}, ${supersedes.hash}`,
-    ],
-  ];
 }

@@ -73,7 +73,7 @@ export function composeFields<F extends Readonly<Record<string, Origin>>>(
   return Object.fromEntries(made) as Fields<F>;
 }
 
-export function isField(value: unknown): value is Field {
+function isField(value: unknown): value is Field {
   return typeof value === 'object' && value !== null && 'marker' in value;
 }
 
