@@ -2,52 +2,14 @@
 import { formatActor } from '../../base/format.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
+import type { Db } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
 
-/** State of production at one time. */
-export interface Fingerprint {
-  /** RFC 3339 UTC. */
-  readonly at: string;
-  readonly bots: number;
-  /** Number of open production deployments. */
-  readonly deployments: number;
-  /** SHA-256 of `config`, with the hashes of the current versions. */
-  readonly config_hash: string;
-  readonly config: {
-    readonly bots: readonly {
-      readonly bot_id: string;
-      readonly current_version: number;
-      readonly status: string;
-    }[];
-    readonly deployments: readonly { readonly deployment_id: string }[];
-  };
-  /** The newest event of each bot. */
-  readonly heads: readonly {
-    readonly bot_id: string;
-    readonly seq: number;
-    readonly hash: string;
-  }[];
-}
+export type Fingerprint = Awaited<ReturnType<typeof takeFingerprint>>;
+export type Isolation = Awaited<ReturnType<typeof proveIsolation>>;
 
-export interface Isolation {
-  readonly before: Omit<Fingerprint, 'heads' | 'config'>;
-  readonly after: Omit<Fingerprint, 'heads' | 'config'>;
-  /** Whether earlier events are unchanged; production continues during the test, so logs may grow. */
-  readonly logs_kept: boolean;
-  /** False also if a person changed or deployed a bot during the test. */
-  readonly config_unchanged: boolean;
-  /** Descriptions of changes and deployments during the test, with their authors. */
-  readonly changed: readonly string[];
-  /** Number of order events of the test in production logs; 0 if isolated. */
-  readonly orders_of_test: number;
-}
-
-/** @param bot_id undefined for all bots. @param now ms since the epoch. */
-export async function takeFingerprint(
-  { read }: Storage,
-  bot_id: string | undefined,
-  now: number,
-): Promise<Fingerprint> {
+/** Reads the state of production. @param bot_id undefined for all bots. @param now ms since the epoch. */
+export async function takeFingerprint({ read }: Storage, bot_id: string | undefined, now: number) {
   const bots = await read
     .selectFrom('bots')
     .innerJoin('bot_versions as version', (join) =>
@@ -55,116 +17,100 @@ export async function takeFingerprint(
         .onRef('version.bot_id', '=', 'bots.bot_id')
         .onRef('version.version', '=', 'bots.current_version'),
     )
-    .select(['bots.bot_id', 'event_seq', 'event_hash', 'current_version', 'version.hash'])
-    .select(['bundle_hash', 'status'])
+    .select(['bots.bot_id', 'slug', 'status', 'event_seq', 'event_hash', 'current_version'])
+    .select(['version.hash', 'bundle_hash', 'version.created_by'])
     .$if(bot_id !== undefined, (query) => query.where('bots.bot_id', '=', bot_id!))
     .orderBy('bots.bot_id')
     .execute();
   const deployments = await read
-    .selectFrom('bot_deployments')
-    .select(['deployment_id', 'version'])
+    .selectFrom('bot_deployments as deployment')
+    .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['deployment.deployment_id', 'deployment.version', 'tasks.created_by'])
     .where('target', '=', 'k8s')
-    .where('ended_at', 'is', null)
-    .$if(bot_id !== undefined, (query) => query.where('bot_id', '=', bot_id!))
-    .orderBy('deployment_id')
+    .where('deployment.ended_at', 'is', null)
+    .$if(bot_id !== undefined, (query) => query.where('deployment.bot_id', '=', bot_id!))
+    .orderBy('deployment.deployment_id')
     .execute();
-  const heads = bots.map((bot) => ({
-    bot_id: bot.bot_id,
-    seq: bot.event_seq,
-    hash: bot.event_hash,
-  }));
   const config = {
-    bots: bots.map(({ event_seq: _seq, event_hash: _hash, ...row }) => row),
-    deployments,
+    bots: bots.map(({ bot_id: id, status, current_version, hash, bundle_hash }) => {
+      return { bot_id: id, status, current_version, hash, bundle_hash };
+    }),
+    deployments: deployments.map(({ deployment_id, version }) => ({ deployment_id, version })),
   };
   return {
-    at: new Date(now).toISOString(),
-    bots: bots.length,
-    deployments: deployments.length,
-    config_hash: digest(config),
-    config,
-    heads,
+    /** What the result of a test contains. */
+    summary: {
+      at: new Date(now).toISOString(),
+      bots: bots.length,
+      /** Number of open production deployments. */
+      deployments: deployments.length,
+      /** SHA-256 of the current versions and the status of the bots, and of the open deployments. */
+      config_hash: digest(config),
+    },
+    bots,
+    deployments,
   };
 }
 
 /** Compares production before and after a test. @param run_id task id of the test. */
 export async function proveIsolation(
-  storage: Storage,
+  { read }: Storage,
   run_id: string,
-  { heads, config: earlier, ...before }: Fingerprint,
-  { heads: _heads, config: later, ...after }: Fingerprint,
-): Promise<Isolation> {
-  const { read } = storage;
+  before: Fingerprint,
+  after: Fingerprint,
+) {
   let logs_kept = true;
   let orders_of_test = 0;
-  for (const { bot_id, seq, hash } of heads) {
-    if (seq > 0) {
-      const row = await read
-        .selectFrom('bot_events')
-        .select('hash')
-        .where('bot_id', '=', bot_id)
-        .where('seq', '=', seq)
-        .executeTakeFirst();
-      logs_kept &&= row?.hash === hash;
-    }
-    const { count } = await read
-      .selectFrom('bot_events')
+  for (const { bot_id, event_seq, event_hash } of before.bots) {
+    const events = read.selectFrom('bot_events').where('bot_id', '=', bot_id);
+    const head = await events.select('hash').where('seq', '=', event_seq).executeTakeFirst();
+    logs_kept &&= event_seq === 0 || head?.hash === event_hash;
+    const { count } = await events
       .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('bot_id', '=', bot_id)
-      .where('seq', '>', seq)
+      .where('seq', '>', event_seq)
       .where('run_id', '=', run_id)
       .where('kind', 'like', 'order.%')
       .executeTakeFirstOrThrow();
     orders_of_test += count;
   }
-  const config_unchanged = before.config_hash === after.config_hash;
-  const changed = config_unchanged ? [] : await describeChanges(storage, earlier, later);
-  return { before, after, logs_kept, config_unchanged, changed, orders_of_test };
+  const config_unchanged = before.summary.config_hash === after.summary.config_hash;
+  return {
+    before: before.summary,
+    after: after.summary,
+    /** Whether earlier events are unchanged; production continues during the test, so logs may grow. */
+    logs_kept,
+    /** False also if a person changed or deployed a bot during the test. */
+    config_unchanged,
+    /** Descriptions of changes and deployments during the test, with their authors. */
+    changed: config_unchanged ? [] : await describeChanges(read, before, after),
+    /** Number of order events of the test in production logs; 0 if isolated. */
+    orders_of_test,
+  };
 }
 
-type Config = Fingerprint['config'];
-
-async function describeChanges(
-  { read }: Storage,
-  before: Config,
-  after: Config,
-): Promise<string[]> {
+async function describeChanges(db: Db, before: Fingerprint, after: Fingerprint): Promise<string[]> {
   const known = new Map(before.bots.map((bot) => [bot.bot_id, bot]));
-  const changed: string[] = [];
-  for (const { bot_id, current_version, status } of after.bots) {
+  const bots = await withNames(db, after.bots, 'created_by');
+  const ofBots = bots.flatMap((bot) => {
+    const { bot_id, slug, status, current_version: version } = bot;
     const then = known.get(bot_id);
-    if (then?.current_version !== current_version) {
-      const rows = await read
-        .selectFrom('bot_versions as version')
-        .innerJoin('bots', 'bots.bot_id', 'version.bot_id')
-        .select(['slug', 'version', 'version.created_by'])
-        .where('version.bot_id', '=', bot_id)
-        .where('version', '=', current_version)
-        .execute();
-      for (const row of await withNames(read, rows, 'created_by')) {
-        const by = formatActor(row.created_by, row.created_by_name);
-        changed.push(`${by} applied version ${row.version} of bot ${row.slug}`);
-      }
-    } else if (then.status !== status)
-      changed.push(`the status of bot ${bot_id} changed to ${status}`);
-  }
-  const listOpen = ({ deployments }: Config): ReadonlySet<string> =>
+    const by = formatActor(bot.created_by, bot.created_by_name);
+    if (then?.current_version !== version) return `${by} applied version ${version} of bot ${slug}`;
+    return then.status === status ? [] : `the status of bot ${bot_id} changed to ${status}`;
+  });
+  const idsOf = ({ deployments }: Fingerprint): ReadonlySet<string> =>
     new Set(deployments.map(({ deployment_id }) => deployment_id));
-  const [open, now] = [listOpen(before), listOpen(after)];
-  const begun = [...now].filter((id) => !open.has(id));
-  const rows =
-    begun.length === 0
-      ? []
-      : await read
-          .selectFrom('bot_deployments as deployment')
-          .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-          .select(['deployment.deployment_id', 'created_by'])
-          .where('deployment.deployment_id', 'in', begun)
-          .execute();
-  for (const row of await withNames(read, rows, 'created_by')) {
-    const by = formatActor(row.created_by, row.created_by_name);
-    changed.push(`${by} started deployment ${row.deployment_id}`);
-  }
-  for (const id of open) if (!now.has(id)) changed.push(`deployment ${id} ended`);
+  const [earlier, later] = [idsOf(before), idsOf(after)];
+  const started = after.deployments.flatMap(({ deployment_id, created_by }) =>
+    earlier.has(deployment_id) || created_by === null ? [] : [{ deployment_id, created_by }],
+  );
+  const changed = [
+    ...ofBots,
+    ...(await withNames(db, started, 'created_by')).map(
+      ({ deployment_id, created_by, created_by_name }) =>
+        `${formatActor(created_by, created_by_name)} started deployment ${deployment_id}`,
+    ),
+    ...[...earlier].filter((id) => !later.has(id)).map((id) => `deployment ${id} ended`),
+  ];
   return changed.length > 0 ? changed : ['an unknown change, of which the records have no author'];
 }

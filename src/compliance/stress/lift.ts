@@ -3,9 +3,11 @@ import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
 import type { Plan } from './stress-plan.ts';
 import { findBurst } from './load-schedule.ts';
+import { sum } from './samples.ts';
 
 export interface Changed {
   readonly tried: TriedBot;
+  /** Every difference from production. */
   readonly changes: readonly string[];
 }
 
@@ -21,73 +23,74 @@ const BEYOND = 2 ** 5;
 export function lift({ tried, changes }: Changed, plan: Plan, latch: 'lifted' | 'kept'): Changed {
   const { spec } = tried.bot;
   const { cash, risk } = engineConfig(spec);
-  const out = findBurst(plan);
-  const of = (measure: string): number =>
-    plan.volume
-      .filter((one) => one.measure === measure && one.window_s !== 86_400)
-      .reduce((sum, { amount }) => sum + amount, 0);
-  const value = Math.max(out * BEYOND * HIGHEST_PRICE, of('value'), of('quantity') * HIGHEST_PRICE);
-  const share = Math.min(1, risk.max_position_pct);
-  const factor = Math.max(1, Math.ceil((2 * value) / (cash * share)));
-  const { messages_kept_for_cancels: kept, repeated_execution, ...others } = spec.spec.risk ?? {};
-  const isKept = latch === 'kept' && repeated_execution !== undefined;
-  const changed: BotSpec = {
-    ...spec,
-    spec: {
-      ...spec.spec,
+  const factor = Math.max(
+    1,
+    Math.ceil((2 * findValue(plan)) / (cash * Math.min(1, risk.max_position_pct))),
+  );
+  const lifted = [
+    'messages_kept_for_cancels',
+    ...(latch === 'lifted' ? ['repeated_execution'] : []),
+  ];
+  const limits = Object.entries(spec.spec.risk ?? {});
+  const unlimited = 'lifted only in the second pass of a stress test';
+  return {
+    tried: changeSpec(tried, {
       engine: { ...spec.spec.engine, cash: String(cash * factor) },
       risk: {
-        ...others,
-        max_messages_per_second: {
-          unlimited: 'lifted only in the second pass of a stress test',
-        },
-        ...(isKept && { repeated_execution }),
+        ...Object.fromEntries(limits.filter(([name]) => !lifted.includes(name))),
+        max_messages_per_second: { unlimited },
       },
-    },
-  };
-  return {
-    tried: { ...tried, bot: { ...tried.bot, spec: changed } },
+    }),
     changes: [
       ...changes,
       'max_messages_per_second',
-      ...(kept === undefined ? [] : ['messages_kept_for_cancels']),
-      ...(repeated_execution === undefined || isKept ? [] : ['repeated_execution']),
+      ...lifted.filter((name) => limits.some(([limit]) => limit === name)),
       ...(factor === 1 ? [] : [`cash: ${factor} times as much`]),
     ],
   };
 }
 
+/** Returns the largest value that the test may trade within a minute. */
+function findValue(plan: Plan): number {
+  const amountOf = (measure: string): number =>
+    sum(
+      plan.volume.filter((one) => one.measure === measure && one.window_s !== 86_400),
+      ({ amount }) => amount,
+    );
+  return Math.max(
+    findBurst(plan) * BEYOND * HIGHEST_PRICE,
+    amountOf('value'),
+    amountOf('quantity') * HIGHEST_PRICE,
+  );
+}
+
 /** Adds the instruments of all bots, so that the load of the firm keeps its mix of instruments. */
 export function widen(tried: TriedBot, plan: Plan): Changed {
-  const { spec } = tried.bot;
-  const own = spec.spec.universe.symbols;
-  const symbols = [
-    ...new Set([
-      ...own,
-      ...plan.messages.flatMap(({ mix }) => mix.map(({ instrument }) => instrument)),
-      ...plan.volume.flatMap(({ measure, of }) => (measure === 'quantity' && of ? [of] : [])),
-    ]),
-  ].filter(Boolean);
-  if (symbols.length === own.length) return { tried, changes: [] };
-  const { permitted, max_instruments, ...others } = spec.spec.risk ?? {};
-  const changed: BotSpec = {
-    ...spec,
-    spec: {
-      ...spec.spec,
-      universe: { ...spec.spec.universe, symbols },
-      risk: {
-        ...others,
-        ...(max_instruments !== undefined && { max_instruments: symbols.length }),
-        ...(permitted !== undefined && { permitted: { instruments: symbols } }),
-      },
-    },
+  const { universe, risk = {} } = tried.bot.spec.spec;
+  const { length } = universe.symbols;
+  const traded = [
+    ...plan.messages.flatMap(({ mix }) => mix.map(({ instrument }) => instrument)),
+    ...plan.volume.map(({ measure, of }) => (measure === 'quantity' ? (of ?? '') : '')),
+  ];
+  const symbols = [...new Set([...universe.symbols, ...traded])].filter(Boolean);
+  if (symbols.length === length) return { tried, changes: [] };
+  const widened = {
+    ...(risk.max_instruments !== undefined && { max_instruments: symbols.length }),
+    ...(risk.permitted !== undefined && { permitted: { instruments: symbols } }),
   };
   return {
-    tried: { ...tried, bot: { ...tried.bot, spec: changed } },
+    tried: changeSpec(tried, {
+      universe: { ...universe, symbols },
+      risk: { ...risk, ...widened },
+    }),
     changes: [
-      `universe: the ${symbols.length} instruments of all bots, including ${own.length} of this bot`,
-      ...(max_instruments === undefined ? [] : ['max_instruments']),
-      ...(permitted === undefined ? [] : ['permitted']),
+      `universe: the ${symbols.length} instruments of all bots, including ${length} of this bot`,
+      ...Object.keys(widened),
     ],
   };
+}
+
+function changeSpec(tried: TriedBot, changes: Partial<BotSpec['spec']>): TriedBot {
+  const { spec } = tried.bot;
+  return { ...tried, bot: { ...tried.bot, spec: { ...spec, spec: { ...spec.spec, ...changes } } } };
 }

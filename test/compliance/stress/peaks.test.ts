@@ -143,7 +143,7 @@ describe.each(DATABASES)('production history on %s', (kind) => {
     await produce(one);
     const { bot_id } = one;
     const before = await takeFingerprint(storage, undefined, NOW);
-    expect(before).toMatchObject({ bots: 2, deployments: 1 });
+    expect(before.summary).toMatchObject({ bots: 2, deployments: 1 });
     const order = message(one, 'order.submitted', 1, { symbol: 'SPX' });
     await storage.write((tx) => appendEvents(tx, bot_id, NOW, [order]));
     const after = await takeFingerprint(storage, undefined, NOW + 1);
@@ -154,8 +154,7 @@ describe.each(DATABASES)('production history on %s', (kind) => {
       config_unchanged: true,
       orders_of_test: 0,
     });
-    const none = { ...before.config, deployments: [] };
-    const fewer = { ...before, config_hash: '', config: none };
+    const fewer = { ...before, summary: { ...before.summary, config_hash: '' }, deployments: [] };
     expect(await proveIsolation(storage, 'a-test', fewer, after)).toMatchObject({
       config_unchanged: false,
       changed: [expect.stringMatching(/^\S+ started deployment [\w-]+$/)],
