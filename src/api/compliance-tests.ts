@@ -8,6 +8,56 @@ const seed = z
   .max(2 ** 32 - 1)
   .default(1);
 
+const Conformance = z
+  .strictObject({
+    version: z.int().min(1).optional(),
+    seed,
+    cases: z
+      .array(z.string().max(10))
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('Ids of cases in the catalogue; all cases by default.'),
+  })
+  .openapi('ConformanceRequest');
+
+export type ConformanceRequest = z.infer<typeof Conformance>;
+
+const Stress = z
+  .strictObject({
+    version: z.int().min(1).optional(),
+    seed,
+    scope: z
+      .enum(['bot', 'firm'])
+      .default('bot')
+      .describe('Whether the peaks of this bot or of all bots together are used.'),
+    duration_s: z
+      .int()
+      .min(60)
+      .max(86_400)
+      .default(1800)
+      .describe(
+        'Seconds of venue time at the target load. Below 1800, an internal threshold, the verdict is at best `provisional`.',
+      ),
+    multiplier: z
+      .number()
+      .min(2)
+      .max(100)
+      .default(2)
+      .describe('Factor applied to the peaks. The Article requires 2.'),
+    declared_peak: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe(
+        'Assumed peak of outgoing messages per bar, for a bot without history. Multiplied by `multiplier`, it may be at most 20,000; otherwise the test fails with reason `too_much_load`.',
+      ),
+  })
+  .openapi('StressRequest');
+
+export type StressRequest = z.infer<typeof Stress>;
+
 const started = { ...jsonResponse('The test is queued.', TaskReference), headers: TASK_LOCATION };
 
 export const startConformance = defineRoute({
@@ -22,21 +72,7 @@ export const startConformance = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: jsonBody(
-      z
-        .strictObject({
-          version: z.int().min(1).optional(),
-          seed,
-          cases: z
-            .array(z.string().max(10))
-            .min(1)
-            .max(200)
-            .optional()
-            .describe('Ids of cases in the catalogue; all cases by default.'),
-        })
-        .openapi('ConformanceRequest'),
-      { all: {}, some: { cases: ['A01', 'C03'], seed: 7 } },
-    ),
+    body: jsonBody(Conformance, { all: {}, some: { cases: ['A01', 'C03'], seed: 7 } }),
   },
   responses: { 202: started },
   errors: ['not_found', 'conflict', 'invalid_spec'],
@@ -54,41 +90,7 @@ export const startStress = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: jsonBody(
-      z
-        .strictObject({
-          version: z.int().min(1).optional(),
-          seed,
-          scope: z
-            .enum(['bot', 'firm'])
-            .default('bot')
-            .describe('Whether the peaks of this bot or of all bots together are used.'),
-          duration_s: z
-            .int()
-            .min(60)
-            .max(86_400)
-            .default(1800)
-            .describe(
-              'Seconds of venue time at the target load. Below 1800, an internal threshold, the verdict is at best `provisional`.',
-            ),
-          multiplier: z
-            .number()
-            .min(2)
-            .max(100)
-            .default(2)
-            .describe('Factor applied to the peaks. The Article requires 2.'),
-          declared_peak: z
-            .int()
-            .min(1)
-            .max(10_000)
-            .optional()
-            .describe(
-              'Assumed peak of outgoing messages per bar, for a bot without history. Multiplied by `multiplier`, it may be at most 20,000; otherwise the test fails with reason `too_much_load`.',
-            ),
-        })
-        .openapi('StressRequest'),
-      { observed: {}, declared: { declared_peak: 40, duration_s: 600 } },
-    ),
+    body: jsonBody(Stress, { observed: {}, declared: { declared_peak: 40, duration_s: 600 } }),
   },
   responses: { 202: started },
   errors: ['not_found', 'conflict', 'invalid_spec'],

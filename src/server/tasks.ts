@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
-import { addStaleness } from '../compliance/tests/current-staleness.ts';
+import { addStaleness } from '../compliance/tests/staleness.ts';
 import { ServiceError } from '../base/errors.ts';
 import { getBotId, type BotRegistry } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';

@@ -1,7 +1,7 @@
 /** Reads the records from which a validation report is drafted. */
 import { getBot, type Bot, type BotRegistry } from '../../fleet/registry/bots.ts';
 import type { Db } from '../../storage/tables.ts';
-import { createStalenessCheck } from '../tests/current-staleness.ts';
+import { createStalenessCheck } from '../tests/staleness.ts';
 import { countAlerts, countAttribution, countEvents, type Environments } from './event-counts.ts';
 import { listHalts } from './halt-activations.ts';
 import {

@@ -1,6 +1,6 @@
 /** Conformance and stress tests of a bot, as the report lists them. */
 import type { Db } from '../../storage/tables.ts';
-import type { createStalenessCheck } from '../tests/current-staleness.ts';
+import type { createStalenessCheck } from '../tests/staleness.ts';
 import type { TestKind } from '../tests/result.ts';
 import { formatInstant } from './period.ts';
 

@@ -1,3 +1,4 @@
+import type { ConformanceRequest, StressRequest } from '../../api/compliance-tests.ts';
 import { activateDraft, getBot } from '../../fleet/registry/bots.ts';
 import { getRunnableVersion } from '../../fleet/registry/versions.ts';
 import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
@@ -7,50 +8,15 @@ import { queueTask, type Task, type TaskService } from '../../fleet/tasks/tasks.
 import { MOST_AT_ONCE } from '../stress/load-schedule.ts';
 import type { TestKind } from './result.ts';
 
-interface TestRequest {
-  /** The current version of the bot by default. */
-  readonly version?: number | undefined;
-  /** 1 by default. */
-  readonly seed?: number | undefined;
-}
+/** Inputs of the tasks, whose `version` is a column of its own. */
+export type ConformanceInput = Omit<ConformanceRequest, 'version'>;
+export type StressInput = Omit<StressRequest, 'version'>;
 
-export interface ConformanceRequest extends TestRequest {
-  /** Ids of cases; all cases by default. */
-  readonly cases?: readonly string[] | undefined;
-}
-
-/** Input of a conformance task. */
-export interface ConformanceInput {
-  readonly seed: number;
-  readonly cases?: readonly string[];
-}
-
-export interface StressRequest extends TestRequest {
-  /** Uses the peaks of the bot, which is the default, or of all bots. */
-  readonly scope?: 'bot' | 'firm' | undefined;
-  /** Length of the hold at the target load in virtual time, seconds; 1,800 by default. */
-  readonly duration_s?: number | undefined;
-  /** Target as a multiple of the peaks; 2 by default, as Article 10 requires. */
-  readonly multiplier?: number | undefined;
-  /** Expected outgoing messages per bar, for bots without production history. */
-  readonly declared_peak?: number | undefined;
-}
-
-/** Input of a stress task. */
-export interface StressInput {
-  readonly seed: number;
-  readonly scope: 'bot' | 'firm';
-  readonly duration_s: number;
-  readonly multiplier: number;
-  readonly declared_peak?: number;
-}
-
-const SEED = 1;
 /** Shorter holds give a provisional verdict (an internal threshold). */
 export const HOLD_S = 1800;
 
 /**
- * Queues a conformance test of a version of a bot. A draft bot becomes active.
+ * Queues a conformance test of a version of a bot, by default the current one. A draft bot becomes active.
  *
  * @param by the actor for the audit log, such as `administrator:…`.
  * @throws ServiceError `not_found` for the bot or the version; `conflict` for an archived bot;
@@ -60,11 +26,11 @@ export async function startConformance(
   service: TaskService,
   by: string,
   ref: string,
-  { version, seed = SEED, cases }: ConformanceRequest,
+  { version, seed, cases }: ConformanceRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   if (cases !== undefined) await requireKnown(cases);
-  const input: ConformanceInput = { seed, ...(cases && { cases: [...new Set(cases)].toSorted() }) };
-  return start(service, by, ref, version, 'conformance', { ...input });
+  const input = { seed, ...(cases && { cases: [...new Set(cases)].toSorted() }) };
+  return start(service, by, ref, version, 'conformance', input);
 }
 
 /** Queues a stress test with the errors of `startConformance`; `invalid_request` also for too high a load. */
@@ -72,18 +38,15 @@ export async function startStress(
   service: TaskService,
   by: string,
   ref: string,
-  request: StressRequest,
+  { version, ...input }: StressRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
-  const { version, seed = SEED, scope = 'bot', duration_s = HOLD_S, multiplier = 2 } = request;
-  const { declared_peak } = request;
-  if ((declared_peak ?? 0) * multiplier > MOST_AT_ONCE) {
+  const { declared_peak = 0, multiplier } = input;
+  if (declared_peak * multiplier > MOST_AT_ONCE) {
     const message = `times multiplier is more than ${MOST_AT_ONCE} messages per bar, the maximum of a test`;
     const problems = [{ code: 'invalid_value', pointer: '/declared_peak', message }];
     throw new ServiceError('invalid_request', `declared_peak ${message}`, { problems });
   }
-  const declared = declared_peak !== undefined && { declared_peak };
-  const input: StressInput = { seed, scope, duration_s, multiplier, ...declared };
-  return start(service, by, ref, version, 'stress', { ...input });
+  return start(service, by, ref, version, 'stress', input);
 }
 
 async function start(
@@ -92,7 +55,7 @@ async function start(
   ref: string,
   asked: number | undefined,
   kind: TestKind,
-  input: Readonly<Record<string, unknown>>,
+  input: ConformanceInput | StressInput,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { storage, clock } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);

@@ -60,8 +60,15 @@ export function createTestBot({ storage, clock }: Pick<TaskService, 'storage' | 
       readHistory(storage, { bot_id: scopeBotId, asOf: clock() }),
     );
     const work = { kind: 'stress', ...tested, ...input, history, directory } as const;
-    const result = await testInThread(work, signal, onProgress);
-    const report = judgeIsolation(result, own, await checkIsolation());
+    const { method, ...measured } = await testInThread(work, signal, onProgress);
+    const isolation = await checkIsolation();
+    const report: StressReport = {
+      ...measured,
+      ...own,
+      method: `${METHOD} ${method}`,
+      isolation,
+      ...judgeIsolation(measured, isolation),
+    };
     await writeGzip(directory, 'stress.json', report);
     const { verdict, basis } = report;
     return { result: report, summary: { verdict, basis }, files: ['stress.json'] };
@@ -78,39 +85,27 @@ async function writeGzip(directory: string, name: string, document: object): Pro
 
 /** Lowers the verdict of a test that was not isolated from production. */
 function judgeIsolation(
-  { method, ...result }: StressResult,
-  {
-    method: ownMethod,
-    ...own
-  }: Omit<StressReport, keyof StressResult | 'isolation'> & {
-    readonly method: string;
-  },
-  isolation: Isolation,
-): StressReport {
-  const { logs_kept, orders_of_test, config_unchanged, changed } = isolation;
-  const touched = [
-    ...(logs_kept ? [] : ['isolation: the production log was altered during the test']),
+  { verdict, reasons }: Pick<StressResult, 'verdict' | 'reasons'>,
+  { logs_kept, orders_of_test, config_unchanged, changed }: Isolation,
+): Pick<StressResult, 'verdict' | 'reasons'> {
+  const faults = [
+    ...(logs_kept ? [] : ['the production log was altered during the test']),
     ...(orders_of_test === 0
       ? []
-      : [`isolation: the production log has ${orders_of_test} order events of the test`]),
+      : [`the production log has ${orders_of_test} order events of the test`]),
   ];
-  const moved = config_unchanged
+  const doubts = config_unchanged
     ? []
     : [
-        `isolation: a bot was changed or deployed during the test: ${changed.join('; ')}. Run the test again without changing or deploying bots`,
+        `a bot was changed or deployed during the test: ${changed.join('; ')}. Run the test again without changing or deploying bots`,
       ];
-  const verdict =
-    touched.length > 0
-      ? 'fail'
-      : moved.length > 0 && result.verdict === 'pass'
-        ? 'provisional'
-        : result.verdict;
+  const lowered = doubts.length > 0 && verdict === 'pass' ? 'provisional' : verdict;
   return {
-    ...result,
-    ...own,
-    method: `${ownMethod} ${method}`,
-    isolation,
-    verdict,
-    reasons: [...touched, ...result.reasons, ...moved],
+    verdict: faults.length > 0 ? 'fail' : lowered,
+    reasons: [
+      ...faults.map((fault) => `isolation: ${fault}`),
+      ...reasons,
+      ...doubts.map((doubt) => `isolation: ${doubt}`),
+    ],
   };
 }

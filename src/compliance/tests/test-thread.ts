@@ -4,8 +4,7 @@ import { TaskFailure } from '../../base/thread-failures.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import type { ConformanceResult } from '../conformance/run-conformance.ts';
 import type { StressResult } from '../stress/run.ts';
-import type { ConformanceWork, TestWork } from './test-work.ts';
-import type { TestMessage } from './test-worker.ts';
+import type { ConformanceWork, TestMessage, TestWork } from './test-worker.ts';
 
 const FILE = new URL(`./test-worker${import.meta.url.slice(-3)}`, import.meta.url);
 

@@ -10,7 +10,7 @@ import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { runConformance } from '../../../src/compliance/conformance/run-conformance.ts';
 import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
 import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
-import { addStaleness } from '../../../src/compliance/tests/current-staleness.ts';
+import { addStaleness } from '../../../src/compliance/tests/staleness.ts';
 import { startConformance } from '../../../src/compliance/tests/start.ts';
 import { createTestBot } from '../../../src/compliance/tests/test-bot.ts';
 import { createLog } from '../../../src/base/log.ts';
@@ -71,7 +71,7 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
       timeout: 30_000,
       interval: 50,
     });
-  const start = (cases?: readonly string[]) =>
+  const start = (cases?: string[]) =>
     startConformance(service, 'operator', 'correct', { seed: SEED, cases });
 
   test('gives the same evidence in any process, and becomes stale when the limits change', async () => {
