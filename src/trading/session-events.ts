@@ -5,9 +5,22 @@ import type { NewEvent } from '../events/event.ts';
 import type { DataEvent } from './feed.ts';
 import { SUPERVISION_KINDS } from './session-supervision.ts';
 import type { SessionInput } from './session-input.ts';
-import type { Progress } from '../events/session-state.ts';
+import type { Progress, SessionState } from '../events/session-state.ts';
 
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
+
+/** Events of a session since its previous batch. */
+export interface SessionBatch {
+  /** Counts from 1 in each session. A batch is sent again if its write was not acknowledged. */
+  readonly number: number;
+  readonly events: readonly SessionEvent[];
+  /** Time of the oldest event by the clock of its process, ms since the Unix epoch. */
+  readonly made_at?: number | undefined;
+  /** State after the batch. */
+  readonly state: SessionState;
+  /** Number of bar steps taken since the session started. */
+  readonly steps: number;
+}
 
 /** The payload is the line of this event in `events.ndjson`. */
 export function orderEvent(event: OrderEvent): SessionEvent {

@@ -45,7 +45,7 @@ export type LifeEvent =
       /** Recorded reason for which new orders were denied. */
       readonly denying: DenyReason | null;
       readonly foreignEpoch: number;
-      /** Why it cannot trade, if it is neither running nor halted. */
+      /** Why it failed, if it did. */
       readonly error: ServiceError | undefined;
     }
   | ({ readonly kind: 'compared' } & Omit<Comparison, 'isFirst'>)
@@ -130,7 +130,7 @@ const REACTIONS: {
   compared: decideCompared,
   feed_connected: ({ ending }) =>
     ending === undefined ? [{ kind: 'stage_entered', stage: 'trading' }] : [],
-  feed_ended: (life, _, facts) => end(life, { outcome: 'finished', isFinal: false }, facts),
+  feed_ended: (life, _, facts) => finish(life, facts),
   bars_arrived: decideBars,
   foreign_order_seen: ({ foreignEpoch }, event) =>
     event.epoch > foreignEpoch ? [{ ...event, kind: 'superseded' }] : [],
@@ -214,7 +214,9 @@ function decideRestored(
   if (life.ending !== undefined) return [adopted, ...haltIfFinal(life, life.ending, facts)];
   if (status === 'halted')
     return [adopted, ...end(life, { outcome: 'halted', isFinal: true }, facts)];
-  if (status !== 'running') return [adopted, ...fail(life, error!, facts)];
+  if (error !== undefined) return [adopted, ...fail(life, error, facts)];
+  // The account is lost, which is no failure on paper.
+  if (status !== 'running') return [adopted, ...finish(life, facts)];
   const stage = life.isAtVenue ? 'reconciling' : 'connecting';
   return [adopted, { kind: 'stage_entered', stage }];
 }
@@ -268,6 +270,10 @@ function decideSupervisionInputs(life: SessionLife, { session, now }: Facts): De
       (input) => ({ kind: 'input_decided', input }) as const,
     ),
   ];
+}
+
+function finish(life: SessionLife, facts: Facts): Decision[] {
+  return end(life, { outcome: 'finished', isFinal: false }, facts);
 }
 
 function fail(life: SessionLife, error: ServiceError, facts: Facts): Decision[] {

@@ -1,7 +1,8 @@
 import { thisMoment } from '../../base/elapsed.ts';
-import type {
-  connectToServer,
-  ServerConnection,
+import {
+  eventOfAnswer,
+  type connectToServer,
+  type ServerConnection,
 } from '../../trading/host/pod/server-connection.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
 
@@ -29,11 +30,11 @@ export class ControlServer {
     this.#publish();
   }
 
-  readonly connect: typeof connectToServer = ({ onNews }) => {
+  readonly connect: typeof connectToServer = ({ onEvent }) => {
     this.#command = 'trade';
     /** Virtual time of the last answer: `thisMoment` would read the uptime of the machine each time. */
     let answeredAt = Date.now();
-    this.#publish = () => onNews({ answer: this.#answer() });
+    this.#publish = () => onEvent(eventOfAnswer(this.#answer()));
     this.#publish();
     return {
       mayTrade: () => {

@@ -18,8 +18,8 @@ import type { Storage } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
 import { findHaltInForce, type KnownHalt } from '../tasks/halt-in-force.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import type { SessionBatch } from '../../trading/host/threads/session-work.ts';
 import { readSession, writeBatch } from '../tasks/session-record.ts';
+import type { SessionBatch } from '../../trading/session-events.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 
 /** Duration of a claim after a report. */
@@ -58,7 +58,7 @@ export interface Report extends KnownReport {
   readonly database_epoch?: number | undefined;
   /** Null requests the claim. */
   readonly epoch: number | null;
-  readonly batch: Omit<SessionBatch, 'total'> | null;
+  readonly batch: SessionBatch | null;
   readonly ended: (Omit<RunnerEnd, 'error'> & { readonly error: ReportedError | null }) | null;
 }
 

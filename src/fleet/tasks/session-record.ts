@@ -8,10 +8,15 @@ import { markUsed } from '../thresholds/overrides.ts';
 import type { UsedPermit } from '../../engine/risk/permits.ts';
 import { openingAfterLosses, type Opening } from '../../trading/opening.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
-import type { SessionBatch } from '../../trading/host/threads/session-work.ts';
+import type { TaskBatch } from '../../trading/host/threads/session-work.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
-import { orderEvent, OVERRIDE_USED, type SessionEvent } from '../../trading/session-events.ts';
+import {
+  orderEvent,
+  OVERRIDE_USED,
+  type SessionBatch,
+  type SessionEvent,
+} from '../../trading/session-events.ts';
 
 export type SessionTask = Readonly<
   Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>
@@ -50,7 +55,7 @@ export async function recordBatch(
   tx: Db,
   claim: Claim,
   now: number,
-  batch: SessionBatch,
+  batch: TaskBatch,
 ): Promise<boolean> {
   const { task_id, bot_id } = claim;
   if (!(await isHeld(tx, claim))) return false;
@@ -70,7 +75,7 @@ export async function writeBatch(
   task: SessionTask,
   now: number,
   before: Pick<RecordedSession, 'state'>,
-  { number, events, made_at, state, steps }: Omit<SessionBatch, 'total'>,
+  { number, events, made_at, state, steps }: SessionBatch,
 ): Promise<void> {
   const text = JSON.stringify(state);
   const change = text === before.state ? [] : [stateEvent(task, state, now)];

@@ -9,7 +9,7 @@ import { readFigure, type FigureName } from '../../base/run-figures.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { TaskFailure, ThreadDied } from '../../base/thread-failures.ts';
 import type { SessionThreads } from '../../trading/host/threads/session-threads.ts';
-import type { SessionBatch, SessionWork } from '../../trading/host/threads/session-work.ts';
+import type { SessionWork, TaskBatch } from '../../trading/host/threads/session-work.ts';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { runBacktestThread } from './backtest-thread.ts';
@@ -218,7 +218,7 @@ export class TaskAttempts {
     const input = JSON.parse(claim.input) as PaperInput;
     const read = recordedInputs(storage.read, claim);
     let written: Promise<void> = Promise.resolve();
-    const record = async (batch: SessionBatch): Promise<void> => {
+    const record = async (batch: TaskBatch): Promise<void> => {
       const isOurs = await this.#persist(() =>
         storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
       );

@@ -1,8 +1,14 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Progress, SessionState } from '../../events/session-state.ts';
 import type { Step } from '../../engine/steps.ts';
-import type { DataEvent } from '../feed.ts';
-import { dataEvent, inputEvent, progressEvents, type SessionEvent } from '../session-events.ts';
+import type { DataEvent, FeedItem } from '../feed.ts';
+import {
+  dataEvent,
+  inputEvent,
+  progressEvents,
+  type SessionBatch,
+  type SessionEvent,
+} from '../session-events.ts';
 import type { SessionInput } from '../session-input.ts';
 import type { Facts, SessionLife } from '../session-life.ts';
 import {
@@ -14,8 +20,9 @@ import {
 } from '../session-lifecycle.ts';
 import { denialReason, mayPlace } from '../trading-permission.ts';
 import type { TradingSession } from '../trading-session.ts';
-import type { VenueOrderId } from '../venue.ts';
+import type { DenyReason, VenueOrderId } from '../venue.ts';
 
+/** What differs between hosts. */
 export interface SessionHost {
   /** Conditions of trading that only the host can observe. */
   readonly observe: () => Pick<Facts, 'isLicensed' | 'isClaimFresh'>;
@@ -27,6 +34,16 @@ export interface SessionHost {
   readonly onProgress?: (progress: Progress) => void;
   /** Whether halts are recorded as events; otherwise only the state records them. */
   readonly recordsHalts: boolean;
+  /** Whether a lost account is a failure; otherwise it ends the session like the end of its bars. */
+  readonly failsWhenRuined: boolean;
+  /**
+   * Prepares the session for bars, before it takes them.
+   *
+   * @returns whether they are too old to trade by.
+   */
+  readonly prepareBars: (step: Step) => Promise<boolean>;
+  /** Resolves when the batch is durable, or is certain to become so before the session ends. */
+  readonly write: (batch: Omit<SessionBatch, 'number'>) => Promise<void>;
 }
 
 /** A session with its life, and the events that its host has not written yet. */
@@ -38,6 +55,8 @@ export class HostedSession {
   #life: SessionLife;
   readonly #host: SessionHost;
   #events: SessionEvent[] = [];
+  /** Time of the oldest event that is not written, ms since epoch. */
+  #madeAt: number | undefined;
   #gaps: DataEvent[] = [];
 
   constructor(life: SessionLife, host: SessionHost) {
@@ -70,53 +89,59 @@ export class HostedSession {
 
   /** Records an event that is no input. */
   note(kind: string, payload: SessionEvent['payload']): void {
-    this.#events.push({ kind, occurred_at: Date.now(), payload });
-  }
-
-  /** A gap is recorded with the bars after it: alone, it would be recorded again after a restart. */
-  noteData(event: DataEvent): void {
-    if (event.kind === 'data.gap') this.#gaps.push(event);
-    else this.#events.push(dataEvent(event));
-  }
-
-  noteGaps(): void {
-    this.#events.push(...this.#gaps.map(dataEvent));
-    this.#gaps = [];
+    this.#add({ kind, occurred_at: Date.now(), payload });
   }
 
   /**
-   * Passes bars to the session. After Ctrl-C during the step, nothing of it is recorded.
+   * Begins to trade with the session that was restored, unless it has ended.
    *
-   * @returns whether the session continues.
+   * @param denying recorded reason for which new orders were denied.
    */
-  takeBars(step: Step, isStale: boolean): boolean {
+  adopt(session: TradingSession, denying: DenyReason | null = null, foreignEpoch = 0): void {
+    this.session = session;
+    this.dispatch({ kind: 'restored', denying, foreignEpoch, error: this.#failure });
+  }
+
+  async takeFeedItem(item: FeedItem): Promise<void> {
+    const { session } = this;
+    if (session === undefined || this.#life.ending !== undefined) return;
+    if (item.kind !== 'data.bars') return this.#noteData(item);
+    const isStale = await this.#host.prepareBars(item.step);
     this.dispatch({ kind: 'bars_arrived', isStale });
-    const session = this.session!;
-    const progress = session.push(step);
-    if (session.failure?.code === 'interrupted') {
-      this.dispatch({ kind: 'interrupted' });
-      return false;
-    }
+    const progress = session.push(item.step);
+    // After Ctrl-C during the step, nothing of it is recorded.
+    if (session.failure?.code === 'interrupted') return this.dispatch({ kind: 'interrupted' });
     this.noteGaps();
-    this.#record({ kind: 'data.bars', step }, progress);
-    return progress.state.status === 'running';
+    this.#record(item, progress);
+    if (session.status === 'running') return;
+    const error = this.#failure;
+    this.dispatch(error === undefined ? { kind: 'feed_ended' } : { kind: 'failed', error });
   }
 
-  /** Why the session cannot take bars. */
-  get failure(): ServiceError {
-    const ruined = new ServiceError('failure', 'the account is lost', { reason: 'ruined' });
-    return this.session?.failure ?? ruined;
+  /** A gap is recorded with the bars after it: alone, it would be recorded again after a restart. */
+  noteGaps(): void {
+    this.#add(...this.#gaps.map(dataEvent));
+    this.#gaps = [];
   }
 
-  get eventCount(): number {
-    return this.#events.length;
+  #noteData(event: DataEvent): void {
+    if (event.kind === 'data.gap') this.#gaps.push(event);
+    else this.#add(dataEvent(event));
   }
 
-  /** Removes and returns the events to be written. */
-  takeEvents(): readonly SessionEvent[] {
+  /** Writes the events since the last call, and the state after them, unless the journal is broken. */
+  async write(): Promise<void> {
+    const { session } = this;
     const events = this.#events;
     this.#events = [];
-    return events;
+    if (this.#life.isBroken || session === undefined) return;
+    const { steps } = session;
+    await this.#host.write({ events, made_at: this.#madeAt, state: session.state(), steps });
+  }
+
+  /** Count of events that are not written. */
+  get eventCount(): number {
+    return this.#events.length;
   }
 
   get denial(): ReturnType<typeof denialReason> {
@@ -134,6 +159,13 @@ export class HostedSession {
     return this.session?.supervised.epoch ?? 1;
   }
 
+  /** Why the session failed; undefined if it did not. */
+  get #failure(): ServiceError | undefined {
+    const { failure, status } = this.session!;
+    if (status !== 'ruined' || !this.#host.failsWhenRuined) return failure;
+    return new ServiceError('failure', 'the account is lost', { reason: 'ruined' });
+  }
+
   #noteDecision(decision: Decision): void {
     if (decision.kind === 'mismatches_changed' && decision.mismatches.length > 0) {
       this.note('venue.mismatch', { mismatches: decision.mismatches });
@@ -148,11 +180,16 @@ export class HostedSession {
 
   #record(input: SessionInput, progress: Progress, details?: HaltDetails): Progress {
     if (input.kind !== 'control.halted' || this.#host.recordsHalts) {
-      this.#events.push(inputEvent(input, Date.now(), details));
+      this.#add(inputEvent(input, Date.now(), details));
     }
-    this.#events.push(...progressEvents(progress));
+    this.#add(...progressEvents(progress));
     this.#host.onProgress?.(progress);
     return progress;
+  }
+
+  #add(...events: readonly SessionEvent[]): void {
+    if (this.#events.length === 0) this.#madeAt = Date.now();
+    this.#events.push(...events);
   }
 
   #facts(): Facts {

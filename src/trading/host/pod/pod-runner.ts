@@ -2,10 +2,10 @@ import { thisMoment } from '../../../base/elapsed.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import { alertsOf } from '../../alerts.ts';
-import type { FeedItem } from '../../feed.ts';
+import type { Step } from '../../../engine/steps.ts';
+import type { SessionBatch } from '../../session-events.ts';
 import { newLife, type Stage } from '../../session-life.ts';
 import type { Decision, LifeEvent } from '../../session-lifecycle.ts';
-import type { SessionSupervision } from '../../session-supervision.ts';
 import type { MarketPhase, VenueReport, VenueRules } from '../../venue.ts';
 import type { OrderReconciliation } from '../../venues/reconcile.ts';
 import { HostedSession } from '../hosted-session.ts';
@@ -13,7 +13,7 @@ import { BackgroundWork, type RestoredSession, type WorkResult } from './backgro
 import { barMsOf, type RunningFeed } from './deployed-bot.ts';
 import { logDecision } from './log-decision.ts';
 import { RunnerStatus } from './runner-status.ts';
-import type { ServerConnection, ServerNews } from './server-connection.ts';
+import type { ServerConnection } from './server-connection.ts';
 import type { TradeOptions } from './trade-options.ts';
 
 const LICENSED_FEATURE = 'live_trading';
@@ -41,12 +41,15 @@ export class PodRunner {
     this.#options = options;
     this.hosted = new HostedSession(newLife(config.venue.type === 'exchange', journal.latches), {
       recordsHalts: true,
+      failsWhenRuined: true,
       observe: () => ({
         isLicensed: gate?.check(LICENSED_FEATURE).allowed !== false,
         isClaimFresh: this.work.server?.mayTrade() !== false,
       }),
       perform: (decision) => this.#perform(decision),
       onProgress: ({ events }) => metrics.count(events),
+      prepareBars: (step) => this.#prepareBars(step),
+      write: (batch) => this.#write(batch),
     });
     this.hosted.unrestored = journal.state?.working ?? [];
     this.work = new BackgroundWork(options, this.hosted, signal);
@@ -73,7 +76,7 @@ export class PodRunner {
         if (hosted.life.claim === 'fenced' || performance.now() >= until) break;
       }
       hosted.dispatch({ kind: 'ticked' });
-      await this.#record();
+      await hosted.write();
     } catch (error) {
       hosted.dispatch({ kind: 'write_failed', error: this.#failureOf(error) });
     }
@@ -96,18 +99,14 @@ export class PodRunner {
       log,
       signal,
       nextBatch: (recorded) => journal.nextBatch(recorded),
-      onNews: (news) => this.post(eventOfNews(news)),
+      onEvent: (event) => this.post(event),
     });
   }
 
   /** @throws ServiceError `storage_unavailable` */
-  async #record(): Promise<void> {
-    const { session, life } = this.hosted;
+  async #write({ events, state, steps }: Omit<SessionBatch, 'number'>): Promise<void> {
     const { journal, metrics } = this.#options;
-    const events = this.hosted.takeEvents();
-    if (life.isBroken || session === undefined) return;
-    const state = session.state();
-    await journal.append(events, state, session.steps);
+    await journal.append(events, state, steps);
     metrics.show(state);
     const alerts = alertsOf(events);
     for (const alert of alerts) metrics.alerted(alert);
@@ -117,7 +116,7 @@ export class PodRunner {
 
   async #handle(item: WorkResult): Promise<void> {
     const { hosted } = this;
-    if (item.kind === 'feed_item') await this.#takeFeedItem(item.item);
+    if (item.kind === 'feed_item') await hosted.takeFeedItem(item.item);
     else if (item.kind === 'report') this.#takeReport(item.report);
     else if (item.kind === 'rules') this.#takeRules(item.rules);
     else if (item.kind === 'orders_reconciled') this.#takeReconciliation(item.reconciliation);
@@ -129,19 +128,14 @@ export class PodRunner {
     } else hosted.dispatch(item);
   }
 
-  async #takeFeedItem(item: FeedItem): Promise<void> {
-    const { hosted } = this;
-    if (hosted.life.ending !== undefined || hosted.session === undefined) return;
-    if (item.kind !== 'data.bars') return hosted.noteData(item);
-    this.status.barAt = thisMoment();
+  /** If the next bars have closed too, orders would trade at outdated prices. */
+  async #prepareBars(step: Step): Promise<boolean> {
     const { bot, venueTimes } = this.#options;
-    await bot.take([item.step]);
+    this.status.barAt = thisMoment();
+    await bot.take([step]);
     const barMs = barMsOf(bot.bot);
-    const closedFor = Date.now() - item.step.time - barMs;
-    // If the next bars have closed too, orders would trade at outdated prices.
-    const isStale = hosted.life.isAtVenue && closedFor >= (venueTimes?.freshForMs ?? barMs);
-    if (hosted.takeBars(item.step, isStale) || hosted.life.isBroken) return;
-    hosted.dispatch({ kind: 'failed', error: this.#failureOf(hosted.failure) });
+    const closedFor = Date.now() - step.time - barMs;
+    return this.hosted.life.isAtVenue && closedFor >= (venueTimes?.freshForMs ?? barMs);
   }
 
   #takeReport(report: VenueReport): void {
@@ -207,15 +201,12 @@ export class PodRunner {
   }
 
   #adopt({ session, denying, foreignEpoch }: RestoredSession): void {
-    const { hosted } = this;
-    hosted.session = session;
-    const { status, time, working } = session.state();
+    const { time, working } = session.state();
     this.#options.log.info(
       `resumed: ${session.steps} steps, until ${time}, ${working.length} working orders`,
     );
     if (this.work.connection !== undefined) this.work.followVenue();
-    const error = status === 'running' || status === 'halted' ? undefined : hosted.failure;
-    hosted.dispatch({ kind: 'restored', denying, foreignEpoch, error });
+    this.hosted.adopt(session, denying, foreignEpoch);
   }
 
   #adoptFeed(feed: RunningFeed): void {
@@ -260,16 +251,6 @@ export class PodRunner {
     if (this.hosted.life.ending !== undefined) log.error(`while ending: ${error.message}`);
     return error;
   }
-}
-
-function eventOfNews(news: ServerNews): LifeEvent {
-  if ('fenced' in news) return { kind: 'fenced' };
-  if ('gone' in news) return { kind: 'disowned' };
-  if ('fault' in news) return { kind: 'server_failed', error: news.fault };
-  const { command, halt, controls } = news.answer;
-  const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };
-  const supervision = controls as SessionSupervision;
-  return { kind: 'answered', command, halt: { halt_id, reason, by }, supervision };
 }
 
 function phaseOf({ instruments }: VenueRules, symbol: string): MarketPhase | 'deleted' {

@@ -1,7 +1,12 @@
 import { isSystemError, ServiceError } from '../../../base/errors.ts';
 import type { EventFault } from '../../../events/event.ts';
 import type { SessionState } from '../../../events/session-state.ts';
-import { INPUT_KINDS, parseInput, type SessionEvent } from '../../session-events.ts';
+import {
+  INPUT_KINDS,
+  parseInput,
+  type SessionBatch,
+  type SessionEvent,
+} from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
 import type { VenueRules } from '../../venue.ts';
 import { JournalStore, type Payload } from './journal-store.ts';
@@ -13,16 +18,6 @@ export interface Owner {
   /** See `versionHash`. */
   readonly spec_hash: string;
   readonly venue: string;
-}
-
-/** A part of the journal for the server. */
-export interface LogBatch {
-  readonly number: number;
-  readonly events: SessionEvent[];
-  /** Time at which the first event was written; undefined without events. */
-  readonly made_at?: number | undefined;
-  readonly state: SessionState;
-  readonly steps: number;
 }
 
 /** How a deployment ended for good. */
@@ -146,7 +141,7 @@ export class RunnerJournal {
    * batch keeps its number and its events, even after a crash.
    * @throws ServiceError `conflict`, reason `log_lost`, if the server has recorded more batches.
    */
-  async nextBatch(recorded: number): Promise<LogBatch | undefined> {
+  async nextBatch(recorded: number): Promise<SessionBatch | undefined> {
     if (recorded > this.#cuts.length) throw logLost(this.#directory, recorded);
     const after = this.#cuts[recorded - 1] ?? 0;
     await this.#rotate(after);

@@ -9,29 +9,22 @@ import {
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { isSystemError, ServiceError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { LifeEvent } from '../../session-lifecycle.ts';
+import type { SessionSupervision } from '../../session-supervision.ts';
 import type { RunConfig } from './run-config.ts';
-import type { LogBatch } from './runner-journal.ts';
+import type { SessionBatch } from '../../session-events.ts';
 
 /** Fields of a report that describe the runner. */
 export type RunnerState = Pick<RunnerReport, 'status' | 'denying' | 'venue' | 'database_epoch'>;
 export type Ended = NonNullable<RunnerReport['ended']>;
-
-export type ServerNews =
-  | { readonly answer: RunnerAnswer }
-  /** Another instance has the claim. */
-  | { readonly fenced: ServiceError }
-  /** The deployment has ended, or is unknown. */
-  | { readonly gone: ServiceError }
-  /** The runner cannot continue. */
-  | { readonly fault: ServiceError };
 
 export interface ServerConnectionOptions {
   readonly control: NonNullable<RunConfig['control']>;
   readonly deploymentId: string;
   readonly instanceId: string;
   readonly describeRunner: () => RunnerState;
-  readonly nextBatch: (recorded: number) => Promise<LogBatch | undefined>;
-  readonly onNews: (news: ServerNews) => void;
+  readonly nextBatch: (recorded: number) => Promise<SessionBatch | undefined>;
+  readonly onEvent: (event: LifeEvent) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
   /** Carries the reports; a connection to `control.url` by default. */
@@ -85,7 +78,7 @@ class Reports {
 
   constructor(options: ServerConnectionOptions) {
     this.#options = options;
-    const { control, signal, log, onNews } = options;
+    const { control, signal, log, onEvent } = options;
     this.#client =
       options.client ??
       connectAsRunner({
@@ -96,7 +89,8 @@ class Reports {
       });
     this.#running = this.#run().catch((error: unknown) => {
       log.error({ err: error, msg: 'the reports to the server ended' });
-      onNews({ fault: new ServiceError('failure', `the reports ended: ${messageOf(error)}`) });
+      const message = `the reports ended: ${messageOf(error)}`;
+      onEvent({ kind: 'server_failed', error: new ServiceError('failure', message) });
     });
   }
 
@@ -158,17 +152,17 @@ class Reports {
 
   /** @returns the wait until the next report, ms; undefined after the last. */
   async #reportOnce(): Promise<number | undefined> {
-    const { onNews, signal } = this.#options;
+    const { onEvent, signal } = this.#options;
     try {
       const { answer, events } = await this.#send(null);
-      onNews({ answer });
+      onEvent(eventOfAnswer(answer));
       return events < MANY_EVENTS ? this.#reportMs : 0;
     } catch (error) {
       if (signal.aborted) return undefined;
       if (!(error instanceof ServiceError)) throw error;
       if (error.code === 'conflict' && error.reason === 'fenced') return this.#fence(error);
       if (error.code === 'not_found') {
-        onNews({ gone: error });
+        onEvent({ kind: 'disowned' });
         return undefined;
       }
       this.#noteTrouble(error);
@@ -181,10 +175,10 @@ class Reports {
    * that is renewed belongs to a running instance.
    */
   #fence(error: ServiceError): number | undefined {
-    const { log, onNews } = this.#options;
+    const { log, onEvent } = this.#options;
     const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
     if (this.#epoch !== null || this.#wasFenced) {
-      onNews({ fenced: error });
+      onEvent({ kind: 'fenced' });
       return undefined;
     }
     this.#wasFenced = true;
@@ -234,7 +228,7 @@ class Reports {
     if (isFirst) await this.#readBatch();
   }
 
-  async #readBatch(): Promise<LogBatch | undefined> {
+  async #readBatch(): Promise<SessionBatch | undefined> {
     if (this.#isLogBroken) return undefined;
     try {
       const batch = await this.#options.nextBatch(this.#recorded);
@@ -245,7 +239,7 @@ class Reports {
       if (!isPassing) this.#breakLog(error);
       else if (!this.#isLogBlocked) {
         this.#isLogBlocked = true;
-        this.#options.onNews({ fault: error });
+        this.#options.onEvent({ kind: 'server_failed', error });
       }
       return undefined;
     }
@@ -255,13 +249,19 @@ class Reports {
   #breakLog(fault: unknown): void {
     this.#isLogBroken = true;
     if (!(fault instanceof ServiceError)) throw fault;
-    this.#options.onNews({ fault });
+    this.#options.onEvent({ kind: 'server_failed', error: fault });
   }
 
   #noteTrouble(error: ServiceError): void {
     if (!this.#isDown) this.#options.log.warn(`cannot report to the server: ${error.message}`);
     this.#isDown = true;
   }
+}
+
+export function eventOfAnswer({ command, halt, controls }: RunnerAnswer): LifeEvent {
+  const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };
+  const supervision = controls as SessionSupervision;
+  return { kind: 'answered', command, halt: { halt_id, reason, by }, supervision };
 }
 
 /** A halt is accepted from any server. @throws ServiceError `server_unreachable` */

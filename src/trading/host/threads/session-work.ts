@@ -8,7 +8,7 @@ import type { SessionState } from '../../../events/session-state.ts';
 import type { Dataset, LoadOptions } from '../../../market/load-dataset.ts';
 import type { LiveSource } from '../../live-worker.ts';
 import type { CodeLimits } from '../../sandbox/hosted-run.ts';
-import type { SessionEvent } from '../../session-events.ts';
+import type { SessionBatch } from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 
@@ -21,7 +21,7 @@ export interface SessionWork {
   readonly customCode?: CodeLimits | undefined;
   readonly input: SessionChoices;
   /** Last recorded batch, and the state after it. */
-  readonly recorded: Pick<SessionBatch, 'state'> & { readonly batches: number };
+  readonly recorded: { readonly state: SessionState; readonly batches: number };
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   /** Directory for the result files. */
@@ -37,17 +37,7 @@ export interface SessionChoices extends SpecChanges {
   readonly opening?: Opening;
 }
 
-/** Events of a session since its previous batch. */
-export interface SessionBatch {
-  /** Counts from 1 in each session. A batch is sent again if its write was not acknowledged. */
-  readonly number: number;
-  readonly events: readonly SessionEvent[];
-  /** Time of the oldest event by the clock of its process, ms since the Unix epoch. */
-  readonly made_at?: number | undefined;
-  /** State after the batch. */
-  readonly state: SessionState;
-  /** Number of bar steps taken since the session started. */
-  readonly steps: number;
+export interface TaskBatch extends SessionBatch {
   /** Total number of steps; null if unknown, as with live bars. */
   readonly total: number | null;
 }
@@ -68,7 +58,7 @@ export interface WorkerCalls {
   /** Opens a port that receives live bars. */
   readonly live: (source: LiveSource) => Promise<MessagePort>;
   /** Resolves when the batch is written. If it throws, the session has ended. */
-  readonly record: (batch: SessionBatch) => Promise<void>;
+  readonly record: (batch: TaskBatch) => Promise<void>;
 }
 
 export interface Call {

@@ -3,20 +3,20 @@ import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
-import type { FeedItem } from '../../feed.ts';
 import { liveSessionFeed } from '../../live-session-feed.ts';
 import { replaySessionFeed } from '../../replay-feed.ts';
 import { restoreSession } from '../../restore-session.ts';
 import { openHosted, type HostedRun } from '../../sandbox/hosted-run.ts';
 import type { SessionFeed } from '../../session-feed.ts';
+import type { SessionBatch } from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
 import { newLife } from '../../session-life.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import { HostedSession } from '../hosted-session.ts';
-import type { SessionBatch, SessionWork, WorkerCalls } from './session-work.ts';
+import type { SessionWork, TaskBatch, WorkerCalls } from './session-work.ts';
 
 /** A batch that may still be written together with others. */
-export type UnnumberedBatch = Omit<SessionBatch, 'number'>;
+export type UnnumberedBatch = Omit<TaskBatch, 'number'>;
 
 /** Where the session gets its inputs, and where its durable writes go. */
 export interface SessionPorts extends Pick<WorkerCalls, 'readSupervision' | 'load' | 'live'> {
@@ -63,8 +63,7 @@ export async function runSession(
     const feed = await openFeed(work, ports, run.bot);
     const session = await restore(work, ports, run);
     ports.gone.throwIfAborted();
-    const threaded = new ThreadedSession(work, ports, run, feed, session);
-    await threaded.follow();
+    await new ThreadedSession(work, ports, run, feed).trade(session);
     ports.gone.throwIfAborted();
     if (session.failure !== undefined) throw session.failure;
     if (session.steps === 0) return undefined;
@@ -75,83 +74,63 @@ export async function runSession(
   }
 }
 
-/** Takes the bars of a feed, and writes what follows from them in batches. */
+/**
+ * Hosts a session on paper in a thread. It needs no inbox as in `PodRunner`: nothing reports to it but
+ * its feed, and it reads supervision before it takes bars. It writes in batches, because replayed bars
+ * arrive faster than a database can commit them.
+ */
 class ThreadedSession {
   readonly #hosted: HostedSession;
-  readonly #session: TradingSession;
-  readonly #work: SessionWork;
+  readonly #speed: SessionWork['input']['speed'];
   readonly #ports: SessionPorts;
-  readonly #run: HostedRun;
   readonly #feed: SessionFeed;
-  #batchBegun: { readonly steps: number; readonly at: number };
-  /** Time of the oldest event that is not written, ms since epoch. */
-  #madeAt = Date.now();
+  #batchBegun = { steps: 0, at: performance.now() };
   #supervisedAt: Moment | undefined;
 
-  constructor(
-    work: SessionWork,
-    ports: SessionPorts,
-    run: HostedRun,
-    feed: SessionFeed,
-    session: TradingSession,
-  ) {
-    this.#work = work;
+  constructor(work: SessionWork, ports: SessionPorts, run: HostedRun, feed: SessionFeed) {
+    this.#speed = work.input.speed;
     this.#ports = ports;
-    this.#run = run;
     this.#feed = feed;
-    this.#session = session;
-    this.#batchBegun = { steps: session.steps, at: performance.now() };
     this.#hosted = new HostedSession(newLife(false, 0), {
-      // Its state records the halt of a paper session.
+      // The result of a paper session is that of a backtest of its bars.
       recordsHalts: false,
+      failsWhenRuined: false,
       // The worker holds the claim, and paper sessions need no license.
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
+      prepareBars: async (step) => {
+        this.#hosted.noteGaps();
+        await this.#updateSupervision();
+        await run.take([step]);
+        return false;
+      },
+      write: (batch) => this.#write(batch),
     });
-    this.#hosted.session = session;
   }
 
-  async follow(): Promise<void> {
+  async trade(session: TradingSession): Promise<void> {
     const hosted = this.#hosted;
     const { stop, gone } = this.#ports;
-    const { time } = this.#work.recorded.state;
+    const { time } = session.state();
+    this.#batchBegun.steps = session.steps;
     hosted.dispatch({ kind: 'claimed' });
-    const error = this.#session.status === 'running' ? undefined : hosted.failure;
-    hosted.dispatch({ kind: 'restored', denying: null, foreignEpoch: 0, error });
+    hosted.adopt(session);
     if (hosted.life.ending !== undefined) return;
+    hosted.dispatch({ kind: 'feed_connected' });
     const stopOrGone = AbortSignal.any([stop, gone]);
     try {
       const last = time === null ? undefined : Date.parse(time);
-      hosted.dispatch({ kind: 'feed_connected' });
       for await (const item of this.#feed.items(last, stopOrGone)) {
         stopOrGone.throwIfAborted();
-        await this.#take(item);
+        await hosted.takeFeedItem(item);
         if (hosted.life.ending !== undefined) break;
+        if (this.#isDue()) await hosted.write();
       }
       hosted.dispatch({ kind: 'feed_ended' });
     } catch (thrown) {
       if (!stop.aborted || gone.aborted) throw thrown;
     }
-    this.#timeFirstEvent();
     if (stop.aborted) hosted.dispatch({ kind: 'stop_requested', isFinal: true });
-    await this.#flush();
-  }
-
-  async #take(item: FeedItem): Promise<void> {
-    const hosted = this.#hosted;
-    this.#timeFirstEvent();
-    if (item.kind !== 'data.bars') {
-      hosted.noteData(item);
-      if (item.kind === 'data.refused' && this.#isDue()) await this.#flush();
-      return;
-    }
-    hosted.noteGaps();
-    await this.#updateSupervision();
-    const { take, needsSteps } = this.#run;
-    if (needsSteps) await take([item.step]);
-    if (hosted.takeBars(item.step, false)) {
-      if (this.#isDue()) await this.#flush();
-    } else if (this.#session.status === 'ruined') hosted.dispatch({ kind: 'feed_ended' });
-    else hosted.dispatch({ kind: 'failed', error: hosted.failure });
+    await hosted.write();
   }
 
   /** Reads supervision before each step, so that no order is placed by outdated supervision. */
@@ -166,28 +145,21 @@ class ThreadedSession {
     this.#hosted.dispatch({ kind: 'ticked' });
   }
 
-  #timeFirstEvent(): void {
-    if (this.#hosted.eventCount === 0) this.#madeAt = Date.now();
-  }
-
   #isDue(): boolean {
     const { steps, at } = this.#batchBegun;
     return (
-      this.#work.input.speed !== 'max' ||
-      this.#session.steps - steps >= MOST_STEPS ||
+      this.#speed !== 'max' ||
+      this.#hosted.session!.steps - steps >= MOST_STEPS ||
       this.#hosted.eventCount >= MOST_EVENTS ||
       performance.now() - at >= LONGEST_BATCH_MS
     );
   }
 
-  async #flush(): Promise<void> {
-    const { steps } = this.#session;
-    const events = this.#hosted.takeEvents();
-    const state = this.#session.state();
+  async #write(batch: Omit<SessionBatch, 'number'>): Promise<void> {
+    const { events, state, steps } = batch;
     // A halt without working orders has no event, but must be recorded.
     if (events.length > 0 || state.status !== 'running') {
-      const { total } = this.#feed;
-      await this.#ports.record({ events, made_at: this.#madeAt, state, steps, total });
+      await this.#ports.record({ ...batch, total: this.#feed.total });
     }
     this.#batchBegun = { steps, at: performance.now() };
   }

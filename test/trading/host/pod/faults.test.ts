@@ -2,6 +2,7 @@ import type { RunnerAnswer } from '../../../../src/api/runners.ts';
 import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';
 import { ACTS, BTC } from './world.ts';
 
@@ -151,7 +152,7 @@ test('what was not told for long is told in parts, all of it', async () => {
   script.hasClaim = false;
   const life = await script.start();
   for (let i = 0; i < 600; i += 1) script.closes.push(ACTS.buy - 1);
-  life.tell({ answer: { ...ANSWER, recorded: 0 } });
+  life.post(eventOfAnswer({ ...ANSWER, recorded: 0 }));
   await until(() => life.hasTakenAll());
   expect(script.batches.size).toBe(0);
   script.hasClaim = true;

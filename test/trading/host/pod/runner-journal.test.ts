@@ -3,12 +3,8 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
-import {
-  openJournal,
-  type Journal,
-  type LogBatch,
-} from '../../../../src/trading/host/pod/runner-journal.ts';
-import { barsEvent } from '../../../../src/trading/session-events.ts';
+import { openJournal, type Journal } from '../../../../src/trading/host/pod/runner-journal.ts';
+import { barsEvent, type SessionBatch } from '../../../../src/trading/session-events.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { openStorage } from '../../../../src/storage/storage.ts';
 import { SCRATCH } from '../../../scratch.ts';
@@ -46,8 +42,8 @@ async function append(journal: Journal, count: number): Promise<void> {
 }
 
 /** What the server is sent once it has recorded so many batches, until nothing is left. */
-async function report(journal: Journal, recorded: number): Promise<LogBatch[]> {
-  const batches: LogBatch[] = [];
+async function report(journal: Journal, recorded: number): Promise<SessionBatch[]> {
+  const batches: SessionBatch[] = [];
   for (;;) {
     const batch = await journal.nextBatch(recorded + batches.length);
     if (batch === undefined) return batches;

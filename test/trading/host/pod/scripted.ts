@@ -11,12 +11,10 @@ import { createLog } from '../../../../src/base/log.ts';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { openBot, type RunningBot } from '../../../../src/trading/host/pod/deployed-bot.ts';
 import { readRunConfig, type RunConfig } from '../../../../src/trading/host/pod/run-config.ts';
-import type { ServerNews } from '../../../../src/trading/host/pod/server-connection.ts';
-import {
-  openJournal,
-  type Journal,
-  type LogBatch,
-} from '../../../../src/trading/host/pod/runner-journal.ts';
+import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';
+import type { LifeEvent } from '../../../../src/trading/session-lifecycle.ts';
+import { openJournal, type Journal } from '../../../../src/trading/host/pod/runner-journal.ts';
+import type { SessionBatch } from '../../../../src/trading/session-events.ts';
 import { createRunnerMetrics } from '../../../../src/trading/host/pod/runner-metrics.ts';
 import { trade } from '../../../../src/trading/host/pod/trade.ts';
 import type {
@@ -62,7 +60,7 @@ export interface Script {
   hasClaim: boolean;
   moment: Moment;
   /** By number, as they were told first. */
-  readonly batches: Map<number, LogBatch>;
+  readonly batches: Map<number, SessionBatch>;
   /** What a runner did that none may. */
   readonly wrongs: string[];
   /** A part of the market's orders that rest is filled. */
@@ -76,7 +74,7 @@ export interface Life {
   readonly view: RunnerView;
   readonly log: readonly string[];
   readonly stop: () => void;
-  readonly tell: (news: ServerNews) => void;
+  readonly post: (event: LifeEvent) => void;
   /** Whether all bars were taken, and are on disk. */
   readonly hasTakenAll: () => boolean;
   /** The state on disk. */
@@ -127,7 +125,7 @@ export async function newScript(): Promise<Script> {
   const orders: Script['orders'] = new Map();
   const withdrawn = new Set<string>();
   const holdings = { cash: 1000, units: 0 };
-  const batches = new Map<number, LogBatch>();
+  const batches = new Map<number, SessionBatch>();
   const listeners = new Set<(report: VenueReport) => void>();
   const lives: Life[] = [];
   onTestFinished(async () => {
@@ -187,7 +185,7 @@ export async function newScript(): Promise<Script> {
       const real = await openJournal(join(directory, 'runner'), owner);
       const stop = new AbortController();
       let isDead = false;
-      let onNews: (news: ServerNews) => void = () => {};
+      let post: (event: LifeEvent) => void = () => {};
       let view: RunnerView | undefined;
       let steps = real.steps;
       /** Numbers of orders of which the log has it. */
@@ -301,7 +299,7 @@ export async function newScript(): Promise<Script> {
         nextBatch: (recorded) => at('nextBatch', () => real.nextBatch(recorded)),
         close: () => real.close(),
       };
-      const tellServer = async (): Promise<LogBatch | undefined> => {
+      const tellServer = async (): Promise<SessionBatch | undefined> => {
         const batch = await journal.nextBatch(batches.size);
         if (batch === undefined) return undefined;
         const text = JSON.stringify(batch);
@@ -334,8 +332,8 @@ export async function newScript(): Promise<Script> {
           },
           close: async () => {},
         }),
-        connectToServer({ onNews: tell, signal }) {
-          onNews = tell;
+        connectToServer({ onEvent, signal }) {
+          post = onEvent;
           const answer = (): RunnerAnswer => ({
             epoch: 1,
             claim_seconds: 30,
@@ -350,7 +348,7 @@ export async function newScript(): Promise<Script> {
               await at('report', () => {}).catch(() => {});
               if (script.hasClaim) {
                 await tellServer().catch(() => {});
-                if (!isDead) tell({ answer: answer() });
+                if (!isDead) onEvent(eventOfAnswer(answer()));
               }
               await new Promise((resolve) => setTimeout(resolve, 5));
             }
@@ -402,14 +400,14 @@ export async function newScript(): Promise<Script> {
           return view!;
         },
         stop: () => stop.abort(),
-        tell: (news) => onNews(news),
+        post: (event) => post(event),
         hasTakenAll: () => steps === script.closes.length,
         state: () => real.state,
         kill: () =>
           (killed ??= (async () => {
             isDead = true;
             stop.abort();
-            onNews({ fenced: unavailable() });
+            post({ kind: 'fenced' });
             await done.catch(() => {});
             await real.close();
           })()),

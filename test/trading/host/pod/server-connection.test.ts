@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { createLog } from '../../../../src/base/log.ts';
-import {
-  connectToServer,
-  type ServerNews,
-} from '../../../../src/trading/host/pod/server-connection.ts';
-import type { LogBatch } from '../../../../src/trading/host/pod/runner-journal.ts';
+import { connectToServer } from '../../../../src/trading/host/pod/server-connection.ts';
+import type { LifeEvent } from '../../../../src/trading/session-lifecycle.ts';
+import type { SessionBatch } from '../../../../src/trading/session-events.ts';
 import { STATE } from '../../../fleet/deployments/world.ts';
 import { SCRATCH } from '../../../scratch.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
 import { startTestServer } from './test-server.ts';
 import { soon, TOKEN } from './world.ts';
 
-async function newConnection(nextBatch: () => Promise<LogBatch | undefined>) {
+const FAILED = { kind: 'server_failed', error: expect.any(ServiceError) };
+
+async function newConnection(nextBatch: () => Promise<SessionBatch | undefined>) {
   const server = await startTestServer(TOKEN);
   const directory = mkdtempSync(join(SCRATCH, 'service-local-connection-'));
   const closing = new AbortController();
@@ -25,7 +25,7 @@ async function newConnection(nextBatch: () => Promise<LogBatch | undefined>) {
   });
   const token_file = join(directory, 'token');
   writeFileSync(token_file, TOKEN);
-  const news: ServerNews[] = [];
+  const events: LifeEvent[] = [];
   const connection = connectToServer({
     control: { url: server.url, token_file },
     deploymentId: 'd',
@@ -36,21 +36,21 @@ async function newConnection(nextBatch: () => Promise<LogBatch | undefined>) {
       venue: { connected: true, open_orders: 0, checked_at: null },
     }),
     nextBatch,
-    onNews: (one) => news.push(one),
+    onEvent: (event) => events.push(event),
     log: createLog(() => {}, true),
     signal: closing.signal,
   });
-  return { server, connection, news };
+  return { server, connection, events };
 }
 
 test('receives a halt while the log cannot be read, and reports the end as not verified', async () => {
-  const { server, connection, news } = await newConnection(async () => {
+  const { server, connection, events } = await newConnection(async () => {
     throw new ServiceError('storage_unavailable', 'the disk is full');
   });
-  await vi.waitFor(() => expect(news).toContainEqual({ fault: expect.any(ServiceError) }), soon);
+  await vi.waitFor(() => expect(events).toContainEqual(FAILED), soon);
   server.command = 'halt';
   await vi.waitFor(() => {
-    expect(news.at(-1)).toMatchObject({ answer: { command: 'halt' } });
+    expect(events.at(-1)).toMatchObject({ kind: 'answered', command: 'halt' });
   }, soon);
   const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
   expect(await connection.end(ended, 1000)).toBeUndefined();
@@ -58,19 +58,19 @@ test('receives a halt while the log cannot be read, and reports the end as not v
     ended: { outcome: 'failed', verified: false },
     batch: null,
   });
-  expect(news.filter((one) => 'fault' in one)).toHaveLength(1);
+  expect(events.filter(({ kind }) => kind === 'server_failed')).toHaveLength(1);
 });
 
 test('the end is reported after all of the log, though the log could not be read for a while', async () => {
   const state = STATE;
-  const batch: LogBatch = { number: 1, events: [], state, steps: 1 };
+  const batch: SessionBatch = { number: 1, events: [], state, steps: 1 };
   let isFull = false;
-  const { server, connection, news } = await newConnection(async () => {
+  const { server, connection, events } = await newConnection(async () => {
     if (isFull) throw new ServiceError('storage_unavailable', 'the disk is full');
     return server.reports.some((report) => report.batch !== null) ? undefined : batch;
   });
   isFull = true;
-  await vi.waitFor(() => expect(news).toContainEqual({ fault: expect.any(ServiceError) }), soon);
+  await vi.waitFor(() => expect(events).toContainEqual(FAILED), soon);
   const { length } = server.reports;
   const ended = { outcome: 'stopped', verified: true, orders: [], error: null } as const;
   const end = connection.end(ended, 20_000);
