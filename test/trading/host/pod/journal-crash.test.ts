@@ -42,7 +42,7 @@ async function copyAtWrites(directory: string, work: () => Promise<void>): Promi
   prototype.prepare = function (this: Database.Database, sql: string) {
     const statement = prepare.call(this, sql);
     if (sql !== 'commit') return statement;
-    const run = statement.run.bind(statement);
+    const run = statement.run.bind(statement) as () => Database.RunResult;
     return Object.assign(statement, {
       run: () => {
         copy();
