@@ -7,7 +7,8 @@ import { importBars } from '../../src/market/catalogue.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startExchange, type Kline, type TestExchange } from '../trading/exchange.ts';
+import type { Kline } from '../../src/compliance/venue/klines.ts';
+import { startExchange, type LocalExchange } from '../trading/local-exchange.ts';
 import { startServer, type RunningServer } from './running.ts';
 
 const START = Date.UTC(2026, 0, 5);
@@ -50,7 +51,7 @@ function klineOf(minute: number): Kline {
 }
 
 let world: World;
-let market: TestExchange;
+let market: LocalExchange;
 let directory: string;
 let token: string;
 let server: RunningServer;
@@ -65,7 +66,8 @@ beforeAll(async () => {
   const { storage, clock } = world.identity;
   ({ token } = await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms)));
   directory = await mkdtemp(join(tmpdir(), 'service-local-live-'));
-  market = await startExchange([BTC], at(0));
+  market = await startExchange({ symbols: [BTC] });
+  market.stopClockAt(at(0));
   const exchanges = {
     local: market.definition,
     gone: { ...market.definition, urls: { public: 'http://127.0.0.1:1' } },
@@ -123,7 +125,7 @@ const ended = (task_id: string): Promise<void> =>
 /** Advances the market bar by bar, with each bar announced. */
 async function pass(from: number, to: number): Promise<void> {
   for (let minute = from; minute <= to; minute += 1) {
-    market.now = at(minute) + 1;
+    market.stopClockAt(at(minute) + 1);
     await market.stream(BTC, at(minute), klineOf(minute));
   }
 }
@@ -131,7 +133,7 @@ async function pass(from: number, to: number): Promise<void> {
 /** Advances the market while no client is connected. */
 function passUnheard(from: number, to: number): void {
   for (let minute = from; minute <= to; minute += 1) market.keep(BTC, at(minute), klineOf(minute));
-  market.now = at(to) + 1;
+  market.stopClockAt(at(to) + 1);
 }
 
 /** Resolves when a client connects again. */

@@ -9,7 +9,8 @@ import { openExchange, type Exchange } from '../../src/trading/venues/market-dat
 import type { FeedItem } from '../../src/trading/feed.ts';
 import { chooseExchange, readExchanges } from '../../src/trading/venues/exchanges-file.ts';
 import { liveFeed, type LiveOptions } from '../../src/trading/live-feed.ts';
-import { startExchange, type Kline, type TestExchange } from './exchange.ts';
+import type { Kline } from '../../src/compliance/venue/klines.ts';
+import { startExchange, type LocalExchange } from './local-exchange.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const BTC = 'BTC/USDT';
@@ -53,15 +54,22 @@ const gap = (after: number, before: number, missing: number) => ({
 });
 
 interface World {
-  readonly market: TestExchange;
+  readonly market: LocalExchange;
   readonly exchange: Exchange;
   /** Starts the feed, and resolves when the exchange has the subscription. */
   readonly feed: (options?: Partial<LiveOptions>) => Promise<() => Promise<FeedItem>>;
   readonly troubles: readonly string[];
 }
 
+/** An exchange whose clock advances only when a test sets it. */
+async function startMarket(...symbols: readonly string[]): Promise<LocalExchange> {
+  const market = await startExchange({ symbols });
+  market.stopClockAt(at(0));
+  return market;
+}
+
 async function newWorld(): Promise<World> {
-  const market = await startExchange([BTC, ETH], at(0));
+  const market = await startMarket(BTC, ETH);
   const ended = new AbortController();
   const exchange = openExchange('local', market.definition, ended.signal);
   const troubles: string[] = [];
@@ -104,14 +112,14 @@ describe('liveFeed', () => {
     const next = await feed();
     await market.stream(BTC, at(0), bar(0, 7));
     await market.stream(BTC, at(0), bar(0, 9));
-    await market.stream(BTC, at(0), bar(0), true);
-    await market.stream(BTC, at(0), bar(0), true);
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1, 5));
     expect(await next()).toEqual(step(0));
-    await market.stream(BTC, at(1), bar(1), true);
+    await market.stream(BTC, at(1), bar(1));
     await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
-    expect(market.asked.filter((path) => path.includes('klines'))).toEqual([]);
+    expect(market.asked.filter((call) => call === 'GET /klines')).toEqual([]);
   });
 
   it('fetches bars missed during a disconnect, and does not yield the open bar', async () => {
@@ -124,7 +132,7 @@ describe('liveFeed', () => {
     market.keep(BTC, at(1), bar(1));
     market.keep(BTC, at(2), bar(2));
     await market.subscribed(BTC, 2);
-    market.now = at(3) + 1;
+    market.stopClockAt(at(3) + 1);
     await market.stream(BTC, at(3), bar(3));
     expect(await next()).toEqual(step(1));
     expect(await next()).toEqual(step(2));
@@ -154,13 +162,13 @@ describe('liveFeed', () => {
     expect(await next()).toEqual(refused(4, 'invalid'));
     await market.stream(BTC, at(6), ['1', '-1', '1', '1', '1']);
     expect(await next()).toEqual(refused(5, 'invalid'));
-    market.now = at(7) + 1;
+    market.stopClockAt(at(7) + 1);
     await market.stream(BTC, at(7), bar(7));
     expect(await next()).toEqual(refused(6, 'invalid'));
     for (const garbage of ['{', 'null', '{"e":"kline"}', '{"e":"kline","k":{"s":7,"t":"x"}}']) {
       await market.say(garbage);
     }
-    market.now = at(8) + 1;
+    market.stopClockAt(at(8) + 1);
     await market.stream(BTC, at(8), bar(8));
     // The client may reconnect meanwhile, so the message is repeated.
     const resend = setInterval(
@@ -186,7 +194,7 @@ describe('liveFeed', () => {
     const { market, feed } = await newWorld();
     const next = await feed();
     await market.stream(BTC, at(0), bar(0));
-    market.now = at(0) + 1;
+    market.stopClockAt(at(0) + 1);
     await market.stream(BTC, at(500), bar(500));
     expect(await next()).toEqual(refused(500, 'invalid'));
     await market.stream(BTC, at(1), bar(1));
@@ -211,15 +219,15 @@ describe('liveFeed', () => {
     const next = await feed({ symbols: [BTC, ETH] });
     await market.stream(BTC, at(0), bar(0));
     await market.stream(ETH, at(0), bar(0, 7));
-    market.now = at(1) + 1;
+    market.stopClockAt(at(1) + 1);
     await market.stream(BTC, at(1), bar(1));
     // The bar has ended, but no later one has come.
     expect(await next()).toEqual(step(0, { [BTC]: candle(0), [ETH]: candle(0, 7) }));
-    market.now = at(2) + 1;
+    market.stopClockAt(at(2) + 1);
     await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
     await market.stream(ETH, at(2), bar(2, 9));
-    market.now = at(3) + 1;
+    market.stopClockAt(at(3) + 1);
     await market.stream(ETH, at(3), bar(3, 9));
     await market.stream(BTC, at(3), bar(3));
     expect(await next()).toEqual({ ...gap(0, 2, 1), symbol: ETH });
@@ -229,7 +237,7 @@ describe('liveFeed', () => {
   it('continues after the last step taken earlier, with the missed bars', async () => {
     const { market, feed } = await newWorld();
     for (const minute of [0, 1, 2, 4]) market.keep(BTC, at(minute), bar(minute));
-    market.now = at(5) + 1;
+    market.stopClockAt(at(5) + 1);
     const next = await feed({ after: at(0) });
     await market.stream(BTC, at(5), bar(5));
     expect(await next()).toEqual(step(1));
@@ -251,9 +259,9 @@ describe('liveFeed', () => {
   it('retries a request after the time in Retry-After', async () => {
     const { market, feed } = await newWorld();
     market.keep(BTC, at(1), bar(1));
-    market.now = at(2) + 1;
+    market.stopClockAt(at(2) + 1);
     const next = await feed({ after: at(0) });
-    market.refuse(1, 429, { 'retry-after': '1' });
+    market.fail('requests', { kind: 'status', status: 429, headers: { 'retry-after': '1' } });
     const before = performance.now();
     await market.stream(BTC, at(2), bar(2));
     expect(await next()).toEqual(step(1));
@@ -267,7 +275,7 @@ describe('liveFeed', () => {
     await market.stream(BTC, at(0), bar(0, 5));
     market.keep(BTC, at(0), bar(0));
     market.keep(BTC, at(1), bar(1));
-    market.now = at(2) + 1;
+    market.stopClockAt(at(2) + 1);
     expect(await next()).toEqual(step(0));
     expect(await next()).toEqual(step(1));
     await market.subscribed(BTC, 2);
@@ -280,10 +288,10 @@ describe('liveFeed', () => {
     const { market, feed, troubles } = await newWorld();
     const next = await feed();
     await market.stream(BTC, at(0), bar(0));
-    market.takesStreams = false;
+    market.faults.add({ on: 'connect', action: { kind: 'lost_before' } });
     market.cut();
     await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(1));
-    market.takesStreams = true;
+    market.faults.clear();
     await market.subscribed(BTC, 2);
     await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1));
@@ -301,7 +309,7 @@ describe('liveFeed', () => {
 
 describe('openExchange', () => {
   it('sends requests only to the configured urls', async () => {
-    const market = await startExchange([BTC], at(0));
+    const market = await startMarket(BTC);
     const { definition } = market;
     const stop = new AbortController();
     const exchange = openExchange('local', { ...definition, options: {} }, stop.signal);
@@ -325,7 +333,7 @@ describe('openExchange', () => {
 
   it('throws exchange_unavailable if the exchange does not answer', async () => {
     const { exchange, market } = await newWorld();
-    market.refuse(9, 500);
+    market.faults.add({ on: 'requests', action: { kind: 'status', status: 500 } });
     await expect(exchange.check([BTC], '1m')).rejects.toMatchObject({
       code: 'exchange_unavailable',
       retryable: true,
@@ -353,7 +361,7 @@ describe('openExchange', () => {
   });
 
   it('maps symbols of the bot to symbols of the exchange', async () => {
-    const market = await startExchange([BTC], at(0));
+    const market = await startMarket(BTC);
     const definition = { ...market.definition, symbols: { BITCOIN: BTC } };
     const stop = new AbortController();
     const exchange = openExchange('local', definition, stop.signal);

@@ -24,14 +24,6 @@ export interface ApiResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Limit on new orders and cancels of all accounts. */
-export interface Throttle {
-  readonly limit: number;
-  readonly per_ms: number;
-  /** Whether the rest is rejected, or waits. */
-  readonly policy: 'reject' | 'queue';
-}
-
 class ApiError extends Error {
   readonly code: number;
 
@@ -58,10 +50,6 @@ const REJECTIONS: Readonly<Record<Rejection, readonly [code: number, message: st
 const UNKNOWN_ORDER = [-2011, 'Unknown order sent.'] as const;
 
 export class BinanceApi {
-  /** Number of trades queries that omit the newest trade of an order. */
-  hiddenTrades = 0;
-  /** Milliseconds by which the clock of the exchange is ahead. */
-  skewMs = 0;
   readonly #matching: Matching;
   readonly #klines: Klines;
   readonly #now: () => number;
@@ -73,7 +61,7 @@ export class BinanceApi {
     this.#klines = klines;
     this.#now = now;
     this.#calls = {
-      'GET /time': () => ({ serverTime: this.time }),
+      'GET /time': () => ({ serverTime: this.#now() }),
       'GET /exchangeInfo': (params) => this.#exchangeInfo(params),
       'GET /klines': (params) => this.#barsOf(params),
       'POST /order': (params, account) => this.#place(params, account),
@@ -87,11 +75,6 @@ export class BinanceApi {
       'GET /myTrades': (params, account) => this.#tradesOf(params, account),
       'GET /account': (_params, account) => this.#account(account),
     };
-  }
-
-  /** Time of the exchange, ms since the epoch. */
-  get time(): number {
-    return this.#now() + this.skewMs;
   }
 
   answer({ call, query, apiKey }: ApiRequest): ApiResponse {
@@ -122,7 +105,7 @@ export class BinanceApi {
     const isCancel = change === 'canceled';
     return {
       e: 'executionReport',
-      E: this.time,
+      E: this.#now(),
       s: id,
       c: isCancel ? `cancel-of-${order.id}` : order.clientOrderId,
       S: order.side.toUpperCase(),
@@ -140,10 +123,10 @@ export class BinanceApi {
       L: priceText(fill?.price ?? 0, priceUnit),
       n: decimalText(fill?.fee ?? 0),
       N: fill?.feeAsset ?? null,
-      T: order.updated + this.skewMs,
+      T: order.updated,
       t: fill?.tradeId ?? -1,
       m: fill?.isMaker ?? false,
-      O: order.time + this.skewMs,
+      O: order.time,
       Z: decimalText(order.value * priceUnit * quantityUnit),
     };
   }
@@ -158,7 +141,7 @@ export class BinanceApi {
       throw new ApiError(-1022, 'Signature for this request is not valid.');
     }
     const sent = Number(params.get('timestamp'));
-    if (sent > this.time + 1000 || this.time - sent > Number(params.get('recvWindow'))) {
+    if (sent > this.#now() + 1000 || this.#now() - sent > Number(params.get('recvWindow'))) {
       throw new ApiError(-1021, 'Timestamp for this request is outside of the recvWindow.');
     }
     return account;
@@ -178,7 +161,7 @@ export class BinanceApi {
       wanted === null
         ? this.#matching.listings.filter(({ isDeleted }) => !isDeleted)
         : wanted.map((id) => this.#listed(id));
-    return { timezone: 'UTC', serverTime: this.time, symbols: listings.map(marketOf) };
+    return { timezone: 'UTC', serverTime: this.#now(), symbols: listings.map(marketOf) };
   }
 
   #barsOf(params: URLSearchParams): unknown[] {
@@ -231,10 +214,7 @@ export class BinanceApi {
     if (order.account !== account) return [];
     const { id, setup } = this.#matching.listings[order.instrument]!;
     const { priceUnit, quantityUnit } = setup;
-    const hidden = this.hiddenTrades > 0 ? 1 : 0;
-    this.hiddenTrades -= hidden;
     return order.fills
-      .slice(0, order.fills.length - hidden)
       .filter(({ tradeId }) => tradeId >= Number(params.get('fromId') ?? 0))
       .slice(0, Number(params.get('limit') ?? 500))
       .map((fill) => ({
@@ -246,7 +226,7 @@ export class BinanceApi {
         quoteQty: decimalText(fill.quantity * quantityUnit * fill.price * priceUnit),
         commission: decimalText(fill.fee),
         commissionAsset: fill.feeAsset,
-        time: fill.time + this.skewMs,
+        time: fill.time,
         isBuyer: order.side === 'buy',
         isMaker: fill.isMaker,
         isBestMatch: true,

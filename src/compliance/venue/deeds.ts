@@ -1,7 +1,7 @@
 import type { Fault } from './faults.ts';
 import type { Phase, Terms } from './listing.ts';
 import type { Side, TimeInForce } from './book-order.ts';
-import type { Throttle } from './binance-api.ts';
+import type { ThrottleTerms } from './throttle.ts';
 
 /** An action of other participants or of the operator of the exchange, or a fault. */
 export type Deed =
@@ -47,6 +47,6 @@ export type Deed =
   | { readonly do: 'cut' }
   /** While the network is down, requests and streams fail: all of them, or only the private ones. */
   | { readonly do: 'network'; readonly is_up: boolean; readonly of?: 'all' | 'accounts' }
-  | { readonly do: 'throttle'; readonly throttle: Throttle | undefined }
+  | { readonly do: 'throttle'; readonly throttle: ThrottleTerms | undefined }
   | { readonly do: 'fault'; readonly fault: Fault }
   | { readonly do: 'clear_faults' };

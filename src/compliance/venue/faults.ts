@@ -8,7 +8,7 @@ export type FaultAction =
   | { readonly kind: 'slow'; readonly ms: number }
   /** The request takes effect; the response never ends. */
   | { readonly kind: 'half' }
-  /** Responds with this status; `done` tells whether the request takes effect. */
+  /** Responds with this status; `done` is whether the request takes effect. */
   | {
       readonly kind: 'status';
       readonly status: number;
@@ -22,13 +22,15 @@ export type FaultAction =
   | { readonly kind: 'delay'; readonly ms: number }
   /** A response or pushed message has these fields instead of its own. */
   | { readonly kind: 'patch'; readonly fields: Readonly<Record<string, unknown>> }
+  /** The list in a response lacks its last item. */
+  | { readonly kind: 'drop_last' }
   /** The text of a response or pushed message ends after this many characters. */
   | { readonly kind: 'truncate'; readonly length: number };
 
 export interface Fault {
   /**
    * A call such as `POST /order`, the type of a pushed message such as `executionReport` or `kline`,
-   * or `requests` or `pushed` for all of them.
+   * `requests` or `pushed` for all of them, or `connect` for a stream that is opened.
    */
   readonly on: string;
   readonly action: FaultAction;
@@ -76,8 +78,9 @@ function hasFields(message: object, where: Fields): boolean {
   return Object.entries(where).every(([name, value]) => (message as Fields)[name] === value);
 }
 
-/** The message with the fields of a `patch`; objects are merged. */
-export function patchedBy(action: FaultAction | undefined, message: object): object {
+/** The message with the fields of a `patch`, whose objects are merged, or without its last item. */
+export function changedBy(action: FaultAction | undefined, message: object): object {
+  if (action?.kind === 'drop_last') return (message as readonly unknown[]).slice(0, -1);
   return action?.kind === 'patch' ? merge(message as Fields, action.fields) : message;
 }
 

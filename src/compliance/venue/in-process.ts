@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireCcxt } from '../../trading/venues/ccxt-client.ts';
 import type { CcxtExchange } from '../../trading/venues/ccxt-types.ts';
-import { patchedBy, textOf, type FaultAction } from './faults.ts';
-import type { SimulatedExchange, Stream } from './simulated-exchange.ts';
+import type { ApiRequest } from './binance-api.ts';
+import type { Reply, SimulatedExchange, Stream } from './simulated-exchange.ts';
 
 /** Members of a ccxt exchange that reach the network. */
 interface NetworkClient {
@@ -38,6 +38,14 @@ interface StreamClient {
   onPong(): void;
 }
 
+/** What happens to messages on their way, in addition to faults of the exchange. */
+export interface Network {
+  /** Whether a message is lost, without an error. */
+  loses?(message: 'request' | 'response' | 'pushed'): boolean;
+  /** Observes a request as it leaves the client, and as it arrives. */
+  observe?(request: ApiRequest, moment: 'sent' | 'arrived'): void;
+}
+
 export interface Connection {
   /** Breaks it like the death of the client's process: no message arrives any longer. */
   kill(): void;
@@ -54,9 +62,10 @@ export function connectInProcess(
   client: CcxtExchange,
   exchange: SimulatedExchange,
   latency: () => number,
+  between: Network = {},
 ): Connection {
   const network = client as unknown as NetworkClient;
-  const connection = new InProcessConnection(exchange, latency);
+  const connection = new InProcessConnection(exchange, latency, between);
   network.enableRateLimit = false;
   network.milliseconds = () => Date.now();
   network.sleep = (ms) => delay(ms);
@@ -81,12 +90,14 @@ const CLOSED = 3;
 class InProcessConnection implements Connection {
   readonly #exchange: SimulatedExchange;
   readonly #latency: () => number;
+  readonly #network: Network;
   readonly #streams = new Set<Stream>();
   #isKilled = false;
 
-  constructor(exchange: SimulatedExchange, latency: () => number) {
+  constructor(exchange: SimulatedExchange, latency: () => number, network: Network) {
     this.#exchange = exchange;
     this.#latency = latency;
+    this.#network = network;
   }
 
   kill(): void {
@@ -108,32 +119,18 @@ class InProcessConnection implements Connection {
     const isUp = (): boolean => this.#exchange.isReachable(request.apiKey !== undefined);
     const hangUp = (): void =>
       this.#deliver(0, () => reject(Object.assign(new Error('hung up'), { code: 'ECONNRESET' })));
-    const respond = (status: number, replyHeaders: object, text: string, action?: FaultAction) => {
-      const isHalf = action?.kind === 'half';
-      const read = () => (isHalf ? new Promise<never>(() => {}) : Promise.resolve(text));
-      const response = { status, statusText: '', headers: replyHeaders, text: read };
-      this.#deliver(action?.kind === 'slow' ? action.ms : 0, () =>
-        isUp() ? resolve(response) : hangUp(),
+    const respond = ({ isEndless, delayMs, ...reply }: Reply): void => {
+      const text = () => (isEndless ? new Promise<never>(() => {}) : Promise.resolve(reply.text));
+      if (this.#loses('response')) return;
+      this.#deliver(delayMs, () =>
+        isUp() ? resolve({ ...reply, statusText: '', text }) : hangUp(),
       );
     };
+    this.#network.observe?.(request, 'sent');
+    if (this.#loses('request')) return promise;
     this.#after(this.#latency(), () => {
-      if (!isUp()) return hangUp();
-      const action = this.#exchange.faultOf(request)?.action;
-      if (action?.kind === 'lost_before') return action.isSilent === true ? undefined : hangUp();
-      const fail = (): void => {
-        const { status, headers: own = {}, body: error = {} } = action as StatusFault;
-        respond(status, own, JSON.stringify(error));
-      };
-      if (action?.kind === 'status' && action.done !== true) return fail();
-      const arrive = (): void =>
-        this.#exchange.receive(request, (reply) => {
-          if (action?.kind === 'status') return fail();
-          if (action?.kind === 'lost_after') return action.isSilent === true ? undefined : hangUp();
-          const text = textOf(patchedBy(action, reply.body as object), action);
-          respond(reply.status, reply.headers ?? {}, text, action);
-        });
-      if (action?.kind === 'lost_after' && action.lateMs) this.#after(action.lateMs, arrive);
-      else arrive();
+      this.#network.observe?.(request, 'arrived');
+      this.#exchange.receive(request, { hangUp, respond });
     });
     return promise;
   }
@@ -162,7 +159,8 @@ class InProcessConnection implements Connection {
       }
       client.onClose({ code: 1006 });
     };
-    const isUp = (): boolean => exchange.isReachable(client.url.includes('ws-api'));
+    const isPrivate = client.url.includes('ws-api');
+    const isUp = (): boolean => exchange.isReachable(isPrivate) && !this.#loses('pushed');
     const isOpen = (): boolean => socket.readyState === OPEN && isUp();
     const socket = {
       readyState: CONNECTING,
@@ -175,6 +173,7 @@ class InProcessConnection implements Connection {
       ping: () => this.#deliver(this.#latency(), () => isOpen() && client.onPong()),
     };
     const receive = (text: string, delayMs: number): void => {
+      if (this.#loses('pushed')) return;
       const due = Math.max(exchange.now + this.#latency(), arrival);
       if (delayMs === 0) arrival = due;
       this.#after(due + delayMs - exchange.now, () => {
@@ -184,7 +183,7 @@ class InProcessConnection implements Connection {
     client.connection = socket;
     this.#deliver(0, () => {
       if (socket.readyState === CLOSED) return;
-      if (!isUp()) {
+      if (this.#loses('pushed') || !exchange.acceptsStream(isPrivate)) {
         socket.readyState = CLOSED;
         client.onError(new Error('connect ECONNREFUSED'));
         client.onClose({ code: 1006 });
@@ -196,6 +195,10 @@ class InProcessConnection implements Connection {
       client.onOpen();
     });
     return close;
+  }
+
+  #loses(message: 'request' | 'response' | 'pushed'): boolean {
+    return this.#network.loses?.(message) === true;
   }
 
   #after(ms: number, task: () => void): void {
@@ -210,8 +213,6 @@ class InProcessConnection implements Connection {
     });
   }
 }
-
-type StatusFault = Extract<FaultAction, { readonly kind: 'status' }>;
 
 /** Endpoints that ccxt uses at the simulated exchange, by access and method. */
 const ENDPOINTS = {

@@ -1,25 +1,22 @@
 import { seededRandom } from '../../engine/random.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
 import type { AccountSetup } from './exchange-account.ts';
-import {
-  BinanceApi,
-  klineEvent,
-  type ApiRequest,
-  type ApiResponse,
-  type Throttle,
-} from './binance-api.ts';
+import { BinanceApi, klineEvent, type ApiRequest, type ApiResponse } from './binance-api.ts';
 import type { Deed } from './deeds.ts';
-import { Faults, patchedBy, textOf, type Fault } from './faults.ts';
+import { changedBy, Faults, textOf, type Fault } from './faults.ts';
 import { Klines } from './klines.ts';
 import { idOf, type InstrumentSetup, type Listing } from './listing.ts';
 import { Matching, type Clock, type Trade } from './matching.ts';
 import { isLive, type Order } from './book-order.ts';
+import { Throttle } from './throttle.ts';
 
 export interface ExchangeSetup {
   /** Decides when auctions end. */
   readonly seed: number;
   readonly instruments: readonly InstrumentSetup[];
   readonly accounts: readonly AccountSetup[];
+  /** Whether bars are made of the trades, or given to `klines`; `trades` by default. */
+  readonly bars?: 'trades' | 'given';
 }
 
 /** One line of what the exchange received, sent and did, in sequence. */
@@ -32,6 +29,23 @@ export interface ExchangeLine {
   /** Call of a request or response. */
   readonly call?: string;
   readonly message: object;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  /** Additional delay, ms. */
+  readonly delayMs: number;
+  /** Whether the response never ends. */
+  readonly isEndless: boolean;
+}
+
+/** One client's end of a request. */
+export interface Requester {
+  respond(reply: Reply): void;
+  /** Breaks the connection. */
+  hangUp(): void;
 }
 
 /** One client's end of a stream. */
@@ -65,22 +79,18 @@ export class SimulatedExchange {
   readonly clock: Clock;
   /** Connections that are down: all of them, or only the private ones. */
   #down: 'all' | 'accounts' | undefined;
-  /** Whether pushed messages are lost. */
-  isMute = false;
   readonly #streams = new Set<Stream>();
   readonly #listeners: ((line: ExchangeLine) => void)[] = [];
   #throttle: Throttle | undefined;
-  /** Times of the requests that the throttle counts, oldest first. */
-  #throttled: number[] = [];
 
-  constructor({ seed, instruments, accounts }: ExchangeSetup, clock: Clock) {
+  constructor({ seed, instruments, accounts, bars }: ExchangeSetup, clock: Clock) {
     this.clock = clock;
     this.matching = new Matching(instruments, accounts, clock, seededRandom(seed), {
       changed: (order, change, fill) => {
         const event = this.api.executionReport(order, change, fill);
         this.#push(event, 'executionReport', ({ account }) => account === order.account, order);
       },
-      traded: (trade) => this.#publish(trade),
+      traded: (trade) => this.#publish(trade, bars === 'given'),
     });
     this.api = new BinanceApi(this.matching, this.klines, () => clock.now);
   }
@@ -113,14 +123,46 @@ export class SimulatedExchange {
     this.#listeners.push(listener);
   }
 
-  /** Fault of a request that arrives now. */
-  faultOf(request: ApiRequest): Fault | undefined {
-    return this.#findFault([request.call, 'requests'], () => paramsOf(request));
+  /** Whether a stream that a client opens now is accepted. */
+  acceptsStream(isPrivate: boolean): boolean {
+    return this.isReachable(isPrivate) && this.#findFault(['connect'], () => ({})) === undefined;
   }
 
-  /** Processes a request and calls back with its response, at once unless the throttle delays it. */
-  receive(request: ApiRequest, respond: (response: ApiResponse) => void): void {
-    const wait = this.#waitOf(request);
+  /** Processes a request that arrives now, with the fault that affects it. */
+  receive(request: ApiRequest, requester: Requester): void {
+    if (!this.isReachable(request.apiKey !== undefined)) return requester.hangUp();
+    const action = this.#findFault([request.call, 'requests'], () => paramsOf(request))?.action;
+    const respond = ({ status, headers = {}, body }: ApiResponse): void =>
+      requester.respond({
+        status,
+        headers,
+        text: textOf(body, action),
+        delayMs: action?.kind === 'slow' ? action.ms : 0,
+        isEndless: action?.kind === 'half',
+      });
+    const lose = (isSilent: boolean | undefined): void => {
+      if (isSilent !== true) requester.hangUp();
+    };
+    if (action?.kind === 'lost_before') lose(action.isSilent);
+    else if (action?.kind === 'lost_after' && action.lateMs !== undefined) {
+      lose(action.isSilent);
+      this.clock.wake(this.now + action.lateMs, () => this.#process(request, () => {}));
+    } else if (action?.kind === 'lost_after') this.#process(request, () => lose(action.isSilent));
+    else if (action?.kind === 'status') {
+      const fail = (): void => respond({ body: {}, ...action });
+      if (action.done === true) this.#process(request, fail);
+      else fail();
+    } else {
+      this.#process(request, (response) =>
+        respond({ ...response, body: changedBy(action, response.body as object) }),
+      );
+    }
+  }
+
+  /** Calls back with the response, at once unless the throttle delays it. */
+  #process(request: ApiRequest, respond: (response: ApiResponse) => void): void {
+    const isCounted = request.call === 'POST /order' || request.call === 'DELETE /order';
+    const wait = isCounted && this.#throttle !== undefined ? this.#throttle.waitOf(this.now) : 0;
     if (wait === undefined) {
       const body = { code: -1015, msg: 'Too many new orders.' };
       this.#log('request', { call: request.call, message: paramsOf(request) });
@@ -176,7 +218,7 @@ export class SimulatedExchange {
     const kline = this.klines.of(id).find(([time]) => time === opened)?.[1];
     if (kline === undefined) return;
     const name = `${id.toLowerCase()}@kline_1m`;
-    const event = klineEvent(id, opened, kline, this.api.time);
+    const event = klineEvent(id, opened, kline, this.now);
     this.#push(event, 'kline', ({ klines }) => klines.has(name));
   }
 
@@ -238,29 +280,14 @@ export class SimulatedExchange {
     return response;
   }
 
-  /** Time for which the throttle delays a request, ms; undefined if it rejects the request. */
-  #waitOf({ call }: ApiRequest): number | undefined {
-    const throttle = this.#throttle;
-    if (throttle === undefined || (call !== 'POST /order' && call !== 'DELETE /order')) return 0;
-    const { limit, per_ms, policy } = throttle;
-    this.#throttled = this.#throttled.filter((time) => time > this.now - per_ms);
-    const { length } = this.#throttled;
-    if (length >= limit && policy === 'reject') return undefined;
-    const at = length < limit ? this.now : this.#throttled[length - limit]! + per_ms;
-    this.#throttled.push(at);
-    return at - this.now;
-  }
-
-  #publish(trade: Trade): void {
+  #publish(trade: Trade, hasGivenBars: boolean): void {
     const { id, listing, price, quantity } = trade;
     const { symbol } = listing.setup;
     this.#log('trade', { message: { trade_id: id, symbol, price, quantity } });
-    const opened = this.klines.count(trade);
-    this.pushKline(symbol, opened);
+    if (!hasGivenBars) this.pushKline(symbol, this.klines.count(trade));
   }
 
   #push(event: object, type: string, isFor: (stream: Stream) => boolean, order?: Order): void {
-    if (this.isMute) return;
     if (order !== undefined) {
       const account = this.matching.accounts[order.account]!.setup;
       if (account.isUnlimited !== true) {
@@ -271,9 +298,9 @@ export class SimulatedExchange {
     if (streams.length === 0) return;
     const action = this.#findFault([type, 'pushed'], () => event)?.action;
     if (action?.kind === 'drop') return;
-    const patched = patchedBy(action, event);
+    const changed = changedBy(action, event);
     const text = textOf(
-      order === undefined ? patched : { subscriptionId: 0, event: patched },
+      order === undefined ? changed : { subscriptionId: 0, event: changed },
       action,
     );
     for (const { receiver } of streams) {
@@ -337,8 +364,7 @@ export class SimulatedExchange {
         }
         return;
       case 'throttle':
-        this.#throttle = deed.throttle;
-        this.#throttled = [];
+        this.#throttle = deed.throttle && new Throttle(deed.throttle);
         return;
       case 'fault':
         this.faults.add(deed.fault);

@@ -7,11 +7,11 @@ import { clientOrderId } from '../../../../src/trading/venue.ts';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { KEY, keysetOf, leaseOf, newLicensePlace } from '../../../gate/license-place.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
-import type { PrivateExchange } from '../../exchange-private.ts';
+import type { TestExchange } from '../../test-exchange.ts';
 import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
 
 /** Whoever is to trade at the exchange asks for the account first. */
-const countOpened = ({ asked }: PrivateExchange): number =>
+const countOpened = ({ asked }: TestExchange): number =>
   asked.filter((call) => call === 'GET /account').length;
 
 test.concurrent('places the orders of its strategy, reports every event, and leaves no order open', async (context) => {
@@ -22,7 +22,7 @@ test.concurrent('places the orders of its strategy, reports every event, and lea
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
-  expect(exchange.orders.map(({ clientId }) => clientId)).toEqual([
+  expect(exchange.orders.map(({ clientOrderId: id }) => id)).toEqual([
     clientOrderId(DEPLOYMENT, 1),
     clientOrderId(DEPLOYMENT, 2),
   ]);
@@ -41,7 +41,7 @@ test.concurrent('places the orders of its strategy, reports every event, and lea
     verified: true,
     orders: [{ order: 2, symbol: BTC, verified: true }],
   });
-  expect(exchange.orders.map(({ status }) => status)).toEqual(['FILLED', 'CANCELED']);
+  expect(exchange.orders.map(({ status }) => status)).toEqual(['filled', 'canceled']);
   expect(server.reports.at(-1)).toMatchObject({
     status: 'ended',
     ended: { outcome: 'stopped', verified: true, error: null },
@@ -95,7 +95,7 @@ test.concurrent('a halt ends the deployment for good, and a restarted process se
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   server.command = 'halt';
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
-  expect(exchange.orders[0]!.status).toBe('CANCELED');
+  expect(exchange.orders[0]!.status).toBe('canceled');
   expect(server.reports.at(-1)!.ended).toEqual({
     outcome: 'halted',
     verified: true,
@@ -135,17 +135,17 @@ test.concurrent('keeps running until the venue confirms that no order is open, h
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
   for (const call of ['DELETE /order', 'GET /openOrders']) {
-    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+    exchange.faults.add({ on: call, action: { kind: 'lost_before' } });
   }
   server.command = 'halt';
   await run.logged('orders may still be open at the venue');
   const { length } = server.reports;
   await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 2), soon);
   expect(server.reports.at(-1)).toMatchObject({ status: 'halting', ended: null });
-  expect(exchange.orders[0]!.status).toBe('NEW');
-  exchange.heal();
+  expect(exchange.orders[0]!.status).toBe('new');
+  exchange.faults.clear();
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
-  expect(exchange.orders[0]!.status).toBe('CANCELED');
+  expect(exchange.orders[0]!.status).toBe('canceled');
 });
 
 test.concurrent('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
@@ -157,7 +157,7 @@ test.concurrent('reports an order that may be open as not verified, and the next
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   await vi.waitFor(() => expect(server.state?.working[0]).toBeDefined(), soon);
   for (const call of ['DELETE /order', 'GET /openOrders']) {
-    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+    exchange.faults.add({ on: call, action: { kind: 'lost_before' } });
   }
   server.command = 'halt';
   await run.logged('ending: halted');
@@ -167,10 +167,10 @@ test.concurrent('reports an order that may be open as not verified, and the next
     verified: false,
     orders: [{ order: 1, verified: false }],
   });
-  expect(exchange.orders[0]!.status).toBe('NEW');
-  exchange.heal();
+  expect(exchange.orders[0]!.status).toBe('new');
+  exchange.faults.clear();
   const next = world.run();
-  await vi.waitFor(() => expect(exchange.orders[0]!.status).toBe('CANCELED'), soon);
+  await vi.waitFor(() => expect(exchange.orders[0]!.status).toBe('canceled'), soon);
   expect(await next.done).toMatchObject({ outcome: 'halted', verified: true });
 });
 
@@ -199,21 +199,14 @@ test.concurrent('fails if its log is lost, and leaves no order open', async (con
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   run.stop();
   await run.done;
-  exchange.open({
-    clientId: clientOrderId(DEPLOYMENT, 7),
-    symbol: 'BTCUSDT',
-    side: 'SELL',
-    type: 'LIMIT',
-    quantity: 1,
-    price: 200,
-  });
+  exchange.open({ clientOrderId: clientOrderId(DEPLOYMENT, 7), side: 'sell' }, BTC, 200);
   rmSync(join(world.directory, 'state'), { recursive: true });
   expect(await world.run().done).toMatchObject({
     outcome: 'failed',
     verified: true,
     error: { code: 'conflict', reason: 'log_lost' },
   });
-  expect(exchange.orders.at(-1)).toMatchObject({ status: 'CANCELED' });
+  expect(exchange.orders.at(-1)).toMatchObject({ status: 'canceled' });
   expect(server.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
 });
 
@@ -260,7 +253,7 @@ test.concurrent('a second process of a deployment is rejected by the lock, or by
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   server.fence();
   expect(await first.done).toMatchObject({ outcome: 'fenced' });
-  expect(exchange.orders[0]!.status).toBe('NEW');
+  expect(exchange.orders[0]!.status).toBe('new');
 });
 
 test.concurrent('places no orders while the server is unreachable, and reports all events later', async (context) => {
@@ -344,7 +337,7 @@ test.concurrent('an order that waits to be sent is not sent once the claim is ov
   const before = exchange.asked.length;
   exchange.fail('GET /order', { kind: 'slow', ms: 900 });
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
+  await exchange.receives('GET /order', before);
   server.isAway = true;
   await run.logged('the order may no longer be sent');
   expect(exchange.orders).toEqual([]);
@@ -361,7 +354,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
   const before = exchange.asked.length;
   exchange.fail('GET /order', { kind: 'slow', ms: 300 });
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
+  await exchange.receives('GET /order', before);
   const wake = sleepMachine(2 * MINUTE);
   context.onTestFinished(wake);
   await vi.waitFor(() => {
@@ -380,7 +373,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
 test.concurrent('denies orders while the venue holds less cash than the session', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  exchange.holdings.set('USDT', 900);
+  exchange.setBalance('USDT', 900);
   const run = await world.begin();
   await run.logged('new orders are denied: reconcile_mismatch');
   await bar(ACTS.buy);
@@ -390,7 +383,7 @@ test.concurrent('denies orders while the venue holds less cash than the session'
   expect(server.events.find(({ kind }) => kind === 'venue.mismatch')?.payload).toEqual({
     mismatches: [{ kind: 'cash', expected: 1000, held: 900 }],
   });
-  exchange.holdings.set('USDT', 1000);
+  exchange.setBalance('USDT', 1000);
   await run.logged('new orders are taken again');
 });
 
@@ -403,7 +396,8 @@ test.concurrent('a withdrawal latches the session until a person re-enables the 
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
   // A trade by hand: what was held is sold.
-  exchange.holdings.set('BTC', 0).set('USDT', 1000);
+  exchange.setBalance('BTC', 0);
+  exchange.setBalance('USDT', 1000);
   await run.logged('latched: 10.1 % of the equity is missing');
   await run.logged('new orders are denied: reconcile_mismatch');
   await vi.waitFor(() => {
@@ -412,7 +406,8 @@ test.concurrent('a withdrawal latches the session until a person re-enables the 
     expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
   }, soon);
   // That it is there again is not enough.
-  exchange.holdings.set('BTC', 1).set('USDT', 900);
+  exchange.setBalance('BTC', 1);
+  exchange.setBalance('USDT', 900);
   await run.logged('the holdings at the venue match the session');
   server.claimSeconds = 1;
   run.stop();
@@ -433,8 +428,7 @@ test.concurrent('denies orders once it sees an order of an adopted copy of its s
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
-  const sell = { symbol: 'BTCUSDT', side: 'SELL', type: 'LIMIT', quantity: 1, price: 200 } as const;
-  exchange.open({ clientId: foreign, ...sell });
+  exchange.open({ clientOrderId: foreign, side: 'buy' }, BTC, 50);
   const run = await world.begin();
   await run.logged('new orders are denied: superseded');
   await bar(ACTS.buy);
@@ -442,8 +436,8 @@ test.concurrent('denies orders once it sees an order of an adopted copy of its s
     const metrics = await (await run.get('/metrics')).text();
     expect(metrics).toContain('service_local_run_orders_total{outcome="denied"} 1');
   }, soon);
-  expect(exchange.orders.map(({ clientId, status }) => [clientId, status])).toEqual([
-    [foreign, 'NEW'],
+  expect(exchange.orders.map(({ clientOrderId: id, status }) => [id, status])).toEqual([
+    [foreign, 'new'],
   ]);
   await vi.waitFor(() => {
     expect(server.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
@@ -459,7 +453,7 @@ test.concurrent('denies orders once it sees an order of an adopted copy of its s
   await run.logged('new orders are taken again');
   await bar(ACTS.buy);
   const next = clientOrderId(DEPLOYMENT, 2, 3);
-  await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientId).toBe(next), soon);
+  await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientOrderId).toBe(next), soon);
   await vi.waitFor(() => {
     const denied = server.events.find(({ kind }) => kind === 'order.denied');
     expect(denied?.payload).toMatchObject({ order: 1, reason: 'superseded' });
@@ -492,18 +486,17 @@ test.concurrent('places no order twice after it was killed before the response t
   exchange.fail('POST /order', { kind: 'lost_after' });
   const before = exchange.asked.length;
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('POST /order'), soon);
+  await exchange.receives('POST /order', before);
   await child.kill();
   expect(exchange.orders).toHaveLength(1);
-  exchange.fail('POST /order');
   const run = await world.begin();
   await run.logged('resumed: 1 steps');
   await vi.waitFor(() => expect(server.state?.working).toEqual([]), soon);
   expect(exchange.orders).toHaveLength(1);
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 2 }), soon);
-  expect(exchange.holdings.get('BTC')).toBe(2);
-  const ids = exchange.orders.map(({ clientId }) => clientId);
+  expect(exchange.balances('bot').get('BTC')).toBe(2);
+  const ids = exchange.orders.map(({ clientOrderId: id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
   run.stop();
   const { state } = (await run.done) as { readonly state: SessionState };

@@ -6,7 +6,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { expect, test, vi, type TestContext } from 'vitest';
 import { newProductionWorld, type Deployed } from '../../../fleet/deployments/world.ts';
 import { SCRATCH } from '../../../scratch.ts';
-import { startExchange } from '../../exchange.ts';
+import { startExchange } from '../../local-exchange.ts';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { BTC, runInProcess, SPEC, type Run } from './world.ts';
 
@@ -17,7 +17,7 @@ const patience = { timeout: 10_000, interval: 100 };
 async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
   const server = await newProductionWorld();
   const http = createAdaptorServer({ fetch: server.app.fetch });
-  const market = await startExchange([BTC], 0);
+  const market = await startExchange({ symbols: [BTC] });
   const directory = mkdtempSync(join(SCRATCH, 'service-local-pod-'));
   const pods: Run[] = [];
   onTestFinished(async () => {
@@ -72,7 +72,7 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
       const before = events.filter(({ kind }) => kind === 'data.bars').length;
       for (const close of closes) {
         const texts = [close, close, close, close, 1].map(String) as never;
-        await market.stream(BTC, time, texts, true);
+        await market.stream(BTC, time, texts);
         time += MINUTE;
       }
       const open = [1, 1, 1, 1, 1].map(String) as never;

@@ -17,8 +17,7 @@ import { resolveSettings } from '../../../../src/base/resolve-settings.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { TradingSession } from '../../../../src/trading/trading-session.ts';
 import { SCRATCH } from '../../../scratch.ts';
-import { startExchange, type TestExchange } from '../../exchange.ts';
-import { startPrivateExchange, type PrivateExchange } from '../../exchange-private.ts';
+import { startExchange, type LocalExchange } from '../../local-exchange.ts';
 import { startTestServer, type TestServer } from './test-server.ts';
 
 const PROCESS = fileURLToPath(new URL('./process.ts', import.meta.url));
@@ -77,8 +76,7 @@ export const SPEC = {
 
 export interface World {
   readonly directory: string;
-  readonly market: TestExchange;
-  readonly exchange: PrivateExchange;
+  readonly exchange: LocalExchange;
   readonly server: TestServer;
   readonly config: string;
   /** Tells of the next bar, which closes at this price. */
@@ -117,9 +115,8 @@ export async function newWorld({
   onTestFinished,
 }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
   const directory = mkdtempSync(join(SCRATCH, 'service-local-run-'));
-  const market = await startExchange([BTC], 0);
-  const exchange = await startPrivateExchange(market, CREDENTIALS);
-  exchange.holdings.set('USDT', 1000).set('BTC', 0);
+  const exchange = await startExchange({ symbols: [BTC], credentials: CREDENTIALS });
+  exchange.setBalance('USDT', 1000);
   exchange.setPrice(BTC, 100);
   const server = await startTestServer(TOKEN);
   const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
@@ -150,7 +147,6 @@ export async function newWorld({
     await Promise.allSettled(runs.map(({ done }) => done));
     await server.close();
     await exchange.close();
-    await market.close();
     rmSync(directory, { recursive: true });
   });
   let subscriptions = 0;
@@ -162,15 +158,14 @@ export async function newWorld({
   let time = Math.floor(Date.now() / MINUTE) * MINUTE - 600 * MINUTE;
   return {
     directory,
-    market,
     exchange,
     server,
     config,
     async bar(close) {
       const texts = (price: number) => [price, price, price, price, 1].map(String) as never;
-      await market.stream(BTC, time, texts(close), true);
+      await exchange.stream(BTC, time, texts(close));
       time += MINUTE;
-      await market.stream(BTC, time, texts(100));
+      await exchange.stream(BTC, time, texts(100));
     },
     async begin(options) {
       const run = begin(options);
@@ -178,7 +173,7 @@ export async function newWorld({
       const early = run.done.then((result) => {
         throw new Error(`it ended: ${JSON.stringify(result)}\n${run.log.join('\n')}`);
       });
-      await Promise.race([market.subscribed(BTC, subscriptions), early]);
+      await Promise.race([exchange.subscribed(BTC, subscriptions), early]);
       return run;
     },
     run: begin,
@@ -189,7 +184,7 @@ export async function newWorld({
       });
       const ended = once(child, 'exit');
       onTestFinished(() => void child.kill('SIGKILL'));
-      await market.subscribed(BTC, subscriptions);
+      await exchange.subscribed(BTC, subscriptions);
       return {
         async kill() {
           child.kill('SIGKILL');
