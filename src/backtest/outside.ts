@@ -37,18 +37,31 @@ export function noteImport(id: string): void {
 
 /** Records uses of the globals that access files or the network, until the thread ends. */
 export function watchGlobals(): void {
+  const builtin = process.getBuiltinModule.bind(process);
+  deferWebSocket(() => builtin('node:http').WebSocket);
   for (const name of ['fetch', 'WebSocket', 'EventSource', 'localStorage'] as const) {
     noteUse(globalThis, name, () => used.add(name));
   }
   for (const name of ['binding', 'dlopen', 'loadEnvFile'] as const) {
     noteUse(process, name, () => used.add(`process.${name}`));
   }
-  const builtin = process.getBuiltinModule.bind(process);
   const value = (id: string): unknown => {
     noteImport(id);
     return builtin(id);
   };
   Object.defineProperty(process, 'getBuiltinModule', { value, configurable: true, writable: true });
+}
+
+/**
+ * Replaces the global by one that loads when a strategy reads it. Node's own also loads, for about
+ * 40 ms, when its descriptor is read or changed, but not when it is deleted.
+ *
+ * @param get returns the same class.
+ */
+function deferWebSocket(get: () => unknown): void {
+  if (!Object.hasOwn(globalThis, 'WebSocket')) return;
+  delete (globalThis as { WebSocket?: unknown }).WebSocket;
+  Object.defineProperty(globalThis, 'WebSocket', { configurable: true, get });
 }
 
 /** Calls `note` whenever the property is read. Assigning it still works. */

@@ -48,5 +48,6 @@ function findVerbs(): VerbEntry[] {
 
 function byGroup({ path: a }: VerbEntry, { path: b }: VerbEntry): number {
   const group = ([word = '']: readonly string[]): number => GROUPS.indexOf(word);
-  return group(a) - group(b) || a.join(' ').localeCompare(b.join(' '), 'en');
+  // Loading a collator takes longer than the whole sort.
+  return group(a) - group(b) || (a.join(' ') < b.join(' ') ? -1 : 1);
 }
