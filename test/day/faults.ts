@@ -1,6 +1,6 @@
 /** Faults of a simulated day, drawn from its seed. */
 import type { CommitFault, SimulatedProcess } from './process.ts';
-import type { Host, World } from './world.ts';
+import { QUIET, type Host, type World } from './world.ts';
 
 /** Kinds of faults. A day has about half of them, so that some days are about few. */
 const KINDS = [
@@ -24,7 +24,7 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 /** Mean time between two faults, ms. */
-const PAUSE_MS = 20_000;
+const PAUSE_MS = 10_000;
 
 export class Faults {
   readonly #world: World;
@@ -44,6 +44,7 @@ export class Faults {
     if (this.#kinds.includes('network')) {
       Object.assign(network, {
         latencyMs: machine.pick([20, 500, 3000]),
+        late: share(),
         lost: share(),
         lostAnswers: share(),
       });
@@ -62,7 +63,7 @@ export class Faults {
   end(): void {
     this.#isOver = true;
     const { venueFaults, network } = this.#world;
-    Object.assign(network, { latencyMs: 20, lost: 0, lostAnswers: 0 });
+    Object.assign(network, QUIET);
     for (const link of this.#world.links()) Object.assign(link, network, { isCut: false });
     for (const name of Object.keys(venueFaults)) Object.assign(venueFaults, { [name]: 0 });
     for (const { process } of this.#world.hosts()) {

@@ -15,6 +15,7 @@ import type { Pod, World } from './world.ts';
 /** A deployment in the server's database. */
 interface DeploymentRow {
   readonly deployment_id: string;
+  readonly task_id: string;
   readonly slug: string;
   readonly ended_at: number | null;
   readonly opening: string | null;
@@ -23,6 +24,16 @@ interface DeploymentRow {
   readonly epoch: number | null;
 }
 
+/** A claim as the server granted or renewed it last. */
+interface Grant {
+  readonly pod: Pod;
+  readonly at: number;
+}
+
+/** Time after a grant in which no other runner may get the claim, and after which its own must not trade, ms. */
+const SHORTEST_CLAIM_MS = 20_000;
+const LONGEST_CLAIM_MS = 30_000;
+
 /** Equal to within the rounding of sums. */
 const TOLERANCE = 1e-6;
 
@@ -30,12 +41,19 @@ export class Invariants {
   readonly #world: World;
   /** Bots with a verified halt, which was not lifted since. */
   readonly #halted = new Set<string>();
+  /** By deployment. */
+  readonly #grants = new Map<string, Grant>();
   readonly #journals = new Map<string, Database.Database>();
 
   constructor(world: World) {
     this.#world = world;
     world.onPlaced = (order, by) => this.#checkPlaced(order, by);
     world.onSent = (clientId, by) => this.#checkSent(clientId, by);
+    world.onReport = ({ process, deployment_id, isFenced }) => {
+      if (isFenced)
+        world.violate(`${process.name} of ${deployment_id} continues without its claim`);
+    };
+    world.onGrant = (pod) => this.#checkGrant(pod);
   }
 
   close(): void {
@@ -82,12 +100,32 @@ export class Invariants {
       this.#world.violate(`order ${clientId} of ${account} works although all is halted`);
     }
     for (const bot of BOTS) this.#checkHoldings(bot);
-    for (const { deployment_id } of this.#deployments()) this.#checkJournal(deployment_id);
+    for (const deployment of this.#deployments()) {
+      this.#checkJournal(deployment.deployment_id);
+      this.#checkRecorded(deployment);
+    }
     await this.#checkChains();
   }
 
-  /** An order must be on disk before its process sends it. */
-  #checkSent(clientId: string, { deployment_id }: Pod): void {
+  /** No runner gets the claim while another one may trade by it. */
+  #checkGrant(pod: Pod): void {
+    const { deployment_id } = pod;
+    const before = this.#grants.get(deployment_id);
+    const at = this.#world.machine.now;
+    this.#grants.set(deployment_id, { pod, at });
+    if (before === undefined || before.pod === pod || before.pod.isEnding) return;
+    if (at - before.at >= SHORTEST_CLAIM_MS) return;
+    this.#world.violate(`the claim on ${deployment_id} is granted while another runner has it`);
+  }
+
+  /** An order must be on disk before its process sends it, by a claim that has not expired. */
+  #checkSent(clientId: string, pod: Pod): void {
+    const { deployment_id } = pod;
+    const grant = this.#grants.get(deployment_id);
+    const age = this.#world.machine.now - (grant?.at ?? -Infinity);
+    if (grant?.pod !== pod || age > LONGEST_CLAIM_MS) {
+      this.#world.violate(`order ${clientId} is sent without the claim`);
+    }
     const order = orderOfClientId(deployment_id, clientId);
     if (order === undefined || !this.#submitted(deployment_id).includes(order)) {
       this.#world.violate(`order ${clientId} is sent before it is in the log`);
@@ -95,14 +133,14 @@ export class Invariants {
   }
 
   #checkPlaced({ clientId, account }: ExchangeOrder, by: Pod | undefined): void {
-    const { exchange, grants } = this.#world;
+    const { exchange } = this.#world;
     const violate = (what: string): void =>
       this.#world.violate(`order ${clientId} of ${account} ${what}`);
     if (exchange.orders.filter((one) => one.clientId === clientId).length > 1) {
       violate('was placed twice');
     }
     if (by === undefined) return violate('comes from no pod');
-    if (grants.get(by.deployment_id)?.instanceId !== by.instanceId) {
+    if (this.#grants.get(by.deployment_id)?.pod !== by) {
       violate('was placed by a process without the claim');
     }
     if (this.#halted.has(account)) violate('was placed after a verified halt');
@@ -125,16 +163,28 @@ export class Invariants {
   }
 
   #payloads(deployment_id: string, kind: string): readonly unknown[] {
-    const rows = this.#journal(deployment_id)
-      ?.prepare('select payload from bot_events where kind = ? order by seq')
-      .all(kind) as readonly { readonly payload: string }[] | undefined;
-    return (rows ?? []).map(({ payload }) => JSON.parse(payload) as unknown);
+    const journal = this.#journal(deployment_id);
+    return journal === undefined ? [] : payloadsIn(journal, kind).map((one) => JSON.parse(one));
   }
 
   /** Numbers of the orders in the log. */
   #submitted(deployment_id: string): readonly number[] {
     const orders = this.#payloads(deployment_id, 'order.submitted') as { order: number }[];
     return orders.map(({ order }) => order);
+  }
+
+  /** The server has recorded the log of the runner, or the beginning of it. */
+  #checkRecorded({ deployment_id, task_id }: DeploymentRow): void {
+    const journal = this.#journal(deployment_id);
+    if (journal === undefined) return;
+    const database = new Database(this.#world.databaseFile, { readonly: true });
+    for (const kind of ['order.submitted', 'venue.report']) {
+      const recorded = payloadsIn(database, kind, task_id);
+      const logged = payloadsIn(journal, kind).slice(0, recorded.length);
+      if (recorded.join() === logged.join()) continue;
+      this.#world.violate(`the server's record of ${deployment_id} is not its log`);
+    }
+    database.close();
   }
 
   #journalState(deployment_id: string) {
@@ -146,7 +196,7 @@ export class Invariants {
     const database = new Database(this.#world.databaseFile, { readonly: true });
     const rows = database
       .prepare(
-        `select d.deployment_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch
+        `select d.deployment_id, d.task_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch
          from bot_deployments d
          join bots on bots.bot_id = d.bot_id
          join production_deployments p on p.deployment_id = d.deployment_id
@@ -231,4 +281,14 @@ export class Invariants {
     if (audit.fault !== undefined) this.#world.violate(`the audit log has a fault`);
     await storage.close();
   }
+}
+
+/** Payloads of events, as JSON. @param run_id of all runs by default. */
+function payloadsIn(database: Database.Database, kind: string, run_id?: string): readonly string[] {
+  const rows = database
+    .prepare('select run_id, payload from bot_events where kind = ? order by seq')
+    .all(kind) as readonly { readonly run_id: string; readonly payload: string }[];
+  return rows
+    .filter((row) => run_id === undefined || row.run_id === run_id)
+    .map((row) => row.payload);
 }

@@ -14,6 +14,8 @@ import { injectSqliteFaults } from './sqlite-faults.ts';
 export interface Link {
   /** Longest time of one direction, ms. */
   latencyMs: number;
+  /** Share of requests that arrive up to `LATE_BY_MS` later. */
+  late: number;
   /** Share of requests that do not arrive. */
   lost: number;
   /** Share of requests that take effect and whose answer does not arrive. */
@@ -25,6 +27,7 @@ export interface Link {
   readonly failure: () => Error;
 }
 
+const LATE_BY_MS = 8000;
 /** Longest time that a step of a day may take, ms. */
 const LONGEST_WORK_MS = 3_600_000;
 
@@ -38,11 +41,13 @@ export class Machine {
   readonly time: VirtualTime;
   readonly random: () => number;
   readonly #agenda: Agenda;
+  readonly #signal: AbortSignal;
 
-  constructor(time: VirtualTime, agenda: Agenda, random: () => number) {
+  constructor(time: VirtualTime, agenda: Agenda, random: () => number, signal: AbortSignal) {
     this.time = time;
     this.random = random;
     this.#agenda = agenda;
+    this.#signal = signal;
   }
 
   /** True time, ms since the epoch. */
@@ -72,13 +77,20 @@ export class Machine {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Lets time pass until the work is done. @throws what the work throws */
+  /** @throws the reason of the signal */
+  async pass(ms: number): Promise<void> {
+    await this.time.until(() => this.#signal.aborted, ms);
+    this.#signal.throwIfAborted();
+  }
+
+  /** Lets time pass until the work is done. @throws what the work throws; the reason of the signal */
   async complete<T>(work: Promise<T>): Promise<T> {
     let isDone = false;
     const settled = work.finally(() => (isDone = true));
     settled.catch(() => {});
-    if (!(await this.time.until(() => isDone, LONGEST_WORK_MS)))
-      throw new Error('it takes too long');
+    const isInTime = await this.time.until(() => isDone || this.#signal.aborted, LONGEST_WORK_MS);
+    this.#signal.throwIfAborted();
+    if (!isInTime) throw new Error('it takes too long');
     return settled;
   }
 
@@ -100,7 +112,8 @@ export class Machine {
   /** @returns what the sender gets; never resolves if the request or its answer is lost. */
   async #deliver<T>(link: Link, work: () => T | Promise<T>): Promise<() => T> {
     const isLost = (share: number): boolean => this.happens(share) || link.isCut;
-    await this.sleep(this.random() * link.latencyMs);
+    const lateMs = this.happens(link.late) ? LATE_BY_MS : 0;
+    await this.sleep(this.random() * (link.latencyMs + lateMs));
     if (isLost(link.lost)) return NEVER;
     const outcome = await this.outside(() => attempt(work));
     await this.sleep(this.random() * link.latencyMs);
@@ -122,6 +135,7 @@ async function attempt<T>(work: () => T | Promise<T>): Promise<() => T> {
 /** Runs `work` on a machine whose time, randomness and databases depend on the seed alone. */
 export async function onMachine<T>(
   seed: number,
+  signal: AbortSignal,
   work: (machine: Machine) => Promise<T>,
 ): Promise<T> {
   const agenda = new Agenda(START);
@@ -130,7 +144,7 @@ export async function onMachine<T>(
     const restoreSources = seedSources(seededRandom(seed ^ 0x2c1b3c6d), agenda);
     const restoreSqlite = injectSqliteFaults();
     try {
-      return await work(new Machine(time, agenda, random));
+      return await work(new Machine(time, agenda, random, signal));
     } finally {
       restoreSqlite();
       restoreSources();

@@ -25,7 +25,7 @@ export interface PodOptions {
   readonly volume: string;
   readonly credentials: string;
   /** Connection to the server. */
-  readonly connect: (instanceId: string) => RunnerClient;
+  readonly client: RunnerClient;
   readonly log: Log;
   /** Aborted by SIGTERM. */
   readonly stop: AbortSignal;
@@ -54,7 +54,7 @@ function readBot(file: string): ReturnType<typeof readChangedSpec> {
 
 /** @returns how it ended. */
 export async function runPod(options: PodOptions): Promise<string> {
-  const { files, volume, credentials, connect, log, stop } = options;
+  const { files, volume, credentials, client, log, stop } = options;
   const written = JSON.parse(files['run.json']) as RunConfig;
   const config: RunConfig = {
     ...written,
@@ -69,7 +69,6 @@ export async function runPod(options: PodOptions): Promise<string> {
     await new Promise((resolve) => stop.addEventListener('abort', resolve));
     return 'ended';
   }
-  const instanceId = randomUUID();
   const end = await trade({
     config,
     bot: {
@@ -86,13 +85,13 @@ export async function runPod(options: PodOptions): Promise<string> {
     metrics: NO_METRICS,
     log,
     stop,
-    instanceId,
+    instanceId: randomUUID(),
     catalogueDir: '',
     timeoutMs: STRATEGY_TIMEOUT_MS,
     connections: {
       openExchangeVenue,
       openFeed,
-      connectToServer: (given) => connectToServer({ ...given, client: connect(instanceId) }),
+      connectToServer: (given) => connectToServer({ ...given, client }),
     },
     onView() {},
   });

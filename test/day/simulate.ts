@@ -17,10 +17,13 @@ const TRADING_MS = 200_000;
 /** Longest time until everything is at rest after the last fault, ms. */
 const REST_WITHIN_MS = 10 * 60_000;
 
-/** Simulates the day of a seed. */
-export async function simulateDay(seed: number): Promise<Day> {
+/** Simulates the day of a seed. @throws the reason of the signal */
+export async function simulateDay(
+  seed: number,
+  signal = new AbortController().signal,
+): Promise<Day> {
   const template = await databaseTemplate();
-  return onMachine(seed, async (machine) => {
+  return onMachine(seed, signal, async (machine) => {
     const world = new World(machine, template);
     const invariants = new Invariants(world);
     const removeClients = world.clients.install();
@@ -41,12 +44,12 @@ async function trade(world: World, invariants: Invariants): Promise<void> {
   const { machine } = world;
   const operators = new Operators(world, invariants);
   await machine.complete(operators.begin());
-  await machine.time.pass(10_000);
+  await machine.pass(10_000);
   const faults = new Faults(world);
   faults.begin();
   let isOver = false;
   const working = operators.work(() => isOver);
-  await machine.time.pass(TRADING_MS);
+  await machine.pass(TRADING_MS);
   isOver = true;
   faults.end();
   world.note('the faults end');
@@ -60,7 +63,7 @@ async function trade(world: World, invariants: Invariants): Promise<void> {
 /** Lets time pass until nothing is left. */
 async function rest(world: World, what: string, left: () => readonly string[]): Promise<void> {
   const until = world.machine.now + REST_WITHIN_MS;
-  while (left().length > 0 && world.machine.now < until) await world.machine.time.pass(2000);
+  while (left().length > 0 && world.machine.now < until) await world.machine.pass(2000);
   const still = left();
   if (still.length > 0) world.violate(`not so that ${what}: ${still.join(', ')}`);
   world.note(what);

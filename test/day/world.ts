@@ -20,6 +20,9 @@ import { SimulatedProcess } from './process.ts';
 import { ACCOUNT_CASH, BOTS, MARKETS } from './setup.ts';
 import { startServer, startWorker } from './server.ts';
 
+/** A network without faults. */
+export const QUIET = { latencyMs: 20, late: 0, lost: 0, lostAnswers: 0 };
+
 const ORIGIN = 'https://service-local.example';
 
 /** A process of the fleet, and its connections. */
@@ -33,13 +36,10 @@ export interface Host {
 
 export interface Pod extends Host {
   readonly deployment_id: string;
-  instanceId: string | undefined;
-}
-
-/** The claim on a deployment, as the server granted it last. */
-export interface Grant {
-  readonly instanceId: string;
-  readonly at: number;
+  /** Whether the server has answered that another runner keeps the claim. */
+  isFenced: boolean;
+  /** Whether it has reported its end, or the server has ordered it. */
+  isEnding: boolean;
 }
 
 export interface Violation {
@@ -64,20 +64,18 @@ export class World {
   /** Including those that have ended. */
   readonly everyPod = new Map<SimulatedProcess, Pod>();
   readonly workers = new Map<string, Host>();
-  /** Newest grants by deployment. */
-  readonly grants = new Map<string, Grant>();
   readonly violations: Violation[] = [];
   readonly operatorLink: Link;
   /** Called for each order that the exchange takes. */
   onPlaced: (order: ExchangeOrder, by: Pod | undefined) => void = () => {};
+  /** Called when a runner sends a report. */
+  onReport: (by: Pod) => void = () => {};
+  /** Called when the server grants or renews a claim. */
+  onGrant: (to: Pod) => void = () => {};
   /** Called for each order that a process sends. */
   onSent: (clientId: string, by: Pod) => void = () => {};
   /** Latency and loss of new connections. */
-  readonly network: Pick<Link, 'latencyMs' | 'lost' | 'lostAnswers'> = {
-    latencyMs: 20,
-    lost: 0,
-    lostAnswers: 0,
-  };
+  readonly network: Omit<Link, 'isCut' | 'timeoutMs' | 'failure'> = { ...QUIET };
   server: { readonly process: SimulatedProcess; readonly app: Promise<App> } | undefined;
   /** Given to new processes. */
   onStart: (process: SimulatedProcess) => void = () => {};
@@ -290,7 +288,8 @@ export class World {
       link: this.newLink(10_000, unreachable),
       exchangeLink: this.newLink(5000, noAnswer),
       deployment_id,
-      instanceId: undefined,
+      isFenced: false,
+      isEnding: false,
     };
     this.pods.set(process, pod);
     this.everyPod.set(process, pod);
@@ -302,10 +301,7 @@ export class World {
         files,
         volume,
         credentials: join(this.directory, slug),
-        connect: (instanceId) => {
-          pod.instanceId = instanceId;
-          return this.#connectRunner(pod, instanceId, token);
-        },
+        client: this.#connectRunner(pod, token),
         log: this.#logOf(process),
         stop: stop.signal,
       }),
@@ -338,22 +334,23 @@ export class World {
     }
   }
 
-  #connectRunner(pod: Pod, instanceId: string, token: string): RunnerClient {
+  #connectRunner(pod: Pod, token: string): RunnerClient {
+    let mayWait = true;
     return {
       report: async (deployment_id, report) => {
         const path = `/deployments/${deployment_id}/runner`;
         const headers = { authorization: `Bearer ${token}` };
-        const answer = await this.#request(
-          pod.link,
-          'POST',
-          path,
-          report,
-          headers,
-          ({ status }) => {
-            if (status !== 200) return;
-            this.grants.set(deployment_id, { instanceId, at: this.machine.now });
-          },
-        );
+        this.onReport(pod);
+        pod.isEnding ||= report.ended !== null;
+        const answer = await this.#request(pod.link, 'POST', path, report, headers, (given) => {
+          if (given.status !== 200) return;
+          pod.isEnding ||= (JSON.parse(given.text) as RunnerAnswer).command !== 'trade';
+          this.onGrant(pod);
+        });
+        const isFence = answer.text.includes('"fenced"');
+        pod.isFenced ||= isFence && !mayWait;
+        // Only the first answer may be about a predecessor that was killed.
+        mayWait &&= answer.status !== 200 && !isFence;
         return readAnswer(answer, ORIGIN) as RunnerAnswer;
       },
     };
