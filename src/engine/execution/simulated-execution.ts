@@ -109,11 +109,7 @@ export class SimulatedExecution implements OrderExecution {
       if (next.order === undefined) break;
       for (const exit of this.#meet(next.order, next.price)) entered.set(exit, next.price);
     }
-    for (const order of this.#candidates(index)) {
-      if (order.type === 'trailing_stop') {
-        order.stop = ratchet(order, order.side === 'sell' ? bar.high : bar.low);
-      }
-    }
+    this.#trail(index, bar.low, bar.high);
     return isAmbiguous;
   }
 
@@ -136,9 +132,7 @@ export class SimulatedExecution implements OrderExecution {
         else this.#meet(met.order, met.price);
       }
       from = path.prices[leg]!;
-      for (const order of this.#candidates(index)) {
-        if (order.type === 'trailing_stop') order.stop = ratchet(order, from);
-      }
+      this.#trail(index, from, from);
     }
     return isAmbiguous;
   }
@@ -151,14 +145,20 @@ export class SimulatedExecution implements OrderExecution {
 
   /** Orders of the instrument that may be filled within the current bar, oldest first. */
   #candidates(index: number): WorkingOrder[] {
-    const { step } = this.#run;
-    return this.#run.working.filter(
-      (order) =>
-        order.status === 'working' &&
-        order.instrument.index === index &&
-        order.session !== -1 &&
-        order.triedAt !== step,
-    );
+    return this.#run.working.filter((order) => this.#mayFill(order, index));
+  }
+
+  #mayFill({ status, instrument, session, triedAt }: WorkingOrder, index: number): boolean {
+    const isOpen = status === 'working' && instrument.index === index;
+    return isOpen && session !== -1 && triedAt !== this.#run.step;
+  }
+
+  /** Moves trailing stops of the instrument after prices between `low` and `high`. */
+  #trail(index: number, low: number, high: number): void {
+    for (const order of this.#run.working) {
+      if (order.type !== 'trailing_stop' || !this.#mayFill(order, index)) continue;
+      order.stop = ratchet(order, order.side === 'sell' ? high : low);
+    }
   }
 
   /** Fills the order at `price`, where a stop-limit is triggered first. Returns the exits it places. */
