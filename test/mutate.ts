@@ -1,7 +1,7 @@
 /**
  * Counts the faults that the tests find in the engine, in trading, in halts and in the daemon. Each of
- * 200 mutants, chosen by a fixed seed, is put into a copy of the project. There, the nearest tests run
- * until one fails.
+ * 200 mutants, chosen by a fixed seed among those without a type error, is put into a copy of the
+ * project. There, the nearest tests run until one fails.
  *
  * `npm run mutate`, or `npm run mutate PATH…` for mutants below these paths only. A run that was
  * stopped continues when it is started again. A result is used again until the file of the mutant
@@ -22,12 +22,14 @@ const SEED = 'service-local';
 const COUNT = 200;
 const LEAST_SHARE = 0.9;
 
-/** Time limit of the tests of a mutant, in multiples of their time without it. */
+/** Time limit of a test with a mutant, in multiples of its time without. */
 const SLOWDOWN = 4;
 /** Added to the limit, for the start of the test runner and of a database. */
-const START_MS = 60_000;
+const START_MS = 30_000;
+/** Time limit of a test that was not measured. */
+const FIRST_RUN_MS = 240_000;
 
-/** `compiler`: only the type check fails. */
+/** `compiler`: it has a type error, so that it does not count. */
 type Outcome = 'caught' | 'timeout' | 'compiler' | 'survived';
 
 interface Result {
@@ -65,11 +67,7 @@ const importers = readImporters(root);
 const all = globSync(SHIPPED, { cwd: root }).flatMap((path) => listMutants(path, read(path)));
 const names = new Set(all.map(({ name }) => name));
 const gone = Object.keys(SURVIVORS).filter((name) => !names.has(name));
-const sample = chooseMutants(all, process.argv.slice(2)).map((mutant) => ({
-  ...mutant,
-  tests: selectTests(mutant.path, importers, root),
-}));
-type Chosen = (typeof sample)[number];
+const ranked = rankMutants(all, process.argv.slice(2));
 const results = readResults();
 const measurements = new Map(
   readLines<Measurement>(measurementFile).map(({ key, ms }) => [key, ms]),
@@ -78,73 +76,97 @@ const failing = new Set<string>();
 if (gone.length > 0) {
   console.error(`test/mutation/survivors.ts lists what no longer exists:\n${gone.join('\n')}`);
   process.exitCode = 1;
-} else if (sample.length === 0) {
+} else if (ranked.length === 0) {
   console.error('none of these paths has mutants');
   process.exitCode = 1;
 } else {
-  await runAll();
-  process.exitCode = summarize();
+  const workspace = await openWorkspace(0);
+  const sample = await chooseSample(workspace);
+  await runAll(sample, workspace);
+  process.exitCode = summarize(sample);
 }
 
-/** Chooses at most one mutant of a line. A change elsewhere does not change the choice. */
-function chooseMutants(mutants: readonly Mutant[], paths: readonly string[]): Mutant[] {
+function openWorkspace(index: number): Promise<Workspace> {
+  return Workspace.open(root, join(cache, `tree-${index}`));
+}
+
+/** Orders mutants at random, with at most one of a line. A change elsewhere does not change the order. */
+function rankMutants(mutants: readonly Mutant[], paths: readonly string[]): Mutant[] {
   const below = mutants.filter(
     ({ path }) => paths.length === 0 || paths.some((prefix) => path.startsWith(prefix)),
   );
-  const ranked = below
+  const shuffled = below
     .map((mutant) => ({ mutant, rank: digest(SEED + mutant.name) }))
     .toSorted((a, b) => (a.rank < b.rank ? -1 : 1));
   const lines = new Map<string, Mutant>();
-  for (const { mutant } of ranked) {
+  for (const { mutant } of shuffled) {
     const line = `${mutant.path}:${mutant.line}`;
     if (!lines.has(line)) lines.set(line, mutant);
   }
-  return [...lines.values()].slice(0, COUNT);
+  return [...lines.values()];
 }
 
-async function runAll(): Promise<void> {
+/** Chooses the first mutants without a type error. */
+async function chooseSample(workspace: Workspace): Promise<Mutant[]> {
+  const compiled = new Set<Mutant>();
+  for (;;) {
+    const sample = ranked
+      .filter(({ name }) => results.get(name)?.outcome !== 'compiler')
+      .slice(0, COUNT);
+    const unknown = sample.filter((mutant) => !results.has(mutant.name) && !compiled.has(mutant));
+    if (unknown.length === 0) return sample;
+    const rejected = await workspace.findTypeErrors(unknown);
+    for (const mutant of unknown) {
+      if (rejected.has(mutant)) keep(mutant, { outcome: 'compiler', tests: [], ms: 0 });
+      else compiled.add(mutant);
+    }
+  }
+}
+
+async function runAll(sample: readonly Mutant[], workspace: Workspace): Promise<void> {
   const waiting = sample.filter(({ name }) => !results.has(name));
   console.log(
     `${sample.length} mutants, ${waiting.length} of them to run; results in ${resultFile}`,
   );
   const work = async (index: number): Promise<void> => {
-    if (waiting.length === 0) return;
-    const workspace = await Workspace.open(root, join(cache, `tree-${index}`));
+    const own = index === 0 ? workspace : await openWorkspace(index);
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const begun = performance.now();
-      const found = await tryMutant(workspace, mutant);
-      const ms = Math.round(performance.now() - begun);
-      const key = keyOf(mutant, found.tests);
-      const result: Result = { name: mutant.name, key, ...found, ms };
-      append(resultFile, result);
-      results.set(result.name, result);
-      console.log(`${found.outcome} ${mutant.name} (line ${mutant.line}, ${seconds(ms)})`);
+      const found = await tryMutant(own, mutant);
+      keep(mutant, { ...found, ms: Math.round(performance.now() - begun) });
     }
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, (_, index) => work(index)));
+  const workers = Math.min(availableParallelism(), waiting.length);
+  await Promise.all(Array.from({ length: workers }, (_, index) => work(index)));
+}
+
+function keep(mutant: Mutant, found: Omit<Result, 'name' | 'key'>): void {
+  const { name, line } = mutant;
+  const result: Result = { name, key: keyOf(mutant, found.tests), ...found };
+  append(resultFile, result);
+  results.set(name, result);
+  console.log(`${found.outcome} ${name} (line ${line}, ${seconds(found.ms)})`);
 }
 
 async function tryMutant(
   workspace: Workspace,
-  mutant: Chosen,
+  mutant: Mutant,
 ): Promise<Pick<Result, 'outcome' | 'tests' | 'failure'>> {
-  await measure(workspace, mutant.tests);
+  const selected = selectTests(mutant.path, importers, root);
+  await measure(workspace, selected);
   const msOf = (test: string): number => measurements.get(digest(read(test)))!;
-  const tests = mutant.tests
-    .filter((test) => !failing.has(test))
-    .toSorted((a, b) => msOf(a) - msOf(b));
-  const limit = START_MS + SLOWDOWN * tests.reduce((sum, test) => sum + msOf(test), 0);
+  const tests = selected.filter((test) => !failing.has(test)).toSorted((a, b) => msOf(a) - msOf(b));
+  const limitOf = (test: string): number => START_MS + SLOWDOWN * msOf(test);
   return workspace.during(mutant, async () => {
-    const { reports, isLate } = await workspace.runTests(tests, needDatabase(tests), limit);
+    const { reports, isLate } = await workspace.runTests(tests, needDatabase(tests), limitOf);
     for (const { test, failure } of reports) {
       if (failure !== undefined)
-        return { outcome: 'caught', tests: test === '' ? mutant.tests : [test], failure };
+        return { outcome: 'caught', tests: test === '' ? selected : [test], failure };
     }
-    if (isLate) return { outcome: 'timeout', tests: mutant.tests };
+    if (isLate) return { outcome: 'timeout', tests: selected };
     const missing = tests.filter((test) => !reports.some((one) => one.test === test));
     if (missing.length > 0) throw new Error(`${mutant.name}: no result of ${missing.join(', ')}`);
-    const outcome = (await workspace.compiles()) ? 'survived' : 'compiler';
-    return { outcome, tests: mutant.tests };
+    return { outcome: 'survived', tests: selected };
   });
 }
 
@@ -152,8 +174,11 @@ async function tryMutant(
 async function measure(workspace: Workspace, tests: readonly string[]): Promise<void> {
   let unknown = tests.filter((test) => !failing.has(test) && !measurements.has(digest(read(test))));
   while (unknown.length > 0) {
-    const limit = unknown.length * START_MS * SLOWDOWN;
-    const { reports } = await workspace.runTests(unknown, needDatabase(unknown), limit);
+    const { reports } = await workspace.runTests(
+      unknown,
+      needDatabase(unknown),
+      () => FIRST_RUN_MS,
+    );
     if (reports.length === 0) throw new Error(`${unknown.join(', ')} did not run`);
     for (const { test, ms, failure } of reports) {
       if (failure === undefined) {
@@ -174,7 +199,7 @@ function needDatabase(tests: readonly string[]): boolean {
 }
 
 /** @returns the exit code. */
-function summarize(): number {
+function summarize(sample: readonly Mutant[]): number {
   const outcomes = sample.map((mutant) => ({ mutant, ...results.get(mutant.name)! }));
   const count = (outcome: Outcome, of = outcomes): number =>
     of.filter((one) => one.outcome === outcome).length;
@@ -192,7 +217,7 @@ function summarize(): number {
   const time = outcomes.reduce((sum, { ms }) => sum + ms, 0);
   console.log(
     `${outcomes.length - survived.length} of ${outcomes.length} caught (${(100 * share).toFixed(1)} %), ` +
-      `${count('timeout')} by a timeout, ${count('compiler')} by the compiler, in ${seconds(time)} of one workspace`,
+      `${count('timeout')} by a timeout, in ${seconds(time)} of one workspace`,
   );
   const isExplained = survived.every(({ name }) => SURVIVORS[name]);
   return share >= LEAST_SHARE && isExplained && caught.length === 0 ? 0 : 1;
@@ -206,11 +231,12 @@ function folderOf(path: string): string {
 
 /** Results that are still valid, by the name of the mutant. */
 function readResults(): Map<string, Result> {
-  const mutants = new Map(sample.map((mutant) => [mutant.name, mutant]));
+  const mutants = new Map(ranked.map((mutant) => [mutant.name, mutant]));
   const valid = readLines<Result>(resultFile).filter(({ name, outcome, tests, key }) => {
     const mutant = mutants.get(name);
     if (mutant === undefined || key !== keyOf(mutant, tests)) return false;
-    return outcome === 'caught' || tests.join() === mutant.tests.join();
+    const wasRun = outcome === 'survived' || outcome === 'timeout';
+    return !wasRun || tests.join() === selectTests(mutant.path, importers, root).join();
   });
   return new Map(valid.map((result) => [result.name, result]));
 }

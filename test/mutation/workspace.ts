@@ -67,8 +67,16 @@ export class Workspace {
     }
   }
 
-  /** Runs tests in this order until one fails, at most for `ms`. */
-  async runTests(tests: readonly string[], withDatabase: boolean, ms: number): Promise<TestRun> {
+  /**
+   * Runs tests in this order until one fails or runs late.
+   *
+   * @param limitOf time limit of a test, ms
+   */
+  async runTests(
+    tests: readonly string[],
+    withDatabase: boolean,
+    limitOf: (test: string) => number,
+  ): Promise<TestRun> {
     const script = join(this.#tree, 'test/mutation/run-tests.ts');
     // A group of its own, so that all of its processes can be ended.
     const child = fork(script, [String(withDatabase), ...tests], {
@@ -77,10 +85,22 @@ export class Workspace {
       stdio: 'ignore',
     });
     const reports: TestReport[] = [];
-    child.on('message', (report: TestReport) => reports.push(report));
+    const late = Promise.withResolvers<boolean>();
+    let timer: NodeJS.Timeout;
+    const awaitNext = (): void => {
+      const next = tests.find((test) => !reports.some((report) => report.test === test));
+      clearTimeout(timer);
+      timer = setTimeout(() => late.resolve(true), limitOf(next ?? tests.at(-1)!));
+    };
+    awaitNext();
+    child.on('message', (report: TestReport) => {
+      reports.push(report);
+      awaitNext();
+    });
     // Unlike `exit`, `close` comes after the last message.
     const ended = once(child, 'close').then(() => false);
-    const isLate = await Promise.race([ended, sleep(ms, true, { ref: false })]);
+    const isLate = await Promise.race([ended, late.promise]);
+    clearTimeout(timer!);
     if (isLate) {
       child.kill('SIGTERM');
       const isStuck = await Promise.race([ended, sleep(TERM_MS, true, { ref: false })]);
@@ -89,12 +109,52 @@ export class Workspace {
     return { reports, isLate };
   }
 
-  /** Checks the types of the whole project. */
-  async compiles(): Promise<boolean> {
+  /**
+   * Returns the mutants with a type error. All are checked at once, each as a copy of its file beside
+   * it. An unchanged copy may have errors, too, since private fields make its classes other types.
+   */
+  async findTypeErrors(mutants: readonly Mutant[]): Promise<ReadonlySet<Mutant>> {
+    const copies: string[] = [];
+    const copy = (path: string, name: string, text: string): string => {
+      const file = path.replace(/\.ts$/, `.${name}.ts`);
+      writeFileSync(join(this.#tree, file), text);
+      copies.push(file);
+      return file;
+    };
+    const pairs = mutants.map((mutant, index) => {
+      const text = readFileSync(join(this.#tree, mutant.path), 'utf8');
+      const original = copy(mutant.path, 'original', text);
+      return {
+        mutant,
+        original,
+        mutated: copy(mutant.path, `${index}`, applyMutant(text, mutant)),
+      };
+    });
+    const errors = await this.#checkTypes();
+    for (const file of copies) rmSync(join(this.#tree, file), { force: true });
+    const count = (file: string, error: string): number =>
+      errors.get(file)?.filter((other) => other === error).length ?? 0;
+    const isRejected = ({ original, mutated }: (typeof pairs)[number]): boolean =>
+      errors.get(mutated)?.some((error) => count(mutated, error) > count(original, error)) ?? false;
+    return new Set(pairs.filter(isRejected).map(({ mutant }) => mutant));
+  }
+
+  /** Returns the errors of each file, without their places. */
+  async #checkTypes(): Promise<ReadonlyMap<string, readonly string[]>> {
     const tsc = join(this.#tree, INSTALLED, 'typescript/bin/tsc');
-    return run(process.execPath, [tsc, '--singleThreaded'], { cwd: this.#tree }).then(
-      () => true,
-      () => false,
+    const output = await run(process.execPath, [tsc, '--singleThreaded', '--pretty', 'false'], {
+      cwd: this.#tree,
+      maxBuffer: Infinity,
+    }).then(
+      () => '',
+      ({ stdout }: { stdout: string }) => stdout,
+    );
+    const lines = [...output.matchAll(/^(\S+)\(\d+,\d+\): (error .*)$/gm)];
+    return new Map(
+      [...Map.groupBy(lines, ([, file]) => file!)].map(([file, found]) => [
+        file,
+        found.map(([, , error]) => error!),
+      ]),
     );
   }
 }
