@@ -36,11 +36,11 @@ export async function findHeadroom(
     let broke_by: 'slow' | 'host' | 'ended' | null = null;
     for (let out = target; steps.length < most && broke_by === null; out = Math.ceil(out * 1.5)) {
       const bar = await playBar(out);
-      const done = countDoneInSecond(bar, bar.realMs);
-      steps.push({ offered: out, done, real_ms: rounded(bar.realMs) });
+      const done = countDoneInSecond(bar, bar.took.realMs);
+      steps.push({ offered: out, done, real_ms: rounded(bar.took.realMs) });
       if (world.end !== undefined) broke_by = 'ended';
-      else if (bar.netMs > 1000) broke_by = 'slow';
-      else if (bar.realMs > 1000) broke_by = 'host';
+      else if (bar.took.netMs > 1000) broke_by = 'slow';
+      else if (bar.took.realMs > 1000) broke_by = 'host';
     }
     const best = Math.max(0, ...steps.map(({ done }) => done));
     /** Null if the session ended or the host withheld the time. */
@@ -51,7 +51,7 @@ export async function findHeadroom(
       for (let bar = 1; bar < RECOVERY_BARS; bar += 1) await playBar(out);
       const last = await playBar(out);
       const isDoneWithin = (ms: number): boolean => countDoneInSecond(last, ms) >= out;
-      recovered = isDoneWithin(last.realMs) || (isDoneWithin(last.netMs) ? null : false);
+      recovered = isDoneWithin(last.took.realMs) || (isDoneWithin(last.took.netMs) ? null : false);
     }
     return {
       /** Throughput of the best second. */

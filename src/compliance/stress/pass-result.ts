@@ -1,10 +1,12 @@
 /** The figures of a pass of a stress test, by real time and by net time (see `Span`). */
 import type { EngineConfig } from '../../engine/config.ts';
+import type { World } from '../conformance/world.ts';
 import type { Scheduled } from './load-schedule.ts';
 import { CLASSES, findMessages, WINDOWS, type MessageClass } from './peaks.ts';
 import { computePercentiles, computeSlope, rounded, sum } from './samples.ts';
-import type { BarResult } from './stress-load.ts';
+import type { BarResult, LoadPlayer } from './stress-load.ts';
 import type { Plan } from './stress-plan.ts';
+import { agreesWithVenue } from './venue-agreement.ts';
 
 export type PlayedBar = BarResult & {
   readonly phase: Scheduled['phase'];
@@ -15,6 +17,50 @@ export type PlayedBar = BarResult & {
   /** Memory in use after the bar, bytes; null if it was not measured. */
   readonly heap: number | null;
 };
+
+export function summarizePass(
+  plan: Plan,
+  world: World,
+  player: LoadPlayer,
+  bars: readonly PlayedBar[],
+) {
+  const { max_position_pct: limit } = world.config.risk;
+  return {
+    phases: summarizePhases(bars),
+    reached: computeReached(plan, bars),
+    volume: computeVolumeReached(plan, bars),
+    orders: {
+      asked: sum(bars, ({ asked }) => asked.orders),
+      sent: sum(bars, ({ sent }) => sent.orders),
+      denied: sum(bars, ({ denied }) => sumOf(denied)),
+    },
+    limiter: summarizeLimiter(world.config, bars),
+    /** Number of orders that the venue rejected, by reason. */
+    venue_rejects: addCounts(bars.map(({ rejected }) => rejected)),
+    /** Number of orders that neither reached the venue nor were closed. */
+    drops: player.lost,
+    log: player.countLogged(),
+    reconciliation: {
+      /** Number of differences found between venue and session. */
+      breaks: sum(bars, ({ breaks }) => breaks),
+      /** Whether orders, positions and cash of venue and session match at the end. */
+      agrees: agreesWithVenue(world),
+    },
+    positions: {
+      /** Largest position in one instrument, as a share of the equity. */
+      largest: rounded(Math.max(0, ...bars.map(({ position }) => position))),
+      limit: Number.isFinite(limit) ? limit : null,
+    },
+    queue: summarizeQueue(bars),
+    durations_ms: {
+      decision: computePercentiles(player.decisionMs),
+      check: computePercentiles(player.checkMs),
+      ack: computePercentiles(bars.flatMap(({ ackMs }) => ackMs)),
+      alert: computePercentiles(bars.flatMap(({ alert }) => alert?.ms ?? [])),
+      alert_net: computePercentiles(bars.flatMap(({ alert }) => alert?.netMs ?? [])),
+    },
+  };
+}
 
 const BAR_S = 60;
 const DAY_S = 86_400;
@@ -40,14 +86,17 @@ function computeAchieved(
     window_s === DAY_S
       ? getDoneWithin(
           DAY_S,
-          sum(bars, (bar) => bar[clock]),
+          sum(bars, ({ took }) => took[clock]),
           sum(amounts, (amount) => amount),
         )
-      : Math.max(0, ...amounts.map((one, at) => getDoneWithin(window_s, bars[at]![clock], one)));
+      : Math.max(
+          0,
+          ...amounts.map((one, at) => getDoneWithin(window_s, bars[at]!.took[clock], one)),
+        );
   return { achieved: round(doneBy('realMs')), achieved_net: round(doneBy('netMs')) };
 }
 
-export function computeReached(plan: Plan, bars: readonly BarResult[]) {
+function computeReached(plan: Plan, bars: readonly BarResult[]) {
   return CLASSES.flatMap((one: MessageClass) =>
     WINDOWS.map((window_s) => {
       const target = findMessages(plan.messages, one, window_s)?.count ?? 0;
@@ -69,7 +118,7 @@ export function computeReached(plan: Plan, bars: readonly BarResult[]) {
   );
 }
 
-export function computeVolumeReached(plan: Plan, bars: readonly BarResult[]) {
+function computeVolumeReached(plan: Plan, bars: readonly BarResult[]) {
   return plan.volume.map(({ measure, of, window_s, amount: target }) => {
     // The test trades in one currency, so each currency of the target gets its share of the value.
     const same = plan.volume.filter((one) => one.measure === measure && one.window_s === window_s);
@@ -91,18 +140,18 @@ function countAsked({ asked }: BarResult): number {
   return asked.orders + asked.cancels;
 }
 
-export function summarizeQueue(bars: readonly BarResult[]) {
-  const waiting = bars.map((bar) => bar.counts.out - countDoneInSecond(bar, bar.realMs));
+function summarizeQueue(bars: readonly BarResult[]) {
+  const waiting = bars.map((bar) => bar.counts.out - countDoneInSecond(bar, bar.took.realMs));
   return {
     /** Maximum number of messages that still waited one second after they were requested. */
     depth_max: Math.max(0, ...waiting),
     /** Maximum time until all messages of a bar were done, ms. */
-    drain_max_ms: rounded(Math.max(0, ...bars.map(({ realMs }) => realMs))),
-    drain_net_max_ms: rounded(Math.max(0, ...bars.map(({ netMs }) => netMs))),
+    drain_max_ms: rounded(Math.max(0, ...bars.map(({ took }) => took.realMs))),
+    drain_net_max_ms: rounded(Math.max(0, ...bars.map(({ took }) => took.netMs))),
   };
 }
 
-export function summarizePhases(bars: readonly PlayedBar[]) {
+function summarizePhases(bars: readonly PlayedBar[]) {
   return [...Map.groupBy(bars, ({ phase }) => phase)].map(([phase, own]) => ({
     phase,
     bars: own.length,
@@ -111,21 +160,17 @@ export function summarizePhases(bars: readonly PlayedBar[]) {
     asked: sum(own, countAsked),
     sent: sum(own, ({ counts }) => counts.out),
     denied: addCounts(own.map(({ denied }) => denied)),
-    real_ms: rounded(sum(own, ({ realMs }) => realMs)),
-    withheld_ms: rounded(sum(own, ({ withheldMs }) => withheldMs)),
+    ...sumTimes(own),
     ack_ms: computePercentiles(own.flatMap(({ ackMs }) => ackMs)),
     ack_net_ms: computePercentiles(
-      own.flatMap(({ ackMs, realMs, netMs }) =>
-        ackMs.map((ms) => Math.max(0, ms - (realMs - netMs))),
+      own.flatMap(({ ackMs, took }) =>
+        ackMs.map((ms) => Math.max(0, ms - (took.realMs - took.netMs))),
       ),
     ),
   }));
 }
 
-export function summarizeLimiter(
-  { risk, optionalLimits }: EngineConfig,
-  bars: readonly BarResult[],
-) {
+function summarizeLimiter({ risk, optionalLimits }: EngineConfig, bars: readonly BarResult[]) {
   const isLimited = Number.isFinite(risk.max_messages_per_second);
   const most = risk.max_messages_per_second - (optionalLimits?.messages_kept_for_cancels ?? 0);
   const orders = (isLimited ? bars : []).map(({ asked, sent, denied }) => {
@@ -173,8 +218,15 @@ export function summarizeMemory(bars: readonly PlayedBar[]) {
   };
 }
 
+export function sumTimes(bars: readonly BarResult[]) {
+  return {
+    real_ms: rounded(sum(bars, ({ took }) => took.realMs)),
+    withheld_ms: rounded(sum(bars, ({ took }) => took.withheldMs)),
+  };
+}
+
 /** Adds counts by reason. */
-export function addCounts(all: readonly Readonly<Record<string, number>>[]) {
+function addCounts(all: readonly Readonly<Record<string, number>>[]) {
   const total: Record<string, number> = {};
   for (const [reason, count] of all.flatMap((counts) => Object.entries(counts))) {
     total[reason] = (total[reason] ?? 0) + count;
@@ -182,6 +234,6 @@ export function addCounts(all: readonly Readonly<Record<string, number>>[]) {
   return total;
 }
 
-export function sumOf(counts: Readonly<Record<string, number>>): number {
+function sumOf(counts: Readonly<Record<string, number>>): number {
   return sum(Object.values(counts), (count) => count);
 }

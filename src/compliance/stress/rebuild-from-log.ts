@@ -11,7 +11,7 @@ const ENDS: ReadonlySet<string> = new Set([
 export function rebuildFromLog(events: readonly SessionEvent[]) {
   /** Unfilled quantity by order. */
   const open = new Map<unknown, number>();
-  const positions = new Map<string, number>();
+  const positions: Record<string, number> = {};
   let seq = 0;
   let isWhole = true;
   for (const { kind, payload } of events) {
@@ -23,7 +23,7 @@ export function rebuildFromLog(events: readonly SessionEvent[]) {
     else if (kind === 'order.filled') {
       const units = Math.abs(Number(quantity));
       const name = String(symbol);
-      positions.set(name, (positions.get(name) ?? 0) + (side === 'sell' ? -units : units));
+      positions[name] = (positions[name] ?? 0) + (side === 'sell' ? -units : units);
       const left = (open.get(order) ?? 0) - units;
       if (left > 1e-9) open.set(order, left);
       else open.delete(order);

@@ -3,13 +3,14 @@ import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { Hands } from '../conformance/exerciser.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
-import { inWorld, type World } from '../conformance/world.ts';
+import { inWorld } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
 import { MOST_AT_ONCE } from './load-schedule.ts';
 import { rebuildFromLog } from './rebuild-from-log.ts';
 import { Trial, type Finding } from './safeguard-trial.ts';
 import { openSpan, type Meters } from './meters.ts';
 import type { Load } from './stress-load.ts';
+import { arePositionsEqual } from './venue-agreement.ts';
 
 /** Variants of the bot under test. */
 export interface BotVariants {
@@ -126,46 +127,33 @@ async function tryKill(trial: Trial): Promise<void> {
   trial.checkDuration(allConfirmed, BOUNDS.killConfirmedMs, 'all cancels are confirmed');
 }
 
-const ORDER_LIMITS = ['price_collar_bps', 'max_order_value', 'max_order_qty'] as const;
-
 async function tryOrderLimits(trial: Trial): Promise<void> {
-  const { world } = trial;
-  const breaches = createBreaches(world);
-  const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ limit }) => limit === name));
+  const { exerciser, config, sizes } = trial.world;
+  const { risk } = config;
+  const { below, price, unit } = sizes;
+  const breaches = {
+    price_collar_bps: {
+      limit: price * Math.max(0.01, 1 - (risk.price_collar_bps / 10_000) * 1.1),
+      quantity: unit,
+    },
+    max_order_value: { limit: below, quantity: (risk.max_order_value / below) * 1.01 + unit },
+    max_order_qty: { limit: below, quantity: risk.max_order_qty * 1.01 + unit },
+  };
+  const names = Object.keys(breaches) as (keyof typeof breaches)[];
+  const isSet = (name: keyof typeof breaches): boolean => Number.isFinite(risk[name]);
+  const set = names.filter(isSet);
+  const unset = names.filter((name) => !isSet(name));
   trial.checkSet(unset, 'limits on price, value and volume are set');
   let caught = 0;
-  world.exerciser.tell(({ broker, instruments }) => {
-    for (const { limit, price, quantity } of breaches) {
-      const request = { type: 'limit', side: 'buy', limit: price, quantity } as const;
-      const { status } = broker.order({ instrument: instruments[0]!, ...request });
+  exerciser.tell(({ order }) => {
+    for (const name of set) {
+      const { status } = order({ type: 'limit', side: 'buy', ...breaches[name] });
       if (status === 'denied') caught += 1;
-      else trial.check(false, `an order beyond ${limit} is denied`, `the order is ${status}`);
+      else trial.check(false, `an order beyond ${name} is denied`, `the order is ${status}`);
     }
   });
   await trial.playLoad();
-  trial.measure({ offered: breaches.length, caught, missed: breaches.length - caught });
-}
-
-/** Creates one order beyond each limit on a single order that is set. */
-function createBreaches({ config: { risk }, sizes: { below, price, unit } }: World) {
-  const all: readonly {
-    readonly limit: (typeof ORDER_LIMITS)[number];
-    readonly price: number;
-    readonly quantity: number;
-  }[] = [
-    { limit: 'max_order_qty', price: below, quantity: risk.max_order_qty * 1.01 + unit },
-    {
-      limit: 'max_order_value',
-      price: below,
-      quantity: (risk.max_order_value / below) * 1.01 + unit,
-    },
-    {
-      limit: 'price_collar_bps',
-      price: price * Math.max(0.01, 1 - (risk.price_collar_bps / 10_000) * 1.1),
-      quantity: unit,
-    },
-  ];
-  return all.filter(({ limit }) => Number.isFinite(risk[limit]));
+  trial.measure({ offered: set.length, caught, missed: set.length - caught });
 }
 
 async function tryPeriodCollar(trial: Trial): Promise<void> {
@@ -319,11 +307,11 @@ async function tryAlerts(trial: Trial): Promise<void> {
     const quantity = 1e9 * world.sizes.quantity;
     broker.order({ instrument: instruments[0]!, side: 'sell', quantity });
   });
-  const { alertMs: ms, alertNetMs: netMs } = await trial.playLoad();
-  trial.measure({ alert_ms: ms, alert_net_ms: netMs });
-  trial.check(ms !== null, 'a denied order raises an alert');
-  if (ms === null || netMs === null) return;
-  trial.checkDuration({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
+  const { alert } = await trial.playLoad();
+  trial.measure({ alert_ms: alert?.ms ?? null, alert_net_ms: alert?.netMs ?? null });
+  trial.check(alert !== null, 'a denied order raises an alert');
+  if (alert === null) return;
+  trial.checkDuration(alert, BOUNDS.alertMs, 'the alert is raised under full load');
 }
 
 async function trySurveillance(trial: Trial): Promise<void> {
@@ -335,19 +323,15 @@ async function trySurveillance(trial: Trial): Promise<void> {
   const begun = meters.now();
   const rebuilt = rebuildFromLog(events);
   trial.measure({ events: events.length, replay_ms: meters.now() - begun });
-  const { positions } = world.held();
-  const symbols = new Set([...Object.keys(positions), ...rebuilt.positions.keys()]);
-  const isSame = [...symbols].every(
-    (symbol) =>
-      Math.abs((positions[symbol] ?? 0) - (rebuilt.positions.get(symbol) ?? 0)) <=
-      world.sizes.unit / 1000,
-  );
   trial.check(rebuilt.isWhole, 'the log has all order events in sequence');
   trial.check(
     rebuilt.open.size === trial.countOpenOrders(),
     'the log and the venue have the same number of open orders',
   );
-  trial.check(isSame, 'positions computed from the log match those of the venue');
+  trial.check(
+    arePositionsEqual(world, world.held().positions, rebuilt.positions),
+    'positions computed from the log match those of the venue',
+  );
 }
 
 async function tryShutdown(trial: Trial): Promise<void> {

@@ -103,11 +103,9 @@ export class LoadPlayer {
       ...made,
       /** The largest position, as a share of the equity. */
       position: findLargestPosition(world),
-      ...took,
-      /** Longest time from the end of the bar to an alert, ms: virtual time plus real time; null without alerts. */
-      alertMs: alerts.length === 0 ? null : latest + took.realMs,
-      /** The same by net time. */
-      alertNetMs: alerts.length === 0 ? null : latest + took.netMs,
+      took,
+      /** Longest time from the end of the bar to an alert: virtual time plus real time; null without alerts. */
+      alert: alerts.length === 0 ? null : { ms: latest + took.realMs, netMs: latest + took.netMs },
     };
   }
 

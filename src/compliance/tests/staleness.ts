@@ -19,7 +19,7 @@ export interface Staleness {
 export interface EndedTest {
   /** ms since the epoch. */
   readonly ended_at: number;
-  /** `StressReport` or `ConformanceSummary`. */
+  /** `StressReport`, or a `ConformanceReport` as summarized. */
   readonly result: Readonly<Record<string, unknown>>;
 }
 
