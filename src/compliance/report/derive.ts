@@ -113,7 +113,7 @@ function composeReport(records: Records): Report {
     changes: made.map((version) => describeChange(bot_id, version)),
     ...composeEvents(records),
     surveillance: composeFields(SECTION_FIELDS.surveillance, {}),
-    incidents: records.failed.slice(0, MOST_LISTED).map((task) => describeIncident(task)),
+    incidents: records.failed.slice(0, MOST_LISTED).map(describeIncident),
     articles: listArticleRows(gaps),
     deficiencies: [],
     attestations: {

@@ -114,11 +114,7 @@ export function countAttribution(
   const submitted = counts.filter(({ kind }) => kind === 'order.submitted');
   const orders = sum(submitted);
   const countWith = (...names: readonly ('trader' | 'desk' | 'client')[]): number =>
-    sum(
-      submitted.filter(({ run_id }) =>
-        names.some((name) => (subjects.get(run_id)?.[name] ?? null) !== null),
-      ),
-    );
+    sum(submitted.filter(({ run_id }) => names.some((name) => subjects.get(run_id)?.[name])));
   const attributed = countWith('trader', 'desk', 'client');
   return {
     orders,
@@ -138,16 +134,12 @@ const LATEST_MS = 5000;
 export function countAlerts(counts: readonly EventCount[]) {
   const raised = counts.filter(({ kind }) => kind === 'alert.raised');
   if (raised.length === 0) return null;
-  const [unknown = [], known = []] = [true, false].map((isUnknown) =>
-    raised.filter(({ detail }) => (detail === null) === isUnknown),
-  );
+  const known = raised.filter(({ detail }) => detail !== null);
+  const longest = known.reduce((most, { detail }) => Math.max(most, Number(detail)), 0);
   return {
     raised: sum(raised),
-    latency_unknown: sum(unknown),
-    latency_max_ms: known.reduce<number | null>(
-      (most, { detail }) => Math.max(most ?? 0, Number(detail)),
-      null,
-    ),
+    latency_unknown: sum(raised) - sum(known),
+    latency_max_ms: known.length === 0 ? null : longest,
     over_5s: sum(known.filter(({ detail }) => Number(detail) > LATEST_MS)),
   };
 }

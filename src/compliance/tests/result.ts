@@ -10,25 +10,16 @@ import type { StressResult } from '../stress/run.ts';
 
 export type TestKind = Extract<TasksTable['kind'], 'conformance' | 'stress'>;
 
-/** Everything that a test result depends on; the result is stale once a part changes. */
-export interface TestLock extends Readonly<Record<string, unknown>> {
-  /** See `specHash`. */
-  readonly spec: string;
-  /** Name of a built-in strategy, or SHA-256 of each file that came with the bot. */
-  readonly strategy: string | Readonly<Record<string, string>>;
-  /** Risk limits as written in the spec; null without limits. */
-  readonly limits: unknown;
-  readonly engine: string;
-  /** Version of the program, whose session code the test runs. */
-  readonly program: string;
-  readonly venue: string;
-}
-
 /** Version of the simulated venue's rules; increase it when they change. */
 const VENUE = 'simulated_venue/1';
 
-/** @param document the spec as written. @param files the strategy's files; undefined for a built-in one. */
-export function buildTestLock(document: unknown, files: Bundle | undefined): TestLock {
+/**
+ * Lists everything that a test result depends on; the result is stale once a part changes.
+ *
+ * @param document the spec as written.
+ * @param files the strategy's files; undefined for a built-in one.
+ */
+export function buildTestLock(document: unknown, files: Bundle | undefined) {
   const { spec } = document as {
     readonly spec: { readonly strategy: { readonly name: string }; readonly risk?: unknown };
   };
@@ -37,10 +28,13 @@ export function buildTestLock(document: unknown, files: Bundle | undefined): Tes
     strategy: files === undefined ? spec.strategy.name : digestsOf(files),
     limits: spec.risk ?? null,
     engine: ENGINE_VERSION,
+    /** Contains the session code that the test runs. */
     program: packageVersion(),
     venue: VENUE,
   };
 }
+
+export type TestLock = ReturnType<typeof buildTestLock>;
 
 /** Identity of a test, which never replaces a test of the venue itself. */
 interface Tested {
