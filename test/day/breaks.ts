@@ -89,7 +89,7 @@ if (broken !== undefined) {
     load(loaded, context, next) {
       const result = next(loaded, context);
       if (loaded !== url) return result;
-      const source = String(result.source);
+      const source = (result.source as Buffer).toString();
       ok(source.split(text).length === 2, `${path} must have once: ${text}`);
       return { ...result, source: source.replace(text, () => replacement) };
     },

@@ -15,6 +15,8 @@ const KINDS = [
   'node_lost',
   'server_killed',
   'worker_killed',
+  'worker_silent',
+  'thread_dies',
   'database_away',
   'commit_lost',
   'host_dies_at_commit',
@@ -95,6 +97,8 @@ export class Faults {
     else if (kind === 'server_killed') this.#world.server?.process.kill();
     else if (kind === 'node_lost') this.#loseNode(machine.random() * 90_000);
     else if (kind === 'clock_steps') this.#stepClock();
+    else if (kind === 'thread_dies') this.#world.threads.killOne();
+    else if (kind === 'worker_silent') this.#takeDatabaseAway(hosted.slice(-1), 60_000);
     else if (kind === 'worker_killed') {
       const workers = [...this.#world.workers.values()];
       if (workers.length > 0) machine.pick(workers).process.kill();

@@ -10,6 +10,7 @@ import type { Opening } from '../../src/trading/opening.ts';
 import { clientOrderId, orderOfClientId, type VenueReport } from '../../src/trading/venue.ts';
 import type { ExchangeOrder } from './exchange.ts';
 import { ACCOUNT_CASH, BOTS, type DayBot } from './setup.ts';
+import { checkPaper, openPaper } from './paper.ts';
 import type { Pod, World } from './world.ts';
 
 /** A deployment in the server's database. */
@@ -68,6 +69,12 @@ export class Invariants {
         this.#world.violate(`order ${clientId} of ${slug} works after a verified halt`);
       }
     }
+    for (const { task_id } of openPaper(
+      this.#world,
+      bots.map(({ slug }) => slug),
+    )) {
+      this.#world.violate(`paper session ${task_id} continues after a verified halt`);
+    }
   }
 
   haltLifted(bots: readonly DayBot[]): void {
@@ -104,6 +111,7 @@ export class Invariants {
       this.#checkJournal(deployment.deployment_id);
       this.#checkRecorded(deployment);
     }
+    checkPaper(this.#world);
     await this.#checkChains();
   }
 

@@ -1,6 +1,6 @@
 /** The thread of a simulated day: virtual time, and a seeded source for everything that is random. */
 import crypto from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync, type RmOptions } from 'node:fs';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
@@ -170,7 +170,10 @@ function seedSources(random: () => number, agenda: Agenda): () => void {
     override(os, { uptime: () => 3600 + (agenda.now - START) / 1000, hostname: () => 'day' }),
     // Part of the ids of workers.
     override(process, { pid: 1 }),
-    override(fs, { readdir: async (path: string) => readdirSync(path) }),
+    override(fs, {
+      readdir: async (path: string) => readdirSync(path),
+      rm: async (path: string, options: RmOptions) => rmSync(path, options),
+    }),
     // Clocks of processes may be wrong.
     override(Date, { now: () => agenda.now + (currentProcess()?.skewMs ?? 0) }),
   ];
@@ -182,7 +185,7 @@ function seedSources(random: () => number, agenda: Agenda): () => void {
 }
 
 /** @returns restores the members. */
-function override(owner: object, members: Readonly<Record<string, unknown>>): () => void {
+export function override(owner: object, members: Readonly<Record<string, unknown>>): () => void {
   const before = Object.keys(members).map(
     (name) => [name, Object.getOwnPropertyDescriptor(owner, name)] as const,
   );

@@ -1,7 +1,8 @@
 /** Operators of the bots on a simulated day, who use the API of the server. */
 import type { HaltReport } from '../../src/api/halts.ts';
 import type { Invariants } from './invariants.ts';
-import { BOTS, type DayBot } from './setup.ts';
+import { openPaper } from './paper.ts';
+import { BOTS, PAPER_BOT, type DayBot } from './setup.ts';
 import type { World } from './world.ts';
 
 /** A bot that trades at the exchange; the pod replaces its strategy. */
@@ -54,6 +55,7 @@ export class Operators {
       await this.#insist('POST', '/bots', { document });
       await this.deploy(bot);
     }
+    await this.startPaper();
   }
 
   /** Does things with the bots until it is called off. */
@@ -64,7 +66,7 @@ export class Operators {
       await pause(60_000);
       if (isOver()) return;
       const bot = machine.pick(BOTS);
-      const act = machine.pick(['halt', 'halt_all', 'stop', 'upgrade', 'threshold', 'nothing']);
+      const act = machine.pick(['halt', 'halt_all', 'stop', 'upgrade', 'threshold', 'paper']);
       this.#world.note(`operator: ${act} ${bot.slug}`);
       if (act === 'halt' || act === 'halt_all') {
         const bots = act === 'halt' ? [bot] : BOTS;
@@ -72,11 +74,13 @@ export class Operators {
         await pause(20_000);
         await this.resume(bots);
         for (const one of bots) await this.deploy(one);
+        if (bots.includes(PAPER_BOT)) await this.startPaper();
       } else if (act === 'stop') {
         await this.stop(bot);
         await pause(40_000);
         await this.deploy(bot);
       } else if (act === 'upgrade') await this.upgrade(bot);
+      else if (act === 'paper') await this.restartPaper();
       else if (act === 'threshold') await this.setThreshold(machine.pick([undefined, 50, 200]));
     }
   }
@@ -84,6 +88,18 @@ export class Operators {
   deploy({ slug }: DayBot, replace = false): Promise<unknown> {
     const venue = { type: 'exchange', credentials_secret: 'account' };
     return this.#insist('POST', `/bots/${slug}/deploy`, { venue, ...(replace && { replace }) });
+  }
+
+  startPaper(): Promise<void> {
+    return this.#insist('POST', `/bots/${PAPER_BOT.slug}/paper/start`, { live: {} });
+  }
+
+  async restartPaper(): Promise<void> {
+    const { slug } = PAPER_BOT;
+    for (const { task_id } of openPaper(this.#world, [slug])) {
+      await this.#insist('POST', `/bots/${slug}/paper/stop/${task_id}`, {});
+    }
+    await this.startPaper();
   }
 
   /** Creates a new version, and deploys it in place of the old one. */

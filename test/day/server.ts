@@ -6,6 +6,7 @@ import { ServiceError } from '../../src/base/errors.ts';
 import type { Log } from '../../src/base/log.ts';
 import { startDeploymentControllers } from '../../src/fleet/deployments/controller.ts';
 import { startTaskRunner } from '../../src/fleet/tasks/task-runner.ts';
+import type { LiveMarkets } from '../../src/trading/live-markets.ts';
 import type { Cluster } from '../../src/deploy/kubernetes/cluster.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
@@ -16,6 +17,7 @@ export interface HostOptions {
   /** Database file. */
   readonly file: string;
   readonly cluster: Cluster;
+  readonly live: LiveMarkets;
   readonly log: Log;
 }
 
@@ -30,7 +32,7 @@ const CLUSTERS: Services['production']['clusters'] = {
 };
 
 /** Starts a server in the current process; its tasks are left to the workers. */
-export async function startServer({ file, cluster, log }: HostOptions): Promise<App> {
+export async function startServer({ file, cluster, live, log }: HostOptions): Promise<App> {
   const storage = await openStorage({ file });
   const clock = Date.now;
   const identity = {
@@ -44,7 +46,7 @@ export async function startServer({ file, cluster, log }: HostOptions): Promise<
     origins: ['https://service-local.example'],
     isProxy: () => false,
     gate: OPEN_GATE,
-    tasks: { storage, clock, catalogueDir: '/nowhere', wake() {}, release() {} },
+    tasks: { storage, clock, live, catalogueDir: '/nowhere', wake() {}, release() {} },
     production: productionOf({ storage, clock }, cluster, log),
     federation: { isEmpty: true, search: async () => [] },
     chat: chatOf(identity),
@@ -55,7 +57,7 @@ export async function startServer({ file, cluster, log }: HostOptions): Promise<
 }
 
 /** Starts a worker in the current process, which controls the deployments that it claims. */
-export async function startWorker({ file, cluster, log }: HostOptions): Promise<void> {
+export async function startWorker({ file, cluster, live, log }: HostOptions): Promise<void> {
   // A worker with a database of its own would not expect others to claim its tasks.
   const storage = { ...(await openStorage({ file })), kind: 'postgres' as const };
   const clock = Date.now;
@@ -65,8 +67,8 @@ export async function startWorker({ file, cluster, log }: HostOptions): Promise<
     onEnded: () => runner.wake(),
   });
   const runner = startTaskRunner(
-    { storage, clock, catalogueDir: '/nowhere' },
-    { workers: 1, paperSessions: 0, timeoutMs: 5000, controllers, log },
+    { storage, clock, live, catalogueDir: '/nowhere' },
+    { workers: 1, paperSessions: 10, timeoutMs: 5000, controllers, log },
   );
 }
 

@@ -9,6 +9,8 @@ export const BOTS: readonly DayBot[] = [
   { slug: 'pair', symbols: ['BTC/USDT', 'ETH/USDT'] },
   { slug: 'single', symbols: ['SOL/USDT'] },
 ];
+/** It also trades on paper. */
+export const PAPER_BOT = BOTS[1]!;
 export const ACCOUNT_CASH = 1_000_000;
 export const MARKETS: readonly SimulatedMarket[] = [
   { symbol: 'BTC/USDT', base: 'BTC', quote: 'USDT', price: 100, step: 0.01, tick: 0.01 },

@@ -27,12 +27,14 @@ export async function simulateDay(
     const world = new World(machine, template);
     const invariants = new Invariants(world);
     const removeClients = world.clients.install();
+    const removeThreads = world.threads.install();
     try {
       await machine.complete(world.begin());
       await trade(world, invariants);
       const { traceHash, lines, violations } = world;
       return { traceHash, lines, violations, orders: world.exchange.orders.length };
     } finally {
+      removeThreads();
       removeClients();
       invariants.close();
       world.end();

@@ -7,6 +7,7 @@ import { readAnswer, type Exchanged } from '../../src/client/answer.ts';
 import type { RunnerClient } from '../../src/client/runner.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
+import type { LiveMarkets } from '../../src/trading/live-markets.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { App } from '../../src/server/services.ts';
@@ -15,10 +16,12 @@ import { clusterUnavailable, SimulatedCluster, type PodStart, type RunningPod } 
 import { SimulatedExchange, type ExchangeOrder } from './exchange.ts';
 import { ExchangeClients, noAnswer, type VenueFaults } from './exchange-client.ts';
 import type { Link, Machine } from './machine.ts';
+import { paperMarkets } from './paper.ts';
 import { runPod } from './pod.ts';
 import { SimulatedProcess } from './process.ts';
 import { ACCOUNT_CASH, BOTS, MARKETS } from './setup.ts';
 import { startServer, startWorker } from './server.ts';
+import { SimulatedThreads } from './threads.ts';
 
 /** A network without faults. */
 export const QUIET = { latencyMs: 20, late: 0, lost: 0, lostAnswers: 0 };
@@ -82,6 +85,8 @@ export class World {
   /** Longest time until a process of the hosted side is started again, ms. */
   restartWithinMs = 5000;
   readonly lines: string[] = [];
+  readonly threads: SimulatedThreads;
+  readonly #paperMarkets: LiveMarkets;
   readonly #trace = createHash('sha256');
   /** Database with all tables and no rows. */
   readonly #template: string;
@@ -123,6 +128,8 @@ export class World {
       onSent: (clientId, process) =>
         machine.outside(() => this.onSent(clientId, this.everyPod.get(process!)!)),
     });
+    this.threads = new SimulatedThreads(machine);
+    this.#paperMarkets = paperMarkets(machine);
     this.cluster = new SimulatedCluster(machine, (start) => this.#startPod(start));
     this.operatorLink = this.newLink(40_000, unreachable);
   }
@@ -157,6 +164,7 @@ export class World {
     this.#authorization = `Bearer ${token}`;
     this.startServer();
     this.startWorker('worker-1');
+    this.startWorker('worker-2');
     this.exchange.open();
   }
 
@@ -252,7 +260,8 @@ export class World {
 
   #hostOptions(process: SimulatedProcess, link: Link) {
     const log = this.#logOf(process);
-    return { file: this.databaseFile, cluster: this.cluster.connect(link), log };
+    const cluster = this.cluster.connect(link);
+    return { file: this.databaseFile, cluster, live: this.#paperMarkets, log };
   }
 
   #newProcess(name: string, onKill: () => void): SimulatedProcess {

@@ -1,4 +1,4 @@
-import { parentPort, type MessagePort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { toErrorData, fromErrorData } from '../../../base/error-data.ts';
 import { parseInput } from '../../session-events.ts';
 import type { SessionInput } from '../../session-input.ts';
@@ -18,10 +18,10 @@ const MOST_WAITING = 512;
 /** Makes the result of an ended session. */
 export type Finish<Done> = (work: SessionWork, ended: EndedSession) => Promise<Done>;
 
-/** Serves sessions in this thread, as `SessionThreads` requests them. */
-export function serveSessions<Done>(finish: Finish<Done>): void {
-  parentPort!.on('message', (message: ToThread) => {
-    if (message === 'ping') parentPort!.postMessage('pong');
+/** Serves sessions in this thread, as `SessionThreads` requests them through the port. */
+export function serveSessions<Done>(requests: MessagePort, finish: Finish<Done>): void {
+  requests.on('message', (message: ToThread) => {
+    if (message === 'ping') requests.postMessage('pong');
     else void serve(message.work, message.port, finish);
   });
 }
