@@ -48,19 +48,6 @@ export const BREAKS: readonly Break[] = [
       "await this.#store.append([...events.filter(({ kind }) => kind !== 'order.submitted'), ...change]);",
   },
   {
-    name: 'an order whose answer is lost is sent again at once',
-    path: 'trading/venues/order-state.ts',
-    text: 'if (askedAt < settledAt)',
-    replacement: 'if (false)',
-  },
-  {
-    name: 'a restarted runner sends its orders without a look',
-    path: 'trading/venues/exchange-orders.ts',
-    text: 'const found = await this.#resolve(order);\n      switch',
-    replacement:
-      "const found = this.#stateOf(order).placement?.sends === 0 ? ({ kind: 'send' } as const) : await this.#resolve(order);\n      switch",
-  },
-  {
     name: 'a runner takes every report as news',
     path: 'trading/host/pod/pod-runner.ts',
     text: 'connection.isNews(report)',
@@ -77,6 +64,24 @@ export const BREAKS: readonly Break[] = [
     path: 'fleet/deployments/runner-reports.ts',
     text: 'await findHaltInForce(tx, bot_id)',
     replacement: 'undefined as Awaited<ReturnType<typeof findHaltInForce>>',
+  },
+  {
+    name: 'a worker records a batch again',
+    path: 'fleet/tasks/session-record.ts',
+    text: 'if (number <= before.batches) return true;',
+    replacement: '',
+  },
+  {
+    name: 'a resumed paper session continues with the newest bar',
+    path: 'trading/live-session-feed.ts',
+    text: 'liveItems(await open(), last, signal)',
+    replacement: 'liveItems(await open(), undefined, signal)',
+  },
+  {
+    name: 'a halt leaves paper sessions running',
+    path: 'fleet/halts/end-sessions.ts',
+    text: 'await endTasks(tx, now, halt, after, last);',
+    replacement: '',
   },
 ];
 

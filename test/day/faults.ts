@@ -137,7 +137,7 @@ export class Faults {
     const { machine } = this.#world;
     const link = host[name];
     link.isCut = true;
-    machine.after(machine.random() * 60_000, () => (link.isCut = false));
+    machine.after(machine.random() * 90_000, () => (link.isCut = false));
   }
 
   /** The pod continues without its volume, which another pod uses. */

@@ -1,7 +1,6 @@
 /** Invariants of a simulated day and of its end. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { readAudit, verifyWholeAudit } from '../../src/identity/audit.ts';
 import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage } from '../../src/storage/storage.ts';
@@ -9,6 +8,7 @@ import type { SessionState } from '../../src/events/session-state.ts';
 import type { Opening } from '../../src/trading/opening.ts';
 import { clientOrderId, orderOfClientId, type VenueReport } from '../../src/trading/venue.ts';
 import type { ExchangeOrder } from './exchange.ts';
+import { Reader } from './reader.ts';
 import { ACCOUNT_CASH, BOTS, type DayBot } from './setup.ts';
 import { checkPaper, openPaper } from './paper.ts';
 import type { Pod, World } from './world.ts';
@@ -31,9 +31,8 @@ interface Grant {
   readonly at: number;
 }
 
-/** Time after a grant in which no other runner may get the claim, and after which its own must not trade, ms. */
-const SHORTEST_CLAIM_MS = 20_000;
-const LONGEST_CLAIM_MS = 30_000;
+/** Time after a grant in which its runner may trade, and no other one may get the claim, ms. */
+const CLAIM_MS = 20_000;
 
 /** Equal to within the rounding of sums. */
 const TOLERANCE = 1e-6;
@@ -44,7 +43,7 @@ export class Invariants {
   readonly #halted = new Set<string>();
   /** By deployment. */
   readonly #grants = new Map<string, Grant>();
-  readonly #journals = new Map<string, Database.Database>();
+  readonly #journals = new Map<string, Reader>();
 
   constructor(world: World) {
     this.#world = world;
@@ -122,7 +121,7 @@ export class Invariants {
     const at = this.#world.machine.now;
     this.#grants.set(deployment_id, { pod, at });
     if (before === undefined || before.pod === pod || before.pod.isEnding) return;
-    if (at - before.at >= SHORTEST_CLAIM_MS) return;
+    if (at - before.at >= CLAIM_MS) return;
     this.#world.violate(`the claim on ${deployment_id} is granted while another runner has it`);
   }
 
@@ -131,7 +130,7 @@ export class Invariants {
     const { deployment_id } = pod;
     const grant = this.#grants.get(deployment_id);
     const age = this.#world.machine.now - (grant?.at ?? -Infinity);
-    if (grant?.pod !== pod || age > LONGEST_CLAIM_MS) {
+    if (grant?.pod !== pod || age > CLAIM_MS) {
       this.#world.violate(`order ${clientId} is sent without the claim`);
     }
     const order = orderOfClientId(deployment_id, clientId);
@@ -160,12 +159,12 @@ export class Invariants {
     return pods.filter((pod) => pod.deployment_id === deployment_id);
   }
 
-  #journal(deployment_id: string): Database.Database | undefined {
+  #journal(deployment_id: string): Reader | undefined {
     const known = this.#journals.get(deployment_id);
     if (known !== undefined) return known;
     const file = join(this.#world.volumeOf(deployment_id), 'runner', 'runner.sqlite');
     if (!existsSync(file)) return undefined;
-    const journal = new Database(file, { readonly: true });
+    const journal = new Reader(file);
     this.#journals.set(deployment_id, journal);
     return journal;
   }
@@ -185,14 +184,12 @@ export class Invariants {
   #checkRecorded({ deployment_id, task_id }: DeploymentRow): void {
     const journal = this.#journal(deployment_id);
     if (journal === undefined) return;
-    const database = new Database(this.#world.databaseFile, { readonly: true });
     for (const kind of ['order.submitted', 'venue.report']) {
-      const recorded = payloadsIn(database, kind, task_id);
+      const recorded = payloadsIn(this.#world.records, kind, task_id);
       const logged = payloadsIn(journal, kind).slice(0, recorded.length);
       if (recorded.join() === logged.join()) continue;
       this.#world.violate(`the server's record of ${deployment_id} is not its log`);
     }
-    database.close();
   }
 
   #journalState(deployment_id: string) {
@@ -201,20 +198,16 @@ export class Invariants {
   }
 
   #deployments(): readonly DeploymentRow[] {
-    const database = new Database(this.#world.databaseFile, { readonly: true });
-    const rows = database
-      .prepare(
-        `select d.deployment_id, d.task_id, bots.slug, d.ended_at, p.opening, s.state, s.batches, r.epoch
-         from bot_deployments d
-         join bots on bots.bot_id = d.bot_id
-         join production_deployments p on p.deployment_id = d.deployment_id
-         join trading_sessions s on s.task_id = d.task_id
-         left join runners r on r.deployment_id = d.deployment_id
-         order by d.deployment_id`,
-      )
-      .all() as DeploymentRow[];
-    database.close();
-    return rows;
+    return this.#world.records.all(
+      `select d.deployment_id, d.task_id, bots.slug, d.ended_at, p.opening, s.state, s.batches,
+         r.epoch
+       from bot_deployments d
+       join bots on bots.bot_id = d.bot_id
+       join production_deployments p on p.deployment_id = d.deployment_id
+       join trading_sessions s on s.task_id = d.task_id
+       left join runners r on r.deployment_id = d.deployment_id
+       order by d.deployment_id`,
+    );
   }
 
   /** The account at the exchange must have changed by the same amounts as the sessions of the bot. */
@@ -292,11 +285,12 @@ export class Invariants {
 }
 
 /** Payloads of events, as JSON. @param run_id of all runs by default. */
-function payloadsIn(database: Database.Database, kind: string, run_id?: string): readonly string[] {
-  const rows = database
-    .prepare('select run_id, payload from bot_events where kind = ? order by seq')
-    .all(kind) as readonly { readonly run_id: string; readonly payload: string }[];
+function payloadsIn(reader: Reader, kind: string, run_id?: string): readonly string[] {
+  const rows = reader.all<{ readonly run_id: string; readonly payload: string }>(
+    'select run_id, payload from bot_events where kind = ? order by seq',
+    kind,
+  );
   return rows
     .filter((row) => run_id === undefined || row.run_id === run_id)
-    .map((row) => row.payload);
+    .map(({ payload }) => payload);
 }

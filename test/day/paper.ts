@@ -1,5 +1,4 @@
 /** Paper sessions of a simulated day: their bars, and what must hold for them. */
-import Database from 'better-sqlite3';
 import { MessageChannel } from 'node:worker_threads';
 import { MINUTE } from '../../src/market/bar-time.ts';
 import type { LiveMarkets } from '../../src/trading/live-markets.ts';
@@ -67,46 +66,39 @@ export function openPaper(world: World, slugs: readonly string[]): readonly Pape
   return readPaper(world).filter(({ slug, ended_at }) => ended_at === null && slugs.includes(slug));
 }
 
-/** Each session takes each bar once and gives each order one number, whoever runs it. */
+/** Each session takes each bar once and gives each order one number, whichever worker runs it. */
 export function checkPaper(world: World): void {
-  const database = new Database(world.databaseFile, { readonly: true });
-  const select = database.prepare(
-    'select kind, payload from bot_events where run_id = ? order by seq',
-  );
   for (const { task_id, status, state } of readPaper(world)) {
     const violate = (what: string): void => world.violate(`paper session ${task_id} ${what}`);
     if (status === 'failed') violate('has failed');
     const { working } = JSON.parse(state) as { readonly working: readonly unknown[] };
     if (working.length > 0) violate('has ended with working orders');
-    const events = select.all(task_id) as readonly EventRow[];
-    const times = events
-      .filter(({ kind }) => kind === 'data.bars')
-      .map(({ payload }) => Date.parse((JSON.parse(payload) as { readonly time: string }).time));
+    const events = world.records.all<EventRow>(
+      'select kind, payload from bot_events where run_id = ? order by seq',
+      task_id,
+    );
+    const payloads = (of: string): readonly string[] =>
+      events.filter(({ kind }) => kind === of).map(({ payload }) => payload);
+    const times = payloads('data.bars').map((one) =>
+      Date.parse((JSON.parse(one) as { readonly time: string }).time),
+    );
     if (times.some((time, at) => at > 0 && time !== times[at - 1]! + MINUTE)) {
       violate('has lost or repeated a bar');
     }
-    const orders = events.filter(({ kind }) => kind === 'order.submitted');
-    if (new Set(orders.map(({ payload }) => payload)).size < orders.length) {
-      violate('has submitted an order twice');
-    }
-    world.note(`paper ${task_id} ${status}: ${times.length} bars, ${orders.length} orders`);
+    const orders = payloads('order.submitted');
+    if (new Set(orders).size < orders.length) violate('has submitted an order twice');
     if (events.findIndex(({ kind }) => kind === 'run.ended') < events.length - 1) {
       violate('continues after its end');
     }
+    world.note(`paper ${task_id} ${status}: ${times.length} bars, ${orders.length} orders`);
   }
-  database.close();
 }
 
-function readPaper({ databaseFile }: World): readonly PaperRow[] {
-  const database = new Database(databaseFile, { readonly: true });
-  const rows = database
-    .prepare(
-      `select tasks.task_id, bots.slug, tasks.status, tasks.ended_at, s.state
-       from tasks join bots on bots.bot_id = tasks.bot_id
-       join trading_sessions s on s.task_id = tasks.task_id
-       where tasks.kind = 'paper' order by tasks.task_id`,
-    )
-    .all() as PaperRow[];
-  database.close();
-  return rows;
+function readPaper({ records }: World): readonly PaperRow[] {
+  return records.all(
+    `select tasks.task_id, bots.slug, tasks.status, tasks.ended_at, s.state
+     from tasks join bots on bots.bot_id = tasks.bot_id
+     join trading_sessions s on s.task_id = tasks.task_id
+     where tasks.kind = 'paper' order by tasks.task_id`,
+  );
 }

@@ -68,7 +68,7 @@ export async function startWorker({ file, cluster, live, log }: HostOptions): Pr
   });
   const runner = startTaskRunner(
     { storage, clock, live, catalogueDir: '/nowhere' },
-    { workers: 1, paperSessions: 10, timeoutMs: 5000, controllers, log },
+    { workers: 1, paperSessions: 10, timeoutMs: Infinity, controllers, log },
   );
 }
 

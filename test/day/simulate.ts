@@ -13,7 +13,7 @@ export interface Day {
   readonly orders: number;
 }
 
-const TRADING_MS = 200_000;
+const TRADING_MS = 150_000;
 /** Longest time until everything is at rest after the last fault, ms. */
 const REST_WITHIN_MS = 10 * 60_000;
 

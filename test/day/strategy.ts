@@ -34,7 +34,7 @@ export const RESTLESS = defineStrategy({
     return {
       onBar() {
         for (const instrument of instruments) {
-          for (let acts = 1 + below(3); acts > 0; acts -= 1) act(instrument);
+          for (let acts = 2 + below(4); acts > 0; acts -= 1) act(instrument);
         }
       },
     };

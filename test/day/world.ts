@@ -20,6 +20,7 @@ import { paperMarkets } from './paper.ts';
 import { runPod } from './pod.ts';
 import { SimulatedProcess } from './process.ts';
 import { ACCOUNT_CASH, BOTS, MARKETS } from './setup.ts';
+import { Reader } from './reader.ts';
 import { startServer, startWorker } from './server.ts';
 import { SimulatedThreads } from './threads.ts';
 
@@ -86,6 +87,8 @@ export class World {
   restartWithinMs = 5000;
   readonly lines: string[] = [];
   readonly threads: SimulatedThreads;
+  /** The server's database. */
+  readonly records: Reader;
   readonly #paperMarkets: LiveMarkets;
   readonly #trace = createHash('sha256');
   /** Database with all tables and no rows. */
@@ -98,6 +101,7 @@ export class World {
     this.#template = template;
     this.directory = mkdtempSync(join(SCRATCH, 'service-local-day-'));
     copyFileSync(template, this.databaseFile);
+    this.records = new Reader(this.databaseFile);
     for (const { slug } of BOTS) {
       mkdirSync(join(this.directory, slug));
       for (const name of ['apiKey', 'secret'])
@@ -164,7 +168,7 @@ export class World {
     this.#authorization = `Bearer ${token}`;
     this.startServer();
     this.startWorker('worker-1');
-    this.startWorker('worker-2');
+    if (this.machine.happens(0.5)) this.startWorker('worker-2');
     this.exchange.open();
   }
 
@@ -173,6 +177,7 @@ export class World {
     this.#isOver = true;
     for (const { process } of [...this.pods.values(), ...this.workers.values()]) process.kill();
     this.server?.process.kill();
+    this.records.close();
     rmSync(this.directory, { recursive: true, force: true });
   }
 
