@@ -41,7 +41,7 @@ export class Invariants {
   readonly #world: World;
   /** Bots with a verified halt, which was not lifted since. */
   readonly #halted = new Set<string>();
-  /** By deployment. */
+  /** Newest grants by deployment. */
   readonly #grants = new Map<string, Grant>();
   readonly #journals = new Map<string, Reader>();
 
@@ -207,7 +207,7 @@ export class Invariants {
        join trading_sessions s on s.task_id = d.task_id
        left join runners r on r.deployment_id = d.deployment_id
        order by d.deployment_id`,
-    );
+    ) as readonly DeploymentRow[];
   }
 
   /** The account at the exchange must have changed by the same amounts as the sessions of the bot. */
@@ -286,10 +286,10 @@ export class Invariants {
 
 /** Payloads of events, as JSON. @param run_id of all runs by default. */
 function payloadsIn(reader: Reader, kind: string, run_id?: string): readonly string[] {
-  const rows = reader.all<{ readonly run_id: string; readonly payload: string }>(
+  const rows = reader.all(
     'select run_id, payload from bot_events where kind = ? order by seq',
     kind,
-  );
+  ) as readonly { readonly run_id: string; readonly payload: string }[];
   return rows
     .filter((row) => run_id === undefined || row.run_id === run_id)
     .map(({ payload }) => payload);

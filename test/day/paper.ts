@@ -73,10 +73,10 @@ export function checkPaper(world: World): void {
     if (status === 'failed') violate('has failed');
     const { working } = JSON.parse(state) as { readonly working: readonly unknown[] };
     if (working.length > 0) violate('has ended with working orders');
-    const events = world.records.all<EventRow>(
+    const events = world.records.all(
       'select kind, payload from bot_events where run_id = ? order by seq',
       task_id,
-    );
+    ) as readonly EventRow[];
     const payloads = (of: string): readonly string[] =>
       events.filter(({ kind }) => kind === of).map(({ payload }) => payload);
     const times = payloads('data.bars').map((one) =>
@@ -100,5 +100,5 @@ function readPaper({ records }: World): readonly PaperRow[] {
      from tasks join bots on bots.bot_id = tasks.bot_id
      join trading_sessions s on s.task_id = tasks.task_id
      where tasks.kind = 'paper' order by tasks.task_id`,
-  );
+  ) as readonly PaperRow[];
 }

@@ -9,10 +9,10 @@ export class Reader {
     this.#database = new Database(file, { readonly: true });
   }
 
-  all<Row>(sql: string, ...parameters: readonly unknown[]): readonly Row[] {
+  all(sql: string, ...parameters: readonly unknown[]): readonly unknown[] {
     const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
     this.#statements.set(sql, statement);
-    return statement.all(...parameters) as Row[];
+    return statement.all(...parameters);
   }
 
   close(): void {

@@ -16,7 +16,7 @@ const RESULT = {
 
 export class SimulatedThreads {
   readonly #machine: Machine;
-  /** Those that run, with what ends them. */
+  /** Functions that end the threads. */
   readonly #running = new Map<Life, () => void>();
 
   constructor(machine: Machine) {
