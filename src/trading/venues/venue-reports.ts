@@ -80,6 +80,8 @@ class Watch {
     string,
     { readonly report: VenueReport; readonly text: string }
   >();
+  /** Orders whose failed query waits to be repeated. */
+  readonly #retrying = new Set<string>();
   /** Count of messages per order since its last report. */
   readonly #messageCounts = new Map<string, number>();
   #marks: ReadonlyMap<string, string> = new Map();
@@ -180,9 +182,7 @@ class Watch {
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       this.#source.trouble(`cannot fetch the state of order ${id}, retrying`, error);
-      const retry = { order, isRoutine, failures: failures + 1, ...(suspect && { suspect }) };
-      const wait = backoffMs(retry.failures, RETRY, Math.random());
-      void this.#wait(wait).then(() => this.#enqueue(retry));
+      this.#retry({ order, isRoutine, failures: failures + 1, ...(suspect && { suspect }) });
       return undefined;
     }
     if (report === undefined) return undefined;
@@ -206,6 +206,16 @@ class Watch {
       this.#messageCounts.delete(oldest!);
     }
     return isLess ? { ...report, is_correction: true } : report;
+  }
+
+  #retry(due: Due): void {
+    const { client_order_id: id } = due.order;
+    if (this.#retrying.has(id)) return;
+    this.#retrying.add(id);
+    void this.#wait(backoffMs(due.failures, RETRY, Math.random())).then(() => {
+      this.#retrying.delete(id);
+      this.#enqueue(due);
+    });
   }
 
   async #dropIfSilent(id: string): Promise<void> {

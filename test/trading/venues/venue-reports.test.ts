@@ -1,4 +1,5 @@
-import { describe, expect, it, type TestContext } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, vi, type TestContext } from 'vitest';
 import type { VenueReport } from '../../../src/trading/venue.ts';
 import { watchReports } from '../../../src/trading/venues/venue-reports.ts';
 
@@ -9,8 +10,8 @@ function report(filled: number, time: number): VenueReport {
   return { ...ORDER, status, filled, cost: 100 * filled, fee: 0, fee_units: 0, time };
 }
 
-/** Watches one order whose queries give these answers, the last one for good. */
-function watch({ onTestFinished }: TestContext, answers: readonly VenueReport[]) {
+/** Watches one order whose queries give these answers, the last one for good; errors are thrown. */
+function watch({ onTestFinished }: TestContext, answers: readonly (VenueReport | Error)[]) {
   const ended = new AbortController();
   onTestFinished(() => ended.abort());
   const third = Promise.withResolvers<void>();
@@ -30,13 +31,35 @@ function watch({ onTestFinished }: TestContext, answers: readonly VenueReport[])
     async fetch() {
       queries += 1;
       if (queries === 3) third.resolve();
-      return answers[Math.min(queries, answers.length) - 1];
+      const answer = answers[Math.min(queries, answers.length) - 1];
+      if (answer instanceof Error) throw answer;
+      return answer;
     },
     trouble() {},
   };
   const reports = watchReports(source, 3_600_000, ended.signal);
-  return { reports, announceChange: () => news.resolve(), third: third.promise };
+  const announceChange = (): void => news.resolve();
+  return { reports, announceChange, third: third.promise, queries: () => queries };
 }
+
+it('repeats a failed query once, although several messages named the order', async (context) => {
+  const lost = new Error('lost');
+  const { reports, announceChange, third, queries } = watch(context, [
+    ...[lost, lost, lost],
+    report(4, 1),
+  ]);
+  const next = reports.next();
+  for (let message = 1; message <= 3; message += 1) {
+    announceChange();
+    await vi.waitUntil(() => queries() === message, { interval: 1 });
+  }
+  await third;
+  expect((await next).value).toEqual(report(4, 1));
+  void reports.next();
+  // Longer than the longest delay before a first retry.
+  await delay(300);
+  expect(queries()).toBe(4);
+});
 
 describe.concurrent('a report with lower sums than the last one', () => {
   it('is a correction if it is newer and a second query confirms it', async (context) => {
