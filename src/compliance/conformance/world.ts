@@ -31,7 +31,7 @@ export interface WorldOptions {
   readonly repeats?: boolean;
   /** One-way delay of messages, ms; 5 by default. */
   readonly latencyMs?: number;
-  /** Interval at which the adapter queries the market rules, ms; 20,000 by default. */
+  /** Interval at which the adapter queries the market rules, ms; only once by default. */
   readonly termsMs?: number;
 }
 
@@ -57,6 +57,8 @@ export interface ReceivedRequest {
   readonly at: number;
 }
 
+/** Longer than any part. */
+const NEVER_MS = 24 * 60 * MINUTE;
 /** Name of the account of the bot. */
 export const ACCOUNT = 'bot';
 const CREDENTIALS = { apiKey: 'simulated', secret: 'simulated' };
@@ -140,7 +142,7 @@ export class World {
 
   /** Starts the session, or restarts it with the journal of the last one. */
   start(): void {
-    const { drive, repeats = false, latencyMs = 5, termsMs = 20_000 } = this.#options;
+    const { drive, repeats = false, latencyMs = 5, termsMs = NEVER_MS } = this.#options;
     const { strategy } = this.#tried.bot;
     this.#session = new TriedSession(
       {

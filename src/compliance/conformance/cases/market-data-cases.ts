@@ -76,6 +76,7 @@ export const MARKET_DATA: readonly Case[] = [
       },
       {
         name: 'the tick changes',
+        termsMs: 20_000,
         steps: [
           // The market price is a multiple of it, and no other price near it.
           exchange({ do: 'set_terms', terms: { tick: 'price units' } }),
@@ -87,6 +88,7 @@ export const MARKET_DATA: readonly Case[] = [
       },
       {
         name: 'the instrument is deleted',
+        termsMs: 20_000,
         steps: [
           exchange({ do: 'delist' }),
           { act: [bid()], bar: 'quiet' },
@@ -544,7 +546,7 @@ export const MARKET_DATA: readonly Case[] = [
         drive: 'own',
         steps: [
           {
-            bursts: 60,
+            bursts: 40,
             rates: [
               [5, 1000, 1],
               [11, 100, 3],
@@ -556,7 +558,7 @@ export const MARKET_DATA: readonly Case[] = [
             { of: 'bars', are: 'complete' },
             true,
           ),
-          expect('none is missing', { of: 'bars received' }, { least: 55 }),
+          expect('none is missing', { of: 'bars received' }, { least: 35 }),
         ],
       },
     ],

@@ -401,6 +401,7 @@ export const ORDER_FLOW: readonly Case[] = [
       ...(['opening_auction', 'volatility_auction', 'closing_auction'] as const).map(
         (phase): Part => ({
           name: phase,
+          termsMs: 20_000,
           steps: [
             exchange({ do: 'phase', phase }),
             { others: 'rest', side: 'buy', price: 'below', quantity: 'quantity' },
@@ -429,6 +430,7 @@ export const ORDER_FLOW: readonly Case[] = [
       ),
       {
         name: 'orders to be filled at once',
+        termsMs: 20_000,
         steps: [
           exchange({ do: 'phase', phase: 'volatility_auction' }),
           {
@@ -491,6 +493,7 @@ export const ORDER_FLOW: readonly Case[] = [
       },
       {
         name: 'closed',
+        termsMs: 20_000,
         steps: [
           exchange({ do: 'phase', phase: 'closed' }),
           { act: [bid()], bar: 'quiet' },
@@ -500,6 +503,7 @@ export const ORDER_FLOW: readonly Case[] = [
       },
       {
         name: 'the price is another one after it',
+        termsMs: 20_000,
         steps: [
           { requires: 'price' },
           rest(),
