@@ -1,14 +1,13 @@
 /**
- * How many faults in the handling of orders the conformance catalogue finds: each is put into a copy
- * of the source, and the catalogue is played there by a process of its own. `npm run mutate:cases`,
- * or `npm run mutate:cases WORD` for those that have it in their names.
+ * Counts the faults in the handling of orders that the conformance catalogue finds. Puts each into a
+ * copy of the source, and plays the catalogue there in a process of its own. `npm run mutate:cases`,
+ * or `npm run mutate:cases WORD` for the faults with this word in their names or files.
  */
 import { execFile } from 'node:child_process';
 import {
   cpSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -17,7 +16,7 @@ import {
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { MUTATIONS, type Mutation } from './compliance/conformance/mutations.ts';
+import { MUTATIONS } from './compliance/conformance/mutations.ts';
 import { SCRATCH } from './scratch.ts';
 
 const LONGEST_MS = 120_000;
@@ -26,7 +25,7 @@ const LEAST_SHARE = 0.9;
 const run = promisify(execFile);
 const root = resolve(import.meta.dirname, '..');
 const word = process.argv[2] ?? '';
-const chosen = MUTATIONS.filter(({ name }) => name.includes(word));
+const chosen = MUTATIONS.filter(({ name, file }) => `${file} ${name}`.includes(word));
 const place = mkdtempSync(join(SCRATCH, 'service-local-mutate-'));
 
 try {
@@ -44,12 +43,12 @@ async function tryAll(): Promise<number> {
   const unfit: string[] = [];
   const work = async (tree: string): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const file = fileOf(tree, next);
-      if (file === undefined) {
+      const file = join(tree, 'src', next.file);
+      const before = readFileSync(file, 'utf8');
+      if (!before.includes(next.from)) {
         unfit.push(next.name);
         continue;
       }
-      const before = readFileSync(file, 'utf8');
       writeFileSync(
         file,
         before.replace(next.from, () => next.to),
@@ -58,7 +57,7 @@ async function tryAll(): Promise<number> {
       writeFileSync(file, before);
       if (found.length === 0) missed.push(next.name);
       console.log(
-        `${next.folder}: ${next.name}: ${found.length === 0 ? 'NOT FOUND' : [...new Set(found.map(caseOf))].join()}`,
+        `${next.file}: ${next.name}: ${found.length === 0 ? 'NOT FOUND' : [...new Set(found.map(caseOf))].join()}`,
       );
     }
   };
@@ -71,7 +70,7 @@ async function tryAll(): Promise<number> {
     `${count - missed.length} of ${count} found (${(100 * share).toFixed(0)} %) in ${seconds} s`,
   );
   if (missed.length > 0) console.log(`not found: ${missed.join('; ')}`);
-  if (unfit.length > 0) console.log(`the source has no such text any more: ${unfit.join('; ')}`);
+  if (unfit.length > 0) console.log(`the source no longer has the text of: ${unfit.join('; ')}`);
   return share >= LEAST_SHARE && unfit.length === 0 ? 0 : 1;
 }
 
@@ -102,12 +101,4 @@ async function play(tree: string, known: readonly string[] | undefined): Promise
     if (known === undefined) throw error;
     return ['- no-end'];
   }
-}
-
-function fileOf(tree: string, { folder, from }: Mutation): string | undefined {
-  const directory = join(tree, 'src', folder);
-  return readdirSync(directory)
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => join(directory, name))
-    .find((file) => readFileSync(file, 'utf8').includes(from));
 }
