@@ -90,7 +90,7 @@ test.each([
   [
     'a part that is counted twice',
     bots.doubleCounts,
-    ['A02', 'A14', 'B03', 'B04', 'B10', 'B12'],
+    ['A02', 'A14', 'B03', 'B04', 'B10', 'B12', 'C01'],
     ['A03', 'A06', 'C02'],
   ],
   ['an order that is sent again', bots.resends, ['A01', 'A08', 'A14', 'A17'], ['A02', 'C01']],
