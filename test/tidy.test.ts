@@ -13,8 +13,6 @@ const TO_BE_REWRITTEN = /^src\/(?:research\/analyst)\//;
 
 /** Files over the limit that read better in one piece, and why. */
 const LONG_FILES: Readonly<Record<string, string>> = {
-  'src/compliance/conformance/cases/market-data-cases.ts': 'the cases of one paragraph, as data',
-  'src/compliance/conformance/cases/order-flow-cases.ts': 'the cases of one paragraph, as data',
   'src/storage/migrations.ts': 'statements that were applied to databases and never change',
   'src/storage/tables.ts': 'the columns of all tables, as types',
 };

@@ -1,7 +1,15 @@
 import type { Case } from './case.ts';
+import { BARS } from './cases/bar-cases.ts';
 import { LIMITS } from './cases/limit-cases.ts';
-import { MARKET_DATA } from './cases/market-data-cases.ts';
-import { ORDER_FLOW } from './cases/order-flow-cases.ts';
+import { MARKET_STATES } from './cases/market-state-cases.ts';
+import { ORDERS } from './cases/order-cases.ts';
+import { VENUE_MESSAGES } from './cases/venue-message-cases.ts';
 
-/** Every case, in order. */
-export const CATALOGUE: readonly Case[] = [...ORDER_FLOW, ...MARKET_DATA, ...LIMITS];
+/** Every case, by id. */
+export const CATALOGUE: readonly Case[] = [
+  ...ORDERS,
+  ...MARKET_STATES,
+  ...VENUE_MESSAGES,
+  ...BARS,
+  ...LIMITS,
+].toSorted((a, b) => (a.id < b.id ? -1 : 1));

@@ -209,31 +209,32 @@ export type Measure =
   | { readonly of: 'bar count'; readonly since?: string }
   /** Whether the orders since a mark are those that the collar over a period permits. */
   | { readonly of: 'follows market'; readonly since: string }
-  | {
-      readonly of:
-        | 'bars received'
-        | 'cash'
-        | 'client ids'
-        | 'end'
-        | 'equity'
-        | 'fills received'
-        | 'holding'
-        | 'open orders'
-        | 'ordered value'
-        | 'orders are for second symbol'
-        | 'pending cancel'
-        | 'phase'
-        | 'position'
-        | 'refusal'
-        | 'spent'
-        | 'streaming'
-        | 'symbol in last bar'
-        | 'unplaced'
-        | 'unverified orders'
-        | 'working fill'
-        | 'working orders'
-        | 'worst fill';
-    };
+  | { readonly of: PlainMeasure };
+
+export type PlainMeasure =
+  | 'bars received'
+  | 'cash'
+  | 'client ids'
+  | 'end'
+  | 'equity'
+  | 'fills received'
+  | 'holding'
+  | 'open orders'
+  | 'ordered value'
+  | 'orders are for second symbol'
+  | 'pending cancel'
+  | 'phase'
+  | 'position'
+  | 'refusal'
+  | 'spent'
+  | 'streaming'
+  | 'symbol in last bar'
+  | 'unplaced'
+  | 'unverified orders'
+  | 'working fill'
+  | 'working orders'
+  | 'working quantity'
+  | 'worst fill';
 
 export type Matcher =
   | string

@@ -68,6 +68,7 @@ const MEASURES: Measures = {
   position: (world) => world.state()?.positions[world.symbol] ?? 0,
   holding: (world) => world.held().positions[world.symbol] ?? 0,
   'working fill': (world) => world.state()?.working[0]?.filled,
+  'working quantity': (world) => world.state()?.working[0]?.quantity,
   order({ exchange, deploymentId, sizes }, { number, field }) {
     const order = exchange.order(ACCOUNT, clientOrderId(deploymentId, number));
     if (field === 'quantity') return (order?.quantity ?? Number.NaN) * sizes.unit;

@@ -15,8 +15,19 @@ const EXAMPLES = join(import.meta.dirname, '../../../examples');
 /** Sets every limit. */
 export const correct: TriedBot = { bot: loadBot(join(import.meta.dirname, 'correct.yaml')) };
 
+/** Trades two instruments. */
+export const twoInstruments: TriedBot = tradeToo(correct, 'NDX');
+
 /** Sets no limit. */
 export const noLimits: TriedBot = { bot: loadBot(join(EXAMPLES, 'sma-crossover.yaml')) };
+
+function tradeToo({ bot }: TriedBot, symbol: string): TriedBot {
+  const { spec } = bot.spec;
+  const symbols = [...spec.universe.symbols, symbol];
+  const universe = { ...spec.universe, symbols };
+  const risk = { ...spec.risk!, max_instruments: 2, permitted: { instruments: symbols } };
+  return { bot: { ...bot, spec: { ...bot.spec, spec: { ...spec, universe, risk } } } };
+}
 
 const alwaysOpen = ({ types, instruments }: VenueRules): VenueRules => ({
   types,

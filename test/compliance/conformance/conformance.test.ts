@@ -105,12 +105,10 @@ test.each([
 });
 
 test('a bot of two instruments trades one while the other stands still', async () => {
-  const { bot } = bots.correct;
-  const { spec } = bot.spec;
-  const universe = { ...spec.universe, symbols: ['SPX', 'NDX'] };
-  const risk = { ...spec.risk!, max_instruments: 2, permitted: { instruments: ['SPX', 'NDX'] } };
-  const both = { bot: { ...bot, spec: { ...bot.spec, spec: { ...spec, universe, risk } } } };
-  const { cases } = await runConformance(both, { seed: SEED, cases: ['A02', 'B08', 'B11'] });
+  const { cases } = await runConformance(bots.twoInstruments, {
+    seed: SEED,
+    cases: ['A02', 'B08', 'B11'],
+  });
   expect(cases.map(({ status, reason }) => [status, reason])).toEqual([
     ['pass', null],
     ['pass', null],

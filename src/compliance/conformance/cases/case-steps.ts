@@ -1,12 +1,39 @@
 /** Steps that several cases share. */
 import type { OrderEvent } from '../../../engine/journal.ts';
-import type { Ask, ExchangeDeed, Matcher, Measure, Num, Step } from '../case.ts';
+import type {
+  Ask,
+  ExchangeDeed,
+  Matcher,
+  Measure,
+  Num,
+  Part,
+  PlainMeasure,
+  Step,
+} from '../case.ts';
+
+/** Citations: tests of the matching logic, of downloaded data, and of every algorithm. */
+export const MATCHING = '6(2)(a)';
+export const DATA = '6(2)(b)';
+export const GENERAL = ['5(4)(a)', '5(4)(c)'];
 
 export const expect = (what: string, that: Measure, is: Matcher): Step => ({
   expect: what,
   that,
   is,
 });
+
+/** Expects a measure without parameters. */
+export const holds = (what: string, of: PlainMeasure, is: Matcher): Step =>
+  expect(what, { of } as Measure, is);
+
+/** Fails with `what` unless the measure matches in time. */
+export const within = (what: string, ms: number, of: PlainMeasure, is: Matcher): Step => ({
+  await: { that: { of } as Measure, is },
+  withinMs: ms,
+  expect: what,
+});
+
+export const part = (name: string, steps: readonly Step[]): Part => ({ name, steps });
 
 export const wait = (ms: number): Step => ({ wait: ms });
 
@@ -47,13 +74,46 @@ export const fill = (share = 1): Step => ({
 
 export const exchange = (...deeds: readonly ExchangeDeed[]): Step => ({ exchange: deeds });
 
+export const fault = (
+  on: string,
+  action: Fault['action'],
+  more: Omit<Fault, 'on' | 'action'> = {},
+): Step => exchange({ do: 'fault', on, action, ...more });
+
+/** A request that does not arrive, without an error. */
+export const LOST = { kind: 'lost_before', isSilent: true } as const;
+
+/** Number of requests of a call. */
+export const requests = (what: string, call: string, is: Matcher, since?: string): Step =>
+  expect(what, { of: 'requests', call, ...(since && { since }) }, is);
+
 export const sent = (what: string, is: Matcher, since?: string): Step =>
-  expect(what, { of: 'requests', call: 'POST /order', ...(since && { since }) }, is);
+  requests(what, 'POST /order', is, since);
 
-export const open = (what: string, is: Matcher): Step => expect(what, { of: 'open orders' }, is);
+/** Time by which a call comes before another one, ms. */
+export const lead = (
+  what: string,
+  call: string,
+  before: string,
+  is: Matcher,
+  since?: string,
+): Step => expect(what, { of: 'lead', call, before, ...(since && { since }) }, is);
 
-export const working = (what: string, is: Matcher): Step =>
-  expect(what, { of: 'working orders' }, is);
+/** A field of the order at the exchange; orders are numbered from 1. */
+export const order = (
+  what: string,
+  number: number,
+  field: 'status' | 'quantity' | 'price' | 'side',
+  is: Matcher,
+): Step => expect(what, { of: 'order', number, field }, is);
+
+export const open = (what: string, is: Matcher): Step => holds(what, 'open orders', is);
+
+export const working = (what: string, is: Matcher): Step => holds(what, 'working orders', is);
+
+/** Number of order events. */
+export const events = (what: string, kind: OrderEvent['kind'], is: Matcher): Step =>
+  expect(what, { of: 'events', kind }, is);
 
 export const reasons = (
   what: string,
@@ -62,9 +122,13 @@ export const reasons = (
   since?: string,
 ): Step => expect(what, { of: 'reasons', kind, ...(since && { since }) }, is);
 
+/** Number of alerts. */
+export const alerts = (what: string, like: string, is: Matcher): Step =>
+  expect(what, { of: 'alerts', like }, is);
+
 /** Position as a share of the usual quantity. */
 export const position = (what: string, share: number): Step =>
-  expect(what, { of: 'position' }, { near: { of: 'quantity', times: share } });
+  holds(what, 'position', { near: { of: 'quantity', times: share } });
 
 export const alerted = (what: string, like: string, since: string): Step =>
   expect(what, { of: 'alert', like, since }, { least: 0 });

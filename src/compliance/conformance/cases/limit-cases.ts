@@ -4,17 +4,24 @@ import type { Case, Part } from '../case.ts';
 import {
   act,
   alerted,
+  alerts,
   bars,
   bid,
+  events,
   exchange,
   expect,
   fill,
+  holds,
   mark,
   open,
+  order,
+  part,
   reasons,
+  requests,
   rest,
   sent,
   wait,
+  within,
 } from './case-steps.ts';
 
 const DEAF = { on: 'requests', action: { kind: 'lost_before', isSilent: true } } as const;
@@ -42,11 +49,7 @@ export const LIMITS: readonly Case[] = [
           wait(1000),
           mark('begun'),
           { server: 'halt' },
-          {
-            await: { that: { of: 'end' }, is: 'verified' },
-            withinMs: MINUTE,
-            expect: 'it ends, and the exchange confirms that',
-          },
+          within('it ends, and the exchange confirms that', MINUTE, 'end', 'verified'),
           open('no order is open', 0),
           reasons('the session knows why', 'order.canceled', ['halted', 'halted', 'halted']),
           expect(
@@ -84,16 +87,12 @@ export const LIMITS: readonly Case[] = [
           wait(1),
           { server: 'halt' },
           wait(2 * MINUTE),
-          expect('it keeps canceling for as long as it may', { of: 'end' }, null),
+          holds('it keeps canceling for as long as it may', 'end', null),
           { session: 'terminate' },
-          {
-            await: { that: { of: 'end' }, is: 'unverified' },
-            withinMs: MINUTE,
-            expect: 'it reports that it does not know',
-          },
-          expect('it reports the order', { of: 'unverified orders' }, 1),
-          expect('that order does not count as canceled', { of: 'pending cancel' }, true),
-          expect('people are alerted', { of: 'alerts', like: 'cancel' }, { least: 1 }),
+          within('it reports that it does not know', MINUTE, 'end', 'unverified'),
+          holds('it reports the order', 'unverified orders', 1),
+          holds('that order does not count as canceled', 'pending cancel', true),
+          alerts('people are alerted', 'cancel', { least: 1 }),
         ],
       },
       {
@@ -105,11 +104,7 @@ export const LIMITS: readonly Case[] = [
           exchange({ do: 'fault', ...DEAF, lasting: 10_000 }),
           wait(1),
           { server: 'halt' },
-          {
-            await: { that: { of: 'end' }, is: 'verified' },
-            withinMs: 2 * MINUTE,
-            expect: 'it ends once the exchange has confirmed it',
-          },
+          within('it ends once the exchange has confirmed it', 2 * MINUTE, 'end', 'verified'),
           expect('not before that', { of: 'time', since: 'begun' }, { least: 10_000 }),
           open('no order is open', 0),
         ],
@@ -125,7 +120,7 @@ export const LIMITS: readonly Case[] = [
     expectation:
       'After a number that is set it is disabled, until a named person enables it again.',
     exercises: ['engine/risk/risk-gate.ts'],
-    parts: [{ name: 'as often as the limit allows', steps: [{ probe: 'repeated execution' }] }],
+    parts: [part('as often as the limit allows', [{ probe: 'repeated execution' }])],
   },
   {
     id: 'C04',
@@ -135,10 +130,9 @@ export const LIMITS: readonly Case[] = [
     expectation:
       'What is above is denied and not sent; what is not is accepted. Every limit is set.',
     exercises: ['engine/risk/risk-gate.ts'],
-    parts: (['volume', 'value', 'price', 'messages', 'position'] as const).map((limit): Part => ({
-      name: limit,
-      steps: [{ requires: limit }, { probe: limit }],
-    })),
+    parts: (['volume', 'value', 'price', 'messages', 'position'] as const).map((limit): Part =>
+      part(limit, [{ requires: limit }, { probe: limit }]),
+    ),
   },
   {
     id: 'C05',
@@ -147,14 +141,11 @@ export const LIMITS: readonly Case[] = [
     stimulus: 'The strategy orders an instrument that is not of its universe.',
     expectation: 'Nothing is sent.',
     parts: [
-      {
-        name: 'of no universe',
-        steps: [
-          act({ side: 'buy', quantity: 'quantity', instrument: 'foreign' }),
-          expect('the order is refused', { of: 'refusal' }, true),
-          sent('nothing is sent', 0),
-        ],
-      },
+      part('of no universe', [
+        act({ side: 'buy', quantity: 'quantity', instrument: 'foreign' }),
+        holds('the order is refused', 'refusal', true),
+        sent('nothing is sent', 0),
+      ]),
     ],
   },
   {
@@ -167,30 +158,23 @@ export const LIMITS: readonly Case[] = [
     exercises: ['trading/session-supervision.ts'],
     scope: 'That two people permit it is checked by the server, which reports it only then.',
     parts: [
-      {
-        name: 'beyond the limit of volume',
-        steps: [
-          { requires: 'volume' },
-          ASK,
-          { permit: 'sale', side: 'sell', quantity: 'beyond volume', lasting: 60 * MINUTE },
-          ASK,
-          { permit: 'old', side: 'buy', quantity: 'beyond volume', lasting: 0 },
-          ASK,
-          { permit: 'less', side: 'buy', quantity: 'volume', lasting: 60 * MINUTE },
-          ASK,
-          sent('it is not sent without a permit for it', 0),
-          expect('it is denied each time', { of: 'events', kind: 'order.denied' }, 4),
-          { permit: 'it', side: 'buy', quantity: 'beyond volume', lasting: 60 * MINUTE },
-          ASK,
-          expect(
-            'it is sent with its permit',
-            { of: 'requests', call: 'POST /order' },
-            { near: 'payable' },
-          ),
-          ASK,
-          sent('it is not sent again', { most: 1 }),
-        ],
-      },
+      part('beyond the limit of volume', [
+        { requires: 'volume' },
+        ASK,
+        { permit: 'sale', side: 'sell', quantity: 'beyond volume', lasting: 60 * MINUTE },
+        ASK,
+        { permit: 'old', side: 'buy', quantity: 'beyond volume', lasting: 0 },
+        ASK,
+        { permit: 'less', side: 'buy', quantity: 'volume', lasting: 60 * MINUTE },
+        ASK,
+        sent('it is not sent without a permit for it', 0),
+        events('it is denied each time', 'order.denied', 4),
+        { permit: 'it', side: 'buy', quantity: 'beyond volume', lasting: 60 * MINUTE },
+        ASK,
+        requests('it is sent with its permit', 'POST /order', { near: 'payable' }),
+        ASK,
+        sent('it is not sent again', { most: 1 }),
+      ]),
     ],
   },
   {
@@ -200,55 +184,43 @@ export const LIMITS: readonly Case[] = [
     stimulus: 'An order is rejected, one is denied, the connection breaks, the server is lost.',
     expectation: 'Each raises an alert within 5 s.',
     parts: [
-      {
-        name: 'an order is rejected',
-        steps: [
-          mark('begun'),
-          {
-            act: [bid()],
-            during: [exchange({ do: 'set_terms', terms: { tick: 'price units' } })],
-          },
-          alertedInTime('order\\.rejected'),
-        ],
-      },
-      {
-        name: 'an order is denied',
-        steps: [
-          mark('begun'),
-          act({ side: 'sell', quantity: 'quantity' }),
-          alertedInTime('order\\.denied'),
-        ],
-      },
-      {
-        name: 'the connection breaks',
-        steps: [
-          bars(1),
-          mark('begun'),
-          exchange({ do: 'cut' }),
-          wait(10_000),
-          alertedInTime('connect|hung up'),
-        ],
-      },
-      {
-        name: 'the server is lost',
-        steps: [
-          mark('lost'),
-          { server: 'lost' },
-          wait(2 * MINUTE),
-          expect(
-            'an alert within 5 s of the end of the claim',
-            { of: 'alert', like: 'control_unreachable', since: 'lost' },
-            { most: 45_000 },
-          ),
-          rest(),
-          sent('nothing is sent without the server', 0, 'lost'),
-          mark('back'),
-          { server: 'back' },
-          wait(5000),
-          rest(),
-          sent('orders are sent once the server is there again', 1, 'back'),
-        ],
-      },
+      part('an order is rejected', [
+        mark('begun'),
+        {
+          act: [bid()],
+          during: [exchange({ do: 'set_terms', terms: { tick: 'price units' } })],
+        },
+        alertedInTime('order\\.rejected'),
+      ]),
+      part('an order is denied', [
+        mark('begun'),
+        act({ side: 'sell', quantity: 'quantity' }),
+        alertedInTime('order\\.denied'),
+      ]),
+      part('the connection breaks', [
+        bars(1),
+        mark('begun'),
+        exchange({ do: 'cut' }),
+        wait(10_000),
+        alertedInTime('connect|hung up'),
+      ]),
+      part('the server is lost', [
+        mark('lost'),
+        { server: 'lost' },
+        wait(2 * MINUTE),
+        expect(
+          'an alert within 5 s of the end of the claim',
+          { of: 'alert', like: 'control_unreachable', since: 'lost' },
+          { most: 45_000 },
+        ),
+        rest(),
+        sent('nothing is sent without the server', 0, 'lost'),
+        mark('back'),
+        { server: 'back' },
+        wait(5000),
+        rest(),
+        sent('orders are sent once the server is there again', 1, 'back'),
+      ]),
     ],
   },
 ];
