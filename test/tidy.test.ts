@@ -28,8 +28,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',
   'src/client/client.ts createClient': 'returns an object whose methods share its state',
-  'src/compliance/conformance/virtual-time.ts inVirtualTime':
-    'replaces one clock of the thread after another, which share an agenda',
   'src/deploy/cloud/aws-store.ts openAwsStore': 'returns an object whose methods share its state',
   'src/deploy/cloud/ecs.ts openEcs': 'returns an object whose methods share its state',
   'src/deploy/kubernetes/connect.ts connectCluster':

@@ -190,7 +190,6 @@ export type Measure =
       readonly kind: OrderEvent['kind'];
       readonly since?: string;
     }
-  | { readonly of: 'account events'; readonly kind: string }
   /** Time from a mark, or from the start of its minute, to the first alert, ms. */
   | {
       readonly of: 'alert';

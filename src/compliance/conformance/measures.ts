@@ -78,8 +78,6 @@ const MEASURES: Measures = {
     eventsSince(world, kind, since, notes).map((event) => ('reason' in event ? event.reason : '')),
   events: (world, { kind, since }, notes) => eventsSince(world, kind, since, notes).length,
   refusal: (_world, _args, { isRefused }) => isRefused,
-  'account events': ({ journal }, { kind }) =>
-    journal.events.filter((event) => event.kind === kind).length,
   'worst fill': (world) =>
     Math.max(
       0,

@@ -52,13 +52,100 @@ export async function inVirtualTime<T>(
   work: (time: VirtualTime) => Promise<T>,
 ): Promise<T> {
   const begun = agenda.now;
-  const busy = { count: 0 };
+  const timers = new Timers(agenda);
+  const restore = replace(
+    [
+      globalThis,
+      {
+        setTimeout: (callback: () => void, ms: number) => timers.set(callback, ms),
+        setInterval: (callback: () => void, ms: number) =>
+          timers.set(callback, ms, { repeats: true }),
+        setImmediate: (callback: () => void) => timers.set(callback, 0, { isAtOnce: true }),
+        clearTimeout: clear,
+        clearInterval: clear,
+        clearImmediate: clear,
+      },
+    ],
+    [
+      timersPromises,
+      {
+        setTimeout: (ms?: number, value?: unknown, o?: object) => timers.delay(ms, value, o),
+        setImmediate: (value?: unknown, o?: object) => timers.delay(0, value, o, true),
+      },
+    ],
+    [Date, { now: () => agenda.now }],
+    // Starts above 0, so that differences to earlier times stay positive.
+    [performance, { now: () => agenda.now - begun + 3_600_000 }],
+    [Math, { random }],
+  );
+  syncBuiltinESMExports();
+  try {
+    return await work(new AgendaTime(agenda));
+  } finally {
+    restore();
+    syncBuiltinESMExports();
+  }
+}
 
-  const set = (
-    callback: () => void,
-    ms: number,
-    { repeats = false, isAtOnce = false } = {},
-  ): Timer => {
+class AgendaTime implements VirtualTime {
+  readonly #agenda: Agenda;
+  /** Number of works that take real time. */
+  #busy = 0;
+
+  constructor(agenda: Agenda) {
+    this.#agenda = agenda;
+  }
+
+  get now(): number {
+    return this.#agenda.now;
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.until(() => false, ms);
+  }
+
+  async until(isSo: () => boolean, withinMs: number): Promise<boolean> {
+    const agenda = this.#agenda;
+    const end = agenda.now + withinMs;
+    for (;;) {
+      await this.#settle();
+      if (isSo()) return true;
+      if (agenda.step(end)) continue;
+      agenda.run(end);
+      return false;
+    }
+  }
+
+  live<T>(life: Life, work: () => T): T {
+    return lives.run(life, work);
+  }
+
+  async real<T>(work: () => Promise<T>): Promise<T> {
+    this.#busy += 1;
+    try {
+      return await work();
+    } finally {
+      this.#busy -= 1;
+    }
+  }
+
+  /** Waits until nothing is pending but timers. */
+  async #settle(): Promise<void> {
+    do await new Promise<void>((resolve) => nextTurn(resolve));
+    while (this.#busy > 0);
+  }
+}
+
+/** Timers of an agenda, which end with the life of the code that has set them. */
+class Timers {
+  readonly #agenda: Agenda;
+
+  constructor(agenda: Agenda) {
+    this.#agenda = agenda;
+  }
+
+  set(callback: () => void, ms: number, { repeats = false, isAtOnce = false } = {}): Timer {
+    const agenda = this.#agenda;
     const life = lives.getStore();
     const timer = new Timer();
     // Node.js also runs callbacks in the asynchronous context of the caller.
@@ -73,16 +160,14 @@ export async function inVirtualTime<T>(
       });
     plan();
     return timer;
-  };
-  const clear = (timer: unknown): void => {
-    if (timer instanceof Timer) timer.isCleared = true;
-  };
-  const delay = (
+  }
+
+  delay(
     ms: number | undefined,
     value: unknown,
     { signal }: { readonly signal?: AbortSignal } = {},
     isAtOnce = false,
-  ): Promise<unknown> => {
+  ): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const abort = (): void => {
       clear(timer);
@@ -92,76 +177,15 @@ export async function inVirtualTime<T>(
       signal?.removeEventListener('abort', abort);
       resolve(value);
     };
-    const timer = set(done, ms ?? 1, { isAtOnce });
+    const timer = this.set(done, ms ?? 1, { isAtOnce });
     if (signal?.aborted === true) abort();
     else signal?.addEventListener('abort', abort, { once: true });
     return promise;
-  };
-  const restore = replace(
-    [
-      globalThis,
-      {
-        setTimeout: (callback: () => void, ms: number) => set(callback, ms),
-        setInterval: (callback: () => void, ms: number) => set(callback, ms, { repeats: true }),
-        setImmediate: (callback: () => void) => set(callback, 0, { isAtOnce: true }),
-        clearTimeout: clear,
-        clearInterval: clear,
-        clearImmediate: clear,
-      },
-    ],
-    [
-      timersPromises,
-      {
-        setTimeout: (ms?: number, value?: unknown, o?: object) => delay(ms, value, o),
-        setImmediate: (value?: unknown, o?: object) => delay(0, value, o, true),
-      },
-    ],
-    [Date, { now: () => agenda.now }],
-    // Starts above 0, so that differences to earlier times stay positive.
-    [performance, { now: () => agenda.now - begun + 3_600_000 }],
-    [Math, { random }],
-  );
-  syncBuiltinESMExports();
-
-  /** Waits until nothing is pending but timers. */
-  const settle = async (): Promise<void> => {
-    do await new Promise<void>((resolve) => nextTurn(resolve));
-    while (busy.count > 0);
-  };
-  const until = async (isSo: () => boolean, withinMs: number): Promise<boolean> => {
-    const end = agenda.now + withinMs;
-    for (;;) {
-      await settle();
-      if (isSo()) return true;
-      if (agenda.step(end)) continue;
-      agenda.run(end);
-      return false;
-    }
-  };
-  const time: VirtualTime = {
-    get now() {
-      return agenda.now;
-    },
-    async pass(ms) {
-      await until(() => false, ms);
-    },
-    until,
-    live: (life, work_) => lives.run(life, work_),
-    async real(work_) {
-      busy.count += 1;
-      try {
-        return await work_();
-      } finally {
-        busy.count -= 1;
-      }
-    },
-  };
-  try {
-    return await work(time);
-  } finally {
-    restore();
-    syncBuiltinESMExports();
   }
+}
+
+function clear(timer: unknown): void {
+  if (timer instanceof Timer) timer.isCleared = true;
 }
 
 class Timer {

@@ -43,7 +43,7 @@ test('a bot that is right passes all that applies', async () => {
     const isPlayed = status !== 'not_applicable';
     expect([isPlayed, reason === null]).toEqual([evidence_hash !== null, status === 'pass']);
   }
-  // What a venue's own facility is for, nothing here says that it has done.
+  // Only the facility of a venue can certify that.
   expect(lines.join('\n')).not.toMatch(/compliant/);
 });
 
@@ -78,7 +78,7 @@ test('the same seed gives the same evidence in another process, another seed doe
   expect(again.counts).toMatchObject({ pass: 1, not_run: CATALOGUE.length - 1 });
 });
 
-/** Which cases each fails beside those of a bot that is right, of all; some that it passes are tried, too. */
+/** Cases that each bot fails, and some that it passes. */
 test.each([
   ['no limits', bots.noLimits, ['A10', 'A12', 'B09', 'C03', 'C04', 'C06'], ['A01', 'C05']],
   [

@@ -17,7 +17,7 @@ search: for (const [name, bot, cases] of runs) {
     const result = await runConformance(bot, { seed: 7, cases: [id] });
     const { status, reason } = result.cases[0]!;
     if (status !== 'fail' && status !== 'inconclusive') continue;
-    // Without the figures.
+    // Compared without numbers, which differ between runs.
     const faults = reason!.replaceAll(/[\d.]+|\[.*?\]/g, '').split('; ');
     found.push(...faults.map((fault) => `${name} ${id} ${fault}`));
     if (known !== undefined && faults.some((fault) => !known.includes(`${name} ${id} ${fault}`)))

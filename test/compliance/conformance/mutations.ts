@@ -9,7 +9,7 @@ export interface Mutation {
 
 type Fault = readonly [name: string, from: string, to: string];
 
-/** By file below `src`. */
+/** Faults of each file below `src`. */
 const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'engine/engine.ts': [
     [

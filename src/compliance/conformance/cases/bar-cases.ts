@@ -1,6 +1,6 @@
 /** Bars: Article 6(2)(b), by the flows of RTS 7 Article 9(3). */
 import { MINUTE } from '../../../market/bar-time.ts';
-import type { Case, Part, Step } from '../case.ts';
+import type { Case, Step } from '../case.ts';
 import {
   act,
   alerted,
@@ -42,7 +42,7 @@ export const BARS: readonly Case[] = [
     expectation:
       'The bot receives every bar, each once and in order, and acts on none that is open.',
     exercises: ['trading/assembler.ts'],
-    parts: [1, 100].map((count): Part =>
+    parts: [1, 100].map((count) =>
       part(`${count} lost`, [
         NO_BARS,
         { bars: count, drift: 1e-4 },
@@ -194,7 +194,7 @@ export const BARS: readonly Case[] = [
         ['ahead', 30 * MINUTE],
         ['between two bars', 1],
       ] as const
-    ).map(([name, ms]): Part =>
+    ).map(([name, ms]) =>
       part(name, [
         bars(35),
         exchange({ do: 'misdate', ms }),

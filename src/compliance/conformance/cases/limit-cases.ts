@@ -1,6 +1,6 @@
 /** Limits and the kill switch: no part of Article 6, but evidence for Articles 9 and 10. */
 import { MINUTE } from '../../../market/bar-time.ts';
-import type { Case, Part } from '../case.ts';
+import type { Case } from '../case.ts';
 import {
   act,
   alerted,
@@ -130,7 +130,7 @@ export const LIMITS: readonly Case[] = [
     expectation:
       'What is above is denied and not sent; what is not is accepted. Every limit is set.',
     exercises: ['engine/risk/risk-gate.ts'],
-    parts: (['volume', 'value', 'price', 'messages', 'position'] as const).map((limit): Part =>
+    parts: (['volume', 'value', 'price', 'messages', 'position'] as const).map((limit) =>
       part(limit, [{ requires: limit }, { probe: limit }]),
     ),
   },

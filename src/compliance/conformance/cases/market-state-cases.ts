@@ -235,7 +235,7 @@ export const MARKET_STATES: readonly Case[] = [
     stimulus: 'The venue accepts an order, and its answer does not arrive.',
     expectation: 'The bot queries the state of the order; there is one order at most.',
     exercises: ['trading/host/pod/order-gateway.ts'],
-    parts: (['answer', 'order', 'connection'] as const).map((what): Part =>
+    parts: (['answer', 'order', 'connection'] as const).map((what) =>
       part(`the ${what} is lost`, [
         exchange({
           do: 'fault',

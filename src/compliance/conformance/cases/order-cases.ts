@@ -1,6 +1,6 @@
 /** Orders and their trades: Article 6(2)(a), by the flows of RTS 7 Article 9(3). */
 import { MINUTE } from '../../../market/bar-time.ts';
-import type { Case, Part } from '../case.ts';
+import type { Case } from '../case.ts';
 import {
   act,
   alerted,
@@ -11,9 +11,11 @@ import {
   events,
   exchange,
   expect,
+  fault,
   fill,
   GENERAL,
   holds,
+  LOST,
   mark,
   MATCHING,
   open,
@@ -42,9 +44,9 @@ export const ORDERS: readonly Case[] = [
       'It is pending until then, sent once, and counts towards the limits from when it is sent.',
     exercises: ['trading/host/pod/order-gateway.ts', 'engine/execution/venue-execution.ts'],
     parts: [
-      ...[0, 50, 2000].map((ms): Part =>
+      ...[0, 50, 2000].map((ms) =>
         part(`acknowledged after ${ms} ms`, [
-          exchange({ do: 'fault', on: 'POST /order', count: 1, action: { kind: 'slow', ms } }),
+          fault('POST /order', { kind: 'slow', ms }, { count: 1 }),
           rest(),
           working('the order counts as working once sent', 1),
           wait(10_000),
@@ -56,7 +58,7 @@ export const ORDERS: readonly Case[] = [
         ]),
       ),
       part('orders are counted when they are sent', [
-        exchange({ do: 'fault', on: 'POST /order', action: { kind: 'slow', ms: 900 } }),
+        fault('POST /order', { kind: 'slow', ms: 900 }),
         {
           repeat: [act({ ...bid(), count: 60 })],
           most: 4,
@@ -137,7 +139,7 @@ export const ORDERS: readonly Case[] = [
     stimulus: 'Half of an immediate-or-cancel order is there; of a fill-or-kill order, too.',
     expectation: 'The rest is taken for canceled, and nothing is sent after it.',
     parts: [
-      ...(['ioc', 'fok'] as const).map((timeInForce): Part =>
+      ...(['ioc', 'fok'] as const).map((timeInForce) =>
         part(timeInForce, [
           {
             others: 'quote',
@@ -228,7 +230,7 @@ export const ORDERS: readonly Case[] = [
           ['instrument', { do: 'delist' }, 'unknown_symbol'],
           ['closed market', { do: 'phase', phase: 'closed' }, 'market_closed'],
         ] as const
-      ).map(([name, deed, reason]): Part =>
+      ).map(([name, deed, reason]) =>
         part(name, [
           mark('begun'),
           // An order that the session knew to be invalid would not be sent.
@@ -261,7 +263,7 @@ export const ORDERS: readonly Case[] = [
     expectation:
       'What was rejected is tried again more slowly, cancels get through, and no order is there twice.',
     exercises: ['trading/host/pod/order-gateway.ts'],
-    parts: (['reject', 'queue'] as const).map((policy): Part =>
+    parts: (['reject', 'queue'] as const).map((policy) =>
       part(policy, [
         exchange({ do: 'throttle', throttle: { limit: 2, per_ms: 1000, policy } }),
         act({ ...bid(), count: 'burst' }),
@@ -314,13 +316,7 @@ export const ORDERS: readonly Case[] = [
         ends: 'halted',
         steps: [
           ...[0, 1, 2].map(() => rest(0.5)),
-          exchange({
-            do: 'fault',
-            on: 'DELETE /order',
-            skip: 1,
-            count: 2,
-            action: { kind: 'lost_before', isSilent: true },
-          }),
+          fault('DELETE /order', LOST, { skip: 1, count: 2 }),
           wait(1),
           open('three orders rest', 3),
           mark('halted'),
@@ -366,7 +362,7 @@ export const ORDERS: readonly Case[] = [
     articles: [MATCHING, 'RTS 7 9(3)(a)', '17(3)', ...GENERAL],
     stimulus: 'Half an hour after a fill the venue undoes the trade, or corrects its price.',
     expectation: 'Position, cash and limits are those of the venue; people are alerted.',
-    parts: (['undo_trade', 'correct_trade'] as const).map((what): Part =>
+    parts: (['undo_trade', 'correct_trade'] as const).map((what) =>
       part(what === 'undo_trade' ? 'bust' : 'correct', [
         ...BUY,
         wait(30 * MINUTE),

@@ -113,7 +113,7 @@ export const VENUE_MESSAGES: readonly Case[] = [
           lead('open orders are queried first', 'GET /openOrders', 'POST /order', { least: 1 }),
         ],
       },
-      ...(['logged out', 'heartbeats are lost'] as const).map((name): Part =>
+      ...(['logged out', 'heartbeats are lost'] as const).map((name) =>
         part(name, [
           rest(),
           mark('begun'),
@@ -206,7 +206,7 @@ export const VENUE_MESSAGES: readonly Case[] = [
         ['of an unknown kind', 'executionReport', { kind: 'patch', fields: { e: 'riddle' } }],
         ['without numbers', 'GET /order', { kind: 'patch', fields: { executedQty: 'many' } }],
       ] as const
-    ).map(([name, on, action]): Part =>
+    ).map(([name, on, action]) =>
       part(name, [
         rest(),
         mark('begun'),
@@ -301,7 +301,7 @@ export const VENUE_MESSAGES: readonly Case[] = [
           working('the session knows whether it is there', isLost ? 0 : 1),
         ]);
       }),
-      ...(['units', 'cash'] as const).map((what): Part =>
+      ...(['units', 'cash'] as const).map((what) =>
         part(`while it came to hold less ${what}`, [
           ...BUY,
           ...(what === 'cash'
