@@ -15,13 +15,11 @@ import {
   holds,
   mark,
   open,
-  order,
   part,
   reasons,
   rest,
   sent,
   wait,
-  within,
 } from './case-steps.ts';
 
 const HEAL = exchange({ do: 'clear_faults' });
@@ -54,7 +52,7 @@ export const BARS: readonly Case[] = [
         { others: 'none' },
         bars(2),
         rightBars,
-        holds('none is missing', 'bar count', { least: count + 3 }),
+        expect('none is missing', { of: 'bar count' }, { least: count + 3 }),
       ]),
     ),
   },
@@ -158,26 +156,22 @@ export const BARS: readonly Case[] = [
     expectation: 'No bar is lost or wrong; the bot acts on the newest.',
     exercises: ['trading/assembler.ts'],
     parts: [
-      {
-        name: 'the own strategy in bursts',
-        drive: 'own',
-        steps: [
-          {
-            bursts: 40,
-            rates: [
-              [5, 1000, 1],
-              [11, 100, 3],
-              [17, 20, 5],
-            ],
-          },
-          expect(
-            'every bar is the one that the exchange made',
-            { of: 'bars', are: 'complete' },
-            true,
-          ),
-          holds('none is missing', 'bars received', { least: 35 }),
-        ],
-      },
+      part({ name: 'the own strategy in bursts', drive: 'own' }, [
+        {
+          bursts: 40,
+          rates: [
+            [5, 1000, 1],
+            [11, 100, 3],
+            [17, 20, 5],
+          ],
+        },
+        expect(
+          'every bar is the one that the exchange made',
+          { of: 'bars', are: 'complete' },
+          true,
+        ),
+        holds('none is missing', 'bars received', { least: 35 }),
+      ]),
     ],
   },
   {

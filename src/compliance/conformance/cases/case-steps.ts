@@ -1,5 +1,6 @@
 /** Steps that several cases share. */
 import type { OrderEvent } from '../../../engine/journal.ts';
+import type { Fault } from '../../venue/faults.ts';
 import type {
   Ask,
   ExchangeDeed,
@@ -24,16 +25,20 @@ export const expect = (what: string, that: Measure, is: Matcher): Step => ({
 
 /** Expects a measure without parameters. */
 export const holds = (what: string, of: PlainMeasure, is: Matcher): Step =>
-  expect(what, { of } as Measure, is);
+  expect(what, { of }, is);
 
 /** Fails with `what` unless the measure matches in time. */
 export const within = (what: string, ms: number, of: PlainMeasure, is: Matcher): Step => ({
-  await: { that: { of } as Measure, is },
+  await: { that: { of }, is },
   withinMs: ms,
   expect: what,
 });
 
-export const part = (name: string, steps: readonly Step[]): Part => ({ name, steps });
+/** @param options name of the part, or options with its name. */
+export const part = (options: string | Omit<Part, 'steps'>, steps: readonly Step[]): Part => ({
+  ...(typeof options === 'string' ? { name: options } : options),
+  steps,
+});
 
 export const wait = (ms: number): Step => ({ wait: ms });
 

@@ -24,7 +24,6 @@ import {
   rest,
   sent,
   wait,
-  within,
 } from './case-steps.ts';
 
 export const MARKET_STATES: readonly Case[] = [
@@ -65,56 +64,48 @@ export const MARKET_STATES: readonly Case[] = [
     expectation:
       'Indicative prices are no trades; orders that an auction does not take are not sent; its fills are booked.',
     parts: [
-      ...(['opening_auction', 'volatility_auction', 'closing_auction'] as const).map(
-        (phase): Part => ({
-          name: phase,
-          termsMs: 20_000,
-          steps: [
-            exchange({ do: 'phase', phase }),
-            { others: 'rest', side: 'buy', price: 'below', quantity: 'quantity' },
-            { others: 'rest', side: 'sell', price: 'below', quantity: 'quantity' },
-            {
-              act: [{ side: 'buy', type: 'limit', limit: 'price', quantity: 'quantity' }],
-              bar: 'quiet',
-            },
-            order('a limit order waits for the auction', 1, 'status', 'new'),
-            wait(2 * MINUTE),
-            expect('indicative prices are no trades', { of: 'bars', are: 'at price' }, true),
-            events('nothing is filled before it ends', 'order.filled', 0),
-            exchange({
-              do: 'phase',
-              phase: phase === 'closing_auction' ? 'closed' : 'continuous',
-            }),
-            wait(2 * MINUTE),
-            position('its fills are booked', 1),
-            holds('at one price', 'worst fill', { most: 'price' }),
-          ],
-        }),
-      ),
-      {
-        name: 'orders to be filled at once',
-        termsMs: 20_000,
-        steps: [
-          exchange({ do: 'phase', phase: 'volatility_auction' }),
+      ...(['opening_auction', 'volatility_auction', 'closing_auction'] as const).map((phase) =>
+        part({ name: phase, termsMs: 20_000 }, [
+          exchange({ do: 'phase', phase }),
+          { others: 'rest', side: 'buy', price: 'below', quantity: 'quantity' },
+          { others: 'rest', side: 'sell', price: 'below', quantity: 'quantity' },
           {
-            act: [
-              {
-                side: 'buy',
-                type: 'limit',
-                limit: 'price',
-                quantity: 'quantity',
-                timeInForce: 'ioc',
-              },
-            ],
+            act: [{ side: 'buy', type: 'limit', limit: 'price', quantity: 'quantity' }],
             bar: 'quiet',
           },
+          order('a limit order waits for the auction', 1, 'status', 'new'),
           wait(2 * MINUTE),
-          sent('an order that the auction does not take is not sent', 0),
-          reasons('the session knows why', 'order.denied', ['not_taken_in_auction']),
-          exchange({ do: 'phase', phase: 'continuous' }),
-          wait(MINUTE),
-        ],
-      },
+          expect('indicative prices are no trades', { of: 'bars', are: 'at price' }, true),
+          events('nothing is filled before it ends', 'order.filled', 0),
+          exchange({
+            do: 'phase',
+            phase: phase === 'closing_auction' ? 'closed' : 'continuous',
+          }),
+          wait(2 * MINUTE),
+          position('its fills are booked', 1),
+          holds('at one price', 'worst fill', { most: 'price' }),
+        ]),
+      ),
+      part({ name: 'orders to be filled at once', termsMs: 20_000 }, [
+        exchange({ do: 'phase', phase: 'volatility_auction' }),
+        {
+          act: [
+            {
+              side: 'buy',
+              type: 'limit',
+              limit: 'price',
+              quantity: 'quantity',
+              timeInForce: 'ioc',
+            },
+          ],
+          bar: 'quiet',
+        },
+        wait(2 * MINUTE),
+        sent('an order that the auction does not take is not sent', 0),
+        reasons('the session knows why', 'order.denied', ['not_taken_in_auction']),
+        exchange({ do: 'phase', phase: 'continuous' }),
+        wait(MINUTE),
+      ]),
     ],
   },
   {
@@ -154,42 +145,34 @@ export const MARKET_STATES: readonly Case[] = [
           open('the order that rested still does', { least: 1 }),
         ],
       },
-      {
-        name: 'closed',
-        termsMs: 20_000,
-        steps: [
-          exchange({ do: 'phase', phase: 'closed' }),
-          { act: [bid()], bar: 'quiet' },
-          sent('no order is sent while the market is closed', 0),
-          reasons('the order is denied, and does not wait', 'order.denied', ['market_closed']),
-        ],
-      },
-      {
-        name: 'the price is another one after it',
-        termsMs: 20_000,
-        steps: [
-          { requires: 'price' },
-          rest(),
-          exchange({ do: 'phase', phase: 'halt' }),
-          { quietBars: 1 },
-          exchange({ do: 'phase', phase: 'continuous' }),
-          wait(5000),
-          open('the order that rested still does', 1),
-          bars(4, 'jump'),
-          open('too far from the price it is canceled', 0),
-          mark('moved'),
-          {
-            act: [bid(), { side: 'buy', type: 'limit', limit: 'jump', quantity: 'quantity' }],
-            price: 'jump',
-          },
-          // Unless the collar over a period holds back every order for now.
-          expect(
-            'by the new price orders are sent or held back, and by the old none',
-            { of: 'follows market', since: 'moved' },
-            true,
-          ),
-        ],
-      },
+      part({ name: 'closed', termsMs: 20_000 }, [
+        exchange({ do: 'phase', phase: 'closed' }),
+        { act: [bid()], bar: 'quiet' },
+        sent('no order is sent while the market is closed', 0),
+        reasons('the order is denied, and does not wait', 'order.denied', ['market_closed']),
+      ]),
+      part({ name: 'the price is another one after it', termsMs: 20_000 }, [
+        { requires: 'price' },
+        rest(),
+        exchange({ do: 'phase', phase: 'halt' }),
+        { quietBars: 1 },
+        exchange({ do: 'phase', phase: 'continuous' }),
+        wait(5000),
+        open('the order that rested still does', 1),
+        bars(4, 'jump'),
+        open('too far from the price it is canceled', 0),
+        mark('moved'),
+        {
+          act: [bid(), { side: 'buy', type: 'limit', limit: 'jump', quantity: 'quantity' }],
+          price: 'jump',
+        },
+        // Unless the collar over a period holds back every order for now.
+        expect(
+          'by the new price orders are sent or held back, and by the old none',
+          { of: 'follows market', since: 'moved' },
+          true,
+        ),
+      ]),
     ],
   },
   {

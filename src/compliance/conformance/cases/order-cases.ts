@@ -283,10 +283,8 @@ export const ORDERS: readonly Case[] = [
     stimulus:
       "A purchase meets the bot's own resting sale; the account has the venue cancel the newest, the oldest, both.",
     expectation: 'The bot does not trade with itself, and knows which of its orders is gone.',
-    parts: (['cancel_newest', 'cancel_oldest', 'cancel_both'] as const).map((selfTrade): Part => ({
-      name: selfTrade,
-      selfTrade,
-      steps: [
+    parts: (['cancel_newest', 'cancel_oldest', 'cancel_both'] as const).map((selfTrade) =>
+      part({ name: selfTrade, selfTrade }, [
         ...BUY,
         act({ side: 'sell', type: 'limit', limit: 'above', quantity: 'half' }),
         act({ side: 'buy', type: 'limit', limit: 'above', quantity: 'half' }),
@@ -298,8 +296,8 @@ export const ORDERS: readonly Case[] = [
           'order.expired',
           selfTrade === 'cancel_both' ? 2 : 1,
         ),
-      ],
-    })),
+      ]),
+    ),
   },
   {
     id: 'A13',
@@ -311,25 +309,21 @@ export const ORDERS: readonly Case[] = [
     exercises: ['trading/host/pod/venue-connection.ts'],
     scope: 'By instrument or side the engine has no mass cancel.',
     parts: [
-      {
-        name: 'two cancels are lost',
-        ends: 'halted',
-        steps: [
-          ...[0, 1, 2].map(() => rest(0.5)),
-          fault('DELETE /order', LOST, { skip: 1, count: 2 }),
-          wait(1),
-          open('three orders rest', 3),
-          mark('halted'),
-          { server: 'halt' },
-          within('it ends once the exchange reports that none is open', MINUTE, 'end', 'verified'),
-          open('none is open', 0),
-          expect(
-            'what survived was canceled again',
-            { of: 'attempts', call: 'DELETE /order', since: 'halted' },
-            { least: 4 },
-          ),
-        ],
-      },
+      part({ name: 'two cancels are lost', ends: 'halted' }, [
+        ...[0, 1, 2].map(() => rest(0.5)),
+        fault('DELETE /order', LOST, { skip: 1, count: 2 }),
+        wait(1),
+        open('three orders rest', 3),
+        mark('halted'),
+        { server: 'halt' },
+        within('it ends once the exchange reports that none is open', MINUTE, 'end', 'verified'),
+        open('none is open', 0),
+        expect(
+          'what survived was canceled again',
+          { of: 'attempts', call: 'DELETE /order', since: 'halted' },
+          { least: 4 },
+        ),
+      ]),
     ],
   },
   {

@@ -27,7 +27,6 @@ import {
   rest,
   sent,
   wait,
-  within,
   working,
 } from './case-steps.ts';
 
@@ -57,31 +56,23 @@ export const VENUE_MESSAGES: readonly Case[] = [
           near: 'quantity',
         }),
       ]),
-      {
-        name: 'the tick changes',
-        termsMs: 20_000,
-        steps: [
-          // The market price is a multiple of it, and no other price near it.
-          exchange({ do: 'set_terms', terms: { tick: 'price units' } }),
-          rest(),
-          wait(10_000),
-          reasons('orders keep to the new tick', 'order.rejected', []),
-          sent('what the tick leaves no price for is not sent', 0),
-        ],
-      },
-      {
-        name: 'the instrument is deleted',
-        termsMs: 20_000,
-        steps: [
-          exchange({ do: 'delist' }),
-          { act: [bid()], bar: 'quiet' },
-          wait(5 * MINUTE),
-          sent('nothing is sent for it', 0),
-          reasons('the session knows why', 'order.denied', ['unknown_symbol']),
-          alerts('people are alerted', 'deleted', { least: 1 }),
-          working('nothing counts as working', 0),
-        ],
-      },
+      part({ name: 'the tick changes', termsMs: 20_000 }, [
+        // The market price is a multiple of it, and no other price near it.
+        exchange({ do: 'set_terms', terms: { tick: 'price units' } }),
+        rest(),
+        wait(10_000),
+        reasons('orders keep to the new tick', 'order.rejected', []),
+        sent('what the tick leaves no price for is not sent', 0),
+      ]),
+      part({ name: 'the instrument is deleted', termsMs: 20_000 }, [
+        exchange({ do: 'delist' }),
+        { act: [bid()], bar: 'quiet' },
+        wait(5 * MINUTE),
+        sent('nothing is sent for it', 0),
+        reasons('the session knows why', 'order.denied', ['unknown_symbol']),
+        alerts('people are alerted', 'deleted', { least: 1 }),
+        working('nothing counts as working', 0),
+      ]),
     ],
   },
   {
@@ -94,25 +85,21 @@ export const VENUE_MESSAGES: readonly Case[] = [
     exercises: ['trading/host/pod/venue-connection.ts'],
     scope: 'The exchange has no logon: its streams are disconnected, or nothing arrives for 100 s.',
     parts: [
-      {
-        name: 'not to be reached at the start',
-        begins: false,
-        steps: [
-          exchange({ do: 'network', is_up: false }),
-          wait(1),
-          mark('begun'),
-          { session: 'start' },
-          { act: [bid()], bar: 'none' },
-          bars(3),
-          sent('nothing is sent', 0),
-          alerted('people are alerted', 'venue', 'begun'),
-          exchange({ do: 'network', is_up: true }),
-          wait(MINUTE),
-          bars(3),
-          sent('once it is there, the bot trades', 1),
-          lead('open orders are queried first', 'GET /openOrders', 'POST /order', { least: 1 }),
-        ],
-      },
+      part({ name: 'not to be reached at the start', begins: false }, [
+        exchange({ do: 'network', is_up: false }),
+        wait(1),
+        mark('begun'),
+        { session: 'start' },
+        { act: [bid()], bar: 'none' },
+        bars(3),
+        sent('nothing is sent', 0),
+        alerted('people are alerted', 'venue', 'begun'),
+        exchange({ do: 'network', is_up: true }),
+        wait(MINUTE),
+        bars(3),
+        sent('once it is there, the bot trades', 1),
+        lead('open orders are queried first', 'GET /openOrders', 'POST /order', { least: 1 }),
+      ]),
       ...(['logged out', 'heartbeats are lost'] as const).map((name) =>
         part(name, [
           rest(),
@@ -175,10 +162,8 @@ export const VENUE_MESSAGES: readonly Case[] = [
     articles: [DATA, 'RTS 7 9(3)(a)', ...GENERAL],
     stimulus: 'Executions are duplicated; each report comes three times, an older one between.',
     expectation: 'Each counts once.',
-    parts: [false, true].map((repeats): Part => ({
-      name: repeats ? 'reports' : 'messages',
-      repeats,
-      steps: [
+    parts: [false, true].map((repeats) =>
+      part({ name: repeats ? 'reports' : 'messages', repeats }, [
         fault('executionReport', { kind: 'duplicate' }),
         rest(),
         fill(0.25),
@@ -190,8 +175,8 @@ export const VENUE_MESSAGES: readonly Case[] = [
         holds('the strategy receives none twice', 'fills received', {
           most: { of: 'quantity', times: 0.5, plus: 1e-9 },
         }),
-      ],
-    })),
+      ]),
+    ),
   },
   {
     id: 'B10',
@@ -226,10 +211,8 @@ export const VENUE_MESSAGES: readonly Case[] = [
     articles: [DATA, 'RTS 7 9(3)(c)'],
     stimulus: 'Phases follow each other, and are reported late or not at all.',
     expectation: "The bot's idea of the phase is the venue's.",
-    parts: (['in order', 'reported late', 'one of them lost'] as const).map((name): Part => ({
-      name,
-      termsMs: 4000,
-      steps: [
+    parts: (['in order', 'reported late', 'one of them lost'] as const).map((name) =>
+      part({ name, termsMs: 4000 }, [
         ...(
           [
             ['opening_auction', 'auction'],
@@ -255,8 +238,8 @@ export const VENUE_MESSAGES: readonly Case[] = [
         ]),
         wait(90_000),
         holds('in the end it is closed', 'phase', 'closed'),
-      ],
-    })),
+      ]),
+    ),
   },
   {
     id: 'B12',
