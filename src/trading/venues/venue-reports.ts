@@ -182,7 +182,7 @@ class Watch {
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       this.#source.trouble(`cannot fetch the state of order ${id}, retrying`, error);
-      this.#retry({ order, isRoutine, failures: failures + 1, ...(suspect && { suspect }) });
+      void this.#retry({ order, isRoutine, failures: failures + 1, ...(suspect && { suspect }) });
       return undefined;
     }
     if (report === undefined) return undefined;
@@ -208,14 +208,13 @@ class Watch {
     return isLess ? { ...report, is_correction: true } : report;
   }
 
-  #retry(due: Due): void {
+  async #retry(due: Due): Promise<void> {
     const { client_order_id: id } = due.order;
     if (this.#retrying.has(id)) return;
     this.#retrying.add(id);
-    void this.#wait(backoffMs(due.failures, RETRY, Math.random())).then(() => {
-      this.#retrying.delete(id);
-      this.#enqueue(due);
-    });
+    await this.#wait(backoffMs(due.failures, RETRY, Math.random()));
+    this.#retrying.delete(id);
+    this.#enqueue(due);
   }
 
   async #dropIfSilent(id: string): Promise<void> {

@@ -45,7 +45,9 @@ function watch({ onTestFinished }: TestContext, answers: readonly (VenueReport |
 it('repeats a failed query once, although several messages named the order', async (context) => {
   const lost = new Error('lost');
   const { reports, announceChange, third, queries } = watch(context, [
-    ...[lost, lost, lost],
+    lost,
+    lost,
+    lost,
     report(4, 1),
   ]);
   const next = reports.next();

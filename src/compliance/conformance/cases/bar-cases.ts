@@ -14,7 +14,6 @@ import {
   GENERAL,
   holds,
   mark,
-  open,
   part,
   reasons,
   rest,

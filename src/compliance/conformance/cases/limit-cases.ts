@@ -14,7 +14,6 @@ import {
   holds,
   mark,
   open,
-  order,
   part,
   reasons,
   requests,

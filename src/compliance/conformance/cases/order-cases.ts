@@ -92,15 +92,15 @@ export const ORDERS: readonly Case[] = [
     parts: [
       part('three parts and the rest', [
         rest(),
-        ...[1, 2, 3].flatMap((part) => [
+        ...[1, 2, 3].flatMap((count) => [
           fill(0.25),
           wait(1000),
-          position(`after part ${part}: the position`, part / 4),
-          holds(`after part ${part}: what is filled`, 'working fill', {
-            near: { of: 'quantity', times: part / 4 },
+          position(`after part ${count}: the position`, count / 4),
+          holds(`after part ${count}: what is filled`, 'working fill', {
+            near: { of: 'quantity', times: count / 4 },
           }),
-          holds(`after part ${part}: the cash`, 'spent', {
-            near: { of: 'bid value', times: part / 4 },
+          holds(`after part ${count}: the cash`, 'spent', {
+            near: { of: 'bid value', times: count / 4 },
           }),
         ]),
         act({
