@@ -5,7 +5,7 @@ import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig, RiskLimits } from '../../src/engine/config.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import { runs } from '../length.ts';
-import { bars, flat, MARGIN, play } from './market.ts';
+import { bars, DAY, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, Played, Scene } from './market.ts';
 
 const at = (price: number): Candle => [price, price, price, price];
@@ -220,6 +220,26 @@ describe('the threshold for all positions together', () => {
     expect(run.result.positions).toEqual({ Y: 7 });
     expect(reasons(run)).toEqual([[2, 'threshold_gross_exposure']]);
   });
+});
+
+it('a target counts alone, and not with the larger one that it replaces', () => {
+  const run = play({
+    bars: {
+      X: bars([at(100), at(100)], START, 4 * DAY),
+      Y: bars([at(100), at(100), at(150), at(150), at(150)]),
+    },
+    config: { account: MARGIN },
+    thresholds: { instruments: { X: { max_gross_exposure: { value: 45_000 } } } },
+    script: {
+      0: ({ broker, buy, instruments: [x, y] }) => {
+        broker.target(x!, 0.4);
+        buy(500, { instrument: y! });
+      },
+      // With the equity of 125,000, the larger target would exceed the threshold now.
+      2: ({ broker, instruments: [x] }) => broker.target(x!, 0.3),
+    },
+  });
+  expect(run.result.positions).toEqual({ X: 375, Y: 500 });
 });
 
 describe('for any orders and fills', () => {

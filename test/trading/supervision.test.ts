@@ -190,6 +190,22 @@ describe('a permit', () => {
   });
 });
 
+it('an order that used a permit cannot use another one at its fill', async () => {
+  const wish = { quantity: 30, y: true } as const;
+  const s = newSession({ max_order_qty: 20, max_order_value: 2900 }, [[wish]]);
+  const permits = { a: ['max_order_qty'], b: ['max_order_qty', 'max_order_value'] } as const;
+  for (const [override_id, controls] of Object.entries(permits)) {
+    const permit = { ...PERMIT, symbol: 'Y', override_id, controls };
+    s.supervise({ kind: 'risk.override_granted', permit });
+  }
+  // The value of the order is unknown before the first bar of Y.
+  s.step(100, ['X']);
+  s.step();
+  expect(s.ends()).toEqual([[1, 'denied', 'max_order_value']]);
+  expect(s.session.supervised).toMatchObject({ open: ['b'], used: ['a'] });
+  await s.expectSameOnResume();
+});
+
 it('a permit with a price applies to the order until it is filled, at no worse price', async () => {
   const near = { price_collar_period: { bps: 100, seconds: 3600 } };
   const s = newSession({}, [[{ quantity: 1 }], [], [{ quantity: 1 }], [{ quantity: 1 }]], near);
@@ -295,9 +311,10 @@ function newSession(
       inputs.push(parseInput(kind as SupervisionInput['kind'], JSON.stringify(payload)));
       return session.supervise(input);
     },
-    step(price = 100) {
+    step(price = 100, symbols = ['X', 'Y']) {
       const bar = { open: price, high: price, low: price, close: price, volume: 1000 };
-      const step: Step = { time, bars: { X: bar, Y: bar } };
+      const bars = Object.fromEntries(symbols.map((symbol) => [symbol, bar]));
+      const step: Step = { time, bars };
       time += MINUTE;
       inputs.push({ kind: 'data.bars', step });
       return session.push(step);

@@ -32,7 +32,7 @@ export const momentumRotation = defineStrategy({
         const ranked = instruments
           .map((instrument) => ({ instrument, rise: rise(instrument) }))
           .filter((candidate) => !Number.isNaN(candidate.rise))
-          .sort((a, b) => b.rise - a.rise || a.instrument.index - b.instrument.index);
+          .sort((a, b) => b.rise - a.rise);
         if (ranked.length < params.top) return;
         nextChoice = step - 1 + params.hold;
         const chosen = ranked.slice(0, params.top).map(({ instrument }) => instrument);
