@@ -59,8 +59,8 @@ export class Sizing {
     const closing = isClosing ? Math.abs(position) : 0;
     const kept = isClosing ? 0 : Math.abs(position);
     const mark = portfolio.marks[instrument.index]!;
-    const others = portfolio.grossExposure() - Math.abs(position === 0 ? 0 : position * mark);
-    const equity = portfolio.equity() + (position === 0 ? 0 : position * (price - mark));
+    const others = portfolio.grossExposure() - Math.abs(position * mark);
+    const equity = portfolio.equity() + position * (price - mark);
     const closingFee = closing === 0 ? 0 : feeOf(fees, closing, price);
     const budget = equity - closingFee - account.initial * (others + kept * price);
     return closing + affordableQuantity(fees, budget, price, account.initial);

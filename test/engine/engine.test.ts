@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
-import { StrategyError } from '../../src/engine/strategy-error.ts';
+import { lateError, StrategyError } from '../../src/engine/strategy-error.ts';
 import { mergeTimes } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Broker, StrategyRun } from '../../src/engine/strategy.ts';
@@ -410,6 +410,15 @@ describe('a strategy that throws', () => {
     const setup: Play = { bars: bars(flat(5)), script: { 1: ({ buy }) => buy(1) }, onFill: boom };
     expect(() => play(setup)).toThrow(StrategyError);
     expect(() => play(setup)).toThrow(expect.objectContaining({ step: 2, time: START + 2 * DAY }));
+  });
+
+  it('after its turn is reported with its name, if it is known', () => {
+    const late = (more: { strategy?: string; done?: number }): string =>
+      lateError('boom', more).message;
+    expect(late({ strategy: 'failing', done: 3 })).toBe(
+      'strategy failing threw outside of create, onBar and onFill, after 3 bars: boom',
+    );
+    expect(late({})).toBe('the strategy threw outside of create, onBar and onFill: boom');
   });
 
   it('must not be async', () => {

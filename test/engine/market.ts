@@ -5,6 +5,7 @@ import type { EngineConfig } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { EngineSetup } from '../../src/engine/engine-setup.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
+import type { Signals } from '../../src/engine/model-signals.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Thresholds } from '../../src/engine/risk/firm-thresholds.ts';
@@ -172,8 +173,10 @@ export function backtest(
   params: Readonly<Record<string, number>>,
   markets: Readonly<Record<string, Bars>>,
   config: Partial<EngineConfig> = {},
+  signals?: Signals,
 ): Played {
   const setup = {
+    signals,
     instruments: Object.entries(markets).map(([symbol, history]) => ({ symbol, bars: history })),
     strategy: BUILT_IN_STRATEGIES.get(strategy)!,
     params,

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EngineConfig } from '../../src/engine/config.ts';
+import { growingSignals } from '../../src/engine/model-signals.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import { runs } from '../length.ts';
-import { backtest, bars, DAY, sp500, START } from './market.ts';
+import { backtest, bars, DAY, flat, sp500, START } from './market.ts';
 import type { Candle } from './market.ts';
 import * as reference from './reference.ts';
 import type { Money } from './reference.ts';
@@ -55,6 +56,14 @@ describe('sma_crossover 10/30 on the S&P 500 matches backtrader, bt and vectorbt
     expect(won.length / 87).toBe(0.41379310344827586);
     expect(result.stepsInMarket / result.steps).toBe(0.6137120470127326);
   });
+});
+
+it('model_signal buys from the score to enter on, and sells below the score to exit only', () => {
+  const { signals, append } = growingSignals(['score'], 1);
+  for (const score of [0.79, 0.8, 0.5, 0.49, 0.49]) append(0, [score]);
+  const params = { enter: 0.8, exit: 0.5 };
+  const { fills } = backtest('model_signal', params, { X: bars(flat(5)) }, {}, signals);
+  expect(fills.map(([step]) => step)).toEqual([2, 4]);
 });
 
 describe('the built-in strategies and a naive reference', () => {

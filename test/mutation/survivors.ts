@@ -7,4 +7,16 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
   'src/fleet/halts/halt.ts: condition is false: performance.now() > tryUntil → false':
     'retries end after 15 seconds instead of with the outage, long after the halt was answered',
   'src/fleet/halts/halt.ts: constant: 0 → 1 (4)': 'equivalent: the shortest timer takes 1 ms',
+  'src/engine/risk/optional-limits.ts: boundary: this.#prices.at(-1)! * this.#sign >= price * this.#sign → (this.#prices.at(-1)! * this.#sign > price * this.#sign)':
+    'equivalent: of equal prices, the newest alone remains the extreme as long',
+  'src/engine/risk/risk-gate.ts: condition is true: recorded > 0 → true':
+    'equivalent: before the first step, there is neither equity nor a time to follow',
+  'src/engine/strategies/rsi-reversion.ts: constant: 1 → 0':
+    'equivalent but for the text of an error: every bot has at least one symbol',
+  'src/trading/venues/market-data.ts: logic: missing().length > 0 && performance.now() - this.#loadedAt > RELOAD_EVERY_MS → (missing().length > 0 || performance.now() - this.#loadedAt > RELOAD_EVERY_MS)':
+    'markets are reloaded more often than needed, with the same result',
+  'src/trading/venues/venue-reports.ts: removal: this.#messageCounts.set(id, (this.#messageCounts.get(id) ?? 0) + 1); → ;':
+    'reconnects an order stream that works, which loses no report',
+  'src/trading/host/pod/server-connection.ts: condition is false: this.#isLogBlocked → false (2)':
+    'tries a blocked log again without a pause, with the same result',
 };

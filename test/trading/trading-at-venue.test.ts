@@ -192,6 +192,16 @@ describe('changed rules of the venue', () => {
     expect(session.failure).toBeUndefined();
   });
 
+  it('all units are sold although their sum has a rounding error', () => {
+    const quantity = 0.7 + 0.1;
+    expect(quantity).toBeLessThan(0.8);
+    const session = scripted({
+      onStep: (_, { order }) => order({ side: 'sell', quantity: 0.8 }),
+      opening: { cash: 1000, positions: { X: { quantity, price: 100 } } },
+    });
+    expect(kinds(session.push(step(0, 100)).events)).toEqual([['submitted', 1]]);
+  });
+
   it('a relisted instrument does not trade before it has a price', () => {
     const session = scripted({ onStep: (_, { order }) => order(limit) });
     session.push(step(0, 100, 100));
