@@ -41,7 +41,7 @@ test('a turn whose server was killed is interrupted, and its session continues',
     const first = await start();
     const prompt = 'How is it?';
     const lost = ask(first, { prompt }, 'a').catch(() => 'lost');
-    await vi.waitFor(() => expect(provider.requests).toHaveLength(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(provider.requests).toHaveLength(1), { timeout: 30_000 });
     await first.kill();
     expect(await lost).toBe('lost');
 

@@ -293,18 +293,20 @@ test.concurrent('denies orders once its lease has expired, until it has a new on
       entitlements: ['live_trading'],
     });
   place.put(keyset, keysetOf(KEY));
-  place.put(lease, lasting('first', 4));
+  place.put(lease, lasting('first', 600));
   const run = await world.begin({
     env: { SERVICE_LICENSE_LEASE_PATH: lease, SERVICE_LICENSE_PUBLIC_KEY_PATH: keyset },
   });
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  // The first lease must not expire before its order, however long the start takes.
+  place.put(lease, lasting('second', 3));
   await run.logged('new orders are denied: license_invalid');
   await bar(ACTS.buy);
   await vi.waitFor(() => {
     expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
   }, soon);
-  place.put(lease, lasting('second', 60));
+  place.put(lease, lasting('third', 600));
   await run.logged('new orders are taken again');
   await bar(ACTS.sell);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);

@@ -434,5 +434,5 @@ export async function newScript(): Promise<Script> {
 }
 
 export async function until(isSo: () => boolean): Promise<void> {
-  await vi.waitFor(() => assert(isSo()), { timeout: 10_000, interval: 2 });
+  await vi.waitFor(() => assert(isSo()), { timeout: 30_000, interval: 2 });
 }

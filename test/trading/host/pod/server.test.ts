@@ -11,7 +11,7 @@ import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { BTC, runInProcess, SPEC, type Run } from './world.ts';
 
 /** Each time, all events are asked for. */
-const patience = { timeout: 10_000, interval: 100 };
+const patience = { timeout: 30_000, interval: 100 };
 
 /** A server, the market whose bars its pods follow, and what a cluster would do with a deployment. */
 async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {

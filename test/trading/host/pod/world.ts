@@ -108,7 +108,7 @@ export interface Run {
   readonly get: (path: string) => Promise<Response>;
 }
 
-export const soon = { timeout: 10_000, interval: 20 };
+export const soon = { timeout: 30_000, interval: 20 };
 
 /** A bot, an exchange that is market and venue, and a server that looks after the bot. */
 export async function newWorld({
