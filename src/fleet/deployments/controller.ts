@@ -178,7 +178,8 @@ class DeploymentController {
     if (request !== undefined && mayHaveOrders(state)) {
       // Only the deployment's pod has the credentials to cancel them.
       const hasNoPod = isGone(state, isWatched, ['missing', 'scaled_down']);
-      if (hasNoPod) await this.#apply(target, state);
+      // Without its newest token, the pod does not get the request to cancel them.
+      if (hasNoPod || state.token_applied_at === null) await this.#apply(target, state);
       return false;
     }
     if (request !== undefined) return this.#conclude(target, state, request);

@@ -123,7 +123,9 @@ export async function takeReport(
     const { batch } = report;
     const isSame = epoch === runner.epoch;
     const ended = endAfter(last, isSame, report.ended);
-    const isOver = report.ended !== null || (isSame && last !== null);
+    // The end of an earlier instance may have failed the deployment; the claim of this one still runs.
+    const hasEnded = isSame && last !== null && runner.claimed_until <= now;
+    const isOver = report.ended !== null || hasEnded;
     const isNext = batch?.number === before.batches + 1;
     if (isNext) {
       await writeBatch(tx, runner, now, before, batch);

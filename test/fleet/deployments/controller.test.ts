@@ -275,6 +275,21 @@ describe('a deployment', () => {
     });
   });
 
+  it('gets a token whose write was not confirmed again, although it must end', async () => {
+    const venue = { type: 'exchange', credentials_secret: 'keys' };
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', venue });
+    const { task_id, deployment_id } = body as Deployed;
+    await until(deployment_id, { applied_at: expect.any(String) as string });
+    const one = world.instance(deployment_id);
+    await one.report();
+    await stop(task_id);
+    const before = world.cluster.token(deployment_id);
+    await world.execute('update production_deployments set token_applied_at = null');
+    world.cluster.show(deployment_id, { phase: 'degraded' });
+    await patiently(async () => expect(world.cluster.token(deployment_id)).not.toBe(before));
+    expect(await one.report()).toMatchObject({ command: 'stop' });
+  });
+
   it('trades at an exchange in one namespace only, and elsewhere at a simulated venue', async () => {
     const venue = { type: 'exchange', credentials_secret: 'keys' };
     const at = (namespace: string, more: object) =>

@@ -107,6 +107,18 @@ describe('the runners of a deployment', () => {
     });
   });
 
+  it('the runners of a deployment hold the claim one at a time after one of them has failed', async () => {
+    const { deployment_id } = await deployed('cleans-up');
+    const [one, next] = [world.instance(deployment_id), world.instance(deployment_id)];
+    await one.report();
+    const error = { code: 'failure', message: 'its disk is full' };
+    const ended = { outcome: 'failed' as const, verified: false, orders: [], error };
+    await one.report({ status: 'ended', ended });
+    expect(await next.report()).toMatchObject({ epoch: 2, command: 'stop' });
+    await next.report();
+    expect(await world.instance(deployment_id).send()).toMatchObject(FENCED);
+  });
+
   it('the runners of a deployment do not trade after one of them has failed, even before the deployment has ended', async () => {
     const { deployment_id, task_id } = await deployed('fails');
     const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
