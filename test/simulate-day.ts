@@ -2,7 +2,7 @@
  * `npm run simulate:day -- SEED [LAST]`: simulates the trading day of a seed and prints what happened,
  * or the days of all seeds up to LAST and prints which violate an invariant. See `day/simulate.ts`.
  */
-import { argv, exit } from 'node:process';
+import process, { argv } from 'node:process';
 import { simulateDay } from './day/simulate.ts';
 
 const [first = 1, last = first] = argv.slice(2).map(Number);
@@ -15,4 +15,4 @@ for (let seed = first; seed <= last; seed += 1) {
   if (first === last) console.log(`trace ${traceHash}`);
 }
 console.log(`${failed} of ${last - first + 1} days violate an invariant`);
-exit(failed > 0 ? 1 : 0);
+process.exitCode = failed > 0 ? 1 : 0;

@@ -19,7 +19,8 @@ export interface PodStart {
   readonly deployment_id: string;
   readonly name: string;
   readonly files: PodFiles;
-  readonly token: string;
+  /** Content of the mounted Secret. */
+  readonly token: () => string;
   readonly onKill: () => void;
 }
 
@@ -171,7 +172,7 @@ export class SimulatedCluster {
         deployment_id: workload.deployment_id,
         name: `pod-${this.#pods}`,
         files: workload.files!,
-        token: workload.token!,
+        token: () => workload.token!,
         onKill: () => this.#ended(workload, pod),
       });
       workload.pod = pod;

@@ -348,12 +348,12 @@ export class World {
     }
   }
 
-  #connectRunner(pod: Pod, token: string): RunnerClient {
+  #connectRunner(pod: Pod, token: () => string): RunnerClient {
     let mayWait = true;
     return {
       report: async (deployment_id, report) => {
         const path = `/deployments/${deployment_id}/runner`;
-        const headers = { authorization: `Bearer ${token}` };
+        const headers = { authorization: `Bearer ${token()}` };
         this.onReport(pod);
         pod.isEnding ||= report.ended !== null;
         const answer = await this.#request(pod.link, 'POST', path, report, headers, (given) => {
