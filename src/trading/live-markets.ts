@@ -1,11 +1,10 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { fromErrorData, type ErrorData } from '../base/error-data.ts';
-import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { THREAD_ENV } from '../base/thread-env.ts';
 import { chooseExchange, noExchange, type Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
-import type { LiveAnswer, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
+import type { LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
 
 /** Live market data of a process. Its thread starts with the first request. */
 export interface LiveMarkets {
@@ -37,56 +36,48 @@ export const NO_LIVE_MARKETS: LiveMarkets = {
   async stop() {},
 };
 
+const STOPPED = {
+  code: 'exchange_unavailable',
+  message: 'the live market data thread has stopped',
+} as const;
+
 export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   let running: Worker | undefined;
-  const waiting = new Map<number, (error: ErrorData | undefined) => void>();
-  let last = 0;
 
-  const thread = (): Worker => (running ??= start());
   const start = (): Worker => {
     const file = new URL(`./live-worker${import.meta.url.slice(-3)}`, import.meta.url);
     const worker = new Worker(file, { workerData: exchanges, env: THREAD_ENV });
-    worker.on('message', (answer: LiveAnswer) => {
-      if ('trouble' in answer) log.warn(`live market data: ${answer.trouble}`);
-      else settle(answer.checked, answer.error);
-    });
+    worker.on('message', (trouble: string) => log.warn(`live market data: ${trouble}`));
     worker.on('error', (error) =>
       log.error({ err: error, msg: 'the live market data thread failed' }),
     );
     worker.on('exit', () => {
       if (running === worker) running = undefined;
-      const error = {
-        code: 'exchange_unavailable',
-        message: 'the live market data thread has stopped',
-        remedy: 'Try again.',
-      } as const;
-      for (const id of waiting.keys()) settle(id, error);
     });
     return worker;
   };
-  const settle = (id: number, error: ErrorData | undefined): void => {
-    waiting.get(id)?.(error);
-    waiting.delete(id);
+  const request = (wanted: LiveRequest['wanted'], source: LiveSource): MessagePort => {
+    const { port1, port2 } = new MessageChannel();
+    running ??= start();
+    running.postMessage({ wanted, port: port1, ...source } satisfies LiveRequest, [port1]);
+    return port2;
   };
 
   return {
     async choose(name, symbols, timeframe) {
-      const exchange = chooseExchange(exchanges, name);
-      const source = { exchange, symbols, timeframe };
-      last += 1;
-      const id = last;
+      const source = { exchange: chooseExchange(exchanges, name), symbols, timeframe };
+      const port = request('check', source);
       const { promise, resolve } = Promise.withResolvers<ErrorData | undefined>();
-      waiting.set(id, resolve);
-      thread().postMessage({ check: id, ...source } satisfies LiveRequest);
+      port.on('message', resolve);
+      port.on('close', () => resolve({ ...STOPPED, remedy: 'Try again.' }));
       const error = await promise;
+      port.close();
       if (error !== undefined) throw fromErrorData(error);
       return source;
     },
     open(source) {
-      if (!Object.hasOwn(exchanges, source.exchange)) chooseExchange(exchanges, source.exchange);
-      const { port1, port2 } = new MessageChannel();
-      thread().postMessage({ port: port1, ...source } satisfies LiveRequest, [port1]);
-      return port2;
+      chooseExchange(exchanges, source.exchange);
+      return request('bars', source);
     },
     async stop() {
       await running?.terminate();
@@ -124,8 +115,7 @@ export async function* liveItems(
       signal.throwIfAborted();
       const message = received.shift();
       if (message === undefined) {
-        if (isClosed)
-          throw new ServiceError('exchange_unavailable', 'the live market data thread has stopped');
+        if (isClosed) throw fromErrorData(STOPPED);
         await arrival.promise;
         arrival = Promise.withResolvers();
       } else if ('item' in message) yield message.item;

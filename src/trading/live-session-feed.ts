@@ -5,7 +5,7 @@ import { ServiceError } from '../base/errors.ts';
 import { findMissing } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { liveItems } from './live-markets.ts';
-import type { SessionFeed } from './session-feed.ts';
+import type { SessionFeed } from './feed.ts';
 
 const REOPEN = { shortestMs: 250, longestMs: 60_000 };
 

@@ -19,13 +19,14 @@ export interface LiveSource {
   readonly timeframe: TimeframeName;
 }
 
-/** Asks the thread to check a source, or to send its bars to a port. */
-export type LiveRequest = LiveSource &
-  ({ readonly check: number } | { readonly port: MessagePort });
-
-export type LiveAnswer =
-  | { readonly checked: number; readonly error?: ErrorData }
-  | { readonly trouble: string };
+/**
+ * Asks the thread to check a source, and to send its error or undefined to the port; or to send its
+ * bars there.
+ */
+export interface LiveRequest extends LiveSource {
+  readonly wanted: 'check' | 'bars';
+  readonly port: MessagePort;
+}
 
 /** Sent to a port, after the port has sent the time of its last step. */
 export type LiveMessage = { readonly item: FeedItem } | { readonly error: ErrorData };
@@ -42,20 +43,16 @@ function exchangeOf(name: string): Exchange {
   return open;
 }
 
-function send(answer: LiveAnswer): void {
-  parentPort!.postMessage(answer);
-}
-
-async function check(id: number, { exchange, symbols, timeframe }: LiveSource): Promise<void> {
+async function check({ port, exchange, symbols, timeframe }: LiveRequest): Promise<void> {
   try {
     await exchangeOf(exchange).check(symbols, timeframe);
-    send({ checked: id });
+    port.postMessage(undefined);
   } catch (error) {
-    send({ checked: id, error: errorOf(error) });
+    port.postMessage(errorOf(error));
   }
 }
 
-function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): void {
+function feed({ port, exchange, symbols, timeframe }: LiveRequest): void {
   const closed = new AbortController();
   port.on('close', () => closed.abort());
   port.once('message', async (after: number | undefined) => {
@@ -68,7 +65,7 @@ function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): 
         timeframe: parseTimeframe(timeframe),
         after,
         signal: closed.signal,
-        onTrouble: (message) => send({ trouble: `${exchange}: ${message}` }),
+        onTrouble: (message) => parentPort!.postMessage(`${exchange}: ${message}`),
       });
       for await (const item of items) post({ item });
     } catch (error) {
@@ -87,6 +84,6 @@ function errorOf(error: unknown): ErrorData {
 }
 
 parentPort!.on('message', (request: LiveRequest) => {
-  if ('port' in request) feed(request.port, request);
-  else void check(request.check, request);
+  if (request.wanted === 'bars') feed(request);
+  else void check(request);
 });

@@ -3,15 +3,7 @@ import { mergeTimes, stepsOf } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
 import { findGaps } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import { Intake, type FeedItem } from './feed.ts';
-import type { SessionFeed } from './session-feed.ts';
-
-/** An instrument, with bars that show its trading hours. */
-export interface FeedInstrument {
-  readonly symbol: string;
-  /** Must not be empty. */
-  readonly bars: Bars;
-}
+import { Intake, type FeedItem, type SessionFeed } from './feed.ts';
 
 /** Clock of a feed; tests replace it. */
 export interface Clock {
@@ -34,7 +26,8 @@ const SYSTEM_CLOCK: Clock = {
 };
 
 export interface ReplayOptions {
-  readonly instruments: readonly FeedInstrument[];
+  /** Bars must not be empty. */
+  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
   readonly timeframe: Timeframe;
   /** Speed relative to the market, above 0; `max` does not wait. */
   readonly speed: number | 'max';
@@ -51,77 +44,41 @@ const STEPS_PER_TURN = 64;
 
 /**
  * Replays recorded bars at the pace of the market, times the speed. The first step comes at once. A
- * slow consumer receives the following steps without a wait until it has caught up with the
- * schedule. Time spent paused does not count.
+ * slow consumer receives the following steps without a wait until it has caught up with the schedule.
  *
  * Iterating throws the reason of `signal`.
  */
-export class ReplayFeed implements AsyncIterable<FeedItem> {
-  readonly #options: ReplayOptions;
-  readonly #clock: Clock;
-  #pause: (PromiseWithResolvers<void> & { readonly since: number }) | undefined;
-  #pausedMs = 0;
-
-  constructor(options: ReplayOptions) {
-    const { speed } = options;
-    if (speed !== 'max' && !(speed > 0 && speed < Infinity)) {
-      throw new RangeError(`speed must be a number above 0, or max, not ${speed}`);
-    }
-    this.#options = options;
-    this.#clock = options.clock ?? SYSTEM_CLOCK;
+export async function* replayFeed(options: ReplayOptions): AsyncGenerator<FeedItem> {
+  const { instruments, timeframe, speed, after = -Infinity, signal } = options;
+  const { clock = SYSTEM_CLOCK } = options;
+  if (speed !== 'max' && !(speed > 0 && speed < Infinity)) {
+    throw new RangeError(`speed must be a number above 0, or max, not ${speed}`);
   }
-
-  /** Holds back further steps, including one already waiting. */
-  pause(): void {
-    this.#pause ??= { ...Promise.withResolvers<void>(), since: this.#clock.now() };
-  }
-
-  resume(): void {
-    if (this.#pause === undefined) return;
-    this.#pausedMs += this.#clock.now() - this.#pause.since;
-    this.#pause.resolve();
-    this.#pause = undefined;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<FeedItem> {
-    const { instruments, timeframe, speed, after: passed = -Infinity, signal } = this.#options;
-    const intake = new Intake(instruments, timeframe);
-    // Ends a pause, so that a waiting iteration notices the abort.
-    const wake = (): void => this.resume();
-    signal?.addEventListener('abort', wake);
-    try {
-      let first: { readonly time: number; readonly at: number } | undefined;
-      let steps = 0;
-      for (const step of stepsOf(instruments)) {
-        if (step.time > passed) {
-          steps += 1;
-          if (steps % STEPS_PER_TURN === 0) await this.#clock.wait(0, signal);
-          const isDueNow = speed === 'max' || first === undefined;
-          await this.#until(isDueNow ? -Infinity : first!.at + (step.time - first!.time) / speed);
-          first ??= { time: step.time, at: this.#clock.now() - this.#pausedMs };
-        }
-        const items = intake.take(step);
-        if (step.time > passed) yield* items;
-      }
-    } finally {
-      signal?.removeEventListener('abort', wake);
-    }
-  }
-
-  /** @param due time by the clock, not counting pauses. */
-  async #until(due: number): Promise<void> {
-    const { signal } = this.#options;
-    for (;;) {
-      signal?.throwIfAborted();
-      const ms = due + this.#pausedMs - this.#clock.now();
-      if (this.#pause !== undefined) await this.#pause.promise;
-      else if (ms > 0) await this.#clock.wait(Math.min(ms, LONGEST_WAIT_MS), signal);
-      else return;
-    }
+  const intake = new Intake(instruments, timeframe);
+  let first: { readonly time: number; readonly at: number } | undefined;
+  let steps = 0;
+  for (const step of stepsOf(instruments)) {
+    const items = intake.take(step);
+    if (step.time <= after) continue;
+    steps += 1;
+    if (steps % STEPS_PER_TURN === 0) await clock.wait(0, signal);
+    first ??= { time: step.time, at: clock.now() };
+    const due = speed === 'max' ? -Infinity : first.at + (step.time - first.time) / speed;
+    await waitUntil(due, clock, signal);
+    yield* items;
   }
 }
 
-interface ReplayedInstrument extends FeedInstrument {
+async function waitUntil(due: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  for (let ms = due - clock.now(); ms > 0; ms = due - clock.now()) {
+    await clock.wait(Math.min(ms, LONGEST_WAIT_MS), signal);
+  }
+}
+
+interface ReplayedInstrument {
+  readonly symbol: string;
+  readonly bars: Bars;
   /** Number of bars in the source data, and of bars missing from it, before any resampling. */
   readonly source: { readonly bars: number; readonly missing: number };
 }
@@ -137,7 +94,7 @@ export function replaySessionFeed(
     total: mergeTimes(instruments.map(({ bars }) => bars)).length,
     barMs: timeframe.ms,
     notes,
-    items: (after, signal) => new ReplayFeed({ instruments, timeframe, speed, after, signal }),
+    items: (after, signal) => replayFeed({ instruments, timeframe, speed, after, signal }),
     source(symbol, taken) {
       const { bars, source } = instruments.find((one) => one.symbol === symbol)!;
       // How many source bars a partial series was resampled from is unknown.

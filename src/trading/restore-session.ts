@@ -2,7 +2,7 @@ import { engineConfig } from '../bots/spec.ts';
 import type { Step } from '../engine/steps.ts';
 import { ServiceError } from '../base/errors.ts';
 import { stateHash, type SessionState } from '../events/session-state.ts';
-import type { SessionInput } from './session-input.ts';
+import type { SessionInput } from './session-events.ts';
 import type { HostedRun } from './sandbox/hosted-run.ts';
 import { TradingSession, type SessionSetup } from './trading-session.ts';
 

@@ -9,7 +9,7 @@ import {
   type HoldingsCheck,
   type NextComparison,
 } from './holdings-check.ts';
-import type { SessionInput } from './session-input.ts';
+import type { SessionInput } from './session-events.ts';
 import type { Ending, Facts, SessionLife, Stage } from './session-life.ts';
 import { decideSupervision, type SessionSupervision } from './session-supervision.ts';
 import { denialReason } from './trading-permission.ts';

@@ -13,8 +13,7 @@ import type { Opening } from '../engine/portfolio.ts';
 import type { VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../base/errors.ts';
-import { allocateBars, sliceBars } from '../market/bars.ts';
-import type { Bars } from '../market/bars.ts';
+import { allocateBars, type Bars, sliceBars } from '../market/bars.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { inSlices } from '../base/watchdog.ts';
 import {
@@ -22,7 +21,7 @@ import {
   type SupervisionInput,
   type SupervisedState,
 } from './session-supervision.ts';
-import type { SessionInput } from './session-input.ts';
+import type { SessionInput } from './session-events.ts';
 import type { VenueOrderId } from './venue.ts';
 import { VenueOrders, workingOrder, type VenueRequest } from './venue-orders.ts';
 import type {

@@ -11,7 +11,7 @@ import { loadDataset } from '../../src/market/load-dataset.ts';
 import { DAY, HOUR, MINUTE } from '../../src/market/bar-time.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
 import { Intake, type FeedItem } from '../../src/trading/feed.ts';
-import { ReplayFeed, type Clock, type ReplayOptions } from '../../src/trading/replay-feed.ts';
+import { replayFeed, type Clock, type ReplayOptions } from '../../src/trading/replay-feed.ts';
 
 const MONDAY = Date.UTC(2024, 0, 1);
 const MINUTES = parseTimeframe('1m');
@@ -44,7 +44,7 @@ function observations(items: readonly FeedItem[]): unknown[] {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-describe('ReplayFeed', () => {
+describe('replayFeed', () => {
   it('yields the bars of catalogue datasets as steps, with gaps', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'service-local-feed-'));
     onTestFinished(() => rm(dir, { recursive: true }));
@@ -58,7 +58,7 @@ describe('ReplayFeed', () => {
       const dataset = await loadDataset({ source: `catalog://${symbol}`, catalogueDir: dir });
       instruments.push({ symbol, bars: dataset.bars });
     }
-    const items = await all(new ReplayFeed({ instruments, timeframe: MINUTES, speed: 'max' }));
+    const items = await all(replayFeed({ instruments, timeframe: MINUTES, speed: 'max' }));
     const bar = (price: number) => ({
       ...CANDLE,
       open: price,
@@ -89,7 +89,7 @@ describe('ReplayFeed', () => {
       Math.floor((time - MONDAY) / DAY) === 24;
     const bars = barsAt(tradingHours().filter((time) => !hole(time)));
     const items = await all(
-      new ReplayFeed({ instruments: [{ symbol: 'X', bars }], timeframe, speed: 'max' }),
+      replayFeed({ instruments: [{ symbol: 'X', bars }], timeframe, speed: 'max' }),
     );
     expect(observations(items)).toEqual([
       {
@@ -109,17 +109,19 @@ describe('ReplayFeed', () => {
       { symbol: 'B', bars: minutes(0, 2, 3, 4, 7) },
     ];
     const options = { instruments, timeframe: MINUTES, speed: 'max' } as const;
-    const whole = await all(new ReplayFeed(options));
+    const whole = await all(replayFeed(options));
     for (const [index, item] of whole.entries()) {
       if (item.kind !== 'data.bars') continue;
-      const rest = await all(new ReplayFeed({ ...options, after: item.step.time }));
+      const rest = await all(replayFeed({ ...options, after: item.step.time }));
       expect(rest).toEqual(whole.slice(index + 1));
     }
   });
 
-  it.each([0, -1, Number.NaN, Infinity])('rejects the speed %d', (speed) => {
+  it.each([0, -1, Number.NaN, Infinity])('rejects the speed %d', async (speed) => {
     const instruments = [{ symbol: 'X', bars: minutes(0) }];
-    expect(() => new ReplayFeed({ instruments, timeframe: MINUTES, speed })).toThrow(RangeError);
+    await expect(all(replayFeed({ instruments, timeframe: MINUTES, speed }))).rejects.toThrow(
+      RangeError,
+    );
   });
 });
 
@@ -142,15 +144,19 @@ class MadeUpClock implements Clock {
   }
 }
 
-describe('pace of ReplayFeed', () => {
+describe('pace of replayFeed', () => {
   const clock = () => new MadeUpClock();
-  const replay = (options: Partial<ReplayOptions> & { bars?: Bars }): ReplayFeed => {
+  const replay = (options: Partial<ReplayOptions> & { bars?: Bars }): AsyncIterable<FeedItem> => {
     const { bars = minutes(0, 1, 2, 4), ...rest } = options;
     const instruments = [{ symbol: 'X', bars }];
-    return new ReplayFeed({ instruments, timeframe: MINUTES, speed: 60, ...rest });
+    return replayFeed({ instruments, timeframe: MINUTES, speed: 60, ...rest });
   };
   /** Time of each step by the clock. */
-  async function arrivals(feed: ReplayFeed, time: MadeUpClock, slowness = 0): Promise<number[]> {
+  async function arrivals(
+    feed: AsyncIterable<FeedItem>,
+    time: MadeUpClock,
+    slowness = 0,
+  ): Promise<number[]> {
     const at: number[] = [];
     for await (const { kind } of feed) {
       if (kind !== 'data.bars') continue;
@@ -188,55 +194,16 @@ describe('pace of ReplayFeed', () => {
     expect(Math.max(...time.waits)).toBe(HOUR);
   });
 
-  it('excludes paused time, even before the first step', async () => {
-    const time = clock();
-    const feed = replay({ clock: time });
-    feed.pause();
-    time.time += 300;
-    const coming = arrivals(feed, time);
-    await Promise.resolve();
-    time.time += 700;
-    feed.resume();
-    feed.resume();
-    expect(await coming).toEqual([1000, 2000, 3000, 5000]);
-  });
-
-  it('yields nothing after a pause that begins during a wait', async () => {
-    const time = clock();
-    const feed = replay({ clock: time });
-    const paused = Promise.withResolvers<void>();
-    time.meanwhile[1] = () => {
-      time.time += 400;
-      feed.pause();
-      paused.resolve();
-    };
-    const coming = arrivals(feed, time);
-    await paused.promise;
-    // The pending wait ends without a step.
-    for (let i = 0; i < 10; i += 1) await Promise.resolve();
-    time.time = 5000 + 1400 + 10_000;
-    feed.resume();
-    expect(await coming).toEqual([0, 1000, 12_000, 14_000]);
-  });
-
-  it('throws the reason of its signal during a wait and during a pause', async () => {
+  it('throws the reason of its signal, before the first step or during a wait', async () => {
     const reason = new Error('enough');
-    for (const begin of [
-      (time: MadeUpClock, feed: ReplayFeed, abort: () => void) => void (time.meanwhile[1] = abort),
-      (time: MadeUpClock, feed: ReplayFeed, abort: () => void) => {
-        time.meanwhile[1] = () => {
-          feed.pause();
-          setImmediate(abort);
-        };
-      },
-      (_: MadeUpClock, __: ReplayFeed, abort: () => void) => abort(),
-    ]) {
-      const time = clock();
-      const controller = new AbortController();
-      const feed = replay({ clock: time, signal: controller.signal });
-      begin(time, feed, () => controller.abort(reason));
-      await expect(arrivals(feed, time)).rejects.toBe(reason);
-    }
+    const early = AbortSignal.abort(reason);
+    await expect(arrivals(replay({ clock: clock(), signal: early }), clock())).rejects.toBe(reason);
+    const time = clock();
+    const controller = new AbortController();
+    time.meanwhile[1] = () => controller.abort(reason);
+    const feed = replay({ clock: time, signal: controller.signal });
+    await expect(arrivals(feed, time)).rejects.toBe(reason);
+    expect(time.waits).toHaveLength(2);
   });
 
   it('uses the system clock by default and aborts its timers', async () => {

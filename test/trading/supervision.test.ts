@@ -1,13 +1,11 @@
 /** Supervision of a running session: firm thresholds, permits for one order, and lifted latches. */
 import { describe, expect, it } from 'vitest';
-import type { OptionalLimits, RiskLimits } from '../../src/engine/config.ts';
-import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import { NO_RISK_LIMITS, type OptionalLimits, type RiskLimits } from '../../src/engine/config.ts';
 import type { OrderRequest } from '../../src/engine/orders/order.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
-import { inputEvent, parseInput } from '../../src/trading/session-events.ts';
+import { inputEvent, parseInput, type SessionInput } from '../../src/trading/session-events.ts';
 import { decideSupervision, type SupervisionInput } from '../../src/trading/session-supervision.ts';
-import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash } from '../../src/events/session-state.ts';
 import { TradingSession } from '../../src/trading/trading-session.ts';
 import { ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';

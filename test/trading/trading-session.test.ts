@@ -20,7 +20,7 @@ import type { StrategyContext } from '../../src/engine/strategy.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
-import { ReplayFeed } from '../../src/trading/replay-feed.ts';
+import { replayFeed } from '../../src/trading/replay-feed.ts';
 import { closeSession, stateHash } from '../../src/events/session-state.ts';
 import { signalsOver } from '../../src/bots/models/signals.ts';
 import { openRun } from '../../src/trading/sandbox/hosted-run.ts';
@@ -62,7 +62,7 @@ describe('a session on the bars of a backtest', () => {
     const session = new TradingSession({ ...sessionSetup(job), signals: shown.signals });
     const events: OrderEvent[] = [];
     const timeframe = parseTimeframe('1d');
-    for await (const item of new ReplayFeed({ ...job, timeframe, speed: 'max' })) {
+    for await (const item of replayFeed({ ...job, timeframe, speed: 'max' })) {
       if (item.kind !== 'data.bars') continue;
       await shown.take([item.step]);
       events.push(...session.push(item.step).events);

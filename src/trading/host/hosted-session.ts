@@ -8,8 +8,8 @@ import {
   progressEvents,
   type SessionBatch,
   type SessionEvent,
+  type SessionInput,
 } from '../session-events.ts';
-import type { SessionInput } from '../session-input.ts';
 import type { Facts, SessionLife } from '../session-life.ts';
 import {
   decide,

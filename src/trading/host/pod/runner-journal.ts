@@ -6,8 +6,8 @@ import {
   parseInput,
   type SessionBatch,
   type SessionEvent,
+  type SessionInput,
 } from '../../session-events.ts';
-import type { SessionInput } from '../../session-input.ts';
 import type { VenueRules } from '../../venue.ts';
 import { JournalStore, type Payload } from './journal-store.ts';
 

@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import { toErrorData, fromErrorData } from '../../../base/error-data.ts';
-import { parseInput } from '../../session-events.ts';
-import type { SessionInput } from '../../session-input.ts';
+import { parseInput, type SessionInput } from '../../session-events.ts';
 import type {
   Call,
   FromSession,

@@ -8,8 +8,7 @@ import type { SessionState } from '../../../events/session-state.ts';
 import type { Dataset, LoadOptions } from '../../../market/load-dataset.ts';
 import type { LiveSource } from '../../live-worker.ts';
 import type { CodeLimits } from '../../sandbox/hosted-run.ts';
-import type { SessionBatch } from '../../session-events.ts';
-import type { SessionInput } from '../../session-input.ts';
+import type { SessionBatch, SessionInput } from '../../session-events.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 
 export interface SessionWork {
