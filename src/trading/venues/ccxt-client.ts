@@ -29,6 +29,8 @@ export interface ClientConfig {
   readonly options?: object;
   /** Called with the duration for which the exchange accepts no requests. */
   readonly onBlocked?: (seconds: number) => void;
+  /** Called when a message of a stream is not valid JSON. ccxt ignores the message. */
+  readonly onUnreadable?: () => void;
   /** Timeout of a request, ms. */
   readonly timeout?: number;
   /** Replaces the network of the exchange, for example by one in this process. */
@@ -219,7 +221,7 @@ function newExchange(
   ccxt: Ccxt,
   name: string,
   definition: ExchangeDefinition,
-  { defaults, options, ...config }: ClientConfig,
+  { defaults, options, onUnreadable, ...config }: ClientConfig,
 ): CcxtExchange {
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
   if (Pro === undefined) {
@@ -233,8 +235,10 @@ function newExchange(
     enableRateLimit: true,
     // Needed for ws:// URLs without TLS, for example of a gateway in a private network.
     httpAgent: new Agent(),
-    // ccxt otherwise logs unreadable messages to standard output.
-    log: () => {},
+    // ccxt otherwise logs to standard output.
+    log: (_time: unknown, what: unknown) => {
+      if (what === 'onMessage JSON.parse') onUnreadable?.();
+    },
     options: {
       ...defaults,
       ...definition.options,

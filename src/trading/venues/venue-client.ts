@@ -61,6 +61,7 @@ export class VenueClient extends CcxtClient {
       timeout: timeoutMs,
       connect: options.connect,
       onBlocked: (seconds) => onTrouble?.(`${name} accepts no requests for ${seconds} s`),
+      onUnreadable: () => onTrouble?.(`${name} sent a message that is not valid JSON`),
       defaults: { adjustForTimeDifference: true },
       options: {
         recvWindow: RECEIVE_WINDOW_MS,

@@ -1,7 +1,7 @@
 import type { Log } from '../../../base/log.ts';
 import { formatMismatches } from '../../holdings-check.ts';
 import type { Decision } from '../../session-lifecycle.ts';
-import type { SessionInput } from '../../session-input.ts';
+import type { SessionInput } from '../../session-events.ts';
 
 /** Logs a decision that people need to know. @param epoch of the session. */
 export function logDecision(log: Log, decision: Decision, epoch: number): void {
@@ -15,10 +15,14 @@ export function logDecision(log: Log, decision: Decision, epoch: number): void {
     log.info('the holdings at the venue match the session');
   } else if (kind === 'mismatches_changed') {
     const text = formatMismatches(decision.mismatches);
-    log.warn(`the venue holds less than the session expects: ${text}`);
+    log.warn(
+      `the venue holds less than the session expects (${text}): new orders are denied. Compare the trades of the account with \`service-local bots events\`. Return what was withdrawn or sold. If the venue has undone a trade, stop the deployment and deploy the bot again`,
+    );
   } else if (kind === 'latched') {
     const percent = (100 * decision.share).toFixed(1);
-    log.error(`latched: ${percent} % of the equity is missing at the venue`);
+    log.error(
+      `latched: ${percent} % of the equity is missing at the venue. Once the holdings match again, \`service-local bots re-enable\` lifts the latch`,
+    );
   } else if (kind === 'latch_lifted') log.info('a person has lifted the latch');
   else if (kind === 'superseded') {
     log.error(
