@@ -2,7 +2,7 @@ import type { ServiceError } from '../base/errors.ts';
 import type { SessionStatus } from '../events/session-state.ts';
 import { newHoldingsCheck, type HoldingsCheck } from './holdings-check.ts';
 import type { SessionSupervision, SupervisedState } from './session-supervision.ts';
-import type { DenyReason } from './venue.ts';
+import type { DenyReason } from '../engine/orders/order.ts';
 
 /** State of the life of a hosted session: plain data. */
 export interface SessionLife {

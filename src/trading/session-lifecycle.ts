@@ -13,7 +13,7 @@ import type { SessionInput } from './session-events.ts';
 import type { Ending, Facts, SessionLife, Stage } from './session-life.ts';
 import { decideSupervision, type SessionSupervision } from './session-supervision.ts';
 import { denialReason } from './trading-permission.ts';
-import type { DenyReason } from './venue.ts';
+import type { DenyReason } from '../engine/orders/order.ts';
 import type { Mismatch } from './venues/reconcile.ts';
 
 /** Author and reason of a halt, for its event. */

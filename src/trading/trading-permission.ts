@@ -1,5 +1,5 @@
 import type { Facts, SessionLife } from './session-life.ts';
-import type { DenyReason } from './venue.ts';
+import type { DenyReason } from '../engine/orders/order.ts';
 
 /** Why new orders must be denied now; null if they may be placed. */
 export function denialReason(life: SessionLife, facts: Facts): DenyReason | null {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 
-export type { DenyReason } from '../engine/orders/order.ts';
 export type {
   MarketPhase,
   VenueOrder,

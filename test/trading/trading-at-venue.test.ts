@@ -7,11 +7,11 @@ import type { Step } from '../../src/engine/steps.ts';
 import { defineStrategy, type Fill, type StrategyContext } from '../../src/engine/strategy.ts';
 import type { SessionInput } from '../../src/trading/session-events.ts';
 import { stateHash, type SessionState } from '../../src/events/session-state.ts';
+import type { DenyReason } from '../../src/engine/orders/order.ts';
 import { openingFrom } from '../../src/trading/opening.ts';
 import { TradingSession, type SessionSetup } from '../../src/trading/trading-session.ts';
 import {
   clientOrderId,
-  type DenyReason,
   type VenueOrder,
   type VenueReport,
   type VenueRules,

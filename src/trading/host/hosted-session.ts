@@ -1,5 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Progress, SessionState } from '../../events/session-state.ts';
+import type { DenyReason } from '../../engine/orders/order.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { DataEvent, FeedItem } from '../feed.ts';
 import {
@@ -20,9 +21,9 @@ import {
 } from '../session-lifecycle.ts';
 import { denialReason, mayPlace } from '../trading-permission.ts';
 import type { TradingSession } from '../trading-session.ts';
-import type { DenyReason, VenueOrderId } from '../venue.ts';
+import type { VenueOrderId } from '../venue.ts';
 
-/** What differs between hosts. */
+/** Differences between hosts. */
 export interface SessionHost {
   /** Conditions of trading that only the host can observe. */
   readonly observe: () => Pick<Facts, 'isLicensed' | 'isClaimFresh'>;

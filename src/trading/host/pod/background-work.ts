@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DenyReason } from '../../../engine/orders/order.ts';
 import { engineConfig } from '../../../bots/spec.ts';
 import { missingShare, type NextComparison } from '../../holdings-check.ts';
 import { restoreSession } from '../../restore-session.ts';
 import type { TradingSession } from '../../trading-session.ts';
-import type { DenyReason, VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
+import type { VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
 import {
   reconcileHoldings,
   reconcileOrders,

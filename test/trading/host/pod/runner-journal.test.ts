@@ -1,6 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import files from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { openJournal, type Journal } from '../../../../src/trading/host/pod/runner-journal.ts';
@@ -59,6 +62,52 @@ async function inputsOf(journal: Journal): Promise<number[]> {
   return times;
 }
 
+const timesOf = (steps: number): number[] =>
+  Array.from({ length: steps }, (_, step) => timeOf(step));
+
+/**
+ * Runs `work`, and copies the directory before and after each durable write: commits of its database,
+ * and files that get their final name. A copy has what a killed process would leave.
+ */
+async function copyAtWrites(directory: string, work: () => Promise<void>): Promise<string[]> {
+  const copies: string[] = [];
+  const copy = (): void => {
+    const target = newDirectory();
+    cpSync(directory, target, { recursive: true });
+    copies.push(target);
+  };
+  const { rename } = files;
+  files.rename = async (from, to) => {
+    copy();
+    await rename(from, to);
+    copy();
+  };
+  syncBuiltinESMExports();
+  const prototype = Database.prototype as Pick<Database.Database, 'prepare'>;
+  const { prepare } = prototype;
+  prototype.prepare = function (this: Database.Database, sql: string) {
+    const statement = prepare.call(this, sql);
+    if (sql !== 'commit') return statement;
+    const run = statement.run.bind(statement) as () => Database.RunResult;
+    return Object.assign(statement, {
+      run: () => {
+        copy();
+        const result = run();
+        copy();
+        return result;
+      },
+    });
+  } as typeof prepare;
+  try {
+    await work();
+  } finally {
+    files.rename = rename;
+    syncBuiltinESMExports();
+    prototype.prepare = prepare;
+  }
+  return copies;
+}
+
 const archives = (directory: string): string[] =>
   readdirSync(directory).filter((name) => name.startsWith('archive-'));
 
@@ -80,15 +129,15 @@ test('archives what the server has recorded, and a new process continues from th
   await append(journal, 5);
   const [more] = await report(journal, batches.length);
   for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length + 1);
-  const files = archives(directory);
-  expect(files.length).toBeGreaterThan(2);
+  const archived = archives(directory);
+  expect(archived.length).toBeGreaterThan(2);
   await journal.close();
   expect(await countRows(directory)).toBeLessThan(1100);
 
   const again = await open(directory);
   expect(again.steps).toBe(1205);
   expect(again.state).toMatchObject({ cash: 1204 });
-  expect(await inputsOf(again)).toEqual(Array.from({ length: 1205 }, (_, step) => timeOf(step)));
+  expect(await inputsOf(again)).toEqual(timesOf(1205));
   // A server whose database is older than it was is sent the same batches again.
   expect(await report(again, 0)).toEqual([...batches, more]);
   await append(again, 1);
@@ -107,7 +156,7 @@ test('keeps unrecorded events and sends them after a restart, however many other
   const again = await open(directory);
   const rest = await report(again, batches.length);
   const sent = [...batches, ...rest].flatMap(({ events }) => events.map((one) => one.occurred_at));
-  expect(sent).toEqual(Array.from({ length: 1800 }, (_, step) => timeOf(step)));
+  expect(sent).toEqual(timesOf(1800));
   await again.close();
 });
 
@@ -127,26 +176,6 @@ test.each([
   await expect(open(directory)).rejects.toMatchObject({ code: 'events_tampered' });
 });
 
-test('an archive that was written before the process was killed is not read twice', async () => {
-  const directory = newDirectory();
-  const journal = await openJournal(directory, OWNER);
-  await append(journal, 1100);
-  const batches = await report(journal, 0);
-  await journal.close();
-  expect(archives(directory)).toEqual([]);
-  const database = readFileSync(join(directory, 'runner.sqlite'));
-  const archiving = await open(directory);
-  await archiving.nextBatch(batches.length);
-  await archiving.close();
-  expect(archives(directory)).toHaveLength(1);
-  // The database as it was before: what is archived is in it still.
-  writeFileSync(join(directory, 'runner.sqlite'), database);
-  const again = await open(directory);
-  expect(await inputsOf(again)).toEqual(Array.from({ length: 1100 }, (_, step) => timeOf(step)));
-  await again.close();
-  expect(await countRows(directory)).toBeLessThan(2400);
-});
-
 test('what is archived while its inputs are read is read all the same', async () => {
   const directory = newDirectory();
   const journal = await openJournal(directory, OWNER);
@@ -160,8 +189,50 @@ test('what is archived while its inputs are read is read all the same', async ()
       if (input.kind === 'data.bars') times.push(input.step.time);
       if (times.length === readBefore + 1) await again.nextBatch(batches.length);
     }
-    expect(times).toEqual(Array.from({ length: 2600 }, (_, step) => timeOf(step)));
+    expect(times).toEqual(timesOf(2600));
     await again.close();
   }
   expect(archives(directory)).toHaveLength(3);
+});
+
+test('a crash before or after any write of a new journal leaves one that can be continued', async () => {
+  const directory = newDirectory();
+  const copies = await copyAtWrites(directory, async () => {
+    const journal = await openJournal(directory, OWNER);
+    await append(journal, 2);
+    await journal.close();
+  });
+  expect(copies.length).toBeGreaterThanOrEqual(8);
+  for (const copy of copies) {
+    const journal = await openJournal(copy, OWNER);
+    await append(journal, 3 - journal.steps);
+    expect(await inputsOf(journal)).toEqual(timesOf(3));
+    expect(await report(journal, 0)).toMatchObject([{ number: 1, steps: 3 }]);
+    await journal.close();
+  }
+});
+
+test('a crash before or after any write of the archive loses no event and repeats none', async () => {
+  const directory = newDirectory();
+  const journal = await openJournal(directory, OWNER);
+  await append(journal, 1100);
+  const batches = await report(journal, 0);
+  await journal.close();
+  const copies = await copyAtWrites(directory, async () => {
+    const archiving = await open(directory);
+    await archiving.nextBatch(batches.length);
+    await archiving.nextBatch(batches.length);
+    await archiving.close();
+  });
+  // Two archives, each a file and then a commit that deletes its events.
+  expect(copies.length).toBeGreaterThanOrEqual(8);
+  for (const copy of copies) {
+    const again = await open(copy);
+    expect(await inputsOf(again)).toEqual(timesOf(1100));
+    await append(again, 1);
+    expect(await report(again, batches.length)).toMatchObject([{ steps: 1101 }]);
+    expect(await inputsOf(again)).toEqual(timesOf(1101));
+    expect(await again.nextBatch(0)).toEqual(batches[0]);
+    await again.close();
+  }
 });
