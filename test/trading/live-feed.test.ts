@@ -318,7 +318,7 @@ describe('openExchange', () => {
       await exchange.close();
       await market.close();
     });
-    // By default ccxt also loads the futures of Binance.
+    // ccxt also loads the futures of Binance by default.
     await expect(exchange.check([BTC], '1m')).rejects.toThrow(/fapi/i);
   });
 

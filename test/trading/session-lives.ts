@@ -65,7 +65,7 @@ const BEGINNING: Situation = {
   facts: { now: 0, isLicensed: true, isClaimFresh: true, session: undefined },
 };
 
-/** What follows from an event, and the situation afterwards. */
+/** Decisions that follow from an event, and the situation afterwards. */
 export function happen({ life, facts }: Situation, name: EventName) {
   const isRestored = name === 'restored';
   const session = isRestored

@@ -52,16 +52,16 @@ export async function crash(seed: number, lives: number): Promise<number> {
   assert.deepEqual(state.working, []);
   assert.equal(state.positions[BTC] ?? 0, script.holdings.units);
   assert.equal(state.cash, script.holdings.cash);
-  const told = [...script.batches.values()].flatMap(({ events }) => events);
+  const reported = [...script.batches.values()].flatMap(({ events }) => events);
   const numbersOf = (...kinds: readonly string[]): readonly number[] =>
-    told
+    reported
       .filter(({ kind }) => kinds.includes(kind))
       .map(({ payload }) => (payload as { readonly order: number }).order);
   const submitted = numbersOf('order.submitted');
   assert.equal(new Set(submitted).size, submitted.length, 'an order was made twice');
   const ended = new Set(numbersOf('order.filled', 'order.canceled', 'order.rejected'));
   for (const { order } of made) assert(submitted.includes(order) && ended.has(order));
-  assert.equal(told.filter(({ kind }) => kind === 'data.bars').length, BARS);
+  assert.equal(reported.filter(({ kind }) => kind === 'data.bars').length, BARS);
   await last.kill();
   assert.equal(stateHash(await script.replayed()), stateHash(state));
   return kills;

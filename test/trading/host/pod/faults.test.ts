@@ -22,7 +22,7 @@ test('a halt does not wait for an order that is being placed, nor for bars that 
   const asked: string[] = [];
   script.moment = async (what, when) => {
     if (when === 'before') asked.push(what);
-    // Made, and nobody is told.
+    // The order is placed, and its answer is lost.
     if (what === 'place' && when === 'after') await never;
   };
   const life = await script.start();
@@ -147,7 +147,7 @@ test('a strategy that throws ends it, and what it had open', async () => {
   expect(statuses(script)).not.toContain('open');
 });
 
-test('what was not told for long is told in parts, all of it', async () => {
+test('events that could not be reported for a long time are reported in parts, all of them', async () => {
   const script = await newScript();
   script.hasClaim = false;
   const life = await script.start();

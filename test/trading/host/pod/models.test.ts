@@ -29,7 +29,7 @@ test('a model trades at an exchange, and knows after a restart what came before'
   await vi.waitFor(() => expect(bars()).toHaveLength(3), soon);
   first.stop();
   await first.done;
-  // Of the bar before, this process knows by its log alone.
+  // This process has the previous bar only from its log.
   const second = await world.begin({ config });
   await bar(101);
   await vi.waitFor(() => expect(server.state).toMatchObject({ positions: {} }), soon);

@@ -10,7 +10,7 @@ import { sleepMachine } from '../../../sleep-machine.ts';
 import type { TestExchange } from '../../test-exchange.ts';
 import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
 
-/** Whoever is to trade at the exchange asks for the account first. */
+/** A runner queries the account before it trades at the exchange. */
 const countOpened = ({ asked }: TestExchange): number =>
   asked.filter((call) => call === 'GET /account').length;
 
@@ -60,11 +60,11 @@ test.concurrent('applies thresholds as soon as the server sends them, and a perm
   } as const;
   server.controls = { ...server.controls, thresholds: { max_order_value } };
   const run = await begin();
-  const told = (kind: string) => server.events.filter((event) => event.kind === kind);
+  const eventsOf = (kind: string) => server.events.filter((event) => event.kind === kind);
   await bar(ACTS.buy);
-  await vi.waitFor(() => expect(told('order.denied')).toHaveLength(1), soon);
-  expect(told('order.denied')[0]!.payload).toMatchObject({ reason: 'threshold_order_value' });
-  expect(told('risk.thresholds_set')[0]!.payload).toEqual({ thresholds: { max_order_value } });
+  await vi.waitFor(() => expect(eventsOf('order.denied')).toHaveLength(1), soon);
+  expect(eventsOf('order.denied')[0]!.payload).toMatchObject({ reason: 'threshold_order_value' });
+  expect(eventsOf('risk.thresholds_set')[0]!.payload).toEqual({ thresholds: { max_order_value } });
   const permit = {
     override_id: 'o',
     symbol: BTC,
@@ -78,11 +78,11 @@ test.concurrent('applies thresholds as soon as the server sends them, and a perm
     ...server.controls,
     permits: [{ ...permit, controls: [...permit.controls] }],
   };
-  await vi.waitFor(() => expect(told('risk.override_granted')).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(eventsOf('risk.override_granted')).toHaveLength(1), soon);
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-  await vi.waitFor(() => expect(told('risk.override_used')).toHaveLength(1), soon);
-  expect(told('risk.override_used')[0]!.payload).toMatchObject({ override_id: 'o', order: 2 });
+  await vi.waitFor(() => expect(eventsOf('risk.override_used')).toHaveLength(1), soon);
+  expect(eventsOf('risk.override_used')[0]!.payload).toMatchObject({ override_id: 'o', order: 2 });
   run.stop();
   await run.done;
 });
@@ -407,7 +407,7 @@ test.concurrent('a withdrawal latches the session until a person re-enables the 
     expect(kinds).toContain('venue.mismatch');
     expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
   }, soon);
-  // That it is there again is not enough.
+  // Returning what was missing is not enough.
   exchange.setBalance('BTC', 1);
   exchange.setBalance('USDT', 900);
   await run.logged('the holdings at the venue match the session');

@@ -44,7 +44,7 @@ async function append(journal: Journal, count: number): Promise<void> {
   }
 }
 
-/** What the server is sent once it has recorded so many batches, until nothing is left. */
+/** Batches that the server receives after this count of recorded ones, until nothing is left. */
 async function report(journal: Journal, recorded: number): Promise<SessionBatch[]> {
   const batches: SessionBatch[] = [];
   for (;;) {

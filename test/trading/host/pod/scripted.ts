@@ -43,14 +43,14 @@ const RULES: VenueRules = {
 const PRICE = 100;
 const NOTHING = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
 
-/** Called at each thing that a runner waits for; what it does before it goes on is for the test to say. */
+/** Called before and after each effect that a runner waits for. */
 export type Moment = (what: string, when: 'before' | 'after') => Promise<void>;
 
 export interface Script {
   readonly directory: string;
-  /** What the venue has made, by the id of the client. */
+  /** Orders of the venue, by client order id. */
   readonly orders: Map<string, VenueReport & { readonly made: VenueOrder }>;
-  /** Bars to be told: what they close at. */
+  /** Closes of the bars. */
   readonly closes: number[];
   readonly holdings: { cash: number; units: number };
   /** Opening time of the first bar. */
@@ -59,9 +59,9 @@ export interface Script {
   mayTrade: boolean;
   hasClaim: boolean;
   moment: Moment;
-  /** By number, as they were told first. */
+  /** Batches as first reported, by number. */
   readonly batches: Map<number, SessionBatch>;
-  /** What a runner did that none may. */
+  /** Violations by a runner. */
   readonly wrongs: string[];
   /** A part of the market's orders that rest is filled. */
   readonly fillOne: () => void;
@@ -137,9 +137,9 @@ export async function newScript(): Promise<Script> {
   const change = (id: string, what: Partial<VenueReport>): VenueReport => {
     const report = { ...orders.get(id)!, ...what, time: Date.now() };
     orders.set(id, report);
-    const { made: _made, ...told } = report;
-    for (const listener of listeners) listener(told);
-    return told;
+    const { made: _made, ...sent } = report;
+    for (const listener of listeners) listener(sent);
+    return sent;
   };
   const fill = (id: string): VenueReport => {
     const { made } = orders.get(id)!;
@@ -149,11 +149,11 @@ export async function newScript(): Promise<Script> {
     holdings.units += sign * made.quantity;
     return change(id, { status: 'filled', filled: made.quantity, cost });
   };
-  const toldOf = (id: string): VenueReport | undefined => {
+  const reportOf = (id: string): VenueReport | undefined => {
     const order = orders.get(id);
     if (order === undefined) return undefined;
-    const { made: _made, ...told } = order;
-    return told;
+    const { made: _made, ...sent } = order;
+    return sent;
   };
   const absent = ({ order, client_order_id }: VenueOrderId): VenueReport => ({
     order,
@@ -215,7 +215,7 @@ export async function newScript(): Promise<Script> {
               if (JSON.stringify(known.made) !== JSON.stringify(order)) {
                 script.wrongs.push(`${id} is another order than before`);
               }
-              return toldOf(id)!;
+              return reportOf(id)!;
             }
             if (withdrawn.has(id)) return absent(order);
             if (!script.mayTrade) script.wrongs.push(`${id} is placed without a claim`);
@@ -231,11 +231,11 @@ export async function newScript(): Promise<Script> {
               withdrawn.add(id);
               return absent(order);
             }
-            return known.status === 'open' ? change(id, { status: 'canceled' }) : toldOf(id)!;
+            return known.status === 'open' ? change(id, { status: 'canceled' }) : reportOf(id)!;
           }),
         find: (order) =>
           at('find', () => {
-            const found = toldOf(order.client_order_id);
+            const found = reportOf(order.client_order_id);
             if (found === undefined) withdrawn.add(order.client_order_id);
             return found;
           }),

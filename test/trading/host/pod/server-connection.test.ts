@@ -101,7 +101,7 @@ test('the claim is counted from when a report was sent, not from when it was ans
   let wake: (() => void) | undefined;
   const { promise: slept, resolve } = Promise.withResolvers<void>();
   server.onReport = () => {
-    // Of the 30 seconds of a claim, which the server counts from when the report came.
+    // The claim lasts 30 seconds from when the server received the report.
     wake ??= sleepMachine(25_000);
     resolve();
   };

@@ -66,7 +66,7 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
       await market.subscribed(BTC, pods.length);
       return pod;
     },
-    /** Tells of closed bars, and resolves when the server has them. */
+    /** Streams closed bars, and resolves when the server has recorded them. */
     bars: async ({ task_id }: Deployed, closes: readonly number[]) => {
       const events = await server.eventsOf('told', task_id);
       const before = events.filter(({ kind }) => kind === 'data.bars').length;

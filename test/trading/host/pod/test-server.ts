@@ -1,4 +1,4 @@
-/** A server that looks after runners, as much of it as they see; what it is sent has to be as its API says. */
+/** The part of a server that supervises runners; rejects reports that its API does not allow. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ export interface TestServer {
   reportSeconds: number;
   /** Whether it answers nothing but 503. */
   isAway: boolean;
-  /** Whether it knows of the deployment no more. */
+  /** Whether the deployment is unknown to the server. */
   isGone: boolean;
   /** Called when a report has come, before it is answered. */
   onReport: (() => void) | undefined;
@@ -23,7 +23,7 @@ export interface TestServer {
   /** Takes the claim away, for another instance. */
   readonly fence: () => void;
   readonly reports: RunnerReport[];
-  /** Of the batches that were recorded, the events in order. */
+  /** Events of the recorded batches, in order. */
   readonly events: NonNullable<RunnerReport['batch']>['events'];
   /** The state after the last of them. */
   state: NonNullable<RunnerReport['batch']>['state'] | undefined;

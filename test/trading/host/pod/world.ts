@@ -29,10 +29,10 @@ export const CREDENTIALS = {
   apiKey: 'canary-key-of-an-account',
   secret: 'canary-secret-of-an-account',
 };
-/** Of the local exchange, which answers at once, and tells of bars of hours ago. */
+/** Times for the local exchange, which answers at once and streams bars that are hours old. */
 const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000, freshForMs: Infinity };
 
-/** What a bar closes at, and what the strategy does then. */
+/** Closes of bars, by the action of the strategy at them. */
 export const ACTS = { buy: 101, sell: 102, limit: 103, fail: 104, hang: 105 } as const;
 
 export const STRATEGY = `
@@ -46,7 +46,7 @@ export default {
         if (close === 101) broker.order({ instrument, side: 'buy', quantity: 1 });
         if (close === 102) broker.order({ instrument, side: 'sell', quantity: 1 });
         if (close === 103) broker.order({ instrument, side: 'buy', quantity: 1, type: 'limit', limit: 50 });
-        if (close === 104) throw new Error('told to fail');
+        if (close === 104) throw new Error('asked to fail');
         while (close === 105);
       },
     };
@@ -79,7 +79,7 @@ export interface World {
   readonly exchange: LocalExchange;
   readonly server: TestServer;
   readonly config: string;
-  /** Tells of the next bar, which closes at this price. */
+  /** Streams the next bar, which closes at this price. */
   readonly bar: (close: number) => Promise<void>;
   /** Starts one, and waits until it hears of bars. */
   readonly begin: (options?: RunOptions) => Promise<Run>;
@@ -88,7 +88,7 @@ export interface World {
   readonly beginProcess: () => Promise<{ readonly kill: () => Promise<void> }>;
   /** Another configuration, with these fields. */
   readonly change: (fields: object) => string;
-  /** What the log leads a new session to. */
+  /** State of a new session after the inputs of the log. */
   readonly replayed: () => Promise<SessionState>;
 }
 
@@ -104,13 +104,13 @@ export interface Run {
   readonly log: string[];
   /** Resolves when it has logged such a line. */
   readonly logged: (text: string) => Promise<void>;
-  /** What GET answers at its health server. */
+  /** Response of its health server to GET. */
   readonly get: (path: string) => Promise<Response>;
 }
 
 export const soon = { timeout: 30_000, interval: 20 };
 
-/** A bot, an exchange that is market and venue, and a server that looks after the bot. */
+/** A bot, an exchange that is market and venue, and a server that supervises the bot. */
 export async function newWorld({
   onTestFinished,
 }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
@@ -233,7 +233,7 @@ export function runInProcess(
     settings: {
       ...resolveSettings(directory, env).values,
       strategy_timeout_seconds: 1,
-      // Else as wanted by those who bring a lease.
+      // Enforced only in tests with a lease.
       license_enforcement_enabled: 'SERVICE_LICENSE_LEASE_PATH' in env,
     },
     env,

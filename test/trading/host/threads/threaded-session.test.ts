@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(catalogueDir, { recursive: true }));
 
-/** What was written durably. */
+/** Durable writes. */
 interface Disk {
   readonly events: SessionEvent[];
   state: SessionState;
