@@ -2,7 +2,7 @@ import { ServiceError, type Problem } from '../../base/errors.ts';
 import { ASSESSMENTS } from '../../base/validation-report-fields.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
 import { fieldsIn } from './report-fields.ts';
-import type { Field, Freezing, Human, Report } from './validation-report.ts';
+import type { Freezing, Human, Report } from './validation-report.ts';
 
 type Assessment = Report['articles'][number]['status'];
 
@@ -19,8 +19,8 @@ export function fillReport(
   { by, at }: Pick<Human, 'by' | 'at'>,
 ): Report {
   const report = structuredClone(derived);
-  const fields = new Map(fieldsIn(report).filter(isFilledByPeople));
-  for (const [place, { value, by: who, at: when }] of fieldsIn(before).filter(isFilledByPeople)) {
+  const fields = new Map(fieldsOfPeople(report));
+  for (const [place, { value, by: who, at: when }] of fieldsOfPeople(before)) {
     if (value !== null) Object.assign(fields.get(place) ?? {}, { value, by: who, at: when });
   }
   const problems: Problem[] = [];
@@ -55,10 +55,10 @@ export function fillReport(
   };
 }
 
-function isFilledByPeople(
-  entry: readonly [place: string, field: Field],
-): entry is readonly [string, Exclude<Field, { readonly marker: 'A' }>] {
-  return entry[1].marker !== 'A';
+function fieldsOfPeople(report: Report | undefined) {
+  return fieldsIn(report).flatMap(([place, field]) =>
+    field.marker === 'A' ? [] : [[place, field] as const],
+  );
 }
 
 function isAllowed(place: string, value: string | null): boolean {

@@ -43,22 +43,15 @@ const REQUIRED_LIMITS = {
 
 const HARD = 'hard: the engine denies the order';
 
-interface SpecLimit {
-  readonly id: string;
-  readonly value: unknown;
-  /** The paragraphs that it implements. */
-  readonly articles: readonly string[];
-  /** Reason why it is unlimited; null for a limit. */
-  readonly unlimited: string | null;
-}
-
 /** Lists the limits in a spec, which the engine checks before every order. */
-function listSpecLimits(version: Version | undefined): SpecLimit[] {
+function listSpecLimits(version: Version | undefined) {
   return Object.entries(version?.document.spec.risk ?? {}).map(([id, value]) => ({
     id,
     value,
+    /** The paragraphs that it implements. */
     articles:
       id === 'permitted' ? listPermittedParagraphs(value) : (IMPLEMENTED_PARAGRAPHS[id] ?? []),
+    /** Reason why it is unlimited; null for a limit. */
     unlimited: getUnlimitedReason(value),
   }));
 }
@@ -79,26 +72,21 @@ function getUnlimitedReason(limit: unknown): string | null {
 
 /** Finds limits that are unlimited or unknown, and paragraphs that no limit implements. */
 export function findLimitGaps(version: Version | undefined): Gap[] {
-  const limits = listSpecLimits(version);
-  const served = new Set(
-    limits.flatMap(({ articles, unlimited }) => (unlimited === null ? articles : [])),
-  );
-  const ofLimits = limits.flatMap(({ id, articles, unlimited }): Gap[] => [
-    ...(unlimited === null
-      ? []
-      : [{ id: `unlimited_${id}`, missing: `${id} is unlimited: ${unlimited}`, articles }]),
-    ...(articles.length > 0 || id === 'permitted'
-      ? []
-      : [
-          { id: `unknown_${id}`, missing: `which paragraphs the limit ${id} implements`, articles },
-        ]),
-  ]);
-  const ofParagraphs = Object.entries(REQUIRED_LIMITS).flatMap(([ref, what]): Gap[] =>
-    served.has(ref)
-      ? []
-      : [{ id: `no_control_${ref}`, missing: `the spec has no ${what}`, articles: [ref] }],
-  );
-  return [...ofLimits, ...ofParagraphs];
+  const gaps: Gap[] = [];
+  const implemented = new Set<string>();
+  for (const { id, articles, unlimited } of listSpecLimits(version)) {
+    if (unlimited === null) for (const ref of articles) implemented.add(ref);
+    else
+      gaps.push({ id: `unlimited_${id}`, missing: `${id} is unlimited: ${unlimited}`, articles });
+    if (articles.length > 0 || id === 'permitted') continue;
+    const missing = `which paragraphs the limit ${id} implements`;
+    gaps.push({ id: `unknown_${id}`, missing, articles });
+  }
+  for (const [ref, what] of Object.entries(REQUIRED_LIMITS)) {
+    if (implemented.has(ref)) continue;
+    gaps.push({ id: `no_control_${ref}`, missing: `the spec has no ${what}`, articles: [ref] });
+  }
+  return gaps;
 }
 
 /** Reports the limits of the current version. */

@@ -2,7 +2,7 @@
 import type { EngineConfig } from '../../engine/config.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Sizes } from '../conformance/sizes.ts';
-import { findMessages, WINDOWS, type Mix, type WindowSeconds } from './peaks.ts';
+import { findMessages, type Mix, type WindowSeconds } from './peaks.ts';
 import { sum } from './samples.ts';
 import type { Load, Lot, Shares } from './stress-load.ts';
 import type { Plan, VolumeTarget } from './stress-plan.ts';
@@ -52,11 +52,7 @@ export function requirePlayable(schedule: readonly Scheduled[]): void {
 export function planSchedule(plan: Plan, options: ScheduleOptions): Scheduled[] {
   const { symbols, holdBars, mostMessages } = options;
   const { multiplier } = plan;
-  const [second, minute, day] = WINDOWS.map((one) => countOut(plan, one)) as [
-    number,
-    number,
-    number,
-  ];
+  const [second, minute, day] = [countOut(plan, 1), countOut(plan, 60), countOut(plan, 86_400)];
   const repeat = (phase: Phase, bars: number, load: (bar: number) => Load): Scheduled[] =>
     Array.from({ length: bars }, (_, bar) => ({ phase, load: load(bar) }));
   const share = (part: number): Load => createLoad(plan, symbols, Math.ceil(minute * part), 60);
